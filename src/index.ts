@@ -88,6 +88,7 @@ export {
   loop,
   pipeline,
   prefetch,
+  prefetchMaps,
   processors,
   randomKey,
   reduceWith,

@@ -381,6 +381,20 @@ const broken: BrokenCases = [
         by: "target sm_80",
         says: "copy_async cannot be made",
       },
+      {
+        what: "a copy goes by another map than its windows say",
+        of: "matmul",
+        replace: /by = "tensor", map = "load 64 of k/,
+        by: 'by = "tensor", map = "load 32 of k',
+        says: "its map is load 64 of k",
+      },
+      {
+        what: "a map is asked for that no copy goes by",
+        of: "matmul",
+        replace: /maps = \["load 64 of k/,
+        by: 'maps = ["load 32 of k',
+        says: "a map that no copy goes by",
+      },
       { what: "there is no such instruction", of: "mma.sync", replace: '"mma.sync"', by: '"hmma"' },
       {
         what: "too many warps",

@@ -75,6 +75,7 @@ const opNames: OpNames = {
   atomic_compare_exchange: "compareExchange",
   copy_async: "copyAsync",
   prefetch: "prefetch",
+  prefetch_maps: "prefetchMaps",
   commit_group: "commitGroup",
   wait_group: "waitGroup",
   proxy_fence: ({ space }) => (space === "smem" ? "commitShared" : "commitGlobal"),

@@ -10,6 +10,7 @@ import {
   debugPrint,
   loop,
   prefetch,
+  prefetchMaps,
   slice,
   switchCase,
   union,
@@ -194,6 +195,14 @@ const kinds: readonly Mistake[] = [
     make: () =>
       trace(({ row }) => {
         prefetch(wrong(row)); // <- here
+      }),
+  },
+  {
+    name: "prefetch of a tile's maps",
+    code: "TW1008",
+    make: () =>
+      trace(({ row }) => {
+        prefetchMaps(wrong(row)); // <- here
       }),
   },
   {

@@ -81,6 +81,16 @@ export function prefetch(ref: Ref): void {
   emit("prefetch", { ref: useValue(ref, location) }, {}, location);
 }
 
+/**
+ * Asks for the tensor maps by which copies from or into the array of a window are made, where the kernel is to do so
+ * elsewhere than at its start.
+ */
+export function prefetchMaps(ref: Ref): void {
+  const location = captureLocation();
+  if (!(ref instanceof Ref)) wrongKind("what prefetchMaps takes", "a ref", ref, location);
+  emit("prefetch_maps", { ref: useValue(ref, location) }, {}, location);
+}
+
 /** Makes this thread's accesses to shared memory visible to copies and wgmma ordered after it. */
 export function commitShared(): void {
   emit("proxy_fence", {}, { space: "smem" }, captureLocation());

@@ -37,6 +37,7 @@ export {
   commitShared,
   copyAsync,
   prefetch,
+  prefetchMaps,
   waitGroup,
   wgmma,
 } from "./async.ts";

@@ -2,7 +2,7 @@
 import type { AnyOp, Op } from "../ir/node.ts";
 import type { placedOps } from "../ir/ops/placed.ts";
 
-type AddedKind = keyof typeof placedOps | "proxy_fence";
+type AddedKind = keyof typeof placedOps | "prefetch_maps" | "proxy_fence";
 
 /** An op without regions. */
 export function makeOp<K extends AddedKind>(

@@ -4,7 +4,7 @@
  *
  *   traced ──simplify──▶ simpler ──────────────────────────────────────────▶ simulator
  *                           └──without meanings──pipeline──select──▶ selected
- *   selected ──place──▶ placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   selected ──place──▶ placed ──bound──▶ bounded ──maps──▶ ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * What is selected and what is placed are found together: an instruction whose operands cannot be stored for it is refused, and
  * another is selected (`layout/plan/place.ts`).
@@ -22,6 +22,7 @@ import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 import { bound } from "./bound.ts";
+import { nameMaps } from "./maps.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
@@ -54,7 +55,9 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   options.observe?.("place", placed);
   const bounded = bound(placed);
   options.observe?.("bound", bounded);
-  const kernel = order(bounded);
+  const mapped = nameMaps(bounded);
+  options.observe?.("maps", mapped);
+  const kernel = order(mapped);
   options.observe?.("order", kernel);
   verifyPlaced(kernel);
   verifyOrder(kernel);

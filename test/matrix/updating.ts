@@ -12,6 +12,7 @@ import {
   copyAsync,
   kernel,
   prefetch,
+  prefetchMaps,
   slice,
   smem,
   waitGroup,
@@ -164,6 +165,7 @@ function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
             return slice(position.mul(tile[index] ?? 1), tile[index] ?? 1);
           });
           prefetch(x.at(...here) as never);
+          prefetchMaps(x as never);
           copyAsync(x.at(...here) as never, buffer as never, { barrier: landed as never });
           landed.wait();
           seen.at(...here).store(buffer.load());

@@ -11,6 +11,7 @@ import {
   kernel,
   loop,
   prefetch,
+  prefetchMaps,
   setRegisters,
   slice,
   smem,
@@ -241,6 +242,15 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         prefetch(buffer); // <- prefetch of shared memory
       }),
     message: "the window of prefetch must lie in gmem",
+  },
+  {
+    name: "prefetch of maps of shared memory",
+    code: "TW2049",
+    make: () =>
+      copying(({ buffer }) => {
+        prefetchMaps(buffer); // <- prefetch of maps of shared memory
+      }),
+    message: "the window of prefetchMaps must lie in gmem",
   },
   {
     name: "wait for fewer than no groups",

@@ -55,6 +55,7 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   store %41, %47 indices(%45, %45) where(%46) {indexed = [0, 1]}
   %48 = inline_ptx sources(%24, %29) meaning(%24) {code = "mov.b32 %out0, %in0;", types = ["f32"]} : tile<f32, [64]>
   prefetch %35
+  prefetch_maps %35
   debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7
   assert %7 {message = "true is true"}
   debug_break %9 {names = ["index"]}

@@ -531,6 +531,7 @@ const rules: OpRules<[Checker], void> = {
     }
   },
   prefetch: nothing,
+  prefetch_maps: nothing,
   commit_group: nothing,
   wait_group: nothing,
   proxy_fence: nothing,

@@ -31,6 +31,7 @@ import {
   launchNextKernel,
   loop,
   prefetch,
+  prefetchMaps,
   scoped,
   semaphore,
   slice,
@@ -114,7 +115,7 @@ export const quiet: { readonly [name: string]: Group } = {
   memory: {
     kinds: [
       ...(["slice_ref", "transpose_ref", "reshape_ref", "peer_ref", "load", "store"] as const),
-      ...(["atomic", "atomic_compare_exchange", "prefetch"] as const),
+      ...(["atomic", "atomic_compare_exchange", "prefetch", "prefetch_maps"] as const),
     ],
     body({ x, tile, index, keep, other, sink, marks }) {
       other
@@ -127,6 +128,7 @@ export const quiet: { readonly [name: string]: Group } = {
       keep.push(x.at(slice(index, length)).load());
       keep.push(x.at(tile.cast(i32)).load({ where: tile.gt(0) }));
       prefetch(x);
+      prefetchMaps(x);
     },
   },
   ordering: {

@@ -152,6 +152,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   },
   // The load that follows is charged for the bytes.
   prefetch: free,
+  prefetch_maps: free,
   commit_group: free,
   wait_group: free,
   proxy_fence: free,

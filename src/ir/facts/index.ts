@@ -278,6 +278,7 @@ const rules: OpRules<[Request], Fact> = {
   atomic_compare_exchange: anything,
   copy_async: anything,
   prefetch: anything,
+  prefetch_maps: anything,
   commit_group: anything,
   wait_group: anything,
   proxy_fence: anything,

@@ -252,14 +252,17 @@ function checkMetadata(draft: Draft<"wgmma">, value: Value, shape: readonly numb
     });
 }
 
+function ofGlobalWindow(draft: Draft<"prefetch"> | Draft<"prefetch_maps">): [] {
+  const ref = refOperand(draft, "the window", draft.operands.ref);
+  requireSpace(draft, "the window", ref, ["gmem"]);
+  return [];
+}
+
 export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
   copy_async: copyAsync,
 
-  prefetch(draft) {
-    const ref = refOperand(draft, "the window", draft.operands.ref);
-    requireSpace(draft, "the window", ref, ["gmem"]);
-    return [];
-  },
+  prefetch: ofGlobalWindow,
+  prefetch_maps: ofGlobalWindow,
 
   commit_group: () => [],
 

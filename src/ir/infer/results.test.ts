@@ -395,6 +395,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     [],
   ],
   ["prefetch", infer("prefetch", { ref: ref("gmem", f32, n) }, {}), []],
+  ["prefetch_maps", infer("prefetch_maps", { ref: ref("gmem", f32, n) }, {}), []],
   ["commit_group", infer("commit_group", {}, {}), []],
   ["wait_group", infer("wait_group", {}, { pending: 0, read: true }), []],
   ["proxy_fence", infer("proxy_fence", {}, { space: "smem" }), []],

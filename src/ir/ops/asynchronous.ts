@@ -29,6 +29,7 @@ export const asynchronousOps = defineOps({
       by: "text?",
       unit: "text?",
       scope: "text?",
+      map: "text?",
     },
     regions: {},
     traits: {
@@ -56,6 +57,14 @@ export const asynchronousOps = defineOps({
       "Asks for a global window to be brought into the L2 cache. Placed, `unit` is what a lane asks for.",
     operands: { ref: "one" },
     attributes: { unit: "text?" },
+    regions: {},
+    traits: acts,
+  },
+  prefetch_maps: {
+    summary:
+      "Asks for the tensor maps by which the kernel copies from or into the array of a window, before a copy needs them. Placed, `maps` says which.",
+    operands: { ref: "one" },
+    attributes: { maps: "texts?" },
     regions: {},
     traits: acts,
   },

@@ -86,6 +86,7 @@ function inFlight(
 export const asynchronousRules: Rules<typeof asynchronousOps> = {
   copy_async: copyAsync,
   prefetch: nothing,
+  prefetch_maps: nothing,
   commit_group: nothing,
   wait_group: nothing,
   proxy_fence: nothing,

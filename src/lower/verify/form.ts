@@ -11,7 +11,8 @@ import { definedBy } from "./walk.ts";
 const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
   dot: ({ attributes }) =>
     attributes.instruction === "mma.sync" ? ["instruction", "warps"] : ["instruction"],
-  copy_async: () => ["by"],
+  copy_async: ({ attributes }) => (attributes.by === "tensor" ? ["by", "map"] : ["by"]),
+  prefetch_maps: () => ["maps"],
   slice_ref: () => ["guard"],
   alloc: ({ attributes }) => (attributes.space === "smem" ? ["layout", "at"] : []),
   union_member: () => ["layout"],

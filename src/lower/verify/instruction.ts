@@ -1,5 +1,6 @@
 /** Whether the instruction of a product, or the way of a copy, can do it with these shapes, formats and windows. */
 import type { AnyOp, Kernel, Op, PlacedFor, Value } from "../../ir/node.ts";
+import { walkOps } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
 import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
 import { copyProblem, copyWindows } from "../../layout/model/copies.ts";
@@ -13,6 +14,7 @@ import {
   wgmmaShapeProblem,
 } from "../../layout/model/products.ts";
 import type { Product } from "../../layout/model/products.ts";
+import { tensorMapOf } from "../../layout/model/tensor-maps.ts";
 import { Windows } from "../../layout/model/windows.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
@@ -26,16 +28,24 @@ export function verifyInstructions(kernel: Kernel, { target }: PlacedFor): void 
     if (op.kind === "dot") checker.product(op, agents);
     if (op.kind === "wgmma") checker.wgmma(op, agents);
     if (op.kind === "copy_async") checker.copy(op);
+    if (op.kind === "prefetch_maps") checker.prefetch(op);
   });
 }
 
 class Checker {
   readonly #windows: Windows;
+  /** Maps that copies go by, for each array. */
+  readonly #maps = new Map<Value, Set<string>>();
   readonly #target: Target;
 
   constructor(kernel: Kernel, target: Target) {
     this.#windows = new Windows(kernel);
     this.#target = target;
+    walkOps(kernel.body, (op) => {
+      if (op.kind !== "copy_async" || op.attributes.map === undefined) return;
+      const { root } = copyWindows(op, this.#windows).global;
+      this.#maps.set(root, (this.#maps.get(root) ?? new Set()).add(op.attributes.map));
+    });
   }
 
   product(op: Op<"dot">, agents: Agents): void {
@@ -72,7 +82,21 @@ class Checker {
       layout: this.#stored(sides.shared),
       target: this.#target,
     });
-    refuse(op, by, problem);
+    refuse(op, by, problem ?? this.#mapProblem(op));
+  }
+
+  /** Whether copies go by the maps that are asked for. */
+  prefetch(op: Op<"prefetch_maps">): void {
+    const known = this.#maps.get(this.#windows.of(op.operands.ref).root);
+    for (const map of op.attributes.maps ?? [])
+      if (known?.has(map) !== true)
+        reject(op, "TW6206", `prefetch_maps asks for a map that no copy goes by: ${map}`);
+  }
+
+  #mapProblem(op: Op<"copy_async">): string | undefined {
+    if (op.attributes.by !== "tensor") return undefined;
+    const { text } = tensorMapOf(op, this.#windows);
+    return op.attributes.map === text ? undefined : `its map is ${text}`;
   }
 
   /** Why wgmma cannot read the operand from shared memory; left operands may be tiles. */

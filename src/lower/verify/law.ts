@@ -286,6 +286,7 @@ const laws: OpRules<[Functions, number], void> = {
 
   copy_async: free,
   prefetch: free,
+  prefetch_maps: free,
   commit_group: free,
   wait_group: free,
   proxy_fence: free,

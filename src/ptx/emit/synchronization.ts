@@ -95,8 +95,8 @@ export interface BarrierPlace {
   readonly offset: number;
 }
 
-/** The lane that initialises for everybody who runs this. */
-function firstLane({ code, numbers, scope, kernel }: EmitContext): Register {
+/** The lane that does once what is for everybody who runs this. */
+export function firstLane({ code, numbers, scope, kernel }: EmitContext): Register {
   if (scope.warps < kernel.warps) return numbers.leader;
   if (kernel.threads.length === 1 || scope.threads.length === 1) return numbers.elected;
   const [first = 0] = scope.threads;

@@ -311,6 +311,15 @@ function makeAccumulator(op: Op<"accumulator">, code: Assembler): void {
   });
 }
 
+/** Changes nothing that a program can see. */
+function bringNearer(op: Op<"prefetch"> | Op<"prefetch_maps">, code: Assembler): void {
+  const slot = code.slot(op.operands.ref);
+  code.emit(op, (agent) => {
+    requireUsable(agent, viewAt(agent, slot));
+    return "proceed";
+  });
+}
+
 export const asynchronousRules: Pick<SimulationRules, keyof typeof asynchronousOps> = {
   copy_async(op, code) {
     const { barrier } = op.operands;
@@ -318,13 +327,8 @@ export const asynchronousRules: Pick<SimulationRules, keyof typeof asynchronousO
     else copyIntoShared(op, code, barrier);
   },
 
-  prefetch(op, code) {
-    const slot = code.slot(op.operands.ref);
-    code.emit(op, (agent) => {
-      requireUsable(agent, viewAt(agent, slot));
-      return "proceed";
-    });
-  },
+  prefetch: bringNearer,
+  prefetch_maps: bringNearer,
 
   commit_group(op, code) {
     code.emit(op, (agent) => {

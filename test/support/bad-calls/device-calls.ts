@@ -158,6 +158,7 @@ const asynchronous: readonly BadCall[] = [
     parameter(given(({ ready }) => ({ barrier: ready }))),
   ),
   traced("prefetch", parameter(given(({ x }) => x))),
+  traced("prefetchMaps", parameter(given(({ x }) => x))),
   {
     name: "accumulator",
     parameters: [

@@ -1,13 +1,16 @@
 /**
  * Prefetching a window into the L2 cache: one lane asks for each line of 128 bytes. Lanes share the window
- * out as for a load of 16 bytes each, of which every eighth asks.
+ * out as for a load of 16 bytes each, of which every eighth asks. Tensor maps are asked for by one lane of all who run it.
  */
 import type { Op } from "../../../ir/node.ts";
 import type { Register } from "../../module.ts";
-import { integer } from "../../operands.ts";
+import { tensorMaps } from "../../../layout/model/tensor-maps.ts";
+import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { onlyAccess } from "../memory/access.ts";
 import type { Unit } from "../memory/units.ts";
+import { firstLane } from "../synchronization.ts";
+import { mapParameter } from "./tensor-copies.ts";
 
 const lineBytes = 128;
 
@@ -38,4 +41,19 @@ function oneOfLine({ code, numbers }: EmitContext, bytes: number): Register | un
   if (lanes <= 1) return undefined;
   const place = code.make("b32", "and.b32", numbers.lane, integer(lanes - 1));
   return code.make("pred", "setp.eq.u32", place, integer(0));
+}
+
+export function prefetchMaps(op: Op<"prefetch_maps">, context: EmitContext): void {
+  const { maps = [] } = op.attributes;
+  if (maps.length === 0) return;
+  const known = tensorMaps(context.kernel, context.windows);
+  const ofArray = known.get(context.windows.of(op.operands.ref).root);
+  const registers = maps.map((text) => {
+    const map = ofArray?.get(text);
+    if (map === undefined) throw new Error(`no copy goes by the map ${text}`);
+    return mapParameter(context, map);
+  });
+  context.code.guarded(firstLane(context), () => {
+    for (const register of registers) context.code.emit("prefetch.tensormap", [address(register)]);
+  });
 }

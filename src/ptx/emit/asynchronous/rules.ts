@@ -10,7 +10,7 @@ import { integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
 import { laneCopyIn, laneCopyOut } from "./lane-copies.ts";
-import { prefetch } from "./prefetch.ts";
+import { prefetch, prefetchMaps } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
 import { tensorCopyIn, tensorCopyOut } from "./tensor-copies.ts";
 
@@ -39,6 +39,7 @@ const hasAsyncProxy = ({ target }: EmitContext): boolean => target.features.incl
 export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
   copy_async: copyAsync,
   prefetch,
+  prefetch_maps: prefetchMaps,
 
   commit_group(_, context) {
     if (!hasAsyncProxy(context)) return;

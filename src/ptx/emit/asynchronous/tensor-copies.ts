@@ -1,23 +1,19 @@
 /**
- * Copies by tensor map. The map describes the whole array; a box is one tile of the shared window, and its
- * coordinates say where in the array it lies. Axes of the map are in the order of the shared bytes,
- * innermost first.
+ * Copies by tensor map (`layout/model/tensor-maps.ts`): one instruction for each box.
  *
  *   a bf16 [m, k], window rows 128 by depth 64 into shared(tile 128 64, swizzle 128)
- *     map  extents [k, m], strides [2k bytes], box [64, 128], swizzle 128
+ *     map  "load 64 of k, 128 of m every 2*k bytes, swizzle 128"
  *     copy coordinates {depth, rows}, one box
  *
  *   into shared memory                              out of it
  *     arrive.expect_tx  bytes of all boxes           (lanes have met, their writes are committed)
  *     cp.async.bulk.tensor … [barrier]               cp.async.bulk.tensor … .bulk_group
  */
-import { i64, u64, u8 } from "../../../formats/dtype.ts";
-import type { DType } from "../../../formats/dtype.ts";
-import { ceilDivSize, multiplySizes } from "../../../ir/size.ts";
-import type { Size } from "../../../ir/size.ts";
 import type { Op } from "../../../ir/node.ts";
 import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../../layout/algebra/shared-view.ts";
+import { elementsPerUnit, tensorMapOf } from "../../../layout/model/tensor-maps.ts";
+import type { TensorMap } from "../../../layout/model/tensor-maps.ts";
 import type { TensorMapPlan } from "../../executable.ts";
 import type { Operand, Register } from "../../module.ts";
 import { address, discard, integer, tensorAddress } from "../../operands.ts";
@@ -32,20 +28,6 @@ import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
 
-/** Elements of the map that hold one of the array's, or part of one: those of 4 bits are copied as bytes. */
-function elementsPerUnit({ bits }: DType): number {
-  return bits < 8 ? 8 / bits : 1;
-}
-
-/** One axis of the map, in the order of the shared bytes. */
-interface MapAxis {
-  /** The axis of the array. */
-  readonly root: number;
-  /** The window's axis, for those that were not dropped. */
-  readonly window: number | undefined;
-  readonly box: number;
-}
-
 interface Box {
   /** Bytes from the start of the shared window. */
   readonly offset: number;
@@ -53,60 +35,22 @@ interface Box {
   readonly steps: readonly number[];
 }
 
-function mapAxes(global: GlobalValue, view: SharedView): readonly MapAxis[] {
-  const tiled = tiledAxes(view)?.axes ?? [];
-  const kept = global.axes.map(({ root }, window) => {
-    const { inner = 1, step = 0 } = tiled[window] ?? {};
-    return { root, window, box: inner, step: inner > 1 ? step : Infinity };
-  });
-  const dropped = global.array.flatMap((_, root) =>
-    kept.some((axis) => axis.root === root)
-      ? []
-      : [{ root, window: undefined, box: 1, step: Infinity }],
-  );
-  const contiguous = (root: number): boolean => global.array[root]?.stride === 1;
-  return [...kept, ...dropped].sort((left, right) => {
-    const first = Number(contiguous(right.root)) - Number(contiguous(left.root));
-    return first !== 0
-      ? first
-      : left.step === right.step
-        ? right.root - left.root
-        : left.step - right.step;
-  });
-}
-
-function mapPlan(
-  global: GlobalValue,
-  axes: readonly MapAxis[],
-  view: SharedView,
-  { attributes: { fill, reduction }, operands: { barrier } }: Op<"copy_async">,
-): TensorMapPlan {
-  const { dtype } = global;
-  const perUnit = elementsPerUnit(dtype);
-  const [row, ...others] = axes;
-  const extentOf = ({ root }: MapAxis): Size => global.array[root]?.extent ?? 1;
-  const strideOf = ({ root }: MapAxis): Size =>
-    multiplySizes(
-      ceilDivSize(global.array[root]?.stride ?? 1, perUnit),
-      Math.max(1, dtype.bits / 8),
-    );
-  return {
-    array: global.name,
-    dtype: unitOf(dtype, reduction),
-    extents: [...(row ? [ceilDivSize(extentOf(row), perUnit)] : []), ...others.map(extentOf)],
-    strides: others.map(strideOf),
-    box: [...(row ? [row.box / perUnit] : []), ...others.map(({ box }) => box)],
-    swizzle: view.layout.swizzle,
+/** The parameter that a map is, made when it is first asked for: its generic address. */
+export function mapParameter(context: EmitContext, map: TensorMap): Register {
+  const { axes, dtype, swizzle, fill, use } = map;
+  const array = context.ref(map.root);
+  if (array.kind !== "global") throw new Error("a tensor map describes an array");
+  const plan: TensorMapPlan = {
+    array: array.name,
+    dtype,
+    extents: axes.map(({ extent }) => extent),
+    strides: axes.slice(1).map(({ stride }) => stride),
+    box: axes.map(({ box }) => box),
+    swizzle,
     fill,
-    // Copies into shared memory are those that a barrier waits for.
-    use: barrier === undefined ? "store" : "load",
+    use,
   };
-}
-
-/** What the copy engine takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones. */
-function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reduction"]): DType {
-  if (dtype.bits < 8) return u8;
-  return reduction === "add" && dtype === i64 ? u64 : dtype;
+  return context.parameter({ kind: "tensorMap", map: plan });
 }
 
 /** The boxes of a window, one for each tile of it. */
@@ -140,11 +84,8 @@ function planCopy(
 ): PlannedCopy {
   const [view] = shared.window.views(shared.layout) ?? [];
   if (view === undefined) throw new Error("a tensor copy of a window that cannot be described");
-  const axes = mapAxes(global, view);
-  const map = context.parameter({
-    kind: "tensorMap",
-    map: mapPlan(global, axes, view, op),
-  });
+  const tensorMap = tensorMapOf(op, context.windows);
+  const { axes } = tensorMap;
   const elements = view.shape.reduce((total, extent) => total * extent, 1);
   const boxes = boxesOf(view).map(({ offset, steps }) => ({
     offset,
@@ -162,6 +103,7 @@ function planCopy(
     }),
   }));
   const start = sharedStart(context, shared);
+  const map = mapParameter(context, tensorMap);
   return { map, rank: axes.length, start, bytes: (elements * view.bits) / 8, boxes };
 }
 

@@ -1,0 +1,78 @@
+/**
+ * The stage that names tensor maps. A copy by the copy engine says which map it goes by, and maps are asked for ahead: the
+ * first copy by one would wait for its 128 bytes to come from memory, some 500 cycles at the start of every block.
+ *
+ *   prefetch_maps %0 {maps = ["load 64 of k, 128 of m every 2*k bytes, swizzle 128"]}          one lane of the block
+ *   alloc_barrier …
+ *   …
+ *     copy_async %source, %slot barrier(%full) {…, by = "tensor", map = "load 64 of k, …"}
+ *
+ * A kernel that says `prefetchMaps(x)` itself decides where those of `x` are asked for; for all other arrays they are at its
+ * start, those of scratch behind its allocations.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
+import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { traitsOf } from "../ir/traits.ts";
+import { walkOps } from "../ir/traverse.ts";
+import { tensorMapOf, tensorMaps } from "../layout/model/tensor-maps.ts";
+import { Windows } from "../layout/model/windows.ts";
+import { makeOp } from "./make-op.ts";
+
+/** Maps by the array that they describe. */
+type MapTexts = ReadonlyMap<Value, readonly string[]>;
+
+/** The placed kernel with its tensor maps named, and asked for before copies need them. */
+export function nameMaps(kernel: Kernel): Kernel {
+  const kinds = new Set<AnyOp["kind"]>();
+  walkOps(kernel.body, (op) => kinds.add(op.kind));
+  if (!kinds.has("copy_async") && !kinds.has("prefetch_maps")) return kernel;
+  const windows = new Windows(kernel);
+  const texts: MapTexts = new Map(
+    [...tensorMaps(kernel, windows)].map(([root, maps]) => [root, Object.freeze([...maps.keys()])]),
+  );
+  const named = namedRegion(kernel.body, windows, texts);
+  return changeBody(kernel, withPrefetches(kernel, named, unasked(kernel, windows, texts)));
+}
+
+function namedRegion(region: Region, windows: Windows, texts: MapTexts): Region {
+  const ops = region.ops.map((op) => {
+    if (op.kind === "copy_async" && op.attributes.by === "tensor")
+      return withAttributes(op, { map: tensorMapOf(op, windows).text });
+    if (op.kind === "prefetch_maps")
+      return withAttributes(op, { maps: texts.get(windows.of(op.operands.ref).root) ?? [] });
+    return changeRegions(op, (inner) => namedRegion(inner, windows, texts));
+  });
+  return changeOps(region, ops);
+}
+
+function withAttributes(op: AnyOp, named: object): AnyOp {
+  const attributes = Object.freeze({ ...op.attributes, ...named });
+  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
+}
+
+/** Arrays whose maps the kernel does not ask for itself. */
+function unasked({ body }: Kernel, windows: Windows, texts: MapTexts): MapTexts {
+  const left = new Map(texts);
+  walkOps(body, (op) => {
+    if (op.kind === "prefetch_maps") left.delete(windows.of(op.operands.ref).root);
+  });
+  return left;
+}
+
+function withPrefetches({ parameters, location }: Kernel, body: Region, texts: MapTexts): Region {
+  const of = (arrays: readonly Value[]): readonly AnyOp[] =>
+    arrays.flatMap((ref) => {
+      const maps = texts.get(ref);
+      if (maps === undefined) return [];
+      return [makeOp("prefetch_maps", { operands: { ref }, attributes: { maps }, location })];
+    });
+  const { ops } = body;
+  const allocations = ops.findIndex((op) => traitsOf(op).results !== "memory");
+  const scratch = ops.slice(0, allocations).flatMap(({ results }) => results);
+  return changeOps(body, [
+    ...of(parameters.map(({ value }) => value)),
+    ...ops.slice(0, allocations),
+    ...of(scratch),
+    ...ops.slice(allocations),
+  ]);
+}
