@@ -111,11 +111,13 @@ test("arrays of other shapes, scratch and sums have maps of their own", () => {
         kept: gmem(f32, [8, 64]),
         buffer: smem(f32, [8, 32]),
         numbers: smem(i64, [8]),
-        full: barrier(),
+        other: smem(f32, [8, 32]),
+        full: barrier({ arrivals: 2 }),
       },
     },
-    ({ x, out, kept, sums, buffer, numbers, full }) => {
+    ({ x, out, kept, sums, buffer, numbers, other, full }) => {
       copyAsync(x.reshape([8, 2, 32]).at(block(0, 8), 1, block(0, 32)), buffer, { barrier: full });
+      copyAsync(x.at(block(0, 8), block(0, 32)), other, { barrier: full, fill: "nan" });
       full.wait();
       copyAsync(buffer, kept.at(block(0, 8), block(0, 32)));
       copyAsync(numbers, sums, { reduction: "add" });
@@ -131,6 +133,7 @@ test("arrays of other shapes, scratch and sums have maps of their own", () => {
   });
   expect(maps).toEqual([
     "load 32 of 32, 8 of 8 every 256 bytes, 1 of 2 every 128 bytes, swizzle 128",
+    "load 32 of 64, 8 of 8 every 256 bytes, swizzle 128, outside nan",
     "store 8 of 8, as u64",
     "store 32 of 64, 8 of 8 every 256 bytes, swizzle 128",
   ]);
