@@ -19,7 +19,8 @@ import {
   waitGroup,
 } from "tilewright";
 import type { KernelDefinition } from "tilewright";
-import { exampleKernels } from "../../test/example-kernels.ts";
+import { clusterNormalize } from "../../examples/cluster.ts";
+import { gemm } from "../../examples/gemm.ts";
 import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { printPtx } from "../ptx/printer.ts";
@@ -94,8 +95,11 @@ test("one lane of the block asks, once a map; targets without maps ask for none"
   }
 });
 
-test.each(["gemm", "cluster"] as const)("every map of %s is asked for", (name) => {
-  const { parameters, module } = lower(exampleKernels[name].kernel, targets.sm_90a);
+test.each([
+  ["gemm", gemm],
+  ["cluster", clusterNormalize],
+])("every map of %s is asked for", (_, { kernel: traced }) => {
+  const { parameters, module } = lower(traced, targets.sm_90a);
   const maps = parameters.filter(({ kind }) => kind === "tensorMap");
   expect(maps.length).toBeGreaterThan(0);
   expect(lines(printPtx(module), "prefetch.tensormap")).toHaveLength(maps.length);
