@@ -47,11 +47,12 @@ test("every stage has a file that can be read back", async () => {
   const ops = passes.map(
     (name) => parseModule(read(`a_b.sm_90a/${name}`)).kernels[0]?.body.ops.length ?? 0,
   );
-  const last = passes.slice(-4);
+  const last = passes.slice(-5);
   expect(last.map((name) => name.slice(3))).toEqual([
     "select.ir",
     "place.ir",
     "bound.ir",
+    "maps.ir",
     "order.ir",
   ]);
   // The last before placement has lost the load that nobody uses.
