@@ -56,7 +56,7 @@ test("every stage has a file that can be read back", async () => {
     "order.ir",
   ]);
   // The last before placement has lost the load that nobody uses.
-  expect(ops.at(-4)).toBeLessThan(ops[0] ?? 0);
+  expect(ops.at(-5)).toBeLessThan(ops[0] ?? 0);
   for (const placed of last.slice(1))
     expect(parseModule(read(`a_b.sm_90a/${placed}`)).kernels[0]?.placed?.target).toBe(
       targets.sm_90a,
