@@ -1,11 +1,25 @@
 /**
- * Random products against sums in float64, within what their formats allow. Formats, majors, batches, epilogues and
- * configurations are drawn, then a few sizes for each. CI runs a few of them on the emulator, the device suite more of
- * them on a GPU.
+ * Random products against sums in float64, within what their formats allow. Formats, how operands lie or are stored, batches,
+ * prologues, epilogues, further outputs and configurations are drawn, then a few sizes for each. CI runs a few of them on
+ * the emulator, the device suite more of them on a GPU.
+ *
+ * A configuration that was drawn may be impossible, which is TW9904; everything else must give the right numbers.
  */
-import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../src/formats/dtype.ts";
+import {
+  bf16,
+  f16,
+  f32,
+  f64,
+  f8e4m3fn,
+  f8e5m2,
+  i32,
+  i8,
+  isFloat,
+  u8,
+} from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
+import { toNumbers } from "../../src/formats/hostarray.ts";
+import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { Device } from "../../src/device/device.ts";
 import { matmul } from "../../src/kernels/index.ts";
 import type {
@@ -13,9 +27,17 @@ import type {
   MatmulConfiguration,
   MatmulPrecision,
 } from "../../src/kernels/index.ts";
-import { array, dim } from "../../src/lang/index.ts";
-import type { Tile } from "../../src/lang/index.ts";
+import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
+import { combined, drawEpilogue } from "./products/epilogues.ts";
+import type { Bounded, EpilogueOption } from "./products/epilogues.ts";
+import {
+  computedOperand,
+  denseOperand,
+  quantizedOperand,
+  sparseOperand,
+} from "./products/operands.ts";
+import type { OperandOption, Sizes } from "./products/operands.ts";
 
 /** How many option sets are drawn, with how many sizes each, and how large these are. */
 export interface RandomProducts {
@@ -33,10 +55,12 @@ export async function randomProducts(
   const random = new Random(plan.seed);
   const problems: string[] = [];
   for (let drawn = 0; drawn < plan.options; drawn += 1) {
-    const option = drawOptions(random);
+    const option = drawOptions(random, device.target.features.includes("wgmma"));
     for (let size = 0; size < plan.sizes; size += 1) {
-      const problem = await problemOf(device, random, option, plan.most);
-      if (problem !== undefined) problems.push(problem);
+      const sizes = drawSizes(random, option, plan.most);
+      const problem = await problemOf(device, random, option, sizes);
+      if (problem !== undefined)
+        problems.push(`${problem}: ${option.text}, ${JSON.stringify(sizes)}`);
     }
   }
   return problems;
@@ -47,6 +71,7 @@ interface Format {
   readonly a: DType;
   readonly b: DType;
   readonly out: readonly DType[];
+  readonly sums: DType;
   readonly precision?: MatmulPrecision;
   readonly accumulation?: Accumulation;
   /** Of every product. */
@@ -56,10 +81,11 @@ interface Format {
   readonly per: number;
 }
 
-const half = { product: 0, step: 2 ** -22, per: 16 };
+const half = { sums: f32, product: 0, step: 2 ** -22, per: 16 };
 const single = (precision: MatmulPrecision, product: number): Format => ({
-  ...{ a: f32, b: f32, out: [f32, bf16], precision, product, step: 2 ** -21, per: 16 },
+  ...{ a: f32, b: f32, out: [f32, bf16], sums: f32, precision, product, step: 2 ** -21, per: 16 },
 });
+const bytes = { sums: f32, out: [bf16, f32] };
 const formats: readonly Format[] = [
   { a: bf16, b: bf16, out: [bf16, f32], ...half },
   { a: f16, b: f16, out: [f16, f32], ...half },
@@ -69,21 +95,17 @@ const formats: readonly Format[] = [
   single("bf16x3", 2 ** -14),
   single("bf16x6", 2 ** -20),
   single("bf16x9", 2 ** -22),
-  { a: f64, b: f64, out: [f64], product: 0, step: 2 ** -51, per: 1 },
-  ...([f8e4m3fn, f8e5m2] as const).flatMap((b): Format[] => [
-    { a: f8e4m3fn, b, out: [bf16, f32], accumulation: "fast", product: 0, step: 2 ** -12, per: 32 },
-    // Four steps at most are cut off together, which is an error of each product.
-    {
-      a: f8e4m3fn,
-      b,
-      out: [bf16],
-      accumulation: "promoted",
-      product: 2 ** -9,
-      step: 2 ** -22,
-      per: 64,
-    },
-  ]),
-  { a: i8, b: u8, out: [i32], product: 0, step: 0, per: 1 },
+  { a: f64, b: f64, out: [f64], sums: f64, product: 0, step: 2 ** -51, per: 1 },
+  ...[f8e4m3fn, f8e5m2].flatMap((a) =>
+    [f8e4m3fn, f8e5m2].flatMap((b): Format[] => [
+      { a, b, ...bytes, accumulation: "fast", product: 0, step: 2 ** -12, per: 32 },
+      // Four steps at most are cut off together, which is an error of each product.
+      { a, b, ...bytes, accumulation: "promoted", product: 2 ** -9, step: 2 ** -22, per: 64 },
+    ]),
+  ),
+  ...[i8, u8].flatMap((a) =>
+    [i8, u8].map((b) => ({ a, b, out: [i32], sums: i32, product: 0, step: 0, per: 1 })),
+  ),
 ];
 
 /** What rounding to the format of the result adds, in parts of it. */
@@ -95,130 +117,209 @@ const rounding = new Map<DType, number>([
   [i32, 0],
 ]);
 
-function drawConfiguration(random: Random, promoted: boolean): MatmulConfiguration | undefined {
-  if (random.below(2) === 0) return undefined;
-  const turned = random.below(3) === 0;
+type Kind = "dense" | "computed" | "quantised" | "sparse";
+
+function drawKind(random: Random, { a, b }: Format, hasWgmma: boolean): Kind {
+  const kinds: Kind[] = ["dense", "dense", "computed"];
+  const isHalf = a === b && (a === bf16 || a === f16);
+  if (isHalf) kinds.push("quantised", "quantised");
+  if (hasWgmma && (isHalf || (a.bits === 8 && b.bits === 8))) kinds.push("sparse");
+  return random.pick(kinds);
+}
+
+function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | undefined {
+  const kernel = random.pick([
+    ...(["chosen", "chosen", "persistent", "persistent", "plain"] as const),
+    ...(kind === "quantised" ? (["narrow", "narrow"] as const) : []),
+  ]);
+  if (kernel === "chosen") return undefined;
+  const split = random.pick([1, 1, 2, 3, 7]);
+  if (kernel === "plain")
+    return {
+      ...{ kernel, split, rows: random.pick([64, 128] as const) },
+      ...{
+        columns: random.pick([32, 64] as const),
+        depth: random.pick([16, 32, 64, 128] as const),
+      },
+    };
+  if (kernel === "narrow") {
+    const rows = random.pick([16, 32, 64] as const);
+    return {
+      kernel,
+      rows,
+      columns: random.pick([16, 32] as const),
+      stages: 2 + random.below(2),
+      split,
+    };
+  }
+  const turned = kind === "sparse" || random.below(2) === 0;
   return {
-    kernel: "persistent",
+    kernel,
     multipliers: random.pick([1, 2] as const),
-    columns: turned
-      ? random.pick([8, 16, 32, 64] as const)
-      : random.pick(promoted ? ([64, 128] as const) : ([64, 128, 192, 256] as const)),
+    columns: random.pick([8, 16, 32, 64, 64, 128, 192, 256] as const),
     stages: 2 + random.below(3),
     schedule: random.pick(["tiles", "split"] as const),
     turned,
-    cluster: turned ? 1 : random.pick([1, 2] as const),
+    cluster: turned && kind !== "sparse" ? 1 : random.pick([1, 2] as const),
   };
 }
 
-function drawOptions(random: Random) {
+function drawOptions(random: Random, hasWgmma: boolean) {
   const format = random.pick(formats);
-  const isWgmma = format.precision !== "ieee" && format.a !== f64;
-  const promoted = format.accumulation === "promoted" || (format.precision?.includes("x") ?? false);
-  const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
-  const batches = random.pick([[], [], ["a"], ["a", "b"]] as const) as readonly string[];
-  const turned = (): boolean => batches.length === 0 && random.below(2) === 0;
-  const [aTurned, bTurned] = [turned(), turned()];
-  const specOf = (name: "a" | "b", isTurned: boolean) => {
-    const [rows, columns] = name === "a" ? [m, k] : [k, n];
-    const shape = batches.includes(name) ? [batch, rows, columns] : [rows, columns];
-    return array(format[name], shape, isTurned ? { strides: [1, rows] } : {});
-  };
-  const hasBias = format.a !== f64 && format.a !== i8 && random.below(2) === 0;
+  const kind = drawKind(random, format, hasWgmma);
+  const batches = random.pick([[], [], ["a"], ["b"], ["a", "b"]] as const) as readonly string[];
+  const alone = kind === "quantised" || kind === "sparse";
+  const batched = (name: "a" | "b"): boolean => !alone && batches.includes(name);
+  const computed = kind === "computed" ? random.pick(["a", "b", "ab"]) : "";
+  const operandOf = (name: "a" | "b"): OperandOption =>
+    (computed.includes(name) && isFloat(format[name]) ? computedOperand : denseOperand)(
+      random,
+      name,
+      format[name],
+      batched(name),
+    );
+  const a = operandOf("a");
+  const b =
+    kind === "quantised"
+      ? quantizedOperand(random, format.b)
+      : kind === "sparse"
+        ? sparseOperand(format.b)
+        : operandOf("b");
+  const isBatched = a.batched || b.batched;
   const out = random.pick(format.out);
-  const configuration = isWgmma ? drawConfiguration(random, promoted) : undefined;
+  const { sums, precision, accumulation } = format;
+  const epilogue = drawEpilogue(random, { out, sums, batched: isBatched });
+  const configuration = drawConfiguration(random, kind);
+  const prologue = {
+    ...(a.prologue !== undefined && { a: a.prologue }),
+    ...(b.prologue !== undefined && { b: b.prologue }),
+  };
   const spec = {
-    a: specOf("a", aTurned),
-    b: specOf("b", bTurned),
-    out,
-    ...(format.precision && { precision: format.precision }),
-    ...(format.accumulation && { accumulation: format.accumulation }),
+    ...{ a: a.operand, b: b.operand, out },
+    inputs: { ...a.inputs, ...b.inputs, ...epilogue.inputs },
+    ...epilogue.spec,
+    ...(Object.keys(prologue).length > 0 && { prologue }),
+    ...(precision && { precision }),
+    ...(accumulation && { accumulation }),
     ...(configuration && { configuration }),
-    ...(hasBias && {
-      inputs: { bias: array(f32, [n]) },
-      epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
-        sums.add(bias).maximum(0).cast(out),
-    }),
   };
   const op = matmul(spec as unknown as Parameters<typeof matmul>[0]);
-  return { op, format, out, hasBias, batches, aTurned, bTurned, configuration };
+  const said = [a.text, b.text, precision ?? accumulation ?? "", `out ${out.name}`, epilogue.text];
+  const text = [...said, JSON.stringify(configuration)].join("; ");
+  return { op, format, out, a, b, epilogue, configuration, text, batched: isBatched };
 }
 
 type Drawn = ReturnType<typeof drawOptions>;
 
-/** Numbers of an operand, and where its elements lie. */
-function drawOperand(
-  random: Random,
-  { format, batches, aTurned, bTurned }: Drawn,
-  name: "a" | "b",
-  sizes: Sizes,
-) {
-  const [rows, columns] = name === "a" ? [sizes.m, sizes.k] : [sizes.k, sizes.n];
-  const isTurned = name === "a" ? aTurned : bTurned;
-  const own = batches.includes(name);
-  const shape = [...(own ? [sizes.batch] : []), ...(isTurned ? [columns, rows] : [rows, columns])];
-  const dtype = format[name];
-  const count = shape.reduce((product, extent) => product * extent, 1);
-  const whole = dtype === i8 || dtype === u8;
-  const drawn = Array.from({ length: count }, () =>
-    whole ? random.below(100) : random.uniform() * 2 - 1,
-  );
-  const given = fromNumbers(dtype, shape, drawn);
-  const values = toNumbers(given);
-  const at = (layer: number, i: number, j: number): number =>
-    values[(own ? layer * rows * columns : 0) + (isTurned ? j * rows + i : i * columns + j)] ?? NaN;
-  return { given, at };
+const primes = [2, 3, 5, 7, 13, 17, 31, 61, 67, 127, 131, 257, 263, 509, 521];
+
+/** Sizes of all kinds: none and one, primes, multiples of what copies take, and a few that are long along k. */
+function drawSizes(random: Random, { batched }: Drawn, most: RandomProducts["most"]): Sizes {
+  const aligned = random.pick([1, 8, 16]);
+  const size = (limit: number): number => {
+    const how = random.below(16);
+    if (how === 0) return random.below(2);
+    if (how < 4) return random.pick(primes.filter((prime) => prime <= limit));
+    return Math.ceil((1 + random.below(limit)) / aligned) * aligned;
+  };
+  const isLong = random.below(8) === 0;
+  return {
+    ...{ m: size(isLong ? 9 : most.m), n: size(isLong ? 9 : most.n) },
+    k: size(isLong ? 8 * most.k : most.k),
+    batch: batched ? random.below(4) : 1,
+  };
 }
 
-interface Sizes {
-  readonly m: number;
-  readonly n: number;
-  readonly k: number;
-  readonly batch: number;
-}
-
-/** The first element that is wrong, in words. */
+/** What is wrong with a product, in words. */
 async function problemOf(
   device: Device,
   random: Random,
   drawn: Drawn,
-  most: RandomProducts["most"],
+  sizes: Sizes,
 ): Promise<string | undefined> {
-  const aligned = random.below(2) === 0 ? 16 : 1;
-  const size = (limit: number): number => Math.ceil((1 + random.below(limit)) / aligned) * aligned;
-  const batch = drawn.batches.length === 0 ? 1 : 1 + random.below(3);
-  const sizes = { m: size(most.m), n: size(most.n), k: size(most.k), batch };
-  const [a, b] = [drawOperand(random, drawn, "a", sizes), drawOperand(random, drawn, "b", sizes)];
-  const bias = Float32Array.from({ length: sizes.n }, () => random.uniform() - 0.5);
-  const arrays = {
-    ...{ a: a.given, b: b.given },
-    ...(drawn.hasBias && { bias: fromNumbers(f32, [sizes.n], bias) }),
-  };
-  const { m, n, k } = sizes;
-  const dimensions = { m, n, k, ...(drawn.batches.length > 0 && { batch }) };
-  const result = await device.run(drawn.op, arrays as never, { dimensions });
-  const { product, step, per } = drawn.format;
-  const ofResult = rounding.get(drawn.out) ?? NaN;
-  for (const [index, found] of toNumbers(result.out).entries()) {
+  const { m, n, k, batch } = sizes;
+  const operands = { a: drawn.a.draw(random, sizes), b: drawn.b.draw(random, sizes) };
+  const ofEpilogue = drawn.epilogue.draw(random, sizes);
+  const arrays = { ...operands.a.arrays, ...operands.b.arrays, ...ofEpilogue.arrays };
+  const dimensions = { m, n, k, ...(drawn.batched && { batch }) };
+  let result: { readonly [name: string]: HostArray };
+  try {
+    result = (await device.run(drawn.op, arrays as never, { dimensions })) as never;
+  } catch (error) {
+    const isRefused = error instanceof TilewrightError && error.code === "TW9904";
+    if (isRefused && drawn.configuration !== undefined) return undefined;
+    return error instanceof Error ? error.message : String(error);
+  }
+  const { product, step, per, sums: ofSums } = drawn.format;
+  const ofProduct = product + drawn.a.error + drawn.b.error;
+  const sums: Bounded[] = [];
+  for (let index = 0; index < batch * m * n; index += 1) {
     const [layer, i, j] = [Math.floor(index / (m * n)), Math.floor(index / n) % m, index % n];
-    let [sum, magnitude] = [0, 0];
+    let [value, magnitude] = [0, 0];
     for (let l = 0; l < k; l += 1) {
-      const term = a.at(layer, i, l) * b.at(layer, l, j);
-      sum += term;
+      const term = operands.a.at(layer, i, l) * operands.b.at(layer, l, j);
+      value += term;
       magnitude += Math.abs(term);
     }
-    const error = magnitude * (product + step * (Math.ceil(k / per) + 2));
-    const value = drawn.hasBias ? Math.max(0, sum + (bias[j] ?? NaN)) : sum;
-    // The bias is at most a half; the least numbers of f16 are rounded to multiples of 2^-24.
-    const bound =
-      error + (Math.abs(value) + error + (drawn.hasBias ? 0.5 : 0)) * ofResult + 2 ** -25;
-    if (!(Math.abs(found - value) <= bound))
-      return `out[${layer}, ${i}, ${j}] is ${found}, not ${value} ± ${bound}: ${describe(drawn)}, ${JSON.stringify(sizes)}`;
+    sums.push({ value, error: magnitude * (ofProduct + step * (Math.ceil(k / per) + 2)) });
+  }
+  const done = sums.map((sum, index) =>
+    ofEpilogue.apply(sum, Math.floor(index / (m * n)), Math.floor(index / n) % m, index % n),
+  );
+  const ofResult = rounding.get(drawn.out) ?? NaN;
+  // The least numbers of f16 are rounded to multiples of 2^-24.
+  const stored = done.map(({ value, error }) => ({
+    value,
+    error: error + (Math.abs(value) + error) * ofResult + (drawn.out === f16 ? 2 ** -25 : 0),
+  }));
+  return (
+    difference("out", result["out"], stored) ??
+    outputProblem(result, drawn.epilogue, { sums, done, ofSums, sizes })
+  );
+}
+
+interface Expected {
+  readonly sums: readonly Bounded[];
+  readonly done: readonly Bounded[];
+  /** Their format. */
+  readonly ofSums: DType;
+  readonly sizes: Sizes;
+}
+
+/** What is wrong with the outputs besides the result. */
+function outputProblem(
+  result: { readonly [name: string]: HostArray },
+  { before, rows, columns }: EpilogueOption,
+  { sums, done, ofSums, sizes: { m, n } }: Expected,
+): string | undefined {
+  const row = (i: number): readonly Bounded[] => done.slice(i * n, (i + 1) * n);
+  const column = (j: number): readonly Bounded[] => done.filter((_, index) => index % n === j);
+  const count = (extent: number): readonly number[] => Array.from({ length: extent }, (_, i) => i);
+  const expected = {
+    ...(before && { before: sums }),
+    ...(rows && { ofRows: count(m).map((i) => combined(rows, ofSums, row(i))) }),
+    ...(columns && { ofColumns: count(n).map((j) => combined(columns, ofSums, column(j))) }),
+  };
+  for (const [name, numbers] of Object.entries(expected)) {
+    const problem = difference(name, result[name], numbers);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 }
 
-function describe({ format, configuration, hasBias, batches, aTurned, bTurned }: Drawn): string {
-  const names = { a: format.a.name, b: format.b.name, precision: format.precision };
-  return JSON.stringify({ ...names, configuration, hasBias, batches, aTurned, bTurned });
+/** The first element that is wrong. */
+function difference(
+  name: string,
+  given: HostArray | undefined,
+  expected: readonly Bounded[],
+): string | undefined {
+  const found = given === undefined ? [] : toNumbers(given);
+  if (found.length !== expected.length)
+    return `${name} has ${found.length} elements, not ${expected.length}`;
+  for (const [index, { value, error }] of expected.entries()) {
+    const number = found[index] ?? NaN;
+    if (number !== value && !(Math.abs(number - value) <= error))
+      return `${name}[${index}] is ${number}, not ${value} ± ${error}`;
+  }
+  return undefined;
 }

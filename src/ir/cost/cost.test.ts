@@ -198,6 +198,11 @@ describe("how often ops run", () => {
   test("every program thread that runs an op pays for it, and every warp", () => {
     expect(flops(negate, "a, b, c")).toBe(24);
     expect(flops(`on_threads {threads = [0, 2]} body { ${negate} yield }`, "a, b, c")).toBe(16);
+    const asked = `%thread = thread_index : i32
+      %first = compare %thread, %0 {predicate = eq} : bool`;
+    expect(
+      flops(`${asked} if %first then { yield } otherwise { ${negate} yield }`, "a, b, c"),
+    ).toBe(16);
     expect(flops(`warps body(%w: i32) { ${negate} yield }`)).toBe(32);
   });
 });

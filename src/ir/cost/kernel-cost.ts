@@ -10,14 +10,15 @@
  *   for tile = block; tile < 143; tile += 132     11 blocks have two tiles, 121 have one: 143 in all
  *
  * Where that is not enough (bounds that depend on data, every `while`) the body counts once and the loop is listed
- * in `unknownLoops`. Of branches whose condition is not known, the costliest counts.
+ * in `unknownLoops`. Of branches whose condition is not known, the costliest counts. Where a kernel asks for the number of
+ * the program thread, threads are walked one by one.
  */
 import type { Location } from "../../support/location.ts";
 import type { AnyOp, Kernel, Op, Region } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
-import { regionList } from "../traverse.ts";
+import { regionList, walkOps } from "../traverse.ts";
 import { addCosts, equalCosts, largestCost, noCost, scaleCost } from "./cost.ts";
 import type { Cost } from "./cost.ts";
 import { costRules } from "./rules.ts";
@@ -46,21 +47,50 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
     multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     dimensions,
   );
-  const any = new CostWalk(kernel, new KnownScalars(kernel, dimensions), dimensions);
-  const cost = any.region(kernel.body, kernel.threads.length);
+  const crews = crewsOf(kernel);
+  const any = walkBlock(kernel, dimensions, crews);
   if (!any.guessed || blocks <= 1)
-    return { ...scaleCost(cost, blocks), unknownLoops: described(any.unknownLoops) };
+    return { ...scaleCost(any.cost, blocks), unknownLoops: described(any.unknownLoops) };
   const walked = Math.min(blocks, walkedBlocks);
   const unknownLoops = new Set<UnknownLoop>();
   const costs = Array.from({ length: walked }, (_, index) => {
     const block = Math.floor((index * blocks) / walked);
-    const scalars = new KnownScalars(kernel, dimensions, indicesOf(block, extents));
-    const walk = new CostWalk(kernel, scalars, dimensions);
-    const one = walk.region(kernel.body, kernel.threads.length);
-    for (const loop of walk.unknownLoops) unknownLoops.add(loop);
-    return one;
+    const one = walkBlock(kernel, dimensions, crews, indicesOf(block, extents));
+    for (const loop of one.unknownLoops) unknownLoops.add(loop);
+    return one.cost;
   });
   return { ...scaleCost(addCosts(costs), blocks / walked), unknownLoops: described(unknownLoops) };
+}
+
+/** Program threads that do the same: all of them, or each alone where the kernel asks which it is. */
+function crewsOf({ body, threads }: Kernel): readonly (readonly number[])[] {
+  let asks = false;
+  walkOps(body, ({ kind }) => {
+    asks ||= kind === "thread_index";
+  });
+  const numbers = threads.map((_, thread) => thread);
+  return asks ? numbers.map((thread) => [thread]) : [numbers];
+}
+
+/** What the threads of a block execute: of this one, or of any. */
+function walkBlock(
+  kernel: Kernel,
+  dimensions: DimensionValues,
+  crews: readonly (readonly number[])[],
+  block?: readonly number[],
+): { readonly cost: Cost; readonly guessed: boolean; readonly unknownLoops: Set<UnknownLoop> } {
+  const unknownLoops = new Set<UnknownLoop>();
+  let guessed = false;
+  const costs = crews.map((threads) => {
+    const thread = threads.length === 1 ? threads[0] : undefined;
+    const scalars = new KnownScalars(kernel, dimensions, { block, thread });
+    const walk = new CostWalk(kernel, scalars, dimensions);
+    const cost = walk.region(kernel.body, threads);
+    guessed ||= walk.guessed;
+    for (const loop of walk.unknownLoops) unknownLoops.add(loop);
+    return cost;
+  });
+  return { cost: addCosts(costs), guessed, unknownLoops };
 }
 
 function described(loops: Iterable<UnknownLoop>): KernelCost["unknownLoops"] {
@@ -93,19 +123,19 @@ class CostWalk {
     this.#dimensions = dimensions;
   }
 
-  region(region: Region, threads: number): Cost {
+  region(region: Region, threads: readonly number[]): Cost {
     return addCosts(region.ops.map((op) => this.#op(op, threads)));
   }
 
-  #op(op: AnyOp, threads: number): Cost {
+  #op(op: AnyOp, threads: readonly number[]): Cost {
     this.#scalars.learn(op);
     const context = { dimensions: this.#dimensions, grid: this.#kernel.grid };
-    const own = scaleCost(applyRule(costRules, op, context), threads);
+    const own = scaleCost(applyRule(costRules, op, context), threads.length);
     const regions = regionList(op);
     return regions.length === 0 ? own : addCosts([own, this.#inner(op, regions, threads)]);
   }
 
-  #inner(op: AnyOp, regions: readonly Region[], threads: number): Cost {
+  #inner(op: AnyOp, regions: readonly Region[], threads: readonly number[]): Cost {
     if (op.kind === "if") {
       const condition = this.#scalars.get(op.operands.condition);
       return this.#branch(regions, condition === undefined ? undefined : 1 - condition, threads);
@@ -113,13 +143,17 @@ class CostWalk {
     if (op.kind === "switch")
       return this.#branch(regions, this.#scalars.get(op.operands.index), threads);
     if (op.kind === "loop") return this.#loop(op, threads);
-    const active = op.kind === "on_threads" ? op.attributes.threads.length : threads;
+    const active =
+      op.kind === "on_threads"
+        ? threads.filter((thread) => op.attributes.threads.includes(thread))
+        : threads;
+    if (active.length === 0) return noCost;
     const once = addCosts(regions.map((region) => this.region(region, active)));
     if (op.kind === "while") this.#unknown(op);
     return op.kind === "warps" ? scaleCost(once, warpsOfThread) : once;
   }
 
-  #branch(regions: readonly Region[], index: number | undefined, threads: number): Cost {
+  #branch(regions: readonly Region[], index: number | undefined, threads: readonly number[]): Cost {
     if (index === undefined) {
       const costs = regions.map((region) => this.region(region, threads));
       const [first = noCost, ...others] = costs;
@@ -132,7 +166,7 @@ class CostWalk {
   }
 
   /** The body once for all steps where they cost the same, else step by step as long as the allowance lasts. */
-  #loop(op: Op<"loop">, threads: number): Cost {
+  #loop(op: Op<"loop">, threads: readonly number[]): Cost {
     const lower = this.#scalars.get(op.operands.lower);
     const upper = this.#scalars.get(op.operands.upper);
     const step = this.#scalars.get(op.operands.step);

@@ -1,5 +1,5 @@
 /**
- * Scalars that follow from constants, dimensions, the grid and, where it is known, the block: what bounds of loops
+ * Scalars that follow from constants, dimensions, the grid and, where they are known, block and thread: what bounds of loops
  * and conditions of branches are made of.
  *
  *   tile = block · 4 + 1, block = 7   =>  29          count (a scalar argument)   =>  not known
@@ -35,17 +35,24 @@ const compareValues: {
   ge: (left, right) => left >= right,
 };
 
+/** Who computes them. */
+export interface Place {
+  /** Along each axis of the grid; undefined where any block is meant. */
+  readonly block: readonly number[] | undefined;
+  /** The program thread, likewise. */
+  readonly thread: number | undefined;
+}
+
 export class KnownScalars {
   readonly #values = new Map<Value, number>();
   readonly #kernel: Kernel;
   readonly #dimensions: DimensionValues;
-  /** Along each axis of the grid; left out where any block is meant. */
-  readonly #block: readonly number[] | undefined;
+  readonly #place: Place;
 
-  constructor(kernel: Kernel, dimensions: DimensionValues, block?: readonly number[]) {
+  constructor(kernel: Kernel, dimensions: DimensionValues, place: Place) {
     this.#kernel = kernel;
     this.#dimensions = dimensions;
-    this.#block = block;
+    this.#place = place;
   }
 
   get(value: Value): number | undefined {
@@ -74,6 +81,7 @@ export class KnownScalars {
     if (op.kind === "size") return evaluateSize(op.attributes.of, this.#dimensions);
     if (op.kind === "grid_size" || op.kind === "block_index")
       return this.#ofGrid(op.kind, op.attributes.axis);
+    if (op.kind === "thread_index") return this.#place.thread;
     if (op.kind === "binary" || op.kind === "compare") {
       const left = this.get(op.operands.left);
       const right = this.get(op.operands.right);
@@ -99,7 +107,7 @@ export class KnownScalars {
     if (axis === undefined) return undefined;
     return kind === "grid_size"
       ? evaluateSize(axis.extent, this.#dimensions)
-      : this.#block?.[position];
+      : this.#place.block?.[position];
   }
 }
 

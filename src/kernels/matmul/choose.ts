@@ -381,6 +381,17 @@ export function workerCount(
   return Math.min(places, tiles * (configuration.schedule === "tiles" ? 1 : parts));
 }
 
+/** Elements of k in a step of the plain kernel. */
+export const plainDepths: readonly PlainConfiguration["depth"][] = [16, 32, 64, 128];
+
+/** Those of them in which no prologue sees numbers of two groups, nor a part of what is stored together. */
+export function plainDepthsOf({
+  prologues: { a, b },
+}: MatmulProblem): readonly PlainConfiguration["depth"][] {
+  const prologues = [a, b].filter((each) => each !== undefined);
+  return plainDepths.filter((depth) => prologues.every((each) => suitsDepth(each, depth)));
+}
+
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */
 export function plainConfiguration(
   problem: MatmulProblem,
@@ -392,9 +403,8 @@ export function plainConfiguration(
   const [rows, columns, usual] = wide
     ? ([64, 32, 16] as const)
     : ([64, 64, bits >= 32 ? 16 : bits === 16 ? 32 : 64] as const);
-  const prologues = Object.values(problem.prologues).filter((each) => each !== undefined);
-  const depths = [usual, 32, 16, 64, 128] as const;
-  const depth = depths.find((each) => prologues.every((one) => suitsDepth(one, each))) ?? usual;
+  const suiting = plainDepthsOf(problem);
+  const depth = ([usual, 32, 16, 64, 128] as const).find((each) => suiting.includes(each)) ?? usual;
   const tiles = batch * Math.ceil(m / rows) * Math.ceil(n / columns);
   const steps = Math.ceil(k / depth);
   const wanted = Math.min(

@@ -1,6 +1,6 @@
 /**
  * The product on wgmma and the copy engine. A block stays on its processor and takes tile after tile; one thread
- * copies, through a ring of pairs of tiles, and one or two multiply, 64 rows each:
+ * copies, through a ring of pairs of tiles, and the others multiply, 64 rows each:
  *
  *   copy        fill 0  fill 1  fill 2  wait empty 0, fill 0 …        goes on with the next tile at once
  *   multiply    wait full 0, wgmma …  arrive empty 0 …  store         while the copies of the next tile arrive
@@ -33,6 +33,7 @@ import {
   setRegisters,
   slice,
   smem,
+  threadIndex,
   waitForPreviousKernel,
   waitGroup,
   warps,
@@ -228,7 +229,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
     (argument) => {
       waitForPreviousKernel();
       launchNextKernel();
-      runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument), argument);
+      runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument));
       // A block stays until nobody copies to it or tells it anything.
       if (cluster > 1) clusterSync();
     },
@@ -320,16 +321,20 @@ function workOf(
   };
 }
 
-function runThreads(work: Work, argument: object): void {
-  const threads = argument as { readonly [name: string]: (body: () => void) => void };
-  threads["copy"]?.(() => {
-    copyTiles(work);
-  });
-  multiplierNames.slice(0, work.form.configuration.multipliers).forEach((name, index) => {
-    threads[name]?.(() => {
+/** The first thread copies. What the others do is written once, for whichever of them it is. */
+function runThreads(work: Work): void {
+  const { multipliers } = work.form.configuration;
+  when(
+    threadIndex().eq(0),
+    () => {
+      copyTiles(work);
+    },
+    () => {
+      // At least 0 as facts see it, too, so that nobody asks in the loop.
+      const index = multipliers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
       multiplyTiles(work, index);
-    });
-  });
+    },
+  );
 }
 
 function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref {
@@ -440,7 +445,7 @@ function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
 }
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
-function multiplyTiles(work: Work, index: number): void {
+function multiplyTiles(work: Work, index: Scalar<"i32">): void {
   const { form, segments, result } = work;
   const zero = constant(dtypes.i32, 0);
   if (form.configuration.multipliers === 2) setRegisters(232);
@@ -462,7 +467,7 @@ interface Sums {
 
 /** Which thread multiplies rows of which tile, and the number of the step in the whole of k. */
 interface Turn {
-  readonly index: number;
+  readonly index: Scalar<"i32">;
   readonly tile: Scalar<"i32">;
   readonly step: Scalar<"i32">;
 }
@@ -476,7 +481,7 @@ function multiplySlot(
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles, full } = work;
   full.at(slot).wait();
-  const mine = slice(index * threadRows, threadRows);
+  const mine = slice(index.mul(threadRows), threadRows);
   const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
   const { prologue } = sides.rows;
   return wgmma(
@@ -485,7 +490,7 @@ function multiplySlot(
       ? rows
       : computedRows(work, prologue, rows, {
           ...{ slot, mine, along: step.mul(work.shapes.depth) },
-          top: work.place(tile).top.add(index * threadRows),
+          top: work.place(tile).top.add(index.mul(threadRows)),
         }),
     columnsOfTile(sides.columns, rightTiles, slot),
     { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
@@ -507,7 +512,7 @@ function plainSums(
   work: Work,
   { tile, from, steps }: Segment,
   first: Scalar<"i32">,
-  index: number,
+  index: Scalar<"i32">,
 ): Sums {
   const { stages } = work.form.configuration;
   const { sum, slot, last } = loop(
@@ -537,7 +542,7 @@ function promotedSums(
   work: Work,
   { tile, from, steps }: Segment,
   first: Scalar<"i32">,
-  index: number,
+  index: Scalar<"i32">,
 ): Sums {
   const { form, shapes } = work;
   const { stages } = form.configuration;
@@ -561,7 +566,7 @@ function promotedSums(
 }
 
 /** Hands the sums to the block that began the tile, or adds those of others to them and stores the tile. */
-function finishSegment(work: Work, product: Tile, segment: Segment, index: number): void {
+function finishSegment(work: Work, product: Tile, segment: Segment, index: Scalar<"i32">): void {
   const { handed, worker, rank } = work;
   if (handed === undefined) {
     storeTile(work, product, segment, index);

@@ -11,11 +11,20 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
-import { persistentProblem, sharedBytes, widestOf, widestTile, workerCount } from "./choose.ts";
+import {
+  persistentProblem,
+  plainDepths,
+  plainDepthsOf,
+  sharedBytes,
+  widestOf,
+  widestTile,
+  workerCount,
+} from "./choose.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
 import type {
   MatmulConfiguration,
   PersistentConfiguration,
+  PlainConfiguration,
   ProductSizes,
   TiledConfiguration,
 } from "./configuration.ts";
@@ -116,23 +125,8 @@ export function requirePossible(
       location,
     );
   if (configuration.kernel === "plain") {
-    const { split } = configuration;
-    if (problem.sparse)
-      throw refused(
-        "TW9904",
-        "the plain kernel does not multiply sparse weights",
-        '{ kernel: "persistent", … }',
-        text,
-        location,
-      );
-    if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
-    throw refused(
-      "TW9904",
-      "matmul cannot split k like this",
-      "a whole number from 1 to 64",
-      text,
-      location,
-    );
+    requirePlain(configuration, problem, text, location);
+    return;
   }
   if (slow !== undefined)
     throw refused(
@@ -143,6 +137,33 @@ export function requirePossible(
       location,
     );
   requirePersistent(configuration, problem, target, text, location);
+}
+
+/** Refuses what no kernel of this form can be, and steps in which a prologue would see numbers of two groups. */
+function requirePlain(
+  configuration: PlainConfiguration,
+  problem: MatmulProblem,
+  text: string,
+  location: Location,
+): void {
+  const { rows, columns, depth, split } = configuration;
+  const wrong = (message: string, expected: string): Error =>
+    refused("TW9904", message, expected, text, location);
+  if (problem.sparse)
+    throw wrong("the plain kernel does not multiply sparse weights", '{ kernel: "persistent", … }');
+  if (!Number.isSafeInteger(split) || split < 1 || split > 64)
+    throw wrong("matmul cannot split k like this", "a whole number from 1 to 64");
+  if (![64, 128].includes(rows) || ![32, 64, 128].includes(columns) || !plainDepths.includes(depth))
+    throw wrong(
+      "matmul has no such plain kernel",
+      `rows 64 or 128, columns 32, 64 or 128, depth ${plainDepths.join(", ")}`,
+    );
+  const suiting = plainDepthsOf(problem);
+  if (!suiting.includes(depth))
+    throw wrong(
+      "groups of an operand are smaller than what is multiplied at once",
+      `depth ${suiting.join(", ")}`,
+    );
 }
 
 /** Refuses what no kernel of this form can be. */

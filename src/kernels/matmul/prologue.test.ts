@@ -22,6 +22,10 @@ const turned: MatmulConfiguration = {
   ...{ schedule: "tiles", turned: true, cluster: 1 },
 };
 
+const plain: MatmulConfiguration = {
+  ...{ kernel: "plain", rows: 64, columns: 64, depth: 64, split: 1 },
+};
+
 const narrow: MatmulConfiguration = {
   ...{ kernel: "narrow", rows: 16, columns: 16, stages: 3, split: 3 },
 };
@@ -370,6 +374,35 @@ describe("prologues", () => {
                 b: quantized(i4, [k, n], { scale: bf16 }),
                 configuration: { ...narrow, ...wrong } as MatmulConfiguration,
               }).plan(fits),
+          ] as const,
+      ),
+      // Steps of 64 would have numbers of four groups, or half of what is stored together.
+      [
+        "TW9904",
+        () =>
+          matmul({
+            ...{ a: bf16, b: i8, inputs: { s: array(f32, [cdiv(k, 16), n]) } },
+            prologue: {
+              b: { as: bf16, inputs: ["s"], compute: ({ b, s }) => b.cast(f32).mul(s).cast(bf16) },
+            },
+            configuration: plain,
+          }).plan(fits),
+      ],
+      [
+        "TW9904",
+        () =>
+          matmul({
+            ...{ a: bf16, b: quantized(i4, [k, n], { scale: bf16 }), configuration: plain },
+          }).plan(fits),
+      ],
+      ...[{ rows: 100 }, { columns: 8 }, { depth: 48 }].map(
+        (wrong) =>
+          [
+            "TW9904",
+            () =>
+              matmul({ a: bf16, b: bf16, configuration: { ...plain, ...wrong } as never }).plan(
+                fits,
+              ),
           ] as const,
       ),
       [

@@ -2,6 +2,8 @@
  * Random products, and what the assembler makes of the kernels.
  *
  *   MATMUL_OPTIONS=60 MATMUL_SIZES=5 MATMUL_DEVICE=gpu MATMUL_SEED=7 npx vitest run src/kernels/matmul/random.test.ts
+ *
+ * MATMUL_TARGET=sm_80 has the emulator be another GPU.
  */
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
@@ -12,6 +14,7 @@ import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
+import type { TargetName } from "../../targets/target.ts";
 import { matmul } from "./matmul.ts";
 import { quantized } from "./quantized.ts";
 import { sparse24 } from "./sparse-weights.ts";
@@ -20,13 +23,17 @@ const options = Number(process.env["MATMUL_OPTIONS"] ?? 3);
 const sizes = Number(process.env["MATMUL_SIZES"] ?? 1);
 const seed = Number(process.env["MATMUL_SEED"] ?? 1);
 const kind = (process.env["MATMUL_DEVICE"] ?? "emulator") as "emulator" | "gpu" | "simulator";
+const target = (process.env["MATMUL_TARGET"] ?? "sm_90a") as TargetName;
 const most = kind === "gpu" ? { m: 300, n: 400, k: 700 } : { m: 70, n: 80, k: 150 };
 
 test(
   `random products are right on the ${kind}, from seed ${seed}`,
   { timeout: 600_000 },
   async () => {
-    const device = await open(kind);
+    const device = await open(kind, {
+      onNotes: () => undefined,
+      ...(kind !== "gpu" && { target }),
+    });
     expect(await randomProducts(device, { seed, options, sizes, most })).toEqual([]);
     device.dispose();
   },

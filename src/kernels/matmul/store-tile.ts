@@ -1,6 +1,6 @@
 /** How a finished tile of a product leaves the registers: piece by piece, through shared memory and the copy engine, or by the lanes themselves. */
 import { commitGroup, commitShared, copyAsync, slice, waitGroup, when } from "../../lang/index.ts";
-import type { Ref, Tile } from "../../lang/index.ts";
+import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Segment } from "../../lang/pipeline/segments.ts";
 import { threadRows } from "./configuration.ts";
 import { finished } from "./epilogue.ts";
@@ -9,14 +9,14 @@ import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 
 /** Stores a thread's rows of a tile, piece by piece. */
-export function storeTile(work: Work, product: Tile, segment: Segment, index: number): void {
+export function storeTile(work: Work, product: Tile, segment: Segment, index: Scalar<"i32">): void {
   const { form, shapes, out, result, inputs } = work;
   const { problem, location } = form;
   const { turned } = form.configuration;
   const { columns, piece } = shapes;
   const place = work.place(segment.tile);
   const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
-  const top = place.top.add(index * threadRows);
+  const top = place.top.add(index.mul(threadRows));
   for (let column = 0; column < columns; column += piece) {
     const left = place.left.add(column);
     const sums = product.slice([0, column], [threadRows, piece]);
@@ -35,7 +35,7 @@ function storePiece(
   { top, left, rows, columns, end }: Piece & Pick<TilePlace, "end">,
   piece: Tile,
   result: Ref | undefined,
-  index: number,
+  index: Scalar<"i32">,
   turn: number,
 ): void {
   const across = slice(left, columns);
