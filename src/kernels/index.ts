@@ -139,3 +139,5 @@ export type {
 export type { RadixConfiguration } from "./sort/radix-kernels.ts";
 export { topK } from "./sort/top-k.ts";
 export type { TopKConfiguration, TopKOperation, TopKSpec } from "./sort/top-k.ts";
+export { unique } from "./sort/unique.ts";
+export type { UniqueOperation, UniqueSpec } from "./sort/unique.ts";

@@ -273,6 +273,14 @@ export const kernelCalls: readonly BadCall[] = [
     least: flag,
     payloads: optional(() => ({ weights: array(f32, [8, 64]) }), "object", "bare"),
   }),
+  ...ofFields("unique", {
+    x: matrix,
+    size: parameter(() => 5),
+    counts: flag,
+    indices: flag,
+    inverse: flag,
+    fill: optional(() => 1, ...numberTakes),
+  }),
   ...ofFields("random.bits", { out: parameter(() => u32) }).map((each) =>
     each.name === "random.bits" ? withDefault(each) : each,
   ),

@@ -1,0 +1,118 @@
+/** Distinct elements against a map of JavaScript's. */
+import { expect, test } from "vitest";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, bool, f32, i16, i32, u8 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { unique } from "./unique.ts";
+
+const [m, n] = [dim("m"), dim("n")];
+
+function everything(dtype: DType, size: number) {
+  return unique({ x: dtype as typeof f32, size, counts: true, indices: true, inverse: true });
+}
+
+/** Runs it, and compares all of its results; −0 and 0 are one number, as NaN is. */
+async function expectDistinct(
+  device: Device,
+  op: ReturnType<typeof everything>,
+  x: HostArray,
+  label: string,
+): Promise<void> {
+  const found = await device.run(op, { x } as never);
+  const size = found.values.shape[0] ?? 0;
+  const numbers = [...toNumbers(x)];
+  const nameOf = (value: number): string => `${value}`;
+  const kinds = new Map<string, number[]>();
+  const order = inOrder(numbers, false);
+  for (const place of order) {
+    const name = nameOf(numbers[place] ?? 0);
+    kinds.set(name, [...(kinds.get(name) ?? []), place]);
+  }
+  const all = [...kinds.values()];
+  const filled = <T>(values: readonly T[], rest: T): readonly T[] =>
+    Array.from({ length: size }, (_, at) => (at < values.length ? (values[at] ?? rest) : rest));
+  // The first in order stands for its kind, and the least for what is missing.
+  const firsts = filled(
+    all.map(([place]) => place ?? 0),
+    order[0] ?? 0,
+  );
+  expect([...toNumbers(found.count)], label).toEqual([all.length]);
+  expect([...toNumbers(found.values)], label).toEqual(firsts.map((place) => numbers[place] ?? 0));
+  expect([...toNumbers(found.indices)], label).toEqual(firsts);
+  const lengths = all.map(({ length }) => length);
+  expect([...toNumbers(found.counts)], label).toEqual(filled(lengths, 0));
+  const names = [...kinds.keys()];
+  const which = numbers.map((value) => names.indexOf(nameOf(value)));
+  expect([...toNumbers(found.inverse)], label).toEqual(which);
+}
+
+test("arrays of many lengths, on the emulator", async () => {
+  const device = await open("emulator");
+  const random = new Random(41);
+  for (const dtype of [i16, f32]) {
+    const op = everything(dtype, 30);
+    for (let turn = 0; turn < 10; turn += 1) {
+      // Lengths of few kernels; the last one has several blocks.
+      const length = turn === 9 ? 1025 + random.below(100) : 33 + random.below(32);
+      const x =
+        turn % 2 === 0
+          ? oddNumbers(dtype, [length], random)
+          : fromNumbers(
+              dtype,
+              [length],
+              Array.from({ length }, () => random.below(25) - 12),
+            );
+      await expectDistinct(device, op, x, `seed 41, turn ${turn}: ${dtype.name} ${length}`);
+    }
+  }
+  device.dispose();
+});
+
+test("under twenty schedules", async () => {
+  const random = new Random(43);
+  const op = everything(f32, 12);
+  for (let seed = 0; seed < 20; seed += 1) {
+    const device = await open("simulator", { schedule: "random", seed });
+    const length = 1 + random.below(60);
+    await expectDistinct(device, op, oddNumbers(f32, [length], random), `schedule ${seed}`);
+    device.dispose();
+  }
+});
+
+test("arrays of several axes, a fill of one's own, and no elements at all", async () => {
+  const device = await open("simulator");
+  const table = unique({ x: array(bf16, [m, n]), size: 4, inverse: true, fill: -7 });
+  const x = fromNumbers(bf16, [2, 3], [3, 1, 3, 0, 1, 3]);
+  const { values, count, inverse } = await device.run(table, { x });
+  expect([...toNumbers(values), ...toNumbers(count)]).toEqual([0, 1, 3, -7, 3]);
+  expect(inverse.shape).toEqual([2, 3]);
+  expect([...toNumbers(inverse)]).toEqual([2, 1, 2, 0, 1, 2]);
+  const none = await device.run(unique({ x: u8, size: 2, counts: true }), {
+    x: fromNumbers(u8, [0], []),
+  });
+  expect([none.values, none.count, none.counts].map((each) => [...toNumbers(each)])).toEqual([
+    [0, 0],
+    [0],
+    [0, 0],
+  ]);
+  device.dispose();
+});
+
+test("mistakes are told", () => {
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9901", () => unique({ x: bool, size: 2 })],
+    ["TW9902", () => unique({ x: array(i32, [m, n], { strides: [1, m] }), size: 2 })],
+    ["TW9902", () => unique({ x: i32, size: 2 }).plan({ n: 2 ** 30 })],
+    ["TW9904", () => unique({ x: i32, size: 0 })],
+    ["TW1033", () => unique({ x: i32, size: 2, count: true } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+  expect(codeOf(() => unique({ x: u8, size: 2, fill: 300 }))).toMatch(/^TW/);
+});

@@ -1,0 +1,338 @@
+/**
+ * `unique`: the distinct elements of an array in order, how often each occurs, where each is first, and which of them each element
+ * is. How many there are is only known on the device, so that results have a size that is given, and `count` says how much of it
+ * counts; nothing waits for the host.
+ *
+ *   x          5 2 5 9 2        sorted 2 2 5 5 9     with places 1 4 0 2 3
+ *   differs    1 0 1 0 1        from the one before; the running sums, less one, number the distinct ones: 0 0 1 1 2
+ *   starts     0 2 4 5          where each number begins, and the end
+ *   size 4     values 2 5 9 2 · counts 2 2 1 0 · indices 1 0 3 1 · count 3 · inverse 1 0 1 2 0
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import { array, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import { fill } from "../elementwise/cast.ts";
+import { scan } from "../scan/scan.ts";
+import { composed } from "../support/compose.ts";
+import type { Step } from "../support/compose.ts";
+import { givenArray, refused, requireFields, requireRows } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { laidOut, lanes } from "../support/sizes.ts";
+import { requireKeys } from "./order-key.ts";
+import { mostKeys } from "./radix-kernels.ts";
+import { sort } from "./sort.ts";
+
+const { i32 } = dtypes;
+
+export interface UniqueSpec<
+  X extends DTypeName,
+  C extends boolean,
+  F extends boolean,
+  V extends boolean,
+> {
+  /** A format is an array of n elements; more axes are taken one after the other. */
+  readonly x: GivenArray<X>;
+  /** How many distinct elements there is room for; the least ones are given where there are more. */
+  readonly size: number;
+  /** Whether `counts` says how often each occurs. */
+  readonly counts?: C;
+  /** Whether `indices` says where each is first. */
+  readonly indices?: F;
+  /** Whether `inverse` says which of the distinct elements each element is. */
+  readonly inverse?: V;
+  /** What stands behind the last one; the least unless told. */
+  readonly fill?: number | HostValue<X>;
+}
+
+type Given<Flag extends boolean, Outputs> = Flag extends true ? Outputs : Empty;
+
+export type UniqueOperation<
+  X extends DTypeName,
+  C extends boolean = false,
+  F extends boolean = false,
+  V extends boolean = false,
+> = Operation<
+  { readonly x: ArraySpec<X> },
+  { readonly values: ArraySpec<X>; readonly count: ArraySpec<"i32"> } & Given<
+    C,
+    { readonly counts: ArraySpec<"i32"> }
+  > &
+    Given<F, { readonly indices: ArraySpec<"i32"> }> &
+    Given<V, { readonly inverse: ArraySpec<"i32"> }>,
+  Empty,
+  { readonly span: number }
+>;
+
+const fields = {
+  x: "array",
+  size: "number",
+  counts: "flag",
+  indices: "flag",
+  inverse: "flag",
+  fill: "element",
+} as const;
+
+/** The distinct elements of an array in order: −0 and 0 are one, and so are all NaN. */
+export function unique<
+  X extends DTypeName,
+  C extends boolean = false,
+  F extends boolean = false,
+  V extends boolean = false,
+>(spec: UniqueSpec<X, C, F, V>): UniqueOperation<X, C, F, V> {
+  const location = captureLocation();
+  requireFields("unique", spec, fields, location);
+  const { size, counts = false, indices = false, inverse = false } = spec;
+  const x = givenArray("x", "unique", spec.x, [dim("n")], location);
+  requireKeys("x", "unique", x, location);
+  requireRows("x", "unique", x, location);
+  if (!Number.isSafeInteger(size) || size < 1 || size > mostKeys)
+    throw refused(
+      "TW9904",
+      "unique has no room for distinct elements",
+      "a whole number from 1",
+      optionText(size),
+      location,
+    );
+  const wanted: Wanted = { dtype: x.dtype, size, counts, indices, inverse, fill: spec.fill };
+  // What the format cannot hold is refused here, not when sizes are known.
+  if (spec.fill !== undefined) fill({ out: array(x.dtype, [size]), value: spec.fill as number });
+  const row = dim("length");
+  const parts: Parts = {
+    sort: sort({ x: array(x.dtype, [row]), indices: indices || inverse }) as unknown as Operation,
+    scan: scan({ x: array(i32, [row]) }) as unknown as Operation,
+    kernels: new Map(),
+  };
+  return operation({
+    name: "unique",
+    inputs: { x },
+    outputs: {
+      values: array(x.dtype, [size]),
+      count: array(i32, [1]),
+      ...(counts && { counts: array(i32, [size]) }),
+      ...(indices && { indices: array(i32, [size]) }),
+      ...(inverse && { inverse: array(i32, x.shape) }),
+    },
+    plan: (dimensions, target) => {
+      const length = laidOut(x, dimensions).shape.reduce((all, extent) => all * extent, 1);
+      if (length > mostKeys)
+        throw refused(
+          "TW9902",
+          "x of unique is too long",
+          `${mostKeys} elements at most`,
+          String(length),
+          location,
+        );
+      return {
+        configuration: { span },
+        source: "heuristic",
+        ...(length === 0 ? ofNothing(wanted, target) : ofElements(wanted, length, parts, target)),
+      };
+    },
+  }) as unknown as UniqueOperation<X, C, F, V>;
+}
+
+interface Wanted {
+  readonly dtype: DType;
+  readonly size: number;
+  readonly counts: boolean;
+  readonly indices: boolean;
+  readonly inverse: boolean;
+  readonly fill: unknown;
+}
+
+/** What all sizes share: the operations that it is made of, and kernels of its own. */
+interface Parts {
+  readonly sort: Operation;
+  readonly scan: Operation;
+  readonly kernels: Map<string, KernelDefinition>;
+}
+
+/** Without an element there is nothing that could be the least: zeros stand for it. */
+function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target: Target) {
+  const filled = (argument: string, out: ArraySpec, given: unknown): Step => ({
+    operation: fill({ out, value: given as number }) as unknown as Operation,
+    dimensions: {},
+    arrays: { out: argument },
+  });
+  const steps = [
+    filled("values", array(dtype, [size]), value ?? 0),
+    filled("count", array(i32, [1]), 0),
+    ...(counts ? [filled("counts", array(i32, [size]), 0)] : []),
+    ...(indices ? [filled("indices", array(i32, [size]), 0)] : []),
+  ];
+  return composed(steps, target);
+}
+
+function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target) {
+  const { kernels } = parts;
+  const { dtype, size, indices, inverse } = wanted;
+  const hasPlaces = indices || inverse;
+  const known = (name: string, make: () => KernelDefinition): KernelDefinition => {
+    const found = kernels.get(name) ?? make();
+    kernels.set(name, found);
+    return found;
+  };
+  const scratch: { [name: string]: ScratchArray } = {
+    sorted: { dtype, shape: [length] },
+    differs: { dtype: i32, shape: [length] },
+    numbers: { dtype: i32, shape: [length] },
+    starts: { dtype: i32, shape: [size + 1] },
+    ...(hasPlaces && { places: { dtype: i32, shape: [length] } }),
+  };
+  const same = (name: string) => ({ argument: name });
+  const mark = (): readonly PlannedLaunch[] => [
+    {
+      kernel: known("mark", () => markKernel(dtype)),
+      arguments: { sorted: same("sorted"), differs: same("differs") },
+    },
+  ];
+  const finish = (): readonly PlannedLaunch[] => [
+    {
+      kernel: known("number", () => numberKernel(size, inverse)),
+      arguments: {
+        numbers: same("numbers"),
+        ...(inverse && {
+          places: same("places"),
+          inverse: { argument: "inverse", shape: [length] },
+        }),
+        ...{ starts: same("starts"), count: same("count") },
+      },
+    },
+    {
+      kernel: known("take", () => takeKernel(wanted)),
+      arguments: {
+        ...{ sorted: same("sorted"), starts: same("starts"), count: same("count") },
+        values: same("values"),
+        ...(wanted.counts && { counts: same("counts") }),
+        ...(indices && { places: same("places"), indices: same("indices") }),
+      },
+    },
+  ];
+  const steps: readonly Step[] = [
+    {
+      operation: parts.sort,
+      dimensions: { length },
+      arrays: { x: "x", out: "sorted", ...(hasPlaces && { indices: "places" }) },
+    },
+    mark,
+    {
+      operation: parts.scan,
+      dimensions: { length },
+      arrays: { x: "differs", out: "numbers" },
+    },
+    finish,
+  ];
+  const { launches, scratch: more } = composed(steps, target);
+  return { launches, scratch: { ...scratch, ...more } };
+}
+
+/** Elements of a block. */
+const span = 8 * lanes;
+
+/** Which elements differ from the one before: 1 for the first of each kind. */
+function markKernel(dtype: DType): KernelDefinition {
+  const length = dim("length");
+  return kernel(
+    {
+      name: "unique_mark",
+      grid: { i: cdiv(length, span) },
+      inputs: { sorted: array(dtype, [length]) },
+      outputs: { differs: array(i32, [length]) },
+    },
+    ({ i, sorted, differs }) => {
+      const here = slice(i.mul(span), span);
+      const position = iota(i32, [span], 0).add(i.mul(span));
+      const own = sorted.at(here).load() as Tile<"f32">;
+      const isInside = position.gt(0).and(position.lt(length));
+      const before = sorted.at(position.sub(1).maximum(0)).load({ where: isInside }) as Tile<"f32">;
+      let isSame = own.eq(before);
+      if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
+      differs.at(here).store(isInside.and(isSame).not().cast(i32));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Where each distinct element begins, how many there are, and which of them each element is. */
+function numberKernel(size: number, inverse: boolean): KernelDefinition {
+  const length = dim("length");
+  const ofLength = array(i32, [length]);
+  return kernel(
+    {
+      name: "unique_number",
+      grid: { i: cdiv(length, span) },
+      inputs: { numbers: ofLength, ...(inverse && { places: ofLength }) },
+      outputs: {
+        ...(inverse && { inverse: ofLength }),
+        count: array(i32, [1]),
+      },
+      // What is behind the last one is never written, and never read.
+      inouts: { starts: array(i32, [size + 1]) },
+    },
+    ({ i, numbers, starts, count, ...given }) => {
+      const arrays = given as { readonly places?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
+      const here = slice(i.mul(span), span);
+      const position = iota(i32, [span], 0).add(i.mul(span));
+      const isInside = position.lt(length);
+      // Numbers count from 1.
+      const own = numbers.at(here).load();
+      const before = numbers
+        .at(position.sub(1).maximum(0))
+        .load({ where: isInside.and(position.gt(0)) });
+      const isFirst = isInside.and(own.ne(before));
+      starts.at(own.sub(1)).store(position, { where: isFirst.and(own.le(size + 1)) });
+      const isLast = position.eq(length.sub(1));
+      starts.at(own).store(full(i32, [span], length), { where: isLast.and(own.le(size)) });
+      count.at(full(i32, [span], 0)).store(own, { where: isLast });
+      if (arrays.places === undefined) return;
+      arrays.inverse?.at(arrays.places.at(here).load()).store(own.sub(1), { where: isInside });
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** The distinct elements, how often each occurs, and where each is first. */
+function takeKernel({ dtype, size, counts, indices, fill: value }: Wanted): KernelDefinition {
+  const length = dim("length");
+  const ofSize = array(i32, [size]);
+  return kernel(
+    {
+      name: "unique_take",
+      grid: { i: Math.ceil(size / span) },
+      inputs: {
+        ...{ sorted: array(dtype, [length]), starts: array(i32, [size + 1]) },
+        count: array(i32, [1]),
+        ...(indices && { places: array(i32, [length]) }),
+      },
+      outputs: {
+        values: array(dtype, [size]),
+        ...(counts && { counts: ofSize }),
+        ...(indices && { indices: ofSize }),
+      },
+    },
+    ({ i, sorted, starts, count, values, ...given }) => {
+      const arrays = given as { readonly [name: string]: Ref<"i32"> | undefined };
+      const here = slice(i.mul(span), span);
+      const number = iota(i32, [span], 0).add(i.mul(span));
+      const isThere = number.lt(count.at(0).loadScalar()).and(number.lt(size));
+      // What stands behind the last one is the least, the first in order.
+      const start = starts.at(number).load({ where: isThere, fill: 0 });
+      const least = sorted.at(start).load();
+      const filled =
+        value === undefined
+          ? least
+          : isThere.select(least as Tile<"f32">, full(dtype as DType<"f32">, [1], value as number));
+      values.at(here).store(filled);
+      if (counts) {
+        const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
+        arrays["counts"]?.at(here).store(end.sub(start));
+      }
+      const place = arrays["places"]?.at(start).load();
+      if (place !== undefined) arrays["indices"]?.at(here).store(place);
+    },
+  ) as unknown as KernelDefinition;
+}
