@@ -44,10 +44,21 @@ class Run {
   /** Takes a turn of what was begun; false once it has ended. Throws where a limit is reached. */
   #advance(): boolean {
     const grid = this.#grid;
-    if (!grid.advance() || this.#hasEnded()) return false;
+    if (!this.#takeTurn() || this.#hasEnded()) return false;
     const reached = this.#watch.reached(this.#state.counters.warpInstructions);
     if (reached !== undefined) throw grid.stopped(reached);
     return true;
+  }
+
+  /** Lets one warp run. What goes wrong once the launch is over, such as waiting for whoever ended it, ends it at once. */
+  #takeTurn(): boolean {
+    try {
+      return this.#grid.advance();
+    } catch (error) {
+      if (!(error instanceof TilewrightError) || !this.#isOver()) throw error;
+      this.#lastRound = 0;
+      return false;
+    }
   }
 
   /** Whoever ended the launch has some rounds to say why. */

@@ -13,10 +13,11 @@ import { Windows } from "../../layout/model/windows.ts";
 import type { Target } from "../../targets/target.ts";
 import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
-import type { Register, Variable } from "../module.ts";
+import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
+import { needsFailureCell } from "./failure.ts";
 import type { ProfileRing } from "./profile.ts";
 import type {
   BarrierValue,
@@ -54,6 +55,10 @@ export class EmitContext {
   readonly parameters: LaunchParameter[] = [];
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
+  /** b64: the launch's cell for the time of a failure (`failure.ts`); undefined where the kernel has no use for it. */
+  readonly failureCell: Register | undefined;
+  /** Registers that only a window which may be outside is found by, and what they are after a failure. */
+  readonly redirects = new Map<Register, Operand>();
   /** Where a profiled kernel writes, once its ring is open. */
   profile: ProfileRing | undefined;
   scope: Scope;
@@ -76,6 +81,13 @@ export class EmitContext {
     this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
+    if (needsFailureCell(kernel, this.windows.facts))
+      this.failureCell = this.parameter({
+        kind: "scratch",
+        name: "failure",
+        bytes: 8,
+        zeroed: true,
+      });
   }
 
   /** Writes the region's ops. */

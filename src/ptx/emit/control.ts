@@ -21,6 +21,7 @@ import { integer } from "../operands.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { assertion, debugPrint, requirePositiveStep } from "./debug.ts";
+import { beginRounds, leaveAfterFailure, mayStandStill } from "./failure.ts";
 import { freshValue, moveTogether } from "./moves.ts";
 import type { HandedValue } from "./moves.ts";
 import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synchronization.ts";
@@ -90,7 +91,7 @@ function loop(op: Op<"loop">, context: EmitContext): void {
   const index = code.make(`b${type}`, `mov.b${type}`, lower.register);
   const carries = beginCarries(context, op);
   const [head, exit] = [code.label("loop"), code.label("exit")];
-  if (context.windows.facts.of(op.operands.step).least < 1n)
+  if (mayStandStill(op, context.windows.facts))
     requirePositiveStep(op, context, step.register, exit);
   code.jumpIf(code.make("pred", `setp.ge.s${type}`, index, upper.register), exit);
   code.place(head);
@@ -126,6 +127,7 @@ function whileLoop(op: Op<"while">, context: EmitContext): void {
   const { condition, body } = op.regions;
   const carries = beginCarries(context, op);
   const [head, exit] = [code.label("while"), code.label("exit")];
+  const rounds = beginRounds(context);
   code.place(head);
   keepRolled(context, condition, body);
   defineAll(context, condition.parameters, carries);
@@ -137,6 +139,7 @@ function whileLoop(op: Op<"while">, context: EmitContext): void {
   context.region(body);
   code.at(op.location);
   endRound(context, body, carries);
+  leaveAfterFailure(context, rounds, { head, exit });
   code.jump(head);
   code.place(exit);
   defineAll(context, op.results, carries);

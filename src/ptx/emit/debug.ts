@@ -9,8 +9,8 @@
  *
  * One lane takes the room for a record; where it holds tiles, it tells the other lanes where, and each
  * writes the elements that it holds, in row-major order. An element takes a word, two where it has 64
- * bits. After a failed assertion the kernel goes on, and after a step that leads nowhere behind its loop; the
- * host refuses the results.
+ * bits. After a failed assertion the kernel goes on to its end (`failure.ts`), and after a step that leads nowhere
+ * behind its loop; the host refuses the results.
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -21,6 +21,7 @@ import { address, integer, vector } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber, threadLanes } from "./barriers.ts";
 import type { EmitContext } from "./context.ts";
 import { tileElements } from "./elements.ts";
+import { learnOfFailure, tellFailure } from "./failure.ts";
 import { firstHolder } from "./memory/access.ts";
 import { placesOf } from "./tiles/places.ts";
 import { ScratchMemory } from "./tiles/scratch.ts";
@@ -66,6 +67,7 @@ export function assertion(op: Op<"assert">, context: EmitContext): void {
   const over = code.label("holds");
   code.jumpIf(holdsEverywhere(context, condition), over);
   record(context, op, [condition], { kind: "assert", text: op.attributes.message });
+  learnOfFailure(context);
   code.place(over);
 }
 
@@ -82,6 +84,7 @@ export function requirePositiveStep(
   const over = code.label("steps");
   code.jumpIf(code.make("pred", `setp.ge.s${bits}`, step, integer(1)), over);
   record(context, op, [op.operands.step], { kind: "step", text: "" });
+  learnOfFailure(context);
   code.jump(behind);
   code.place(over);
 }
@@ -154,7 +157,10 @@ interface Header {
 function takeRoom(context: EmitContext, header: Header, full: string): Register {
   const { code, numbers } = context;
   const { ring, site, words, failed } = header;
-  if (failed) code.emit("st.global.b32", [address(ring, 8), code.constant("b32", 1)]);
+  if (failed) {
+    code.emit("st.relaxed.gpu.global.b32", [address(ring, 8), code.constant("b32", 1)]);
+    tellFailure(context);
+  }
   const start = code.make("b32", "atom.relaxed.gpu.global.add.u32", address(ring), integer(words));
   const room = code.make("b32", "ld.global.b32", address(ring, 4));
   const end = code.make("b32", "add.u32", start, integer(words + headerWords));

@@ -22,6 +22,7 @@ import type { Register } from "../module.ts";
 import { address, discard, integer } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
+import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
 import type { BarrierValue } from "./values.ts";
 
@@ -202,10 +203,8 @@ function wait(op: Op<"barrier_wait">, context: EmitContext): void {
     asked === undefined
       ? nextParity(context, barrier, op.operands.index)
       : code.make("b32", "and.b32", asked, integer(1));
-  const again = code.label("wait");
-  code.place(again);
-  const done = code.make("pred", tryWait(op, context), address(base, offset), parity);
-  code.jumpIf(done, again, { negated: true, uniform: false });
+  const attempt = tryWait(op, context);
+  tryUntilDone(context, () => code.make("pred", attempt, address(base, offset), parity));
   warpBarrier(context, "lanes may have left the wait one by one");
 }
 
@@ -304,17 +303,30 @@ function semaphoreWait(op: Op<"semaphore_wait">, context: EmitContext): void {
   code.jumpIf(one, over, { negated: true, uniform: false });
   const again = code.label("poll");
   code.place(again);
+  const retry = afterPoll(context, again, over);
   const seen = code.make("b32", "ld.acquire.gpu.global.u32", address(place));
   const reached = code.make("pred", "setp.ge.s32", seen, wanted);
   if (op.attributes.decrement) {
     const lower = code.make("b32", "sub.s32", seen, wanted);
-    code.jumpIf(reached, again, { negated: true, uniform: false });
+    code.jumpIf(reached, retry, { negated: true, uniform: false });
     const found = code.make("b32", "atom.acq_rel.gpu.global.cas.b32", address(place), seen, lower);
     const changed = code.make("pred", "setp.ne.b32", found, seen);
     code.jumpIf(changed, again, { uniform: false });
-  } else code.jumpIf(reached, again, { negated: true, uniform: false });
+  } else code.jumpIf(reached, retry, { negated: true, uniform: false });
   code.place(over);
   threadBarrier(context, "all lanes go on once one has seen the count");
+}
+
+/** Where a look in vain leads: to the next one, or on after a failure. */
+function afterPoll(context: EmitContext, again: string, over: string): string {
+  const { code, failureCell } = context;
+  if (failureCell === undefined) return again;
+  const retry = code.label("unreached");
+  code.aside(() => {
+    code.place(retry);
+    stopAfterFailure(context, failureCell, { again, over });
+  });
+  return retry;
 }
 
 /** The parity words of barriers that warps of the region wait for, as they are before it. */

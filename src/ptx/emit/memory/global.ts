@@ -97,7 +97,10 @@ function movedBase(
   );
   const offset = wideRegister(context, sum);
   const bytes = dtype.bits === 4 ? code.make("b64", "shr.s64", offset, integer(1)) : offset;
-  return code.make("b64", "add.s64", base, bytes);
+  const moved = code.make("b64", "add.s64", base, bytes);
+  const { redirects, failureCell } = context;
+  if (failureCell !== undefined) redirects.set(moved, redirects.get(base) ?? base);
+  return moved;
 }
 
 /** b64: the address of an element of the window; of the byte that holds it for 4-bit formats. */

@@ -10,14 +10,16 @@
  */
 import type { AnyOp } from "../../../ir/node.ts";
 import { accessesOf } from "../../../ir/traits.ts";
-import type { Register } from "../../module.ts";
+import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
+import { trapOutside } from "../failure.ts";
 import type { RequiredBound as AnyRequiredBound } from "../../../layout/access/window.ts";
 import type { Position, RefValue } from "../values.ts";
 import { indexRegister } from "./positions.ts";
 
 type RequiredBound = AnyRequiredBound<Position>;
+type Redirect = readonly [register: Register, to: Operand];
 
 /** What is certain at a place in the code: an inner region knows what the outer one does. */
 export class AskedBounds {
@@ -39,18 +41,60 @@ export class AskedBounds {
 
 /** Traps where a window that the op accesses is not inside. */
 export function requireInside(context: EmitContext, op: AnyOp): void {
-  const { code, asked } = context;
+  const { asked } = context;
   for (const { value } of accessesOf(op)) {
     if (value.type.kind !== "ref") continue;
-    for (const bound of requiredOf(context.ref(value))) {
+    const ref = context.ref(value);
+    for (const bound of requiredOf(ref)) {
       if (asked.has(bound)) continue;
       asked.add(bound);
-      const outside = isOutside(context, bound);
-      code.guarded(outside, () => {
-        code.emit("trap", [], "the window is not inside");
-      });
+      trapOutside(context, isOutside(context, bound), "the window is not inside", () =>
+        redirectsOf(context, ref),
+      );
     }
   }
+}
+
+/** A window by registers of its own, which a failure moves to the first element (`failure.ts`). */
+export function movable(context: EmitContext, sliced: RefValue, source: RefValue): RefValue {
+  if (context.failureCell === undefined || sliced.required.length === source.required.length)
+    return sliced;
+  if (sliced.kind === "shared") {
+    const moves = sliced.moves.map((move) => ({
+      ...move,
+      index: ownIndex(context, move.index, 0),
+    }));
+    return { ...sliced, moves };
+  }
+  const along = new Set(sliced.axes.map(({ root }) => root));
+  const origin = sliced.origin.map((position, root) => {
+    const { register, constant } = position;
+    if (along.has(root) || register === undefined) return position;
+    return { ...position, register: ownIndex(context, register, -constant) };
+  });
+  return { ...sliced, origin };
+}
+
+/** A copy of the register, which is `first` after a failure. */
+function ownIndex({ code, redirects }: EmitContext, register: Register, first: number): Register {
+  if (redirects.has(register)) return register;
+  const own = code.make("b32", "mov.b32", register);
+  redirects.set(own, integer(first));
+  return own;
+}
+
+/** What finds the window where it is not inside after a failure. */
+function redirectsOf({ redirects }: EmitContext, ref: RefValue): readonly Redirect[] {
+  return registersOf(ref).flatMap((register): readonly Redirect[] => {
+    const to = redirects.get(register);
+    return to === undefined ? [] : [[register, to]];
+  });
+}
+
+function registersOf(ref: RefValue): readonly Register[] {
+  if (ref.kind === "shared") return ref.moves.map(({ index }) => index);
+  const own = ref.origin.flatMap(({ register }) => register ?? []);
+  return ref.kind === "global" ? [ref.base, ...own] : [...own, ...registersOf(ref.source)];
 }
 
 function requiredOf(ref: RefValue): readonly RequiredBound[] {

@@ -25,6 +25,7 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { tileElements } from "../elements.ts";
+import { trapOutside } from "../failure.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates } from "./lane-coordinates.ts";
@@ -64,7 +65,11 @@ export function picksOf(
   if (indices.length === 0 && where === undefined) return undefined;
   const shape = pickedShape(op);
   const spread = repetitionsOf(op, tile.shape);
-  const found = spread.map((each) => elementsAt(context, each, tile.layout));
+  const tested = testedIndices(op);
+  const found = spread.map((each, position) => {
+    const elements = elementsAt(context, each, tile.layout);
+    return tested.includes(position) ? movableIndices(context, elements) : elements;
+  });
   const masks = maskOf(context, where, found[indices.length]);
   const low = new Map<Register, Register>();
   const indexed = op.attributes.indexed ?? [];
@@ -79,11 +84,12 @@ export function picksOf(
     return { axis, indices, size };
   });
   const inTile = tileTruths(context, tile);
-  const unsure = testedIndices(op).map((position) => ({
+  const unsure = tested.map((position) => ({
     size: window[axes[position]?.axis ?? 0] ?? 1,
     given: found[position] ?? [],
   }));
-  requireIndices(context, unsure, (register) => [inTile(register), ...masks(register)]);
+  const conditions = (register: number) => [inTile(register), ...masks(register)];
+  requireIndices(context, unsure, conditions, low);
   return { shape, indexed, axes, truths: masks };
 }
 
@@ -124,6 +130,7 @@ function requireIndices(
   context: EmitContext,
   unsure: readonly UnsureIndices[],
   conditions: (register: number) => readonly Truth[],
+  low: ReadonlyMap<Register, Register>,
 ): void {
   const { code } = context;
   const conjunctions = new Conjunctions(context);
@@ -140,10 +147,28 @@ function requireIndices(
       const own = condition === true ? beyond : code.make("pred", "and.pred", beyond, condition);
       outside = outside === undefined ? own : code.make("pred", "or.pred", outside, own);
     });
-  if (outside !== undefined)
-    code.guarded(outside, () => {
-      code.emit("trap", [], "an index is not inside");
-    });
+  if (outside === undefined) return;
+  trapOutside(context, outside, "an index is not inside", () => {
+    const given = new Set(unsure.flatMap((each) => each.given.flatMap((index) => index ?? [])));
+    const all = [...given].flatMap((index) => [index, low.get(index) ?? index]);
+    return [...new Set(all)].map((index) => [index, integer(0)]);
+  });
+}
+
+/** Copies of the indices, which a failure moves to the first element (`failure.ts`). */
+function movableIndices(
+  { code, failureCell }: EmitContext,
+  elements: readonly (Register | undefined)[],
+): readonly (Register | undefined)[] {
+  if (failureCell === undefined) return elements;
+  const copies = new Map<Register, Register>();
+  return elements.map((index) => {
+    if (index === undefined) return undefined;
+    const type = index.type === "b64" ? "b64" : "b32";
+    const copy = copies.get(index) ?? code.make(type, `mov.${type}`, index);
+    copies.set(index, copy);
+    return copy;
+  });
 }
 
 /** As an unsigned number what lies before the first element is behind the last. */

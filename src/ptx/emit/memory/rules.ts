@@ -11,6 +11,7 @@ import type { EmitContext, EmitRules } from "../context.ts";
 import type { Position, RefValue, SharedValue } from "../values.ts";
 import { atomic, compareExchange } from "./atomics.ts";
 import { globalScratch, reshapeRef } from "./global.ts";
+import { movable } from "./inside.ts";
 import { positionOf, positionSums } from "./positions.ts";
 import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
@@ -42,7 +43,7 @@ function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
     source.kind === "shared"
       ? sliceSharedValue(source, slices, testing)
       : { ...source, ...sliceAxes(source, slices, positionSums(context), testing) };
-  defineWindow(context, windowOf(op.results), sliced);
+  defineWindow(context, windowOf(op.results), movable(context, sliced, source));
 }
 
 function transposeRef(op: Op<"transpose_ref">, context: EmitContext): void {
