@@ -75,7 +75,9 @@ export function emulateKernel(
         memory.write(ring, new Uint8Array(words.buffer));
         return ring;
       }
-      default:
+      case "scalar":
+      case "size":
+      case "tensorMap":
         throw new Error(`a parameter of kind ${parameter.kind}`);
     }
   };
