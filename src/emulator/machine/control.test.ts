@@ -50,7 +50,7 @@ describe("lanes that part", () => {
       $loop: ld.relaxed.gpu.global.b32 %r1, [%d0]; setp.ne.u32 %p0, %r1, 0; @%p0 bra $done;
       mov.u64 %d2, %globaltimer; sub.u64 %d2, %d2, %d1; setp.lt.u64 %p0, %d2, 100000; @%p0 bra $loop;
       $done: st.global.b32 [%d8+4], 1; ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(33)], seed });
+    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(33)], options: { seed } });
     expect([...(arrays[0] ?? [])]).toEqual([0, ...lanes.map(() => 1)]);
   });
 
