@@ -26,7 +26,7 @@ import type { Paces, SpecializedPlan } from "./specialized-plan.ts";
 import { workStep } from "./step.ts";
 import type { Named, StepState, StepWork } from "./step.ts";
 import type { Axes } from "./steps.ts";
-import type { TilePart, Tiles } from "./tiles.ts";
+import type { Tiles, TileTurn } from "./tiles.ts";
 
 export interface ComputeWork {
   readonly trace: Trace;
@@ -47,9 +47,8 @@ type TileState = {
 };
 
 /** Which tile it is, and which part of it where tiles are split. */
-interface Place {
+interface Place extends TileTurn {
   readonly axes: Axes;
-  readonly part: TilePart | undefined;
 }
 
 /** What the computing threads do. */
@@ -78,8 +77,8 @@ export class Computing {
     tiles.deal(
       dealer,
       start,
-      (tile, state, part) =>
-        this.#tile({ axes: tile, part }, state, paces, Object.assign({}, ...fixed) as Named),
+      (tile, state, turn) =>
+        this.#tile({ axes: tile, ...turn }, state, paces, Object.assign({}, ...fixed) as Named),
       () => this.#work.plan.stepsOf({}).total,
     );
     // Copies out of shared memory have read it before the thread ends: those of outputs, and the user's own.
@@ -274,6 +273,7 @@ class TileRun {
     const end = loop({ to: steps.total, carry: initial }, (step, state) =>
       workStep(work, step, state),
     );
+    this.#place.nearlyDone();
     const settled = settle(end.carry);
     for (const [position, feed] of feeds.entries()) {
       const using = end.using[position];

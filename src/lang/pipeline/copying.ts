@@ -5,7 +5,7 @@ import type { Feed } from "./feed.ts";
 import { byPace, zeroAxes } from "./specialized-plan.ts";
 import type { SpecializedPlan } from "./specialized-plan.ts";
 import type { Axes } from "./steps.ts";
-import type { TilePart, Tiles } from "./tiles.ts";
+import type { Tiles, TileTurn } from "./tiles.ts";
 
 /** What the copying thread does. */
 export function copyTiles(
@@ -21,7 +21,7 @@ export function copyTiles(
     perTile: perTile.map((feed) => feed.start()),
     moving: moving.map((feed) => feed.start()),
   };
-  const work = (tile: Axes, state: typeof start, part?: TilePart): typeof start => {
+  const work = (tile: Axes, state: typeof start, { part }: TileTurn): typeof start => {
     const steps = stepsOf(tile, part);
     const around = { ...zeros, ...tile };
     const copied = perTile.map((feed, position) =>

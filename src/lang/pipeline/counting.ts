@@ -1,14 +1,19 @@
 /**
  * Tiles in the order in which blocks come for them: a counter in global memory says which tile is next, so that a block
- * whose tiles were small takes more of them. Blocks take numbers until theirs is none of a tile; the block that takes the
- * last number of all sets the counter back to 0, ready for the next launch.
+ * whose tiles were small takes more of them. The first tile of a block has the block's own number, for which nobody needs to
+ * be asked. Then blocks take numbers until theirs is none of a tile; the block that takes the last number of all sets
+ * the counter back to 0, ready for the next launch.
  *
  *   5 tiles, 2 blocks     block 0: 0, 2, 3, 4, 6: sets back     block 1: 1 (a long one), 5: ends
  *
  * Where one thread copies and others compute, the copying thread takes the numbers and hands them on through slots of
  * shared memory. It takes the next number when it has started all copies of a tile: as late as it can, so that no block keeps
- * a tile that another one could begin, and still some steps before the others are done. A thread that does both asks
- * before it works on a tile, so that it never waits for the answer.
+ * a tile that another one could begin, and still some steps before the others are done. These read it as soon as they have
+ * started the last step, so that it has come when the step's products have. A thread that does both asks before it works
+ * on a tile. Nobody waits for an answer:
+ *
+ *   copy      copies of tile 0 · takes 2 · copies of tile 2 …
+ *   first            tile 0: 0 1 2 3 reads 2 · result   tile 2: 0 1 …
  */
 import { i32 } from "../../formats/dtype.ts";
 import { barrier, smem } from "../arguments.ts";
@@ -76,46 +81,46 @@ export interface Count {
   /** How many tiles there are, and how many blocks take them. */
   readonly total: Scalar<"i32">;
   readonly blocks: Scalar<"i32">;
+  /** Which of the blocks this is. */
+  readonly block: Scalar<"i32">;
 }
 
 /** Takes the next number of all, and leaves the counter at 0 once it is the last. */
 function takeNumber({ counter, total, blocks }: Count): Scalar<"i32"> {
-  const number = counter.at(0).atomicAdd(1);
+  const number = counter.at(0).atomicAdd(1).add(blocks);
   when(number.eq(total.add(blocks).sub(1)), () => {
     counter.at(0).atomic("exchange", 0);
   });
   return number;
 }
 
-/** Runs `body` for every number that this block takes, with values handed from one to the next. */
+/**
+ * Runs `body` for every number that this block takes, with values handed from one to the next. The body says when it is
+ * nearly done: what it starts before runs on while the next number is read.
+ */
 export function countedTiles<S extends Tree>(
   count: Count,
   dealer: Dealer,
   state: S,
-  body: (number: Scalar<"i32">, state: S) => S,
+  body: (number: Scalar<"i32">, state: S, nearlyDone: () => void) => S,
 ): S {
-  const first = dealer.kind === "follows" ? undefined : takeNumber(count);
-  const start = slots.start();
-  const handed = hand(dealer, first, start);
-  const carry = { number: handed, at: slots.next(start), state: state as Tree };
+  const carry = { number: count.block, at: slots.start(), state: state as Tree };
   const end = whileLoop(
     carry,
     ({ number }) => number.lt(count.total).and(number.ge(0)),
-    (carried) => {
-      const early = dealer.kind === "alone" ? takeNumber(count) : undefined;
-      const after = body(carried.number, carried.state as S);
-      const late = dealer.kind === "leads" ? takeNumber(count) : undefined;
-      const number = hand(dealer, early ?? late, carried.at);
-      return { number, at: slots.next(carried.at), state: after as Tree };
+    ({ at, ...carried }) => {
+      let next = dealer.kind === "alone" ? takeNumber(count) : undefined;
+      const nearlyDone = (): void => {
+        if (dealer.kind === "follows") next = dealer.mailbox.take(at);
+      };
+      const after = body(carried.number, carried.state as S, nearlyDone);
+      if (dealer.kind === "leads") {
+        next = takeNumber(count);
+        dealer.mailbox.post(next, at);
+      }
+      if (next === undefined) throw new Error("a tile ends before it is nearly done");
+      return { number: next, at: slots.next(at), state: after as Tree };
     },
   );
   return end.state as S;
-}
-
-/** The number for those who work: handed on by the thread that took it, or taken from it. */
-function hand(dealer: Dealer, number: Scalar<"i32"> | undefined, at: RingPosition): Scalar<"i32"> {
-  if (dealer.kind === "follows") return dealer.mailbox.take(at);
-  if (number === undefined) throw new Error("a number was taken");
-  if (dealer.kind === "leads") dealer.mailbox.post(number, at);
-  return number;
 }

@@ -62,6 +62,17 @@ export interface TilePart extends Segment {
   readonly handing: Handing;
 }
 
+/** What the body of a tile is told besides its indices. */
+export interface TileTurn {
+  /** Undefined for a whole tile. */
+  readonly part: TilePart | undefined;
+  /** To be called once, when what is left of a tile needs no waiting: which tile is next is then found meanwhile. */
+  nearlyDone(): void;
+}
+
+/** A turn of whoever has the next tile's number anyway. */
+const whole: TileTurn = { part: undefined, nearlyDone: () => undefined };
+
 /** How the numbers of tiles become their indices, and who works on which. */
 interface Deal {
   readonly extents: readonly Index[];
@@ -119,15 +130,15 @@ export class Tiles<A extends Axes = Axes> {
 
   /**
    * @internal The same, with values handed from tile to tile. Where tiles are split, `steps` says how many all of them have,
-   * and the body is told its part.
+   * and the body is told its part. The body of a thread that computes says when it is nearly done.
    */
   deal<S extends Tree>(
     dealer: Dealer,
     state: S,
-    body: (tile: A, state: S, part?: TilePart) => S,
+    body: (tile: A, state: S, turn: TileTurn) => S,
     steps?: () => Scalar<"i32">,
   ): S {
-    if (this.#deal === undefined) return body({} as A, state);
+    if (this.#deal === undefined) return body({} as A, state, whole);
     const location = captureLocation();
     const deal = this.#deal;
     const { axis, extents, counter, split } = deal;
@@ -136,11 +147,14 @@ export class Tiles<A extends Axes = Axes> {
       const indices = placeTile(tile, deal);
       return Object.fromEntries(names.map((name, position) => [name, indices[position]])) as A;
     };
-    if (counter !== undefined) {
-      const count = { counter, total: asScalar(totalOf(extents)), blocks: gridSize(axis) };
-      return countedTiles(count, dealer, state, (tile, carried) => body(place(tile), carried));
-    }
     const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
+    if (counter !== undefined) {
+      const blocks = { block: from, blocks: gridSize(axis) };
+      const count = { counter, total: asScalar(totalOf(extents)), ...blocks };
+      return countedTiles(count, dealer, state, (tile, carried, nearlyDone) =>
+        body(place(tile), carried, { part: undefined, nearlyDone }),
+      );
+    }
     if (split !== undefined && steps !== undefined) {
       const workers = gridSize(axis);
       const worker = workerOf(from, workers);
@@ -148,11 +162,12 @@ export class Tiles<A extends Axes = Axes> {
       const segments = splitTiles({ worker, workers, tiles: total, steps: steps() });
       return loop({ to: segments.count, carry: state as Tree }, (index, carried) => {
         const segment = segments.at(index);
-        return body(place(segment.tile), carried as S, { ...segment, worker, handing: split });
+        const part = { ...segment, worker, handing: split };
+        return body(place(segment.tile), carried as S, { ...whole, part });
       }) as S;
     }
     const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
-    return loop(bounds, (tile, carried) => body(place(tile), carried as S)) as S;
+    return loop(bounds, (tile, carried) => body(place(tile), carried as S, whole)) as S;
   }
 }
 
