@@ -21,7 +21,7 @@ export function copyTiles(
     perTile: perTile.map((feed) => feed.start()),
     moving: moving.map((feed) => feed.start()),
   };
-  const work = (tile: Axes, state: typeof start, { part }: TileTurn): typeof start => {
+  const work = (tile: Axes, state: typeof start, { part, nearlyDone }: TileTurn): typeof start => {
     const steps = stepsOf(tile, part);
     const around = { ...zeros, ...tile };
     const copied = perTile.map((feed, position) =>
@@ -37,6 +37,7 @@ export function copyTiles(
       );
       return { moving: next, odometer: steps.next(carried.odometer) };
     });
+    nearlyDone();
     return { perTile: copied, moving: end.moving };
   };
   tiles.deal(dealer, start, work, () => stepsOf({}).total);

@@ -94,33 +94,55 @@ function takeNumber({ counter, total, blocks }: Count): Scalar<"i32"> {
   return number;
 }
 
+/** Something that is found once, at a time of somebody else's choice. */
+export class Once<T> {
+  readonly #make: () => T;
+  #found: { readonly value: T } | undefined;
+
+  constructor(make: () => T) {
+    this.#make = make;
+  }
+
+  readonly find = (): void => {
+    this.#found ??= { value: this.#make() };
+  };
+
+  get found(): T {
+    if (this.#found === undefined) throw new Error("a tile ends before it is nearly done");
+    return this.#found.value;
+  }
+}
+
 /**
- * Runs `body` for every number that this block takes, with values handed from one to the next. The body says when it is
- * nearly done: what it starts before runs on while the next number is read.
+ * Runs the body for every number that this block takes, with its place and values handed from one to the next. The body
+ * says when it is nearly done: what it has started runs on while the next number and its place are found.
  */
-export function countedTiles<S extends Tree>(
+export function countedTiles<P extends Tree, S extends Tree>(
   count: Count,
   dealer: Dealer,
-  state: S,
-  body: (number: Scalar<"i32">, state: S, nearlyDone: () => void) => S,
+  place: (number: Scalar<"i32">) => P,
+  initial: S,
+  body: (number: Scalar<"i32">, at: P, state: S, nearlyDone: () => void) => S,
 ): S {
-  const carry = { number: count.block, at: slots.start(), state: state as Tree };
+  const found = (number: Scalar<"i32">) => ({ number, placed: place(number) as Tree });
+  const carry = { ...found(count.block), slot: slots.start(), state: initial as Tree };
   const end = whileLoop(
     carry,
     ({ number }) => number.lt(count.total).and(number.ge(0)),
-    ({ at, ...carried }) => {
-      let next = dealer.kind === "alone" ? takeNumber(count) : undefined;
-      const nearlyDone = (): void => {
-        if (dealer.kind === "follows") next = dealer.mailbox.take(at);
-      };
-      const after = body(carried.number, carried.state as S, nearlyDone);
-      if (dealer.kind === "leads") {
-        next = takeNumber(count);
-        dealer.mailbox.post(next, at);
-      }
-      if (next === undefined) throw new Error("a tile ends before it is nearly done");
-      return { number: next, at: slots.next(at), state: after as Tree };
+    ({ number, placed, slot, state }) => {
+      const early = dealer.kind === "alone" ? takeNumber(count) : undefined;
+      const next = new Once(() => found(early ?? hand(dealer, count, slot)));
+      const after = body(number, placed as P, state as S, next.find);
+      return { ...next.found, slot: slots.next(slot), state: after as Tree };
     },
   );
   return end.state as S;
+}
+
+/** The next number, handed on by the thread that takes it from the counter. */
+function hand(dealer: Dealer, count: Count, at: RingPosition): Scalar<"i32"> {
+  if (dealer.kind === "follows") return dealer.mailbox.take(at);
+  const number = takeNumber(count);
+  if (dealer.kind === "leads") dealer.mailbox.post(number, at);
+  return number;
 }

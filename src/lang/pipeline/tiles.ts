@@ -32,7 +32,7 @@ import { gridSize, Semaphore } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
-import { countedTiles } from "./counting.ts";
+import { countedTiles, Once } from "./counting.ts";
 import type { Dealer } from "./counting.ts";
 import { asScalar } from "./ring.ts";
 import { splitTiles, workerOf } from "./segments.ts";
@@ -122,15 +122,17 @@ export class Tiles<A extends Axes = Axes> {
         `${threads.length} threads`,
         captureLocation(),
       );
-    this.deal({ kind: "alone" }, [], (tile) => {
+    this.deal({ kind: "alone" }, [], (tile, state, { nearlyDone }) => {
       body(tile);
-      return [];
+      nearlyDone();
+      return state;
     });
   }
 
   /**
    * @internal The same, with values handed from tile to tile. Where tiles are split, `steps` says how many all of them have,
-   * and the body is told its part. The body of a thread that computes says when it is nearly done.
+   * and the body is told its part. The body says when it is nearly done: its products run on while the number of the next
+   * tile, by several divisions, becomes the tile's indices.
    */
   deal<S extends Tree>(
     dealer: Dealer,
@@ -143,40 +145,52 @@ export class Tiles<A extends Axes = Axes> {
     const deal = this.#deal;
     const { axis, extents, counter, split } = deal;
     const { names } = this;
-    const place = (tile: Scalar<"i32">): A => {
-      const indices = placeTile(tile, deal);
-      return Object.fromEntries(names.map((name, position) => [name, indices[position]])) as A;
+    const place = (number: Scalar<"i32">): Indices => placeTile(number, deal);
+    const tileOf = (number: Scalar<"i32">, indices: Indices): A => {
+      const entries = names.map((name, position) => [name, indices[position] ?? number]);
+      return Object.fromEntries(entries) as A;
     };
-    const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
-    if (counter !== undefined) {
-      const blocks = { block: from, blocks: gridSize(axis) };
-      const count = { counter, total: asScalar(totalOf(extents)), ...blocks };
-      return countedTiles(count, dealer, state, (tile, carried, nearlyDone) =>
-        body(place(tile), carried, { part: undefined, nearlyDone }),
-      );
-    }
+    const block = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
     if (split !== undefined && steps !== undefined) {
       const workers = gridSize(axis);
-      const worker = workerOf(from, workers);
+      const worker = workerOf(block, workers);
       const total = asScalar(totalOf(extents));
       const segments = splitTiles({ worker, workers, tiles: total, steps: steps() });
       return loop({ to: segments.count, carry: state as Tree }, (index, carried) => {
         const segment = segments.at(index);
         const part = { ...segment, worker, handing: split };
-        return body(place(segment.tile), carried as S, { ...whole, part });
+        const tile = tileOf(segment.tile, place(segment.tile));
+        return body(tile, carried as S, { ...whole, part });
       }) as S;
     }
-    const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
-    return loop(bounds, (tile, carried) => body(place(tile), carried as S, whole)) as S;
+    if (counter !== undefined) {
+      const total = asScalar(totalOf(extents));
+      const count = { counter, total, blocks: gridSize(axis), block };
+      return countedTiles(count, dealer, place, state, (number, indices, carried, nearlyDone) =>
+        body(tileOf(number, indices), carried, { ...whole, nearlyDone }),
+      );
+    }
+    const [to, step] = [totalOf(extents), gridSize(axis)];
+    const carry = { indices: place(block), state: state as Tree };
+    const end = loop({ from: block, to, step, carry }, (number, { indices, state: before }) => {
+      const next = new Once(() => place(number.add(step)));
+      const turn = { ...whole, nearlyDone: next.find };
+      const after = body(tileOf(number, indices), before as S, turn);
+      return { indices: next.found, state: after as Tree };
+    });
+    return end.state as S;
   }
 }
 
+/** The indices of a tile; none along one axis, where the number is the index. */
+type Indices = readonly Scalar<"i32">[];
+
 /** The indices of a tile, by its number. */
-function placeTile(tile: Scalar<"i32">, { extents, order, group }: Deal): readonly Scalar<"i32">[] {
+function placeTile(tile: Scalar<"i32">, { extents, order, group }: Deal): Indices {
   const counts = extents.map(asScalar);
   const [rows, columns] = counts.slice(-2);
   const outer = counts.slice(0, -2);
-  if (rows === undefined || columns === undefined) return [tile];
+  if (rows === undefined || columns === undefined) return [];
   const size = rows.mul(columns);
   const plane = outer.length === 0 ? undefined : tile.div(size);
   const within = plane === undefined ? tile : tile.sub(plane.mul(size));
