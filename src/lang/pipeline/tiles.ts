@@ -67,7 +67,7 @@ export interface TileTurn {
   /** Undefined for a whole tile. */
   readonly part: TilePart | undefined;
   /** To be called once, when what is left of a tile needs no waiting: which tile is next is then found meanwhile. */
-  nearlyDone(): void;
+  nearlyDone(this: void): void;
 }
 
 /** A turn of whoever has the next tile's number anyway. */
