@@ -58,6 +58,13 @@ export interface ScratchArray {
   readonly shape: readonly number[];
 }
 
+/** Tiles of work that are known to be empty before anything runs, those that are whole, and those that are looked at closely. */
+export interface TileCounts {
+  readonly skipped: number;
+  readonly whole: number;
+  readonly masked: number;
+}
+
 /** How an operation is carried out for some sizes. */
 export interface Planned<Configuration = unknown> {
   readonly configuration: Configuration;
@@ -68,6 +75,8 @@ export interface Planned<Configuration = unknown> {
   readonly scratch?: { readonly [name: string]: ScratchArray } | undefined;
   /** What makes it slower than it could be, for the user. */
   readonly notes?: readonly string[] | undefined;
+  /** How its work is divided into tiles, of operations that skip some. */
+  readonly tiles?: (() => TileCounts) | undefined;
 }
 
 export interface OperationPlan<Configuration = unknown> extends Planned<Configuration> {
@@ -303,6 +312,7 @@ function completePlan<C>(
   return {
     configuration: planned.configuration,
     source: planned.source,
+    tiles: planned.tiles,
     scratch,
     notes,
     scratchBytes,

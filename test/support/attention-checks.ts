@@ -12,6 +12,7 @@ import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { array, dim } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
+import { masks } from "./attention-masks.ts";
 import {
   closeTo,
   expected,
@@ -39,7 +40,7 @@ function specOf(one: AttentionCase) {
     ...(softCap !== undefined && { softCap }),
     ...(scale !== undefined && { scale }),
     ...(bias && { bias: array(f32, sized) }),
-    ...(one.masked === true && { mask: ({ row, column }) => row.rem(3).eq(column.rem(3)) }),
+    ...(one.mask !== undefined && { mask: masks[one.mask].traced }),
   } satisfies AttentionSpec;
 }
 

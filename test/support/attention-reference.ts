@@ -8,6 +8,8 @@ import type {
   GradientConfiguration,
 } from "../../src/kernels/attention/configuration.ts";
 import type { Window } from "../../src/kernels/attention/problem.ts";
+import { masks } from "./attention-masks.ts";
+import type { MaskName } from "./attention-masks.ts";
 
 export interface AttentionCase {
   readonly name: string;
@@ -21,8 +23,8 @@ export interface AttentionCase {
   readonly sinks?: boolean;
   /** Which axes of the bias are whole. */
   readonly bias?: readonly boolean[];
-  /** Rows see columns of equal remainder by 3. */
-  readonly masked?: boolean;
+  /** Which columns rows see. */
+  readonly mask?: MaskName;
   /** Scores fall with the distance, more in later heads. */
   readonly slopes?: boolean;
   /** Scores x become x + x² / 8. */
@@ -98,7 +100,8 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
   const slopes = new Float64Array(t).fill(1);
   const scores = Array.from({ length: t }, (_, column) => {
     if (column < row - left || column > row + right) return -Infinity;
-    if (one.masked === true && row % 3 !== column % 3) return -Infinity;
+    if (one.mask !== undefined && !masks[one.mask].sees({ batch, head, row, column }))
+      return -Infinity;
     let sum = 0;
     for (let i = 0; i < d; i += 1)
       sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);

@@ -2,6 +2,8 @@
 import { bf16, f16, f32 } from "../../src/formats/dtype.ts";
 import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
 import type { Random } from "../../src/support/random.ts";
+import { masks } from "./attention-masks.ts";
+import type { MaskName } from "./attention-masks.ts";
 import type { AttentionCase } from "./attention-reference.ts";
 
 /** How large cases become: their lengths, their heads, and products of the reference. */
@@ -38,7 +40,7 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
     ...(chance(5) && { softCap: random.pick([0.5, 2, 30]) }),
     ...(chance(4) && { scale: random.pick([0.1, 0.3, 1]) }),
     ...(chance(4) && { bias: Array.from({ length: 4 }, () => chance(2)) }),
-    masked: chance(6),
+    ...(chance(4) && { mask: random.pick(Object.keys(masks) as MaskName[]) }),
     slopes: chance(6),
     sinks: chance(6),
     deterministic: chance(4),

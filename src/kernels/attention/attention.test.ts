@@ -120,7 +120,7 @@ const cases: readonly AttentionCase[] = [
   {
     name: "a mask, and rows that see nothing",
     sizes: [1, 70, 2, 1, 1, 16, 16],
-    masked: true,
+    mask: "remainders",
     configuration: small,
   },
   {
@@ -136,7 +136,7 @@ const cases: readonly AttentionCase[] = [
     causal: true,
     window: { left: 40 },
     slopes: true,
-    masked: true,
+    mask: "remainders",
     softCap: 3,
     bias: [true, false, false, true],
     sinks: true,

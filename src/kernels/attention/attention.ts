@@ -24,6 +24,10 @@ import { attentionFields, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes, specialisedAttention } from "./specialised.ts";
+import { visitLists } from "./visit-lists.ts";
+import type { VisitLists } from "./visit-lists.ts";
+import { tileCounts } from "./visits.ts";
+import type { TileShape } from "./visits.ts";
 
 /** What a call of `attention` says, with the configuration where it is given. */
 export interface AttentionOptions<
@@ -103,16 +107,21 @@ function planOf(
     ...(["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const),
     ...(["qOffsets", "kOffsets"] as const),
   ];
+  const shape = tileShape(configuration);
+  const lists = visitLists(form, shape, "rows");
+  const named = [
+    ...parameters.filter((name) => problem[name] !== undefined),
+    ...(lists === undefined ? [] : ["visits"]),
+  ];
   return {
     ...{ configuration, source, notes },
+    ...(lists && { scratch: { visits: lists.scratch } }),
+    ...(ends === 0 && { tiles: () => tileCounts(form, shape, "rows") }),
     launches: () => [
+      ...(lists === undefined ? [] : [lists.launch("visits")]),
       {
-        kernel: attentionKernel(form, configuration),
-        arguments: Object.fromEntries(
-          parameters.flatMap((name) =>
-            problem[name] === undefined ? [] : [[name, { argument: name }] as const],
-          ),
-        ),
+        kernel: attentionKernel(form, configuration, lists),
+        arguments: Object.fromEntries(named.map((name) => [name, { argument: name }])),
         dimensions: {
           ...{ b, s, t, h, kv, ...(ends > 0 && { ends }) },
           ...(configuration.kernel === "specialised" && {
@@ -138,18 +147,27 @@ function workersOf(
   const rows = consumers * consumerRows;
   const tiles = h * (ends > 0 ? Math.floor(s / rows) + ends : b * Math.ceil(s / rows));
   const { left, right } = problem.window;
-  const isWhole = left === undefined && right === undefined;
+  const isWhole = left === undefined && right === undefined && problem.mask === undefined;
   const isLarge = Math.max(sizes.d, sizes.e) > 128;
   return Math.min(workers ?? (isWhole || isLarge ? tiles : target.processors), tiles);
+}
+
+/** Rows and columns of scores that a block looks at together. */
+function tileShape(configuration: AttentionConfiguration): TileShape {
+  const { columns } = configuration;
+  return configuration.kernel === "plain"
+    ? { rows: configuration.rows, columns }
+    : { rows: configuration.consumers * consumerRows, columns };
 }
 
 function attentionKernel(
   form: AttentionForm,
   configuration: AttentionConfiguration,
+  lists: VisitLists | undefined,
 ): KernelDefinition {
   return configuration.kernel === "plain"
-    ? plainAttention(form, configuration)
-    : specialisedAttention(form, configuration);
+    ? plainAttention(form, configuration, lists)
+    : specialisedAttention(form, configuration, lists);
 }
 
 /** The largest head: what a thread's registers hold of it. */

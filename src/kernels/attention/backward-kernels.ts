@@ -10,6 +10,8 @@ import { columnBlocks, columnsOfBlock, inSpan, rowBlocks, rowsOfBlock } from "./
 import type { Sequence } from "./packing.ts";
 import { columnTiles, finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
+import { headByHead, headOf, stretch } from "./visit-lists.ts";
+import type { VisitLists } from "./visit-lists.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
@@ -119,6 +121,7 @@ function exactly(format: DType): { readonly precision?: "ieee" } {
 export function rowGradients(
   form: AttentionForm,
   { rows, columns }: PlainGradients,
+  lists: VisitLists | undefined,
 ): KernelDefinition {
   const { problem, sizes } = form;
   const { dimensions, inputs, outputs } = gradientArrays(form, ["q"]);
@@ -128,7 +131,7 @@ export function rowGradients(
     {
       name: "attention_dq",
       grid: { head: dimensions.h, batch: dimensions.b, block: rowBlocks(dimensions, rows) },
-      inputs,
+      inputs: { ...inputs, ...(lists && { visits: lists.spec }) },
       outputs,
     },
     (argument) => {
@@ -142,13 +145,17 @@ export function rowGradients(
       const [along, across] = [slice(0, d), slice(0, e)];
       const queries = refs.q.at(memory, down, head, along).load();
       const upstream = refs.dOut.at(memory, down, head, across).load();
-      const { first, steps } = columnTiles(rules, top, rows, columns);
-      const sums = loop({ to: steps, carry: zeros(dtypes.f32, [rows, d]) }, (step, accumulator) => {
-        const left = first.add(step).mul(columns);
+      const visits =
+        lists?.read(argument, { batch, head, block }) ??
+        stretch(columnTiles({ ...rules, s: sequence.rows.count }, top, rows, columns));
+      const start = zeros(dtypes.f32, [rows, d]);
+      const sums = loop({ to: visits.steps, carry: start }, (step, accumulator) => {
+        const { tile: number, isMasked } = visits.at(step);
+        const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
         const keys = refs.k.at(memory, here, kvHead, along).load();
         const values = refs.v.at(memory, here, kvHead, across).load();
-        const tile = { batch: sequence.batch, head, top, left, rows, columns };
+        const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const operands = { queries, keys, values, upstream };
         const { products } = gradientsOf(rules, refs, operands, tile, sequence);
         return dot(products, keys, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
@@ -177,6 +184,7 @@ export function rulesOf(
 export function columnGradients(
   form: AttentionForm,
   { rows, columns }: PlainGradients,
+  lists: VisitLists | undefined,
 ): KernelDefinition {
   const { problem, sizes } = form;
   const { dimensions, inputs, outputs } = gradientArrays(form, ["k", "v"]);
@@ -190,7 +198,7 @@ export function columnGradients(
         ...{ head: dimensions.kv, batch: dimensions.b },
         block: columnBlocks(dimensions, columns),
       },
-      inputs,
+      inputs: { ...inputs, ...(lists && { visits: lists.spec }) },
       outputs,
     },
     (argument) => {
@@ -203,19 +211,21 @@ export function columnGradients(
       const [along, across] = [slice(0, d), slice(0, e)];
       const keys = refs.k.at(memory, here, kvHead, along).load();
       const values = refs.v.at(memory, here, kvHead, across).load();
-      const { first, steps } = rowTiles(rules, sequence.rows.count, left, rows, columns);
+      const visits =
+        lists?.read(argument, { batch, head: kvHead, block }) ??
+        headByHead(group, rowTiles(rules, sequence.rows.count, left, rows, columns));
       const start = {
         dk: zeros(dtypes.f32, [columns, d]),
         dv: zeros(dtypes.f32, [columns, e]),
       };
-      const sums = loop({ to: steps.mul(group), carry: start }, (turn, { dk, dv }) => {
-        const own = turn.div(steps);
-        const head = kvHead.mul(group).add(own);
-        const top = first.add(turn.sub(own.mul(steps))).mul(rows);
+      const sums = loop({ to: visits.steps, carry: start }, (turn, { dk, dv }) => {
+        const { tile: number, own, isMasked } = visits.at(turn);
+        const head = headOf(kvHead, group, own);
+        const top = number.mul(rows);
         const down = inSpan(sequence.rows, top, rows);
         const queries = refs.q.at(memory, down, head, along).load();
         const upstream = refs.dOut.at(memory, down, head, across).load();
-        const tile = { batch: sequence.batch, head, top, left, rows, columns };
+        const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const operands = { queries, keys, values, upstream };
         const { powers, products } = gradientsOf(rules, refs, operands, tile, sequence);
         const added = (left: Tile<Half>, right: Tile<Half>, accumulator: Tile<"f32">) =>

@@ -73,6 +73,8 @@ import {
 import type { Sequence } from "./packing.ts";
 import { finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
+import { headByHead, headOf } from "./visit-lists.ts";
+import type { Visit, VisitLists, VisitRanks, Visits } from "./visit-lists.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
@@ -89,6 +91,7 @@ interface Refs {
   readonly v: Ref<Half>;
   readonly dOut: Ref<Half>;
   readonly rowValues: Ref<"f32">;
+  readonly ranks: Ref<"i32">;
   readonly sums: Ref<"f32">;
   readonly dk: Ref<Half>;
   readonly dv: Ref<Half>;
@@ -120,16 +123,31 @@ interface Work {
   readonly sequence: Sequence;
   readonly kvHead: Index;
   readonly left: Index;
-  /** The last block of columns of the sequence. */
+  /** The last block of columns of the sequence, and the number of this one among all. */
   readonly last: Index;
+  readonly number: Index;
   /** Where the tiles of rows of the sequence begin among all. */
   readonly tiles: Index;
-  /** Tiles of rows that see the columns of the block: the first, and how many. */
-  readonly first: Index;
-  readonly steps: Index;
+  /** Tiles of rows that see the columns of the block, and their heads. */
+  readonly visits: Visits;
+  /** How many blocks add to a tile of rows before this one, of a mask. */
+  readonly rankOf: ((head: Index, tile: Index) => Index) | undefined;
 }
 
-export function specialisedGradients(form: AttentionForm, isOrdered: boolean): KernelDefinition {
+/** The tiles that a block looks at: those of both consumers. */
+export const gradientTiles = { rows: gradientRows, columns: gradientConsumers * consumerRows };
+
+/** Lists of the tiles to look at, and the ranks of blocks at them, of problems with a mask. */
+export interface GradientLists {
+  readonly visits: VisitLists | undefined;
+  readonly ranks: VisitRanks | undefined;
+}
+
+export function specialisedGradients(
+  form: AttentionForm,
+  isOrdered: boolean,
+  lists: GradientLists,
+): KernelDefinition {
   const { problem } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
   const { q, k, v, bias } = inputs;
@@ -144,6 +162,8 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
         ...{ ...(bias && { bias }), ...offsetArrays(dimensions) },
+        ...(lists.visits && { visits: lists.visits.spec }),
+        ...(lists.ranks && { ranks: lists.ranks.spec }),
       },
       inouts: { sums: sumsArray(form, dimensions) },
       outputs: { dk: k, dv: v },
@@ -163,7 +183,17 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
       const rules = rulesOf(form, argument, sequence.columns.count);
       const range = rowTiles(rules, sequence.rows.count, left, gradientRows, columns);
       const refs = argument as unknown as Refs;
-      const work: Work = { form, isOrdered, rules, refs, kvHead, ...place, ...range };
+      const visits =
+        lists.visits?.read(argument, { batch, head: kvHead, block: place.number }) ??
+        headByHead(form.sizes.h / form.sizes.kv, range);
+      const { ranks } = lists;
+      const rankOf =
+        ranks &&
+        ((head: Index, tile: Index) => {
+          const rows = { batch: sequence.batch, head, block: place.tiles.add(tile) };
+          return ranks.read(refs.ranks, rows, left.div(columns));
+        });
+      const work: Work = { form, isOrdered, rules, refs, kvHead, ...place, visits, rankOf };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
@@ -185,14 +215,15 @@ function placeOfBlock(
   dimensions: ReturnType<typeof attentionArrays>["dimensions"],
   place: { readonly batch: Index; readonly block: Index },
   goesDown: boolean,
-): Pick<Work, "sequence" | "left" | "last" | "tiles"> {
+): Pick<Work, "sequence" | "left" | "last" | "number" | "tiles"> {
   const columns = gradientConsumers * consumerRows;
   const zero = constant(dtypes.i32, 0);
   const offsets = offsetsOf(argument, dimensions);
   if (offsets === undefined) {
     const { sequence, block } = wholeBatch(dimensions, place);
     const last = zero.add(cdiv(dimensions.t, columns)).sub(1);
-    return { sequence, last, tiles: zero, left: (goesDown ? last.sub(block) : block).mul(columns) };
+    const number = goesDown ? last.sub(block) : block;
+    return { sequence, last, number, tiles: zero, left: number.mul(columns) };
   }
   const { sequence, block } = sequenceOfBlock(offsets, "k", place.block, columns);
   const last = sequence.columns.count
@@ -205,7 +236,7 @@ function placeOfBlock(
   const own = goesDown ? isBehind.select(block, last.sub(block)) : block;
   return {
     sequence: { ...sequence, rows: { ...sequence.rows, count } },
-    ...{ last, left: own.mul(columns) },
+    ...{ last, left: own.mul(columns), number: place.block.sub(block).add(own) },
     tiles: firstBlock(offsets.q, sequence.batch, gradientRows),
   };
 }
@@ -254,20 +285,13 @@ function scratchOf(form: AttentionForm, isOrdered: boolean) {
   };
 }
 
-/** Which head and which tile of rows a turn takes: the heads that share k and v, one after the other. */
+/** Which head and which tile of rows a turn takes, and whether the mask is asked there. */
 function placeOfTurn(
-  { form, kvHead, first, steps }: Work,
+  { form, kvHead, visits }: Work,
   turn: Index,
-): { readonly head: Index; readonly tile: Index } {
-  const group = form.sizes.h / form.sizes.kv;
-  if (group === 1) return { head: kvHead, tile: first.add(turn) };
-  const own = turn.div(steps);
-  return { head: kvHead.mul(group).add(own), tile: first.add(turn.sub(own.mul(steps))) };
-}
-
-function turnsOf({ form, steps }: Work): Index {
-  const group = form.sizes.h / form.sizes.kv;
-  return group === 1 ? steps : steps.mul(group);
+): Visit & { readonly head: Index } {
+  const visit = visits.at(turn);
+  return { ...visit, head: headOf(kvHead, form.sizes.h / form.sizes.kv, visit.own) };
 }
 
 /** One warp brings operands, and one for each consumer takes its sums of dq away. */
@@ -296,7 +320,7 @@ function copyOperands(work: Work): void {
     copyAsync(refs.k.at(memory, here, kvHead, along), refs.tileK.at(part), { barrier: fullK });
     copyAsync(refs.v.at(memory, here, kvHead, across), refs.tileV.at(part), { barrier: fullV });
   }
-  loop(turnsOf(work), (turn) => {
+  loop(work.visits.steps, (turn) => {
     const slot = turn.and(stages - 1);
     const { head, tile } = placeOfTurn(work, turn);
     const down = fromSpan(sequence.rows, tile.mul(gradientRows), gradientRows);
@@ -314,7 +338,8 @@ function copyOperands(work: Work): void {
 }
 
 /** How many blocks add to a tile of rows before this one. */
-function blocksBefore({ form, left: from, last }: Work, tile: Index): Index {
+function blocksBefore({ form, left: from, last, rankOf }: Work, head: Index, tile: Index): Index {
+  if (rankOf !== undefined) return rankOf(head, tile);
   const { left, right } = form.problem.window;
   const columns = gradientConsumers * consumerRows;
   const own = from.div(columns);
@@ -332,7 +357,7 @@ function blocksBefore({ form, left: from, last }: Work, tile: Index): Index {
 function addSums(work: Work, part: number): void {
   const { form, isOrdered, refs, tiles } = work;
   const { memory } = work.sequence;
-  const turns = turnsOf(work);
+  const turns = work.visits.steps;
   const lines = (gradientRows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
   loop(turns, (turn) => {
     const { head, tile } = placeOfTurn(work, turn);
@@ -344,7 +369,7 @@ function addSums(work: Work, part: number): void {
       slice(part * lines, lines),
     );
     const added = isOrdered ? refs.added.at(memory, head, tiles.add(tile), part) : undefined;
-    added?.wait(blocksBefore(work, tile));
+    added?.wait(blocksBefore(work, head, tile));
     copyAsync(refs.tileSums.at(part), window, { reduction: "add" });
     commitGroup();
     waitGroup(0, { read: !isOrdered });
@@ -370,7 +395,7 @@ function consume(work: Work, part: number): void {
     dk: accumulator(dtypes.f32, [consumerRows, d]),
     dv: accumulator(dtypes.f32, [consumerRows, e]),
   };
-  const turns = turnsOf(work);
+  const turns = work.visits.steps;
   const end = loop({ to: turns, carry: start }, (turn, sums) =>
     addTurn(work, part, turn, turns, sums),
   );
@@ -388,7 +413,7 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   const d = gradientHead(form.sizes.d);
   const half = d / gradientConsumers;
   const slot = turn.and(stages - 1);
-  const { head, tile } = placeOfTurn(work, turn);
+  const { head, tile, isMasked } = placeOfTurn(work, turn);
   const transposed = () => accumulator(dtypes.f32, [consumerRows, gradientRows]);
 
   refs.fullQ.at(slot).wait();
@@ -404,6 +429,7 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
     ...{ batch: sequence.batch, head, top: tile.mul(gradientRows) },
     left: left.add(part * consumerRows),
     ...{ rows: gradientRows, columns: consumerRows, run: gradientConsumers * consumerRows },
+    isMasked,
   };
   const { scores, scale } = finishScores(rules, raw, place);
   const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);

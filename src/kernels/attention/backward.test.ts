@@ -32,7 +32,7 @@ const cases: readonly AttentionCase[] = [
     dtype: f32,
     window: { left: 6, right: 3 },
   },
-  { name: "rows that see nothing", sizes: [1, 6, 2, 1, 1, 3, 3], dtype: f32, masked: true },
+  { name: "rows that see nothing", sizes: [1, 6, 2, 1, 1, 3, 3], dtype: f32, mask: "remainders" },
   {
     name: "capped and biased",
     sizes: [1, 4, 6, 2, 1, 3, 5],
@@ -90,7 +90,7 @@ const wide: readonly AttentionCase[] = [
     name: "rows that see nothing",
     sizes: [1, 70, 2, 1, 1, 16, 16],
     kernel: "specialised",
-    masked: true,
+    mask: "remainders",
   },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 24, 80], kernel: "specialised" },
   { name: "heads of 128", sizes: [1, 64, 64, 1, 1, 128, 128], kernel: "specialised" },

@@ -23,7 +23,7 @@ import type { FormatOf, GivenArray } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
 import type { OffsetInputs } from "./attention.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
-import { specialisedGradients } from "./backward-specialised.ts";
+import { gradientTiles, specialisedGradients } from "./backward-specialised.ts";
 import {
   chooseGradients,
   requireGradients,
@@ -35,6 +35,9 @@ import { finishGradients, gradientHead, gradientRows, prepareGradients } from ".
 import { attentionFields, problemOf } from "./problem.ts";
 import { sinkGradientsOfRows, sinkGradientsOfTiles } from "./sink-gradients.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
+import { visitLists, visitRanks } from "./visit-lists.ts";
+import type { VisitLists } from "./visit-lists.ts";
+import { tileCounts } from "./visits.ts";
 
 /** What the forward pass was told. */
 export interface AttentionBackwardSpec extends Pick<
@@ -147,10 +150,12 @@ function planOf(
       ? specialisedLaunches(form, deterministic)
       : plainLaunches(form, configuration);
   const isSlow = slow !== undefined && configuration.kernel === "plain";
+  const shape = configuration.kernel === "plain" ? configuration : gradientTiles;
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
     notes: isSlow ? [`the plain kernels are used: ${slow}`] : [],
+    ...(sizes.ends === 0 && { tiles: () => tileCounts(form, shape, "columns") }),
     ...{ scratch, launches },
   };
 }
@@ -176,7 +181,15 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
   const { problem, sizes } = form;
   const { b, s, h, d, ends } = sizes;
   const tiles = ends > 0 ? Math.floor(s / rows) + ends : Math.ceil(s / rows);
-  const operands = ["q", "k", "v", "dOut", "rowValues", "sums", ...optionalArrays(problem)];
+  const visits = visitLists(form, gradientTiles, "columns");
+  const ranks = deterministic ? visitRanks(form, gradientTiles) : undefined;
+  const filled = Object.entries({ visits, ranks }).flatMap(([name, each]) =>
+    each === undefined ? [] : [{ ...each, name }],
+  );
+  const operands = [
+    ...["q", "k", "v", "dOut", "rowValues", "sums", ...optionalArrays(problem)],
+    ...filled.map(({ name }) => name),
+  ];
   const rowOffsets = problem.qOffsets === undefined ? [] : ["qOffsets"];
   const values = launchSizes(sizes);
   const ofRows = { b, s, h, ...(ends > 0 && { ends }) };
@@ -184,15 +197,17 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
     scratch: {
       rowValues: { dtype: dtypes.f32, shape: [b, h, tiles, 2, rows] },
       sums: { dtype: dtypes.f32, shape: [b, h, tiles, (rows * gradientHead(d)) / 256, 256] },
+      ...Object.fromEntries(filled.map(({ name, scratch }) => [name, scratch])),
     },
     launches: () => [
+      ...filled.map(({ name, launch }) => launch(name)),
       {
         kernel: prepareGradients(form),
         arguments: given("out", "dOut", "logSumExp", "rowValues", "sums", ...rowOffsets),
         dimensions: ofRows,
       },
       {
-        kernel: specialisedGradients(form, deterministic),
+        kernel: specialisedGradients(form, deterministic, { visits, ranks }),
         arguments: given(...operands, "dk", "dv"),
         dimensions: values,
       },
@@ -220,22 +235,35 @@ function plainLaunches(form: AttentionForm, configuration: PlainGradients): Laun
   const { b, s, t, h, kv } = sizes;
   const values = launchSizes(sizes);
   const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...optionalArrays(problem)];
+  const rowVisits = visitLists(form, configuration, "rows");
+  const columnVisits = visitLists(form, configuration, "columns");
+  const listed = (lists: VisitLists | undefined, name: string) => ({
+    launches: lists === undefined ? [] : [lists.launch(name)],
+    scratch: lists && { [name]: lists.scratch },
+    arguments: lists && { visits: { argument: name } },
+  });
+  const [byRows, byColumns] = [
+    listed(rowVisits, "rowVisits"),
+    listed(columnVisits, "columnVisits"),
+  ];
   const ofRows = () => [
+    ...byRows.launches,
     {
       kernel: deltaKernel(form, configuration),
       arguments: given("out", "dOut", "delta"),
       dimensions: { b, s, h },
     },
     {
-      kernel: rowGradients(form, configuration),
-      arguments: given(...shared, "dq"),
+      kernel: rowGradients(form, configuration, rowVisits),
+      arguments: { ...given(...shared, "dq"), ...byRows.arguments },
       dimensions: values,
     },
   ];
   const ofColumns = () => [
+    ...byColumns.launches,
     {
-      kernel: columnGradients(form, configuration),
-      arguments: given(...shared, "dk", "dv"),
+      kernel: columnGradients(form, configuration, columnVisits),
+      arguments: { ...given(...shared, "dk", "dv"), ...byColumns.arguments },
       dimensions: values,
     },
   ];
@@ -247,7 +275,10 @@ function plainLaunches(form: AttentionForm, configuration: PlainGradients): Laun
     },
   ];
   return {
-    scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
+    scratch: {
+      delta: { dtype: dtypes.f32, shape: [b, h, s] },
+      ...{ ...byRows.scratch, ...byColumns.scratch },
+    },
     launches: () => [
       ...(b * s * h === 0 ? [] : ofRows()),
       ...(b * t * kv === 0 ? [] : ofColumns()),

@@ -13,10 +13,13 @@ import { columnTiles, finishScores } from "./scores.ts";
 import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
+import { stretch } from "./visit-lists.ts";
+import type { VisitLists } from "./visit-lists.ts";
 
 export function plainAttention(
   form: AttentionForm,
   { rows, columns }: PlainAttention,
+  lists: VisitLists | undefined,
 ): KernelDefinition {
   const { problem, sizes, location } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
@@ -29,7 +32,7 @@ export function plainAttention(
         ...{ head: dimensions.h, batch: dimensions.b },
         block: rowBlocks(dimensions, rows),
       },
-      inputs,
+      inputs: { ...inputs, ...(lists && { visits: lists.spec }) },
       outputs,
     },
     (argument) => {
@@ -44,7 +47,9 @@ export function plainAttention(
       const { memory } = sequence;
       const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, location };
       const kvHead = head.div(sizes.h / sizes.kv);
-      const { first, steps } = columnTiles(rules, top, rows, columns);
+      const visits =
+        lists?.read(argument, { batch, head, block }) ??
+        stretch(columnTiles({ ...rules, s: sequence.rows.count }, top, rows, columns));
       const down = inSpan(sequence.rows, top, rows);
       const [along, across] = [slice(0, d), slice(0, e)];
       const exact = format.bits === 32 ? ({ precision: "ieee" } as const) : {};
@@ -53,12 +58,13 @@ export function plainAttention(
         ...startingRows(rows, head, sinks),
         sums: zeros(dtypes.f32, [rows, e]),
       };
-      const end = loop({ to: steps, carry: start }, (step, { sums, ...before }) => {
-        const left = first.add(step).mul(columns);
+      const end = loop({ to: visits.steps, carry: start }, (step, { sums, ...before }) => {
+        const { tile: number, isMasked } = visits.at(step);
+        const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
         const keys = k.at(memory, here, kvHead, along).transpose().load();
         const products = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
-        const tile = { batch: sequence.batch, head, top, left, rows, columns };
+        const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const added = addColumns(finishScores(rules, products, tile), before, format);
         const values = v.at(memory, here, kvHead, across).load();
         const accumulator = sums.mul(added.change);

@@ -43,6 +43,8 @@ export interface ScoreTile {
   readonly columns: number;
   /** Columns that a block takes, of which the tile may have a part; those of the tile unless told. */
   readonly run?: number;
+  /** Whether the mask is asked; it is unless told. */
+  readonly isMasked?: (() => Scalar<"bool">) | undefined;
 }
 
 /** Scores as they are, and what they are multiplied by to be exponents of two. */
@@ -62,7 +64,7 @@ export interface ScoreRules {
 
 /** Steps over tiles of columns: the first tile, and how many there are; at least one, which may be seen by no row. */
 export function columnTiles(
-  { problem, t }: Pick<ScoreRules, "problem" | "t">,
+  { problem, s, t }: Pick<ScoreRules, "problem" | "t"> & { readonly s: Index },
   top: Index,
   rows: number,
   columns: number,
@@ -70,7 +72,7 @@ export function columnTiles(
   const { left, right } = problem.window;
   const zero = t.mul(0);
   const tiles = (size: Index): Index => size.add(columns - 1).div(columns);
-  const end = right === undefined ? t : t.minimum(top.add(rows + right));
+  const end = right === undefined ? t : t.minimum(top.add(rows).minimum(s).add(right));
   if (left === undefined) return { first: zero, steps: tiles(end).maximum(1) };
   const last = tiles(t).sub(1).maximum(0);
   const first = top.sub(left).maximum(0).div(columns).minimum(last);
@@ -79,7 +81,7 @@ export function columnTiles(
 
 /** Steps over the tiles of rows that see columns from `left` on; none where no row does. */
 export function rowTiles(
-  { problem }: Pick<ScoreRules, "problem">,
+  { problem, t }: Pick<ScoreRules, "problem" | "t">,
   s: Index,
   left: Index,
   rows: number,
@@ -88,7 +90,8 @@ export function rowTiles(
   const window = problem.window;
   // Row i sees column j from i = j - right to i = j + left.
   const begin = window.right === undefined ? s.mul(0) : left.sub(window.right).maximum(0);
-  const end = window.left === undefined ? s : s.minimum(left.add(columns + window.left));
+  const end =
+    window.left === undefined ? s : s.minimum(left.add(columns).minimum(t).add(window.left));
   const first = begin.div(rows);
   return {
     first,
@@ -113,11 +116,18 @@ export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: Sco
     problem.softCap === undefined && rules.bias === undefined && problem.score === undefined;
   const scores = isPlain ? products : changedScores(rules, products.mul(scale), tile);
   const seen = windowed(rules, scores, tile);
-  const masked =
-    problem.mask === undefined
-      ? seen
-      : choose(askedMask(problem.mask, tile, rules.location), seen, tile);
-  return { scores: masked, scale: Math.LOG2E * (isPlain ? scale : 1) };
+  return { scores: masked(rules, seen, tile), scale: Math.LOG2E * (isPlain ? scale : 1) };
+}
+
+/** Asks the mask, where it is not known to hold of the whole tile. */
+function masked(
+  { problem: { mask }, location }: ScoreRules,
+  scores: Tile<"f32">,
+  tile: ScoreTile,
+): Tile<"f32"> {
+  if (mask === undefined) return scores;
+  const asked = () => choose(askedMask(mask, placeOf(tile), tile, location), scores, tile);
+  return tile.isMasked === undefined ? asked() : when(tile.isMasked(), asked, () => scores);
 }
 
 function changedScores(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {
@@ -244,20 +254,22 @@ function choose(
   return seen.select(scores, full(dtypes.f32, [rows, columns], -Infinity));
 }
 
-function askedMask(
+/** What a mask says of a tile of rows and columns. */
+export function askedMask(
   mask: NonNullable<AttentionProblem["mask"]>,
-  tile: ScoreTile,
+  place: ScorePlace,
+  shape: Pick<ScoreTile, "rows" | "columns">,
   location: Location,
 ): Tile<"bool"> {
-  const given: unknown = mask(placeOf(tile));
-  return requireTile("mask", given, "bool", tile, location) as Tile<"bool">;
+  const given: unknown = mask(place);
+  return requireTile("mask", given, "bool", shape, location) as Tile<"bool">;
 }
 
 function requireTile(
   name: string,
   given: unknown,
   dtype: "bool" | "f32",
-  { rows, columns }: ScoreTile,
+  { rows, columns }: Pick<ScoreTile, "rows" | "columns">,
   location: Location,
 ): Tile {
   const wrong = (found: string) =>

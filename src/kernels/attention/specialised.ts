@@ -45,6 +45,8 @@ import type { Sequence } from "./packing.ts";
 import { columnTiles, finishScores } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
+import { stretch } from "./visit-lists.ts";
+import type { Visit, VisitLists, Visits } from "./visit-lists.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
@@ -75,8 +77,7 @@ interface Place {
   readonly sequence: Sequence;
   readonly head: Index;
   readonly top: Index;
-  readonly first: Index;
-  readonly steps: Index;
+  readonly visits: Visits;
 }
 
 interface Refs {
@@ -121,11 +122,11 @@ const sharedBytes = 227 * 1024;
 export function specialisedAttention(
   form: AttentionForm,
   configuration: SpecialisedAttention,
+  lists: VisitLists | undefined,
 ): KernelDefinition {
   const { problem, sizes, location } = form;
   const { consumers, columns, stages } = configuration;
   const { inputs, outputs, dimensions } = attentionArrays(form);
-  const rows = consumers * consumerRows;
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   const format = problem.q.dtype;
   const names = consumerNames.slice(0, consumers);
@@ -134,7 +135,7 @@ export function specialisedAttention(
       name: "attention",
       grid: { worker: dim("workers") },
       threads: ["copy", ...names],
-      inputs,
+      inputs: { ...inputs, ...(lists && { visits: lists.spec }) },
       outputs,
       scratch: {
         tileQ: smem(format, [consumers, consumerRows, d]),
@@ -161,7 +162,7 @@ export function specialisedAttention(
         t: zero.add(dimensions.t),
         bias,
       };
-      const { blocks, placeOf } = rowOrder(form, argument, rules, rows, columns);
+      const { blocks, placeOf } = rowOrder(form, configuration, argument, lists);
       const [b, h] = [zero.add(dimensions.b), zero.add(dimensions.h)];
       const tiles = { first: worker, total: blocks.mul(b).mul(h), stride: gridSize("worker") };
       const refs = argument as unknown as Refs;
@@ -184,19 +185,22 @@ export function specialisedAttention(
 /** How many blocks of rows a head of a batch has, and which tile of rows has which number. */
 function rowOrder(
   form: AttentionForm,
+  { consumers, columns }: SpecialisedAttention,
   argument: unknown,
-  rules: ScoreRules,
-  rows: number,
-  columns: number,
+  lists: VisitLists | undefined,
 ): { readonly blocks: Index } & Pick<Work, "placeOf"> {
   const { problem } = form;
   const { dimensions } = attentionArrays(form);
+  const rows = consumers * consumerRows;
   const zero = constant(dtypes.i32, 0);
   const h = zero.add(dimensions.h);
   const headOf = (tile: Index): { readonly above: Index; readonly head: Index } => {
     const above = tile.div(h);
     return { above, head: tile.sub(above.mul(h)) };
   };
+  const visitsOf = (sequence: Sequence, head: Index, block: Index, top: Index, t: Index): Visits =>
+    lists?.read(argument, { batch: sequence.batch, head, block }) ??
+    stretch(columnTiles({ problem, s: sequence.rows.count, t }, top, rows, columns));
   const offsets = offsetsOf(argument, dimensions);
   if (offsets !== undefined)
     return {
@@ -207,7 +211,7 @@ function rowOrder(
         const top = block.mul(rows);
         // A block behind the last row goes over one tile, of which nothing is seen.
         const t = top.lt(sequence.rows.count).select(sequence.columns.count, zero);
-        return { sequence, head, top, ...columnTiles({ problem, t }, top, rows, columns) };
+        return { sequence, head, top, visits: visitsOf(sequence, head, above, top, t) };
       },
     };
   const blocks = zero.add(cdiv(dimensions.s, rows));
@@ -224,7 +228,8 @@ function rowOrder(
       };
       const top = place.block.mul(rows);
       const { sequence } = wholeBatch(dimensions, place);
-      return { sequence, head, top, ...columnTiles(rules, top, rows, columns) };
+      const visits = visitsOf(sequence, head, place.block, top, sequence.columns.count);
+      return { sequence, head, top, visits };
     },
   };
 }
@@ -252,7 +257,7 @@ function copyTile(
   const { consumers, columns, stages } = configuration;
   const { sizes } = form;
   const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
-  const { sequence, head, top, first, steps } = placeOf(tile);
+  const { sequence, head, top, visits } = placeOf(tile);
   const { memory } = sequence;
   const kvHead = head.div(sizes.h / sizes.kv);
   const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
@@ -263,10 +268,10 @@ function copyTile(
     const rows = fromSpan(sequence.rows, top.add(part * consumerRows), consumerRows);
     copyAsync(q.at(memory, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
   }
-  loop(steps, (step) => {
+  loop(visits.steps, (step) => {
     const turn = done.add(step);
     const slot = turn.and(stages - 1);
-    const here = fromSpan(sequence.columns, first.add(step).mul(columns), columns);
+    const here = fromSpan(sequence.columns, visits.at(step).tile.mul(columns), columns);
     const isUsed = turn.ge(stages);
     when(isUsed, () => {
       emptyK.at(slot).wait();
@@ -277,7 +282,7 @@ function copyTile(
     });
     copyAsync(v.at(memory, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
   });
-  return done.add(steps);
+  return done.add(visits.steps);
 }
 
 /** A consumer's 64 rows of each tile. */
@@ -296,7 +301,8 @@ function consume(work: Work, part: number): void {
 /** Gives how many steps there have been, in all tiles. */
 function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
   const { form, configuration, rules, refs } = work;
-  const { sequence, head, first, steps } = place;
+  const { sequence, head, visits } = place;
+  const { steps } = visits;
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
   const format = form.problem.q.dtype as DType<Half>;
@@ -316,17 +322,18 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const release = (ring: Barrier, step: Index) => {
     ring.at(slotOf(step)).arrive();
   };
-  const exponents = (step: Index, scores: Tile<"f32">) =>
+  const exponents = ({ tile, isMasked }: Visit, scores: Tile<"f32">) =>
     finishScores({ ...rules, t: sequence.columns.count }, scores, {
       ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
-      left: first.add(step).mul(columns),
+      ...{ left: tile.mul(columns), isMasked },
     });
 
+  const opening = visits.at(zero);
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
   const begun = addColumns(
-    exponents(zero, scores),
+    exponents(opening, scores),
     startingRows(consumerRows, head, work.sinks),
     format,
   );
@@ -336,6 +343,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     sums: zeros(dtypes.f32, [consumerRows, e]),
   };
   const end = loop({ to: steps.sub(1), carry: start }, (step, carried) => {
+    const visit = visits.at(step.add(1)); // read from a list, it comes under the products
     if (consumers > 1) turn.at(part).wait();
     const next = products(step.add(1));
     const running = values(step, carried.sums, carried.powers);
@@ -344,7 +352,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     const sums = running.wait();
     release(emptyK, step.add(1));
     release(emptyV, step);
-    const added = addColumns(exponents(step.add(1), later), carried, format);
+    const added = addColumns(exponents(visit, later), carried, format);
     return { ...added.rows, powers: added.powers, sums: sums.mul(added.change) };
   });
   const hasOwn = hasOutTile(form, configuration);
