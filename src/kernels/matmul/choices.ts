@@ -1,7 +1,8 @@
 /** The configurations of a product, those of every kernel that it has, and the one that the model thinks fastest. */
 import type { Target } from "../../targets/target.ts";
-import { chooseTiled, tiledCandidates, tiledSeconds } from "./choose.ts";
+import { chooseTiled, tiledCandidates } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { tiledModel } from "./model.ts";
 import { narrowCandidates, narrowSeconds } from "./narrow-choice.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -11,7 +12,7 @@ export function chooseConfiguration(
   target: Target,
 ): MatmulConfiguration {
   let best: MatmulConfiguration = chooseTiled(problem, sizes, target);
-  let least = tiledSeconds(problem, sizes, best, target) ?? Infinity;
+  let least = modelSeconds(problem, sizes, best, target) ?? Infinity;
   for (const each of narrowCandidates(problem, sizes, target)) {
     const seconds = narrowSeconds(problem, sizes, each, target);
     if (seconds < least) [best, least] = [each, seconds];
@@ -37,5 +38,5 @@ export function modelSeconds(
 ): number | undefined {
   return configuration.kernel === "narrow"
     ? narrowSeconds(problem, sizes, configuration, target)
-    : tiledSeconds(problem, sizes, configuration, target);
+    : tiledModel(problem, sizes, target)?.(configuration);
 }

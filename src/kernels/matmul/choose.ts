@@ -1,73 +1,24 @@
 /**
- * Which of the kernels for all formats to use where none was given or measured: the one that a model of the GPU thinks
- * fastest. The
- * model is of the whole launch, since what matters most is how tiles fill processors:
- *
- *   by tiles   rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
- *   split      whole rounds, a part of one, and the handing over of sums
- *
- * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
- *
- * The rates are those of one processor at work, found by measuring single configurations, not shapes.
+ * Which of the kernels for all formats to use where none was given or measured: the one that the model (`model.ts`) thinks
+ * fastest of those that there are.
  */
-import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
-import { dtypes, packedBytes } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
-import { rowBytes, threadRows } from "./configuration.ts";
+import { dtypes } from "../../formats/dtype.ts";
 import type {
   TiledConfiguration,
   PersistentConfiguration,
   PlainConfiguration,
   ProductSizes,
 } from "./configuration.ts";
-import { depthOf } from "./tile-shapes.ts";
-import { preparationsOf } from "./prepare.ts";
-import type { Preparation } from "./prepare.ts";
+import { tiledModel } from "./model.ts";
+import { depthOf, isCopied, sharedBytes } from "./tile-shapes.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs, suitsDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
-import { block, metadataBytes } from "./sparse-weights.ts";
 
-/** The part of a processor's rate that tiles reach: wide ones read shared memory less for what they multiply. */
-const tileEfficiency: {
-  readonly [M in 1 | 2 | 4]: { readonly [C in PersistentConfiguration["columns"]]: number };
-} = {
-  1: { 8: 0.1, 16: 0.2, 32: 0.35, 64: 0.45, 128: 0.5, 192: 0.6, 256: 0.66 },
-  2: { 8: 0.12, 16: 0.25, 32: 0.4, 64: 0.6, 128: 0.72, 192: 0.79, 256: 0.82 },
-  4: { 8: 0.14, 16: 0.28, 32: 0.45, 64: 0.65, 128: 0.72, 192: 0.79, 256: 0.82 },
-};
-/**
- * How much faster tensor cores are with half of the elements: an instruction of 256 columns then reads 18 KB of shared memory in
- * 128 cycles, which gives 16.
- */
-const sparseGain = 1.75;
-/** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
-const computedElements = 24e9;
-/** Bytes a second that the shared cache gives one processor. */
-const cacheBytes = 75e9;
-/** The part of the memory's rate that copies reach. */
-const memoryEfficiency = 0.9;
-/** The part of it that the copies of operands reach which are prepared. */
-const preparedEfficiency = 0.5;
-/** Seconds of a step of the plain kernel: of a block that has a processor to itself, and of one among many. */
-const plainStepSeconds = { alone: 1e-6, among: 0.45e-6 };
-/** The part of the shorter of computing and moving that the other does not hide. */
-const notHidden = 0.1;
-/** Seconds that a tile takes besides its steps, and a launch besides its tiles. */
-const tileSeconds = 0.8e-6;
-const launchSeconds = 3e-6;
-/** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 90e9;
 const greatestStages = 20;
-/** A split, and pairs of blocks, must promise more than the model may be wrong by. */
-const [splitMargin, pairMargin] = [1.05, 1.1];
-/** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
-const leastSteps = 4;
-/** Seconds until a block hears of what another has written, with the clearing of counters before the launch. */
-const handedSeconds = 3e-6;
 
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
@@ -99,10 +50,9 @@ function prologueProblem(
     return `groups of ${operand} are smaller than what is multiplied at once`;
   const extent = operand === "a" ? m : n;
   const along = problem.major[operand] === "k" ? Math.ceil(k / unit) * unit : extent;
-  const isWhole = (elements: number, { bits }: DType): boolean => (elements * bits) % 128 === 0;
-  if (!isWhole(along, problem[operand].dtype))
+  if (!isCopied(problem[operand].dtype, along))
     return `rows of ${along} ${problem[operand].dtype.name} of ${operand} are no multiples of 16 bytes`;
-  const odd = copiedInputs(prologue).find(({ dtype }) => !isWhole(extent, dtype));
+  const odd = copiedInputs(prologue).find(({ dtype }) => !isCopied(dtype, extent));
   return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 
@@ -111,60 +61,19 @@ export function widestTile(problem: MatmulProblem): number {
   return recipeOf(problem)?.promoted === true ? 128 : 256;
 }
 
-/** Bytes that a row and a column of tiles take in a stage. */
-interface StageBytes {
-  readonly row: number;
-  readonly column: number;
-}
-
-function stageBytes(problem: MatmulProblem): StageBytes {
-  const recipe = recipeOf(problem);
-  const prologue = prologueOf(problem);
-  if (recipe !== undefined && problem.sparse) {
-    const blocks = depthOf(problem, recipe) / block;
-    return { row: rowBytes / 2 + blocks * metadataBytes, column: rowBytes };
-  }
-  if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
-  const depth = depthOf(problem, recipe);
-  const inputs = copiedInputs(prologue).reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
-  return {
-    row: packedBytes(problem[prologue.operand].dtype, depth) + inputs,
-    column: packedBytes(recipe[prologue.operand === "a" ? "b" : "a"], depth),
-  };
-}
-
-/** Bytes of shared memory that a configuration takes. */
-export function sharedBytes(
-  problem: MatmulProblem,
-  {
-    multipliers,
-    columns,
-    stages,
-    turned,
-  }: Omit<PersistentConfiguration, "kernel" | "schedule" | "cluster">,
-): number {
-  const rows = multipliers * threadRows;
-  const { row, column } = stageBytes(problem);
-  const results = turned && !problem.sparse ? 0 : multipliers * 2 * threadRows * rowBytes;
-  return stages * (rows * row + columns * column) + results + 1024;
-}
-
 export function chooseTiled(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
 ): TiledConfiguration {
   const plain = plainConfiguration(problem, sizes, target);
-  const recipe = recipeOf(problem);
-  if (recipe === undefined || persistentProblem(problem, sizes, target) !== undefined) return plain;
-  let [best, least]: [TiledConfiguration, number] = [
-    plain,
-    problem.sparse ? Infinity : plainSeconds(recipe, plain, sizes, target),
-  ];
-  for (const each of persistentCandidates(problem, target)) {
-    const margin =
-      (each.schedule === "split" ? splitMargin : 1) * (each.cluster > 1 ? pairMargin : 1);
-    const seconds = margin * estimatedSeconds(problem, recipe, sizes, each, target);
+  const secondsOf = tiledModel(problem, sizes, target);
+  if (secondsOf === undefined || persistentProblem(problem, sizes, target) !== undefined)
+    return plain;
+  let best: TiledConfiguration = plain;
+  let least = problem.sparse ? Infinity : secondsOf(plain);
+  for (const each of persistentCandidates(problem, sizes, target)) {
+    const seconds = secondsOf(each);
     if (seconds < least) [best, least] = [each, seconds];
   }
   return best;
@@ -189,23 +98,9 @@ export function tiledCandidates(
 ): readonly TiledConfiguration[] {
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
-    return [...persistentCandidates(problem, target), ...(problem.sparse ? [] : [plain])];
+    return [...persistentCandidates(problem, sizes, target), ...(problem.sparse ? [] : [plain])];
   const splits = [...new Set([plain.split, 1, 2, 4, 8])];
   return splits.map((split) => ({ ...plain, split }));
-}
-
-/** What the model thinks of a configuration; undefined where it has no rates for the problem. */
-export function tiledSeconds(
-  problem: MatmulProblem,
-  sizes: ProductSizes,
-  configuration: TiledConfiguration,
-  target: Target,
-): number | undefined {
-  const recipe = recipeOf(problem);
-  if (recipe === undefined) return undefined;
-  return configuration.kernel === "plain"
-    ? plainSeconds(recipe, configuration, sizes, target)
-    : estimatedSeconds(problem, recipe, sizes, configuration, target);
 }
 
 const multiplierCounts = [2, 1, 4] as const;
@@ -214,20 +109,31 @@ export const widestOf: { readonly [M in 1 | 2 | 4]: number } = { 1: 256, 2: 256,
 
 function persistentCandidates(
   problem: MatmulProblem,
+  sizes: ProductSizes,
   target: Target,
 ): readonly PersistentConfiguration[] {
   const widest = widestTile(problem);
+  const pairs = sharesBarriers(problem, sizes);
   return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split"] as const).flatMap((schedule) =>
       tileFormsOf(problem)
         .filter(({ columns }) => columns <= Math.min(widest, widestOf[multipliers]))
         .filter(() => multipliers < 4 || prologueOf(problem) !== undefined)
+        .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .map((form) => {
           const stages = mostStages(problem, { multipliers, ...form }, target);
           return { kernel: "persistent", multipliers, stages, schedule, ...form } as const;
         }),
     ),
   );
+}
+
+/**
+ * Whether pairs of blocks are worth it. Where lanes write memory, results as well as sums that are handed on, what they tell
+ * the other block in every step takes a flush of caches: such pairs took twice as long as single blocks.
+ */
+function sharesBarriers({ out, outputs }: MatmulProblem, { n }: ProductSizes): boolean {
+  return outputs.length === 0 && isCopied(out.dtype, n);
 }
 
 type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
@@ -266,119 +172,10 @@ function mostStages(
   form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned">,
   target: Target,
 ): number {
-  let stages = greatestStages;
-  const fits = (): boolean =>
-    sharedBytes(problem, { ...form, stages }) <= target.sharedMemoryPerBlock;
-  while (stages > 2 && !fits()) stages -= 1;
-  return stages;
-}
-
-/** What the model thinks a launch takes. */
-function estimatedSeconds(
-  problem: MatmulProblem,
-  recipe: Recipe,
-  sizes: ProductSizes,
-  configuration: PersistentConfiguration,
-  target: Target,
-): number {
-  const { multipliers, columns, schedule, cluster } = configuration;
-  const rates = ratesOf(target);
-  const rows = multipliers * threadRows;
-  const { m, n, k, batch } = sizes;
-  const depth = depthOf(problem, recipe);
-  const tiles = tileCount(configuration, sizes);
-  const workers = workerCount(configuration, sizes, depth, target);
-  const rounds = Math.ceil(tiles / workers);
-  const steps = Math.ceil(k / depth);
-  const gain = problem.sparse ? sparseGain : 1;
-  const rate = (gain * rates.products[productRate(recipe)]) / target.processors;
-  const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
-  // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
-  const bytes = stageBytes(problem);
-  const fetching = (rows * bytes.row + (columns / cluster) * bytes.column) / cacheBytes;
-  const computing = prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements;
-  const step = recipe.terms.length * Math.max(multiplying, fetching, computing);
-  const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
-  const lastRound = Math.ceil(steps / parts) * step + tileSeconds;
-  const busy = (rounds - 1) * (steps * step + tileSeconds) + lastRound;
-  const handing = parts === 1 ? 0 : handedSeconds + (parts * rows * columns * 4) / handedBytes;
-  const formatOf = (name: "a" | "b"): DType =>
-    problem.prologues[name] === undefined ? recipe[name] : problem[name].dtype;
-  const read =
-    packedBytes(formatOf("a"), batch * m * k) +
-    (problem.sparse ? 0.625 : 1) * packedBytes(formatOf("b"), batch * k * n);
-  const moved = recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
-  const memory = moved / (rates.gmemBytes * memoryEfficiency);
-  const { a, b } = preparationsOf(problem, recipe, sizes);
-  const preparing = [a, b].reduce(
-    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each, rates.gmemBytes)),
-    0,
-  );
-  const product = Math.max(busy, memory) + notHidden * Math.min(busy, memory);
-  return preparing + product + handing + launchSeconds;
-}
-
-/** Parts that each tile of the last round is cut into. */
-function lastParts(tiles: number, workers: number, steps: number): number {
-  const left = tiles % workers;
-  return left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
-}
-
-function productRate({ a }: Recipe): "byte" | "half" | "tf32" {
-  if (a.bits === 8) return "byte";
-  return a.bits === 16 ? "half" : "tf32";
-}
-
-/** Reading an operand and writing its parts; rows that are not aligned are read element by element. */
-function preparationSeconds(
-  { dtype, parts, batch, rows, columns }: Preparation,
-  gmemBytes: number,
-): number {
-  const bytes = packedBytes(dtype, batch * rows * columns) * (parts + 1);
-  return launchSeconds + bytes / (gmemBytes * preparedEfficiency);
-}
-
-/** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
-function plainSeconds(
-  recipe: Recipe,
-  configuration: PlainConfiguration,
-  sizes: ProductSizes,
-  target: Target,
-): number {
-  const { depth, split } = configuration;
-  const tiles = tileCount(configuration, sizes);
-  const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
-  const step = Math.max(
-    plainStepSeconds.alone,
-    (tiles / target.processors) * plainStepSeconds.among,
-  );
-  return launchSeconds * (split === 1 ? 1 : 2) + steps * step;
-}
-
-/** Tiles of the result, those of all parts of k and of all batches; a cluster's count as one. */
-export function tileCount(
-  configuration: TiledConfiguration,
-  { m, n, batch }: ProductSizes,
-): number {
-  const { columns } = configuration;
-  if (configuration.kernel === "plain")
-    return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
-  const rows = configuration.multipliers * configuration.cluster * threadRows;
-  const [height, width] = configuration.turned ? [n, m] : [m, n];
-  return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
-}
-
-/** Blocks of the persistent kernel, or clusters of them: one a processor, if there is work for all of them. */
-export function workerCount(
-  configuration: PersistentConfiguration,
-  sizes: ProductSizes,
-  depth: number,
-  { processors }: Target,
-): number {
-  const tiles = tileCount(configuration, sizes);
-  const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
-  const places = Math.floor(processors / configuration.cluster);
-  return Math.min(places, tiles * (configuration.schedule === "tiles" ? 1 : parts));
+  const fixed = sharedBytes(problem, { ...form, stages: 0 });
+  const each = sharedBytes(problem, { ...form, stages: 1 }) - fixed;
+  const fitting = Math.floor((target.sharedMemoryPerBlock - fixed) / each);
+  return Math.min(greatestStages, Math.max(2, fitting));
 }
 
 /** Elements of k in a step of the plain kernel. */

@@ -11,15 +11,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
-import {
-  persistentProblem,
-  plainDepths,
-  plainDepthsOf,
-  sharedBytes,
-  widestOf,
-  widestTile,
-  workerCount,
-} from "./choose.ts";
+import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
 import type {
   MatmulConfiguration,
@@ -38,7 +30,7 @@ import { requireNarrow } from "./narrow-choice.ts";
 import { narrowKernel } from "./narrow.ts";
 import type { PieceShape } from "./outputs.ts";
 import { persistentKernel } from "./persistent.ts";
-import { depthOf, pieceOf } from "./tile-shapes.ts";
+import { depthOf, isCopied, pieceOf, sharedBytes, workerCount } from "./tile-shapes.ts";
 import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
@@ -246,8 +238,7 @@ export function persistentLaunches(
   if (recipe === undefined || m * n * batch === 0) return { launches: [] };
   const prepared = preparationsOf(problem, recipe, sizes);
   const preparations = [prepared.a, prepared.b].filter((each) => each !== undefined);
-  const copiesOut =
-    (!configuration.turned || problem.sparse) && (n * problem.out.dtype.bits) % 128 === 0;
+  const copiesOut = (!configuration.turned || problem.sparse) && isCopied(problem.out.dtype, n);
   const operand = (name: "a" | "b"): PlannedArgument => {
     const done = prepared[name];
     return done === undefined

@@ -2,7 +2,7 @@
  * Operands that the persistent kernel cannot read as they are: it copies them first, into a form that it reads, in a launch
  * of its own. That takes as long as reading and writing them once, which is little beside what the product gains:
  *
- *   rows of 2001 bf16          rows of 2008: the copy engine takes rows that begin at multiples of 16 bytes
+ *   rows of 2001 bf16          rows of 2048: the copy engine takes rows that begin at multiples of 16 bytes, best of 128
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
  */
@@ -70,7 +70,8 @@ function preparationOf(
     ...{ name, reason, dtype, turns, rows, columns },
     ...{ split: recipe.split, parts: recipe.parts },
     batch: problem.batched[name] ? all : 1,
-    pitch: padded,
+    // Rows that begin at multiples of 128 bytes lie in one line of the cache each.
+    pitch: Math.ceil(along / (8 * unit)) * 8 * unit,
   };
 }
 
@@ -121,7 +122,7 @@ export function prepareKernel(
   { dtype, split, parts, turns }: Preparation,
 ): KernelDefinition {
   const [batch, rows, columns] = [dim("batch"), dim("rows"), dim("columns")];
-  const pitch = dim("pitch", { multipleOf: 128 / dtype.bits });
+  const pitch = dim("pitch", { multipleOf: 1024 / dtype.bits });
   const [height, width] = turns ? [columns, rows] : [rows, columns];
   return kernel(
     {

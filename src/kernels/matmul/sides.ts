@@ -49,7 +49,7 @@ export function sidesOf(
   turned: boolean,
 ): Sides {
   const pitchOf = (name: "a" | "b"): Dimension | undefined =>
-    prepared[name] && dim(`pitch_${name}`, { multipleOf: 128 / recipe[name].bits });
+    prepared[name] && dim(`pitch_${name}`, { multipleOf: 1024 / recipe[name].bits });
   const sideOf = (name: "a" | "b", extent: Dimension): Side => {
     const prologue = problem.prologues[name];
     return {

@@ -5,6 +5,7 @@ import type { Segment } from "../../lang/pipeline/segments.ts";
 import { threadRows } from "./configuration.ts";
 import { finished } from "./epilogue.ts";
 import type { Piece } from "./epilogue.ts";
+import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 
@@ -18,7 +19,8 @@ export function storeTile(work: Work, product: Tile, segment: Segment, index: Sc
   const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
   const top = place.top.add(index.mul(threadRows));
   for (let column = 0; column < columns; column += piece) {
-    const left = place.left.add(column);
+    // In the array, as the copy engine is told: what is added to a large number may be less than it.
+    const left = column === 0 ? place.left : notBefore(place.left.add(column));
     const sums = product.slice([0, column], [threadRows, piece]);
     const at = turned
       ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }

@@ -1,17 +1,30 @@
-/** How deep a step of the persistent kernel is, and in which pieces it finishes its tiles. */
+/** How deep a step of the persistent kernel is, what it takes in shared memory, in which pieces tiles are finished, and how many there are. */
+import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
+import type { Target } from "../../targets/target.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
-import type { PersistentConfiguration } from "./configuration.ts";
+import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import type { PieceShape } from "./outputs.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { copiedInputs } from "./prologue.ts";
+import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
+import { block, metadataBytes } from "./sparse-weights.ts";
+
+/** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
+const leastSteps = 4;
 
 /** Elements of k in a step: rows of 128 bytes, and as many elements of operands that are stored in fewer bits. */
 export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
   const prologue = prologueOf(problem);
   const isSmall = prologue !== undefined && problem[prologue.operand].dtype.bits < 16;
   return isSmall ? rowBytes : (rowBytes * 8) / a.bits;
+}
+
+/** Whether the copy engine takes rows of so many elements, which then begin at multiples of 16 bytes. */
+export function isCopied({ bits }: DType, elements: number): boolean {
+  return (elements * bits) % 128 === 0;
 }
 
 /** Columns of a piece of the result: a row of 128 bytes. */
@@ -26,4 +39,68 @@ export function pieceOf(
 ): PieceShape {
   if (!turned) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
   return { rows: sparse ? pieceColumns(out.dtype, columns) : columns, columns: threadRows };
+}
+
+/** Bytes that a row and a column of tiles take in a stage. */
+interface StageBytes {
+  readonly row: number;
+  readonly column: number;
+}
+
+export function stageBytes(problem: MatmulProblem): StageBytes {
+  const recipe = recipeOf(problem);
+  const prologue = prologueOf(problem);
+  if (recipe !== undefined && problem.sparse) {
+    const blocks = depthOf(problem, recipe) / block;
+    return { row: rowBytes / 2 + blocks * metadataBytes, column: rowBytes };
+  }
+  if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
+  const depth = depthOf(problem, recipe);
+  const inputs = copiedInputs(prologue).reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
+  return {
+    row: packedBytes(problem[prologue.operand].dtype, depth) + inputs,
+    column: packedBytes(recipe[prologue.operand === "a" ? "b" : "a"], depth),
+  };
+}
+
+/** Bytes of shared memory that a configuration takes. */
+export function sharedBytes(
+  problem: MatmulProblem,
+  {
+    multipliers,
+    columns,
+    stages,
+    turned,
+  }: Omit<PersistentConfiguration, "kernel" | "schedule" | "cluster">,
+): number {
+  const rows = multipliers * threadRows;
+  const { row, column } = stageBytes(problem);
+  const results = turned && !problem.sparse ? 0 : multipliers * 2 * threadRows * rowBytes;
+  return stages * (rows * row + columns * column) + results + 1024;
+}
+
+/** Tiles of the result, those of all parts of k and of all batches; a cluster's count as one. */
+export function tileCount(
+  configuration: TiledConfiguration,
+  { m, n, batch }: ProductSizes,
+): number {
+  const { columns } = configuration;
+  if (configuration.kernel === "plain")
+    return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
+  const rows = configuration.multipliers * configuration.cluster * threadRows;
+  const [height, width] = configuration.turned ? [n, m] : [m, n];
+  return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
+}
+
+/** Blocks of the persistent kernel, or clusters of them: one a processor, if there is work for all of them. */
+export function workerCount(
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  depth: number,
+  { processors }: Target,
+): number {
+  const tiles = tileCount(configuration, sizes);
+  const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
+  const places = Math.floor(processors / configuration.cluster);
+  return Math.min(places, tiles * (configuration.schedule === "tiles" ? 1 : parts));
 }

@@ -19,13 +19,14 @@ import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { tiledCandidates, tiledSeconds, persistentProblem } from "../matmul/choose.ts";
+import { persistentProblem, tiledCandidates } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type { TiledConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import type { EpilogueInputs, MatmulSpec } from "../matmul/matmul.ts";
 import { inputArguments, launched, operandArgument } from "../matmul/launch-arguments.ts";
+import { tiledModel } from "../matmul/model.ts";
 import { persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
@@ -216,8 +217,7 @@ function chooseRagged(
       ? slow !== undefined && each.split === 1
       : each.schedule === "tiles" && each.cluster === 1,
   );
-  const seconds = (each: TiledConfiguration): number =>
-    tiledSeconds(problem, alike, each, target) ?? 0;
+  const seconds = tiledModel(problem, alike, target) ?? (() => 0);
   return candidates.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
 }
 

@@ -1,0 +1,95 @@
+/** What the model chooses, held against what was timed on a GPU, and what makes pairs of blocks worth it. */
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { captureLocation } from "../../support/location.ts";
+import { targets } from "../../targets/target.ts";
+import { candidateConfigurations, chooseConfiguration } from "./choices.ts";
+import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { matmul, problemOf } from "./matmul.ts";
+
+interface Measured {
+  readonly bucket: { readonly m: number; readonly n: number; readonly k: number };
+  readonly choice: MatmulConfiguration;
+  /** Undefined where it was left out. */
+  readonly us?: number;
+}
+
+const timed = readFileSync(new URL("../../../docs/benchmarks/h200-matmul.jsonl", import.meta.url))
+  .toString()
+  .trim()
+  .split("\n")
+  .slice(1)
+  .map((line) => JSON.parse(line) as Measured);
+
+const problem = problemOf({ a: bf16, b: bf16 }, captureLocation());
+
+function isSame(left: MatmulConfiguration, right: MatmulConfiguration): boolean {
+  const sorted = (each: object): string =>
+    JSON.stringify(Object.entries(each).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  return sorted(left) === sorted(right);
+}
+
+/** Whether kernels of this form are what they were when they were timed. */
+function isAsTimed(choice: MatmulConfiguration): boolean {
+  return choice.kernel !== "persistent" || choice.columns !== 192 || choice.cluster === 1;
+}
+
+test("what is chosen was among the fastest that were timed", () => {
+  const buckets = new Map(timed.map(({ bucket }) => [JSON.stringify(bucket), bucket]));
+  const reached = [...buckets.values()].flatMap((bucket) => {
+    const choice = chooseConfiguration(problem, { ...bucket, batch: 1 }, targets.sm_90a);
+    const all = timed.filter((each) => JSON.stringify(each.bucket) === JSON.stringify(bucket));
+    const times = all.flatMap(({ us }) => (us === undefined ? [] : [us]));
+    const own = all.find((each) => isSame(each.choice, choice))?.us;
+    return own === undefined || !isAsTimed(choice) ? [] : [Math.min(...times) / own];
+  });
+  expect(reached.length).toBeGreaterThan(10);
+  expect(Math.min(...reached)).toBeGreaterThan(0.95);
+  const mean = reached.reduce((sum, each) => sum + Math.log(each), 0) / reached.length;
+  expect(Math.exp(mean)).toBeGreaterThan(0.985);
+});
+
+test("rows that lie across lines of the cache are fetched by pairs of blocks", () => {
+  const chosen = (n: number): MatmulConfiguration =>
+    chooseConfiguration(problem, { m: 1024, n, k: 2048, batch: 1 }, targets.sm_90a);
+  expect(chosen(3000)).toMatchObject({ multipliers: 2, columns: 192, cluster: 2 });
+  expect(chosen(3072)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+});
+
+test("lanes that write memory come in no pairs", () => {
+  const pairs = (given: typeof problem, sizes: ProductSizes, schedule: string): boolean =>
+    candidateConfigurations(given, sizes, targets.sm_90a).some(
+      (each) => each.kernel === "persistent" && each.cluster > 1 && each.schedule === schedule,
+    );
+  const sizes = { m: 4096, n: 4096, k: 4096, batch: 1 };
+  const further = problemOf(
+    {
+      ...{ a: bf16, b: bf16, outputs: { sum: array(f32, [dim("m"), dim("n")]) } },
+      epilogue: (): unknown => undefined,
+    },
+    captureLocation(),
+  );
+  expect(pairs(problem, sizes, "tiles")).toBe(true);
+  expect(pairs(problem, sizes, "split")).toBe(false);
+  expect(pairs(problem, { ...sizes, n: 4095 }, "tiles")).toBe(false);
+  expect(pairs(further, sizes, "tiles")).toBe(false);
+});
+
+test.each([128, 192, 256] as const)(
+  "the copy engine writes all of a tile of %i columns, so that pairs of blocks need no flush",
+  (columns) => {
+    const configuration: MatmulConfiguration = {
+      ...{ kernel: "persistent", multipliers: 2, columns, stages: 4 },
+      ...{ schedule: "tiles", turned: false, cluster: 2 },
+    };
+    const op = matmul({ a: bf16, b: bf16, configuration });
+    for (const { kernel } of op.kernels({ m: 1000, n: 3000, k: 2000 })) {
+      const text = printPtx(lower(kernel, targets.sm_90a).module);
+      expect(text).not.toMatch(/st\.global|\.release\.cluster\.shared/);
+    }
+  },
+);

@@ -1,0 +1,214 @@
+/**
+ * What a product takes on a GPU, as a model thinks. It is of the whole launch, since what matters most is how tiles fill
+ * processors:
+ *
+ *   by tiles   rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
+ *   split      whole rounds, a part of one, and the handing over of sums
+ *
+ * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
+ *
+ * Rows of operands that do not begin at multiples of 128 bytes lie across two lines of the cache, and are fetched twice:
+ *
+ *   1000 × 3000 × 2000 in tiles of 128 × 192   multiplying 0.47 µs a step, fetching 0.65 µs: 40 KB that lie across lines
+ *   the same by pairs of blocks                each fetches half of the columns, 0.45 µs
+ *
+ * Rates are those of one processor at work. They were fitted to 410 configurations of 13 sizes of bf16 that were timed on
+ * an H200 (docs/benchmarks/h200-matmul.jsonl); the fastest of what was timed and what the model likes best are within 2%.
+ */
+import { ratesOf } from "../../ir/cost/index.ts";
+import type { Target } from "../../targets/target.ts";
+import { packedBytes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { threadRows } from "./configuration.ts";
+import type {
+  PersistentConfiguration,
+  PlainConfiguration,
+  ProductSizes,
+  TiledConfiguration,
+} from "./configuration.ts";
+import { preparationsOf } from "./prepare.ts";
+import type { Preparation } from "./prepare.ts";
+import { prologueOf } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+import { storedDepth } from "./prologue.ts";
+import { recipeOf } from "./recipe.ts";
+import type { Recipe } from "./recipe.ts";
+import { storedHalf } from "./sparse-weights.ts";
+import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
+
+/**
+ * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
+ * what they multiply. The greatest tile of two multipliers reaches 0.94.
+ */
+const tileEfficiency: {
+  readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
+} = {
+  1: { most: 1.25, half: 116 },
+  2: { most: 1.07, half: 38 },
+  4: { most: 1.07, half: 38 },
+};
+/**
+ * How much faster tensor cores are with half of the elements: an instruction of 256 columns then reads 18 KB of shared memory in
+ * 128 cycles, which gives 16.
+ */
+const sparseGain = 1.75;
+/** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
+const computedElements = 24e9;
+/** Bytes a second that the shared cache gives one processor, of a line, and how much longer rows take that lie across two. */
+const [cacheBytes, lineBytes, acrossLines] = [125e9, 128, 2.2];
+/** The part of the memory's rate that copies reach. */
+const memoryEfficiency = 0.9;
+/** The part of it that the copies of operands reach which are prepared. */
+const preparedEfficiency = 0.5;
+/** Seconds of a step of the plain kernel: of a block that has a processor to itself, and of one among many. */
+const plainStepSeconds = { alone: 1e-6, among: 0.45e-6 };
+/** The part of the shorter of two things that the other does not hide. */
+const notHidden = 0.1;
+/** Seconds that a tile takes besides its steps: to begin, and for each number of its result. */
+const [tileSeconds, resultSeconds] = [0.35e-6, 1.6e-11];
+/** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
+const [launchSeconds, pairSeconds] = [2.8e-6, 1e-6];
+/** Seconds of clearing counters before a launch that may split tiles, and until a block hears of what another has written. */
+const [clearingSeconds, handedSeconds] = [3.2e-6, 1.8e-6];
+/** Bytes a second at which a block hands sums to another through the shared cache. */
+const handedBytes = 95e9;
+
+/** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
+export function tiledModel(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): ((configuration: TiledConfiguration) => number) | undefined {
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) return undefined;
+  const product = persistentModel(problem, recipe, sizes, target);
+  return (configuration) =>
+    configuration.kernel === "plain"
+      ? plainSeconds(recipe, configuration, sizes, target)
+      : product(configuration);
+}
+
+/** What the model thinks launches of the persistent kernel take. */
+function persistentModel(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  sizes: ProductSizes,
+  target: Target,
+): (configuration: PersistentConfiguration) => number {
+  const { gmemBytes, products } = ratesOf(target);
+  const depth = depthOf(problem, recipe);
+  const steps = Math.ceil(sizes.k / depth);
+  const gain = problem.sparse ? sparseGain : 1;
+  const rate = (gain * products[productRate(recipe)]) / target.processors;
+  const prepared = preparationsOf(problem, recipe, sizes);
+  const preparing = [prepared.a, prepared.b].reduce(
+    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each, gmemBytes)),
+    0,
+  );
+  const memory = movedBytes(problem, recipe, sizes) / (gmemBytes * memoryEfficiency);
+  const bytes = stageBytes(problem);
+  const lines = {
+    a: prepared.a === undefined ? lineFactor(problem, recipe, "a", sizes) : 1,
+    b: prepared.b === undefined ? lineFactor(problem, recipe, "b", sizes) : 1,
+  };
+  return (configuration) => {
+    const { multipliers, columns, schedule, turned, cluster } = configuration;
+    const rows = multipliers * threadRows;
+    const tiles = tileCount(configuration, sizes);
+    const workers = workerCount(configuration, sizes, depth, target);
+    const { most, half } = tileEfficiency[multipliers];
+    const reached = (rate * most * columns) / (columns + half);
+    const multiplying = (2 * rows * columns * depth) / reached;
+    // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
+    const [ofRows, ofColumns] = turned ? [lines.b, lines.a] : [lines.a, lines.b];
+    const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
+    const computing = prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements;
+    const one = Math.max(overlapped(multiplying, fetched / cacheBytes), computing);
+    const step = recipe.terms.length * one;
+    const besides = tileSeconds + resultSeconds * rows * columns;
+    const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
+    const rounds = Math.ceil(tiles / workers) - 1;
+    const busy = rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides;
+    const handing = (parts - 1) * (handedSeconds + (rows * columns * 4) / handedBytes);
+    const starting =
+      launchSeconds +
+      (cluster > 1 ? pairSeconds : 0) +
+      (schedule === "split" ? clearingSeconds : 0);
+    return preparing + overlapped(busy, memory) + handing + starting;
+  };
+}
+
+/** Two things at once: the longer, and a part of the shorter. */
+function overlapped(left: number, right: number): number {
+  return Math.max(left, right) + notHidden * Math.min(left, right);
+}
+
+/** How much longer rows of a tile take to fetch than rows that each lie in one line of the cache. */
+function lineFactor(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  name: "a" | "b",
+  { m, n, k }: ProductSizes,
+): number {
+  const { dtype } = problem[name];
+  const isSparse = problem.sparse && name === "b";
+  const stored = isSparse ? storedHalf(k) : storedDepth(problem.prologues[name], k);
+  const alongK = problem.major[name] === "k";
+  const pitch = packedBytes(dtype, alongK ? Number(stored) : name === "a" ? m : n);
+  const depth = depthOf(problem, recipe);
+  const row = alongK ? packedBytes(dtype, isSparse ? depth / 2 : depth) : lineBytes;
+  // Rows begin at multiples of this many bytes, and no more.
+  const aligned = Math.min(lineBytes, pitch & -pitch);
+  return aligned >= row ? 1 : 1 + (acrossLines - 1) * (1 - aligned / lineBytes);
+}
+
+/** Bytes that memory gives and takes, each once. */
+function movedBytes(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  { m, n, k, batch }: ProductSizes,
+): number {
+  const formatOf = (name: "a" | "b"): DType =>
+    problem.prologues[name] === undefined ? recipe[name] : problem[name].dtype;
+  const read =
+    packedBytes(formatOf("a"), batch * m * k) +
+    (problem.sparse ? 0.625 : 1) * packedBytes(formatOf("b"), batch * k * n);
+  return recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
+}
+
+/** Parts that each tile of the last round is cut into. */
+function lastParts(tiles: number, workers: number, steps: number): number {
+  const left = tiles % workers;
+  return left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
+}
+
+function productRate({ a }: Recipe): "byte" | "half" | "tf32" {
+  if (a.bits === 8) return "byte";
+  return a.bits === 16 ? "half" : "tf32";
+}
+
+/** Reading an operand and writing its parts; rows that are not aligned are read element by element. */
+function preparationSeconds(
+  { dtype, parts, batch, rows, columns }: Preparation,
+  gmemBytes: number,
+): number {
+  const bytes = packedBytes(dtype, batch * rows * columns) * (parts + 1);
+  return launchSeconds + bytes / (gmemBytes * preparedEfficiency);
+}
+
+/** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
+function plainSeconds(
+  recipe: Recipe,
+  configuration: PlainConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const { depth, split } = configuration;
+  const tiles = tileCount(configuration, sizes);
+  const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
+  const step = Math.max(
+    plainStepSeconds.alone,
+    (tiles / target.processors) * plainStepSeconds.among,
+  );
+  return launchSeconds * (split === 1 ? 1 : 2) + steps * step;
+}
