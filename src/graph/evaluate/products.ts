@@ -13,9 +13,10 @@
  * | i64, ui64                 | in big integers                                            |
  */
 import { roundFloat } from "../../formats/floats.ts";
-import { dtypes } from "../../formats/dtype.ts";
 import type { DotAlgorithm, DotNumbers, ElementType, TensorType } from "../ops/index.ts";
-import { isFloatElement, sizeOf } from "../ops/index.ts";
+import { roundedFormat } from "../ops/dot-algorithms.ts";
+import type { RoundedFormat } from "../ops/dot-algorithms.ts";
+import { sizeOf } from "../ops/index.ts";
 import { shortSum } from "../ops/products.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
@@ -117,12 +118,12 @@ export function dotGeneral(
   algorithm?: DotAlgorithm,
 ): Tensor {
   const left = arranged(
-    rounded(lhs, algorithm?.lhs_precision_type, algorithm?.lhs_component_count),
+    rounded(lhs, roundedFormat(algorithm, "lhs", lhs.element)),
     numbers.lhs_batching_dimensions,
     numbers.lhs_contracting_dimensions,
   );
   const right = arranged(
-    rounded(rhs, algorithm?.rhs_precision_type, algorithm?.rhs_component_count),
+    rounded(rhs, roundedFormat(algorithm, "rhs", rhs.element)),
     numbers.rhs_batching_dimensions,
     numbers.rhs_contracting_dimensions,
   );
@@ -157,15 +158,10 @@ function arranged(operand: Tensor, batching: readonly number[], contracting: rea
   };
 }
 
-/**
- * An operand rounded to the precision that an algorithm names. With several components the operand is
- * split into parts that together hold it; it stays as it is.
- */
-function rounded(operand: Tensor, precision: string | undefined, components = 1): Tensor {
-  if (precision === undefined || components > 1 || !isFloatElement(operand.element)) return operand;
-  const name = Object.values(dtypes).find((dtype) => dtype.name === precision.toLowerCase())?.name;
-  if (name !== "tf32" && name !== "bf16" && name !== "f16") return operand;
-  const numbers = Float64Array.from(numbersOf(operand), (value) => roundFloat(name, value));
+/** An operand rounded to the format that an algorithm names. */
+function rounded(operand: Tensor, format: RoundedFormat | undefined): Tensor {
+  if (format === undefined) return operand;
+  const numbers = Float64Array.from(numbersOf(operand), (value) => roundFloat(format, value));
   return tensor(operand.element, operand.shape, lanesOfNumbers(operand.element, numbers));
 }
 

@@ -1,4 +1,5 @@
 /** Result types of products, convolutions, solvers, transforms and random bits. */
+import { algorithmText, isKnownAlgorithm, knownAlgorithmsText } from "../ops/dot-algorithms.ts";
 import { isComplexElement, partOf } from "../ops/elements.ts";
 import type { productOps } from "../ops/products.ts";
 import { tensorType } from "../ops/types.ts";
@@ -43,6 +44,15 @@ function dotGeneral(draft: Draft<"stablehlo.dot_general">): readonly GraphType[]
   };
   agree("batching", numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions);
   agree("contracting", numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions);
+  const { algorithm } = draft.attributes;
+  if (algorithm !== undefined)
+    requireFit(
+      draft,
+      isKnownAlgorithm(algorithm, lhs.element, rhs.element),
+      "there is no such algorithm of products",
+      knownAlgorithmsText,
+      algorithmText(algorithm),
+    );
   const free = (shape: readonly number[], taken: readonly number[]): readonly number[] =>
     shape.filter((_, axis) => !taken.includes(axis));
   const batch = pick(lhs.shape, numbers.lhs_batching_dimensions);

@@ -12,7 +12,7 @@ import { array, dim } from "../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import { dotAxes } from "./rules/products.ts";
+import { dotAxes, roundsOperands } from "./rules/products.ts";
 import type { DotAxes } from "./rules/products.ts";
 import { storageOf, tensorTypeOf } from "./storage.ts";
 
@@ -95,7 +95,7 @@ export const halves: readonly string[] = ["bf16", "f16"];
 export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || op.attributes.algorithm !== undefined) return undefined;
+  if (result === undefined || roundsOperands(op)) return undefined;
   const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const isOurs =
     halves.includes(left.element) &&

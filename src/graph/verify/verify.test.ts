@@ -52,6 +52,12 @@ const cases: readonly (readonly [string, string, string, string])[] = [
     "f32",
     "i32",
   ],
+  [
+    "TW9104",
+    "%0 = stablehlo.dot_general %v, %v, contracting_dims = [0] x [0], algorithm = <lhs_precision_type = f8E4M3FN, rhs_precision_type = f8E4M3FN, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>",
+    "bf16 bf16 f32 in 1, 3, 6, 9",
+    "f8E4M3FN f8E4M3FN f32 in 1",
+  ],
   ["TW9102", "%0 = stablehlo.popcnt %v : tensor<4xf32>", "signed, unsigned", "tensor<4xf32>"],
   [
     "TW9103",

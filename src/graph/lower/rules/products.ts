@@ -6,6 +6,8 @@ import type { DType } from "../../../formats/dtype.ts";
 import { bool, f32, f64 } from "../../../formats/dtype.ts";
 import { full, zeros } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
+import { roundedFormat } from "../../ops/dot-algorithms.ts";
+import type { RoundedFormat } from "../../ops/dot-algorithms.ts";
 import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
@@ -88,16 +90,26 @@ function shortProducts(lhs: ElementType, rhs: ElementType, result: ElementType):
   };
 }
 
-/** An operand rounded as an algorithm asks for; several components together hold it as it is. */
-function rounded(tile: Tile, precision: string | undefined, components: number | undefined): Tile {
-  if (precision === undefined || (components ?? 1) > 1 || tile.dtype.kind !== "float") return tile;
-  const bits: { readonly [name: string]: readonly [number, number] } = {
-    tf32: [8, 10],
-    bf16: [8, 7],
-    f16: [5, 10],
-  };
-  const found = bits[precision.toLowerCase()];
-  return found === undefined || tile.dtype.bits < 32 ? tile : reducePrecision(tile, ...found);
+const formatBits: { readonly [F in RoundedFormat]: readonly [number, number] } = {
+  tf32: [8, 10],
+  bf16: [8, 7],
+  f16: [5, 10],
+};
+
+/** An operand rounded to the format that an algorithm names. */
+function rounded(tile: Tile, format: RoundedFormat | undefined): Tile {
+  return format === undefined ? tile : reducePrecision(tile, ...formatBits[format]);
+}
+
+/** Whether a product's algorithm rounds what it multiplies. */
+export function roundsOperands({
+  operands,
+  attributes,
+}: GraphOp<"stablehlo.dot_general">): boolean {
+  const { algorithm } = attributes;
+  return (["lhs", "rhs"] as const).some(
+    (side) => roundedFormat(algorithm, side, tensorTypeOf(operands[side]).element) !== undefined,
+  );
 }
 
 export function resultOf(op: AnyGraphOp): GraphValue {
@@ -170,8 +182,8 @@ export function dotAt(
       return [
         products.add(
           carry[0] as Tile,
-          rounded(x, algorithm?.lhs_precision_type, algorithm?.lhs_component_count),
-          rounded(y, algorithm?.rhs_precision_type, algorithm?.rhs_component_count),
+          rounded(x, roundedFormat(algorithm, "lhs", left.element)),
+          rounded(y, roundedFormat(algorithm, "rhs", right.element)),
           true,
         ),
       ];

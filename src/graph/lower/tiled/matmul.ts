@@ -20,7 +20,7 @@ import { shortSum } from "../../ops/products.ts";
 import { sizeOf } from "../../ops/types.ts";
 import { axesOfPosition } from "../points/points.ts";
 import type { Index } from "../points/indices.ts";
-import { dotAxes } from "../rules/products.ts";
+import { dotAxes, roundsOperands } from "../rules/products.ts";
 import type { DotAxes } from "../rules/products.ts";
 import { tensorTypeOf } from "../storage.ts";
 import { converted } from "../tiles/convert.ts";
@@ -172,7 +172,7 @@ function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
 export function tiledMatmul(op: GraphOp<"stablehlo.dot_general">): TiledKernel | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || op.attributes.algorithm !== undefined) return undefined;
+  if (result === undefined || roundsOperands(op)) return undefined;
   return matmulKernel(lhs, rhs, result, op.attributes.dot_dimension_numbers);
 }
 

@@ -1,9 +1,12 @@
-/** Integers of fewer bits than their format: sums of them wrap to their own width wherever devices make them. */
+/**
+ * How sums and products are made on devices: integers of fewer bits than their format wrap to their own width, short sums of floats
+ * are made step by step, and algorithms round operands where they say so.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
-import { tensor } from "../evaluate/index.ts";
+import { evaluate, tensor } from "../evaluate/index.ts";
 import type { Tensor } from "../evaluate/index.ts";
 import { compilePlan } from "../plan/compile.ts";
 import { Program } from "../plan/program.ts";
@@ -73,6 +76,32 @@ for (const [element, bits, isSigned] of elements)
     };
     expect(products).toEqual([0, 1, 2].flatMap((row) => [product(row, 0), product(row, 1)]));
   });
+
+test("an algorithm of one product rounds its operands, one of several takes them as they are", async () => {
+  const exact = 1 + 2 ** -9;
+  const product = (format: string, products: number): string => `
+    func.func @main(%x: tensor<1x16xf32>, %y: tensor<16x1xf32>) -> tensor<1x1xf32> {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = ${format}, rhs_precision_type = ${format}, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = ${products}, allow_imprecise_accumulation = false> : (tensor<1x16xf32>, tensor<16x1xf32>) -> tensor<1x1xf32>
+      return %0 : tensor<1x1xf32> }`;
+  const inputs = [
+    tensor("f32", [1, 16], new Float32Array(16).fill(exact)),
+    tensor("f32", [16, 1], new Float32Array(16).fill(1)),
+  ];
+  const sums = [
+    ["bf16", 1, 16],
+    ["bf16", 3, 16 * exact],
+    ["bf16", 9, 16 * exact],
+    ["tf32", 1, 16 * exact],
+    ["f32", 1, 16 * exact],
+  ] as const;
+  for (const [format, products, sum] of sums) {
+    const text = product(format, products);
+    expect(await results(text, inputs)).toEqual([sum]);
+    const [module] = parseGraph(text);
+    const [meant] = module === undefined ? [] : evaluate(module, "main", inputs);
+    expect(Array.from((meant as Tensor).lanes, Number)).toEqual([sum]);
+  }
+});
 
 test("short sums of products are made step by step in f32, longer ones are rounded once", async () => {
   // The second product is lost in a step of f32, and is there where the sum is made in f64.
