@@ -46,6 +46,7 @@ const formTitles: { readonly [F in AnyLowering["form"]]: string } = {
   map: "map",
   fold: "fold",
   steps: "steps",
+  library: "an operation of the library",
   expand: "expanded",
   pairs: "by parts",
   alias: "nothing to do",

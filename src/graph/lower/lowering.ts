@@ -6,6 +6,7 @@
  * | map     | add, select, slice, gather, iota …    | results at points from operands at points; neighbours share a kernel |
  * | fold    | reduce, dot_general, convolution …    | the same with a loop inside: the root of its kernel              |
  * | steps   | sort …                                | several kernels, one after another, with memory between them    |
+ * | library | sort                                  | an operation of the library                                     |
  * | expand  | batch_norm_training, top_k …          | other ops                                                       |
  * | pairs   | complex, fft                          | made of real ops where complex values become pairs (`complex/`)  |
  * | alias   | optimization_barrier, calls that JAX prints | its results are its operands                               |
@@ -61,6 +62,10 @@ export type Lowering<K extends GraphOpKind> =
   | {
       readonly form: "steps";
       readonly steps: (op: GraphOp<K>) => readonly KernelStep[];
+    }
+  | {
+      readonly form: "library";
+      readonly call: (op: GraphOp<K>) => LibraryCall;
     }
   | {
       readonly form: "expand";

@@ -3,7 +3,7 @@ import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
 import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
-import { expandComposite, largest } from "./expand/library.ts";
+import { expandComposite } from "./expand/library.ts";
 import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
 import { expandScatter, isSortedRows, isWorthSorting } from "./expand/scatter.ts";
 import { expandScan } from "../transform/expand/scan.ts";
@@ -20,6 +20,7 @@ import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
 import { scatterAt, sortedRowSteps } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
+import { topKLowering } from "./sort/top-k.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
@@ -132,10 +133,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.async_done": between,
   "stablehlo.after_all": none,
   "stablehlo.create_token": none,
-  "chlo.top_k": {
-    form: "expand",
-    to: (op, builder) => largest(builder, op.operands.operand, op.results),
-  },
+  "chlo.top_k": topKLowering,
   "chlo.ragged_dot": fold(raggedDotAt),
   "chlo.scan": { form: "expand", to: expandScan },
   "check.expect_eq": check,

@@ -1,4 +1,4 @@
-/** Regions that combine their two parameters by one op, such as the `add` of a sum. */
+/** Regions that combine their first two parameters by one op, such as the `add` of a sum or the comparison of a sort. */
 import type { AnyGraphOp, GraphRegion, GraphValue } from "./node.ts";
 import { sameType } from "./types.ts";
 
@@ -26,4 +26,14 @@ export function combinerKind(region: GraphRegion): AnyGraphOp["kind"] | undefine
   const swapped = { ...region, parameters: [right, left] };
   const op = appliedOp(region) ?? appliedOp(swapped);
   return op !== undefined && Object.keys(op.attributes).length === 0 ? op.kind : undefined;
+}
+
+/** How a region compares its first two parameters, in their order, where that is all it does. */
+export function appliedComparison({ parameters, ops, results }: GraphRegion) {
+  const [op] = ops;
+  if (op?.kind !== "stablehlo.compare" || ops.length !== 1 || results[0] !== op.results[0])
+    return undefined;
+  const { lhs, rhs } = op.operands;
+  const isPlain = lhs === parameters[0] && rhs === parameters[1];
+  return isPlain ? op.attributes.comparison_direction : undefined;
 }

@@ -20,12 +20,17 @@ function attributesKey(attributes: AttributeMap): string {
     .join(";");
 }
 
+/** What an op does to its operands, whichever they are: kind, attributes and types. */
+export function opText(op: AnyGraphOp): string {
+  const types = op.results.map(({ type }) => typeText(type));
+  return `${op.kind}{${attributesKey(attributesOf(op))}}${types.join()}`;
+}
+
 /** Equal for ops that can be merged; undefined for ops that cannot. */
 function keyOf(op: AnyGraphOp): string | undefined {
   if (graphOpTable[op.kind].effect !== "none" || regionsOf(op).length > 0) return undefined;
   const operands = operandsOf(op).map(({ id }) => id);
-  const types = op.results.map(({ type }) => typeText(type));
-  return `${op.kind}(${operands.join()}){${attributesKey(attributesOf(op))}}${types.join()}`;
+  return `${opText(op)}(${operands.join()})`;
 }
 
 function merge(
@@ -50,7 +55,12 @@ function merge(
   return graphRegion(region.parameters, ops, region.results.map(lookUp));
 }
 
+/** A region with its equal ops merged. */
+export function mergeEqualOps(region: GraphRegion): GraphRegion {
+  return merge(region, new Map());
+}
+
 export const csePass: GraphPass = {
   name: "cse",
-  run: (module) => mapBodies(module, (body) => merge(body, new Map())),
+  run: (module) => mapBodies(module, mergeEqualOps),
 };

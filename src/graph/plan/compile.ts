@@ -249,6 +249,9 @@ class Compiler {
         }
         return;
       }
+      case "library":
+        this.#call(op, lowering.call(op as never), wanted, steps);
+        return;
       case "alias": {
         const operands = lowering.operands(op as never);
         for (const [i, value] of op.results.entries()) {

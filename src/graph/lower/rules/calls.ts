@@ -4,7 +4,8 @@ import type { GraphBuilder } from "../../infer/builder.ts";
 import { kernelCallOf } from "../../ops/kernel-calls.ts";
 import type { KernelCall } from "../../ops/kernel-calls.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
-import { expandZeros, largest } from "../expand/library.ts";
+import { convert, typeOfValue } from "../../transform/arithmetic.ts";
+import { expandZeros } from "../expand/library.ts";
 import { kernelLibraryCall } from "../library.ts";
 import { map, refuse } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
@@ -54,8 +55,12 @@ const threefry: CallLowering = map((op, points, context) => {
 
 const topK: CallLowering = {
   form: "expand",
-  to: ({ operands, results }: Call, builder: GraphBuilder) =>
-    largest(builder, operands.inputs[0] as GraphValue, results),
+  to: ({ operands, results }: Call, builder: GraphBuilder) => {
+    const types = results.map(typeOfValue);
+    const k = types[0]?.shape.at(-1) ?? 0;
+    const found = builder.add("chlo.top_k", { operand: operands.inputs[0] as GraphValue }, { k });
+    return found.map((value, i) => convert(builder, value, types[i]?.element ?? "i32"));
+  },
 };
 
 const calls: { readonly [target: string]: CallLowering } = {

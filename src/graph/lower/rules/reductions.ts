@@ -27,7 +27,7 @@ import { select } from "../tiles/bits.ts";
 import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
 import { tiledReduce } from "../tiled/reduce.ts";
 import { combined, foldTurns, initialTiles } from "./fold.ts";
-import { sortLowering } from "./sort.ts";
+import { sortLowering } from "../sort/lowering.ts";
 
 /** All of several conditions. */
 export function allHold(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {

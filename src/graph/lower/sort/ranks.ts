@@ -1,5 +1,5 @@
 /**
- * Sorting by a comparator in two kernels. The first gives every element its rank: how many others come before it, where
+ * Sorting by any comparator in two kernels, for short rows and for comparators that order by nothing known. The first gives every element its rank: how many others come before it, where
  * of two that compare equal the earlier one does. The second puts at each place the element with that rank.
  *
  *   elements   3  1  2  1         ranks   3  0  2  1         sorted   1  1  2  3
@@ -11,13 +11,13 @@ import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
-import type { KernelStep, Lowering } from "../lowering.ts";
+import type { KernelStep } from "../lowering.ts";
 import { tileOfIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
 import { tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
-import { foldTurns } from "./fold.ts";
+import { foldTurns } from "../rules/fold.ts";
 
 function along(points: Points, axis: number, index: Index): Points {
   return Points.at(
@@ -76,7 +76,7 @@ function placedAt(
   });
 }
 
-function sortSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
+export function rankSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
   const { inputs } = op.operands;
   const [first] = inputs;
   if (first === undefined) return [];
@@ -101,5 +101,3 @@ function sortSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
     },
   ];
 }
-
-export const sortLowering: Lowering<"stablehlo.sort"> = { form: "steps", steps: sortSteps };
