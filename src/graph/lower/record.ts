@@ -3,18 +3,19 @@ import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
 import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
+import { convolutionLowering } from "./convolution/lowering.ts";
 import { expandComposite } from "./expand/library.ts";
 import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
 import { expandScatter, isSortedRows, isWorthSorting } from "./expand/scatter.ts";
 import { expandScan } from "../transform/expand/scan.ts";
 import { libraryProduct } from "./library.ts";
 import type { LibraryCall } from "./library.ts";
-import { libraryConvolution, needsOtherWeights, withOtherWeights } from "./library-convolution.ts";
+
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
 import { elementwiseLowerings } from "./rules/elementwise.ts";
-import { convolutionAt, dotAt, plainDotNumbers } from "./rules/products.ts";
+import { dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
@@ -81,13 +82,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
   ),
   "stablehlo.einsum": { form: "expand", to: expandEinsum },
   "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
-  "stablehlo.convolution": {
-    form: "choose",
-    by: (op) =>
-      needsOtherWeights(op)
-        ? { form: "expand", to: withOtherWeights }
-        : { form: "fold", rule: convolutionAt, library: libraryConvolution },
-  },
+  "stablehlo.convolution": convolutionLowering,
   "stablehlo.dynamic_conv": refuse("its padding is known only when it runs"),
   "stablehlo.fft": { form: "pairs" },
   "stablehlo.cholesky": { form: "expand", to: expandCholesky },

@@ -1,8 +1,8 @@
 /**
  * The largest elements of rows, by the library: of words in the total order of the elements (`keys.ts`), which give the elements back.
- * Short rows, and more elements than the library gives, are sorted whole.
+ * Short rows are sorted whole.
  */
-import { mostWanted, topK } from "../../../kernels/sort/top-k.ts";
+import { topK } from "../../../kernels/sort/top-k.ts";
 import type { Operation } from "../../../device/operation.ts";
 import { array, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
@@ -21,13 +21,7 @@ type TopK = GraphOp<"chlo.top_k">;
 function isWorthwhile({ operands, attributes }: TopK): boolean {
   const { shape } = typeOfValue(operands.operand);
   const length = shape.at(-1) ?? 0;
-  const wanted = attributes.k;
-  return (
-    length >= leastSorted &&
-    wanted >= 1 &&
-    wanted <= Math.min(length, mostWanted) &&
-    sizeOf(shape) > 0
-  );
+  return length >= leastSorted && attributes.k >= 1 && sizeOf(shape) > 0;
 }
 
 /** Whether the elements are words as they are. */

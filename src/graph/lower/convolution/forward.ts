@@ -1,5 +1,5 @@
 /**
- * Convolutions that the library's `convolution` makes: those of f16 and bf16 whose windows go over an input without holes. Input and
+ * Convolutions that are the library's `convolution`: those of f16 and bf16 whose windows go over an input without holes. Input and
  * result have their channels last or first; weights in another order than the library's are transposed before.
  *
  *   [b, 0, 1, f] x [0, 1, i, o] -> [b, 0, 1, f]      weights to [o, 0, 1, i], channels last
@@ -7,71 +7,17 @@
  *
  * Both sum in f32 and round once. f32 stays with the rule at points, which sums in f64.
  */
-import { convolution } from "../../kernels/convolution/convolution.ts";
-import type { Operation } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { GraphBuilder } from "../infer/builder.ts";
-import type { GraphOp, GraphValue } from "../ops/node.ts";
-import type { ConvolutionNumbers } from "../ops/structures.ts";
-import { sizeOf } from "../ops/types.ts";
-import type { TensorType } from "../ops/types.ts";
-import { transpose, typeOfValue } from "../transform/arithmetic.ts";
-import type { LibraryCall } from "./library.ts";
-import { halves, leastProducts } from "./library.ts";
-import { storageOf } from "./storage.ts";
-
-type Convolution = GraphOp<"stablehlo.convolution">;
-type Channels = "last" | "first";
-
-interface Types {
-  readonly lhs: TensorType;
-  readonly rhs: TensorType;
-  readonly out: TensorType;
-}
-
-function typesOf(op: Convolution): Types | undefined {
-  const [result] = op.results;
-  if (result === undefined) return undefined;
-  const { lhs, rhs } = op.operands;
-  return { lhs: typeOfValue(lhs), rhs: typeOfValue(rhs), out: typeOfValue(result) };
-}
-
-/** The axes of an array in the order of the library's, for channels that stand so. */
-function axesInOrder(
-  outer: number,
-  channels: number,
-  spatial: readonly number[],
-  order: Channels,
-): readonly number[] {
-  return order === "last" ? [outer, ...spatial, channels] : [outer, channels, ...spatial];
-}
-
-function isInOrder(axes: readonly number[]): boolean {
-  return axes.every((axis, i) => axis === i);
-}
-
-/** Where channels stand in both the input and the result. */
-function channelsOf(numbers: ConvolutionNumbers): Channels | undefined {
-  return (["last", "first"] as const).find(
-    (order) =>
-      isInOrder(
-        axesInOrder(
-          numbers.input_batch_dimension,
-          numbers.input_feature_dimension,
-          numbers.input_spatial_dimensions,
-          order,
-        ),
-      ) &&
-      isInOrder(
-        axesInOrder(
-          numbers.output_batch_dimension,
-          numbers.output_feature_dimension,
-          numbers.output_spatial_dimensions,
-          order,
-        ),
-      ),
-  );
-}
+import { convolution } from "../../../kernels/convolution/convolution.ts";
+import type { Operation } from "../../../device/operation.ts";
+import { array } from "../../../lang/index.ts";
+import type { GraphBuilder } from "../../infer/builder.ts";
+import type { GraphValue } from "../../ops/node.ts";
+import type { ConvolutionNumbers } from "../../ops/structures.ts";
+import { transpose } from "../../transform/arithmetic.ts";
+import type { LibraryCall } from "../library.ts";
+import { storageOf } from "../storage.ts";
+import { axesInOrder, channelsOf, isInOrder, isWorthwhile, typesOf } from "./shared.ts";
+import type { Channels, Convolution, Types } from "./shared.ts";
 
 /** The axes of the weights in the order that the library has them in. */
 function weightAxes(numbers: ConvolutionNumbers, order: Channels): readonly number[] {
@@ -87,22 +33,17 @@ function weightAxes(numbers: ConvolutionNumbers, order: Channels): readonly numb
 function ourChannels(op: Convolution): Channels | undefined {
   const types = typesOf(op);
   if (types === undefined) return undefined;
-  const { lhs, rhs, out } = types;
-  const isOurs =
-    halves.includes(lhs.element) &&
-    lhs.element === rhs.element &&
-    (out.element === lhs.element || out.element === "f32");
+  const { lhs, out } = types;
+  const isOurs = out.element === lhs.element || out.element === "f32";
   const { attributes } = op;
-  const spatial = lhs.shape.length - 2;
   const isPlain =
     attributes.batch_group_count === 1 &&
     (attributes.lhs_dilation ?? []).every((step) => step === 1) &&
     !(attributes.window_reversal ?? []).includes(true) &&
     (attributes.padding ?? []).flat().every((width) => width >= 0);
-  if (!isOurs || !isPlain || spatial < 1 || spatial > 3) return undefined;
-  const outputs = rhs.shape[attributes.dimension_numbers.kernel_output_feature_dimension] ?? 1;
-  const products = sizeOf(out.shape) * (sizeOf(rhs.shape) / Math.max(1, outputs));
-  return products < leastProducts ? undefined : channelsOf(attributes.dimension_numbers);
+  return isOurs && isPlain && isWorthwhile(op, types)
+    ? channelsOf(attributes.dimension_numbers)
+    : undefined;
 }
 
 /** Whether the weights have to be transposed for the library. */
@@ -166,10 +107,16 @@ function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Typ
   return made;
 }
 
-export function libraryConvolution(op: Convolution): LibraryCall | undefined {
+/** Whether the library makes a convolution, perhaps once its weights lie right. */
+export function isForward(op: Convolution): boolean {
+  return ourChannels(op) !== undefined;
+}
+
+export function forwardCall(op: Convolution): LibraryCall {
   const channels = ourChannels(op);
   const types = typesOf(op);
-  if (channels === undefined || types === undefined || needsOtherWeights(op)) return undefined;
+  if (channels === undefined || types === undefined || needsOtherWeights(op))
+    throw new Error("the library makes this convolution");
   return {
     operation: operationOf(op, channels, types),
     inputs: [
