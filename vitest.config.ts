@@ -40,6 +40,8 @@ export default defineConfig({
     // changes outside of itself (the environment, a global) it puts back.
     isolate: false,
     sequence: { sequencer: AcrossFoldersFirst },
+    // Tests make much that does not live long: where there is room for it, little of it is ever copied.
+    poolOptions: { forks: { execArgv: ["--max-semi-space-size=64"] } },
     // Unless told, vitest leaves one of two cores idle.
     maxWorkers: "100%",
   },

@@ -5,10 +5,10 @@
  *   npm run playground      builds the playground and serves it on this machine
  *   npm run site            builds the site, with the playground in it, into apps/dist/site
  *   npm run test:site       builds the site and tries it in a browser
- *   npm run test:browser    checks types and lint of both, builds the playground, and tries it in a browser; with
- *                           `-- --install` it installs a browser where there is none and that can be done
+ *   npm run test:browser    checks types and lint of both, builds the playground, and tries it in a browser
+ *   npm run browser         installs a browser for that where there is none and that can be done
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -25,6 +25,16 @@ function run(command, given, settings = {}) {
     ...settings,
   });
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Runs a check beside others; resolves to whether it passed. */
+function passes(command, given) {
+  const settings = { cwd: root, stdio: "inherit", shell: process.platform === "win32" };
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, given, settings);
+    child.on("error", reject);
+    child.on("close", (status) => resolve(status === 0));
+  });
 }
 
 if (!existsSync(join(apps, "node_modules")))
@@ -56,7 +66,6 @@ function starts(path) {
 /** Runs tests of what was built, a group after another; where there is no browser to run them in, says so. */
 async function tryOut(groups) {
   const { browserPath } = await import("../apps/build/browser-path.mjs");
-  if (browserPath() === undefined && process.argv.includes("--install")) installBrowser();
   if (!starts(browserPath())) {
     console.log(
       "NOT TRIED: no Chromium that starts is installed (apt-get install chromium), and CHROMIUM names none. Everything was built.",
@@ -77,13 +86,20 @@ const commands = {
     console.log(`http://127.0.0.1:${server.address().port}/`);
   },
   test: async () => {
-    run("npx", ["tsc", "-p", "apps/tsconfig.json"]);
-    run("npx", ["oxlint", "--deny-warnings", "apps"]);
     const { buildPlayground } = await import("../apps/build/playground.mjs");
+    const checks = [
+      passes("npx", ["tsc", "-p", "apps/tsconfig.json"]),
+      passes("npx", ["oxlint", "--deny-warnings", "apps"]),
+    ];
     await buildPlayground();
+    if (!(await Promise.all(checks)).every(Boolean)) process.exit(1);
     // Limits of time are measured while nothing else runs.
     const others = ["--exclude", "test/site/**", "--exclude", "test/timing.test.ts"];
     await tryOut([["test/timing.test.ts"], others]);
+  },
+  browser: async () => {
+    const { browserPath } = await import("../apps/build/browser-path.mjs");
+    if (browserPath() === undefined) installBrowser();
   },
   site: async () => {
     const { buildSite, output } = await import("../apps/build/site.mjs");

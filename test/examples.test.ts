@@ -1,5 +1,5 @@
 /**
- * Every example is right, and clean under the fixed schedule and twenty seeded ones; its IR survives
+ * Every example is right, and clean under the fixed schedule and seeded ones; its IR survives
  * printing and parsing, every pass leaves it valid, and the passes do not change a bit of what it
  * computes.
  */
@@ -22,6 +22,7 @@ import { verifyKernel } from "../src/ir/verify/index.ts";
 import { runPasses } from "../src/passes/pipeline.ts";
 import { turns } from "../src/testing/check-kernel.ts";
 import { runKernel } from "./simulation.ts";
+import { takesAll } from "./support/sample.ts";
 
 interface Example {
   readonly name: string;
@@ -101,10 +102,10 @@ describe.each(examples)("the example $name", ({ definition, main, inputs, dimens
     },
   );
 
-  test("is clean and gives the same bits under twenty random and twenty adversarial schedules", async () => {
+  test("is clean and gives the same bits under random and adversarial schedules", async () => {
     // The inputs of a kernel that is only known to be one have no names in its type.
     const checked = inputs as RunArguments<KernelDefinition>;
-    await checkKernel(definition, checked, { schedules: 40, seed: 100 });
+    await checkKernel(definition, checked, { schedules: takesAll ? 40 : 12, seed: 100 });
   });
 
   test("parses back from its text", () => {

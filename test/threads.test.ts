@@ -26,7 +26,7 @@ async function built<M>(path: string): Promise<M> {
 }
 
 beforeAll(async () => {
-  await buildPackage(folder);
+  await buildPackage(folder, ["src/emulator/index.ts", "src/ptx/parser/index.ts"]);
   emulator = await built("index.js");
   parser = await built("../ptx/parser/index.js");
   host = await built("threads/node.js");

@@ -17,8 +17,17 @@ interface Use {
   kept: boolean;
 }
 
+/** What is known of regions: it is asked for at every launch, and regions do not change. */
+const known = new WeakMap<Region, readonly (readonly Value[])[]>();
+
 /** For each op of the region, by position, the tiles that are dead once it is done. */
 export function deadAfter(region: Region): readonly (readonly Value[])[] {
+  let dead = known.get(region);
+  if (dead === undefined) known.set(region, (dead = findDead(region)));
+  return dead;
+}
+
+function findDead(region: Region): readonly (readonly Value[])[] {
   const uses = new Map<Value, Use>();
   for (const [position, op] of region.ops.entries()) {
     recordUses(op, position, uses);

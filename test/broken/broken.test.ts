@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { checkKernel } from "tilewright/testing";
 import { turns } from "../../src/testing/check-kernel.ts";
+import { takesAll } from "../support/sample.ts";
 import { counting, gather, sum, turnTaking } from "./blocks.ts";
 import { mailbox, multicast, peers } from "./cluster.ts";
 import { exchange, meeting } from "./exchange.ts";
@@ -23,7 +24,7 @@ const families: readonly AnyFamily[] = [
   ...[windows, unions, scopes, sharedScope, rows],
 ];
 
-const schedules = { schedules: 8, seed: 1 };
+const schedules = { schedules: takesAll ? 8 : 4, seed: 1 };
 
 describe.each(families)("$name", (subject) => {
   const marked = markedLines(subject);

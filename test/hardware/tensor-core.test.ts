@@ -1,7 +1,7 @@
 /**
  * The model of the tensor cores against results measured on an H200: 102,400 dot products of each form of
  * instruction, compared by a digest a kind (see dot-vectors.ts), so that a difference names its kind.
- * The first 8,192 are checked here; TILEWRIGHT_ALL_DOTS=1 checks all of them.
+ * The first 8,192 are checked unless all cases are asked for.
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
@@ -14,6 +14,7 @@ import type {
   TensorCoreFormat,
   TensorCoreUnit,
 } from "../../src/formats/arithmetic/tensor-core.ts";
+import { takesAll } from "../support/sample.ts";
 import { probeCount, probeDot, probeFormats, probeKinds } from "./dot-vectors.ts";
 
 const measured = JSON.parse(
@@ -21,8 +22,7 @@ const measured = JSON.parse(
 ) as {
   readonly digests: { readonly [form: string]: { readonly first: string; readonly all: string } };
 };
-const all = process.env["TILEWRIGHT_ALL_DOTS"] === "1";
-const count = all ? probeCount : 8192;
+const count = takesAll ? probeCount : 8192;
 
 interface Form {
   readonly unit: TensorCoreUnit;
@@ -95,6 +95,6 @@ describe("every form of instruction gives what an H200 gives", () => {
   });
 
   test.for(Object.entries(forms))("%s", ([name, shape]) => {
-    expect(digests(shape)).toBe(measured.digests[name]?.[all ? "all" : "first"]);
+    expect(digests(shape)).toBe(measured.digests[name]?.[takesAll ? "all" : "first"]);
   });
 });

@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
-import { isTaken } from "../support/sample.ts";
+import { sampleOf } from "../support/sample.ts";
 import { sampledNames } from "../sampled/names.ts";
 import { runCase } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
@@ -34,7 +34,7 @@ export function emulateCases(cases: readonly MatrixCase[], oneIn = 1): void {
   });
   afterAll(() => device?.dispose());
   for (const [name, all] of groupsOf(cases.filter(({ name }) => !sampled.has(name)))) {
-    const group = all.filter((_, place) => place === 0 || isTaken(place, oneIn));
+    const group = sampleOf(all, oneIn);
     test(`${name}: ${group.length} on the emulator`, async () => {
       const problems: string[] = [];
       for (const one of group) {

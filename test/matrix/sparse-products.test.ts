@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { sparseProductCases } from "./sparse-products.ts";
 
-emulateCases(sparseProductCases(), 4);
+emulateCases(sparseProductCases(), 7);

@@ -1,10 +1,11 @@
 /** Runs a table of kernels: each clean as it stands, each of its bugs caught, under every seed. */
 import { describe, expect, test } from "vitest";
 import { runOnEmulator } from "../foreign/emulation.ts";
+import { takesAll } from "../support/sample.ts";
 import { planted } from "./planted.ts";
 import type { PlantedKernel } from "./planted.ts";
 
-const seeds = [0, 1, 2, 3, 4, 5, 6, 7];
+const seeds = takesAll ? [0, 1, 2, 3, 4, 5, 6, 7] : [0, 1, 2, 3];
 
 function isRight(kernel: PlantedKernel, results: Parameters<PlantedKernel["check"]>[0]): boolean {
   try {

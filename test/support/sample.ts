@@ -12,3 +12,8 @@ export function isTaken(place: number, oneIn: number): boolean {
   const tossed = Math.imul(place + 1, 0x9e3779b1) >>> 0;
   return takesAll || (tossed >>> 8) % oneIn === 0;
 }
+
+/** The first of the cases, and of the others about one in so many. */
+export function sampleOf<T>(cases: readonly T[], oneIn: number): readonly T[] {
+  return cases.filter((_, place) => place === 0 || isTaken(place, oneIn));
+}

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { expectSame } from "../../../../test/support/memory-kernels.ts";
+import { sampleOf } from "../../../../test/support/sample.ts";
 import { bf16, bool, f32, f64, i32, i4, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
@@ -76,7 +77,7 @@ const cases = [bf16, i4, u8, bool, f32, f64].flatMap((dtype, index) =>
 );
 
 describe("tiles through shared memory", () => {
-  test.each(cases)("$name in $text", async ({ dtype, text, layout, other, name }) => {
+  test.each(sampleOf(cases, 2))("$name in $text", async ({ dtype, text, layout, other, name }) => {
     const { kernel: body } = through(dtype, text);
     const message = `${name} in ${text}, ${layout.text} and ${other.text}`;
     await expectSame({ kernel: body, layout: alternating(layout, other) }, 1, message);
