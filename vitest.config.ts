@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer } from "vitest/node";
@@ -13,6 +15,14 @@ class AcrossFoldersFirst extends BaseSequencer {
     return (await super.sort(files)).sort((a, b) => colocated(a) - colocated(b));
   }
 }
+
+/**
+ * Settings of the engine, a third of the time. Tests make much that does not live long: where there is room for it, little
+ * of it is ever copied. And most of their code runs a few times only: what the engine optimises, it does so later.
+ */
+const wanted = ["--max-semi-space-size=64", "--interrupt-budget=540000"];
+const known = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
+const settings = wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `));
 
 // Tests and the snippets they run import "tilewright" as a user does; the aliases lead them to the
 // source, so that no build is needed and every test shares one instance of the library.
@@ -40,8 +50,7 @@ export default defineConfig({
     // changes outside of itself (the environment, a global) it puts back.
     isolate: false,
     sequence: { sequencer: AcrossFoldersFirst },
-    // Tests make much that does not live long: where there is room for it, little of it is ever copied.
-    poolOptions: { forks: { execArgv: ["--max-semi-space-size=64"] } },
+    poolOptions: { forks: { execArgv: settings } },
     // Unless told, vitest leaves one of two cores idle.
     maxWorkers: "100%",
   },
