@@ -85,6 +85,8 @@ export type {
 } from "./reduce/histogram.ts";
 export { reduce } from "./reduce/reduce.ts";
 export type { ReduceInputs, ReduceOperation, ReduceSpec } from "./reduce/reduce.ts";
+export { reduceWith } from "./reduce/reduce-with.ts";
+export type { ReduceWithOperation, ReduceWithSpec } from "./reduce/reduce-with.ts";
 export type { ReduceConfiguration } from "./reduce/reduce-kernel.ts";
 export { crossEntropy } from "./rows/cross-entropy.ts";
 export type { CrossEntropyOperation, CrossEntropySpec } from "./rows/cross-entropy.ts";

@@ -136,6 +136,19 @@ export const kernelCalls: readonly BadCall[] = [
     epilogue: optional(() => (result: unknown) => result, "function"),
     out: optional(() => f32),
   }),
+  ...ofFields("reduceWith", {
+    inputs: parameter(() => ({ x: array(f32, [8, 64]) })),
+    axes: optional(() => [1], "list", "numbers"),
+    keep: flag,
+    load: parameter(() => ({ x }: { readonly x: unknown }) => ({ sum: x })),
+    combine: parameter(
+      () => (left: { readonly sum: { add: Untyped } }, right: { readonly sum: unknown }) => ({
+        sum: left.sum.add(right.sum),
+      }),
+    ),
+    identity: parameter(() => ({ sum: 0 })),
+    finish: optional(() => (state: unknown) => state, "function"),
+  }),
   ...ofFields("argReduce", { x: matrix, find: parameter(() => "least"), axis, keep: flag }),
   ...ofFields("scan", {
     x: matrix,
