@@ -263,7 +263,7 @@ export type { Dealing } from "./layout/algebra/tilings.ts";
 export type { SharedAccess } from "./layout/drawing/shared-drawing.ts";
 export type { RelayoutKind, RelayoutPlan } from "./layout/relayout/steps.ts";
 export { placeKernel } from "./layout/plan/place.ts";
-export type { Placement } from "./layout/plan/place.ts";
+export type { AllocatedPlacement as Placement } from "./layout/plan/place.ts";
 export {
   bankConflicts,
   blockedLayout,

@@ -9,7 +9,11 @@ import type { Kernel } from "../src/ir/node.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { verifyKernel } from "../src/ir/verify/index.ts";
+import { allocate } from "../src/layout/plan/allocate.ts";
+import { bound } from "../src/lower/bound.ts";
+import { nameMaps } from "../src/lower/maps.ts";
 import { place } from "../src/lower/pipeline.ts";
+import { verifyPlaced } from "../src/lower/verify/index.ts";
 import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
 import { Device } from "../src/device/device.ts";
 import { exampleKernels } from "./example-kernels.ts";
@@ -59,6 +63,41 @@ test("texts of placed kernels read back to the same kernels, which the traced ru
     verifyKernel(found);
     verifyKernel(readBack(text));
   }
+});
+
+describe("allocate", () => {
+  /** The kernel as it is before and after its shared memory is allocated. */
+  function around(kernel: Kernel): { readonly before: Kernel; readonly after: Kernel } {
+    const stages = new Map<string, Kernel>();
+    place(kernel, targets.sm_90a, { observe: (stage, each) => stages.set(stage, each) });
+    const [before, after] = [stages.get("place"), stages.get("allocate")];
+    return before && after ? { before, after } : expect.fail(kernel.name);
+  }
+
+  test("is a stage of its own, recorded for kernels with buffers, barriers and scratch", () => {
+    for (const name of ["attention", "sort", "dot"] as const) {
+      const { before, after } = around(kernels[name]?.kernel ?? expect.fail(name));
+      for (const [stage, kernel] of Object.entries({ place: before, allocate: after }))
+        expectGolden(`test/golden/stages/${name}.${stage}.ir`, `${printKernel(kernel)}\n`);
+    }
+  });
+
+  test("gives every buffer its bytes, from the text of the placed kernel alone", () => {
+    for (const { kernel } of Object.values(kernels)) {
+      const { before, after } = around(kernel);
+      const text = printKernel(before);
+      expect(text).not.toMatch(/\bat = |\bshared \d/);
+      expect(printKernel(allocate(readBack(text)))).toBe(printKernel(after));
+      expect(printKernel(readBack(printKernel(after)))).toBe(printKernel(after));
+    }
+  });
+
+  test("may not be left out", () => {
+    const { before } = around(kernels["attention"]?.kernel ?? expect.fail());
+    expect(() => {
+      verifyPlaced(nameMaps(bound(before)));
+    }).toThrow(expect.objectContaining({ code: "TW6201" }) as Error);
+  });
 });
 
 test("random kernels compute the same on the simulator before and after they are placed", async () => {

@@ -4,7 +4,11 @@
  *   DIR/axpy.sm_90a/00-traced.ir
  *                   01-foldConstants.ir      after each pass that changed it
  *                   02-canonicalize.ir
- *                   03-place.ir              the placed kernel: layouts, conversions, instructions, bytes
+ *                   03-select.ir             instructions of products
+ *                   04-place.ir              the placed kernel: layouts, conversions, scratch
+ *                   05-allocate.ir           bytes of shared memory
+ *                   06-bound.ir              tests of bounds, units of accesses
+ *                   …
  *                   placement.txt            layouts, instructions, conversions, shared memory
  *                   kernel.ptx
  *                   assembler.log            what ptxas says of it, where that is installed

@@ -73,7 +73,8 @@ export interface Kernel {
 
 export interface PlacedFor {
   readonly target: Target;
-  readonly sharedBytes: number;
+  /** Once it is allocated. */
+  readonly sharedBytes?: number | undefined;
 }
 
 /** What a caller of a kernel has to know. */

@@ -141,7 +141,8 @@ class KernelPrinter {
         this.#layouts.set(layout, layoutName(this.#layouts.size));
     const named = [...this.#layouts].map(([text, name]) => `${name} = ${JSON.stringify(text)}`);
     const list = named.length === 0 ? "" : ` layouts [${named.join(", ")}]`;
-    return `target ${target.name} shared ${sharedBytes}${list}`;
+    const shared = sharedBytes === undefined ? "" : ` shared ${sharedBytes}`;
+    return `target ${target.name}${shared}${list}`;
   }
 
   #type(type: Type): string {

@@ -10,7 +10,7 @@
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import { Facts } from "../ir/facts/index.ts";
-import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewrite/substitute.ts";
 import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
 import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
@@ -98,9 +98,4 @@ class Binder {
     const guard = unprovedIndices(op as AccessOp, this.#facts).map(testedIndexText);
     return guard.length === 0 ? {} : { guard: Object.freeze(guard) };
   }
-}
-
-function withAttributes(op: AnyOp, decided: object): AnyOp {
-  const attributes = Object.freeze({ ...op.attributes, ...decided });
-  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
 }

@@ -11,12 +11,12 @@
  * start, those of scratch behind its allocations.
  */
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
-import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewrite/substitute.ts";
 import { traitsOf } from "../ir/traits.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { tensorMapOf, tensorMaps } from "../layout/model/tensor-maps.ts";
 import { Windows } from "../layout/model/windows.ts";
-import { makeOp } from "./make-op.ts";
+import { makeOp } from "../ir/make-op.ts";
 
 /** Maps by the array that they describe. */
 type MapTexts = ReadonlyMap<Value, readonly string[]>;
@@ -43,11 +43,6 @@ function namedRegion(region: Region, windows: Windows, texts: MapTexts): Region 
     return changeRegions(op, (inner) => namedRegion(inner, windows, texts));
   });
   return changeOps(region, ops);
-}
-
-function withAttributes(op: AnyOp, named: object): AnyOp {
-  const attributes = Object.freeze({ ...op.attributes, ...named });
-  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
 }
 
 /** Arrays whose maps the kernel does not ask for itself. */

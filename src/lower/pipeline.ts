@@ -4,17 +4,21 @@
  *
  *   traced ──simplify──▶ simpler ──────────────────────────────────────────▶ simulator
  *                           └──without meanings──pipeline──select──▶ selected
- *   selected ──place──▶ placed ──bound──▶ bounded ──maps──▶ ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   selected ──place──▶ placed ──allocate──▶ ──bound──▶ ──maps──▶ ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * What is selected and what is placed are found together: an instruction whose operands cannot be stored for it is refused, and
- * another is selected (`layout/plan/place.ts`).
+ * another is selected (`layout/plan/place.ts`). Copies ahead and ways through shared memory are tried as far as `allocate`, which
+ * refuses what does not fit.
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
  */
 import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
-import type { Placement } from "../layout/plan/place.ts";
+import { allocate } from "../layout/plan/allocate.ts";
+import { withMemory } from "../layout/plan/place.ts";
+import type { AllocatedPlacement, Placement } from "../layout/plan/place.ts";
+import { placedKernel } from "../layout/plan/placed-kernel.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -27,7 +31,6 @@ import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
 import { depthNotes } from "./pipelining/notes.ts";
-import { placedKernel } from "./placed-kernel.ts";
 import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
 import { simplify } from "./simplify.ts";
@@ -42,7 +45,7 @@ export interface LoweringOptions extends SimplifyOptions {
 /** A kernel with every decision in it, and how the decisions were found. */
 export interface PlacedKernel {
   readonly kernel: Kernel;
-  readonly placement: Placement;
+  readonly placement: AllocatedPlacement;
 }
 
 /** A traced kernel as it runs on a target: where its tiles lie, and by which instructions it works. */
@@ -53,7 +56,9 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   options.observe?.("select", placement.kernel);
   const placed = placedKernel(placement);
   options.observe?.("place", placed);
-  const bounded = bound(placed);
+  const allocated = allocate(placed);
+  options.observe?.("allocate", allocated);
+  const bounded = bound(allocated);
   options.observe?.("bound", bounded);
   const mapped = nameMaps(bounded);
   options.observe?.("maps", mapped);
@@ -61,7 +66,7 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   options.observe?.("order", kernel);
   verifyPlaced(kernel);
   verifyOrder(kernel);
-  return { kernel, placement };
+  return { kernel, placement: withMemory(placement, allocated) };
 }
 
 /** Places a kernel with copies ahead in its loops; without them where there is no room for both. */
@@ -69,7 +74,7 @@ function placePipelined(kernel: Kernel, target: Target, options: LoweringOptions
   const pipelined = pipelineLoops(kernel, target);
   if (pipelined === kernel) return placeRearranged(kernel, target, options);
   try {
-    const placement = placeRearranged(pipelined, target, options);
+    const placement = withMemory(placeRearranged(pipelined, target, options));
     options.observe?.("pipeline", pipelined);
     return placement;
   } catch (error) {

@@ -31,7 +31,7 @@ import { lanesPerWarp, product } from "../layout/algebra/bits.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { tileOf } from "../layout/model/products.ts";
-import { placeKernel } from "../layout/plan/place.ts";
+import { findPlacement, withMemory } from "../layout/plan/place.ts";
 import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
@@ -47,7 +47,7 @@ export function placeRearranged(
   target: Target,
   options: RearrangeOptions = {},
 ): Placement {
-  const direct = placeKernel(kernel, target, options);
+  const direct = findPlacement(kernel, target, options);
   const crowded = soleRearrangements(kernel).filter((op) => isCrowded(op, direct));
   if (crowded.length === 0) return direct;
   const crossing = throughShared(kernel, new Set(crowded.flatMap(({ results }) => results)));
@@ -64,7 +64,7 @@ function placeIfPossible(
   options: PlaceOptions,
 ): Placement | undefined {
   try {
-    return placeKernel(kernel, target, options);
+    return withMemory(findPlacement(kernel, target, options));
   } catch (error) {
     if (error instanceof TilewrightError) return undefined;
     throw error;

@@ -6,7 +6,8 @@ import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
-import { assignSharedMemory } from "../../src/layout/plan/budget.ts";
+import { collectScratch } from "../../src/layout/plan/agents.ts";
+import { allocate } from "../../src/layout/plan/allocate.ts";
 import type { NeededOperand, Placement } from "../../src/layout/plan/place.ts";
 import { emitKernel } from "../../src/ptx/emit/kernel.ts";
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
@@ -19,7 +20,7 @@ import { defaultTarget } from "../../src/targets/target.ts";
 import { bound } from "../../src/lower/bound.ts";
 import { order } from "../../src/lower/order/order.ts";
 import { place } from "../../src/lower/pipeline.ts";
-import { placedKernel } from "../../src/lower/placed-kernel.ts";
+import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
 import { holdAgainstFacts } from "./held-facts.ts";
 
 export interface MovedCase {
@@ -35,7 +36,8 @@ export interface MovedCase {
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
   const placed = place(kernel, defaultTarget);
   if (layout === undefined) return emitKernel(placed.kernel);
-  return emitKernel(order(bound(placedKernel(overridden(placed.placement, layout)))));
+  const moved = placedKernel(overridden(placed.placement, layout));
+  return emitKernel(order(bound(allocate(moved))));
 }
 
 function overridden(
@@ -51,8 +53,8 @@ function overridden(
       needed.map((need) => ({ ...need, layout: layout(need.value) ?? need.layout })),
     ]),
   );
-  const memory = assignSharedMemory({ ...placement, needs });
-  return { ...placement, layouts: new Map(layouts), needs, memory };
+  const areas = collectScratch({ ...placement, needs });
+  return { ...placement, layouts: new Map(layouts), needs, areas };
 }
 
 /** Random bits that are values of the format. */

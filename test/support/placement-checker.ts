@@ -9,11 +9,12 @@ import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
 import * as named from "../../src/layout/algebra/named.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
-import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
 import { matrixOf } from "../../src/layout/model/products.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
-import { livesOverlap } from "../../src/layout/plan/lives.ts";
+import { allocate } from "../../src/layout/plan/allocate.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
+import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
+import { verifyMemory } from "../../src/lower/verify/memory.ts";
 import { lanesPerWarp } from "../../src/targets/target.ts";
 import {
   coordinates,
@@ -50,7 +51,8 @@ class Checker {
     for (const { source, target, plan, op } of this.placement.conversions)
       if (plan.source.text !== source.text || plan.target.text !== target.text)
         fail(op, "the plan converts something else");
-    this.#memory();
+    const allocated = allocate(placedKernel(this.placement));
+    if (allocated.placed !== undefined) verifyMemory(allocated, allocated.placed);
   }
 
   region(region: Region, oneWarp = false): void {
@@ -155,23 +157,6 @@ class Checker {
     const count = side === "left" ? 64 : (window.shape[1] ?? 0);
     const problem = views.map((view) => wgmmaProblem(view, { mn, k, count })).find(Boolean);
     if (problem !== undefined) fail(op, problem);
-  }
-
-  /** Buffers that live together lie apart, aligned as their swizzle needs. */
-  #memory(): void {
-    const { buffers, bytes } = this.placement.memory;
-    for (const [index, buffer] of buffers.entries()) {
-      const end = buffer.offset + buffer.bytes;
-      if (end > bytes) fail(buffer.op, `${buffer.name} ends behind the memory of the block`);
-      const swizzle = buffer.value && this.placement.shared.get(buffer.value)?.swizzle;
-      if (buffer.offset % swizzlePattern(swizzle ?? 0) !== 0 && swizzle !== undefined)
-        fail(buffer.op, `${buffer.name} is not aligned for its swizzle`);
-      for (const other of buffers.slice(index + 1)) {
-        const apart = end <= other.offset || other.offset + other.bytes <= buffer.offset;
-        if (!apart && livesOverlap(buffer.life, other.life))
-          fail(buffer.op, `${buffer.name} and ${other.name} share bytes`);
-      }
-    }
   }
 }
 

@@ -11,12 +11,13 @@ import { walkOps } from "../../src/ir/traverse.ts";
 import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
 import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
-import { assignSharedMemory } from "../../src/layout/plan/budget.ts";
+import { collectScratch } from "../../src/layout/plan/agents.ts";
+import { allocate } from "../../src/layout/plan/allocate.ts";
 import type { Conversion, NeededOperand, Placement } from "../../src/layout/plan/place.ts";
 import { planRelayout } from "../../src/layout/relayout/relayout.ts";
 import { scratchOperand } from "../../src/layout/model/placed-types.ts";
 import { bound } from "../../src/lower/bound.ts";
-import { placedKernel } from "../../src/lower/placed-kernel.ts";
+import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
 import { threadBarrier } from "../../src/ptx/emit/barriers.ts";
 import { EmitContext } from "../../src/ptx/emit/context.ts";
 import { emitRules } from "../../src/ptx/emit/rules.ts";
@@ -77,13 +78,7 @@ function placementOf({ sources, needs, results, ...test }: RuleTest): Placement 
   });
   const needed = new Map([[op, needs]]);
   const shared = new Map();
-  const memory = assignSharedMemory({
-    kernel,
-    target,
-    shared,
-    conversions,
-    needs: needed,
-  });
+  const areas = collectScratch({ kernel, conversions, needs: needed });
   return {
     kernel,
     target,
@@ -93,7 +88,7 @@ function placementOf({ sources, needs, results, ...test }: RuleTest): Placement 
     products: new Map(),
     copies: new Map(),
     conversions,
-    memory,
+    areas,
     cost: 0,
   };
 }
@@ -137,7 +132,7 @@ function pointer(name: string): Variable {
 /** Emits the op between loads of its sources' registers and stores of its results', and runs that. */
 export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
-  const kernel = bound(placedKernel(placement));
+  const kernel = bound(allocate(placedKernel(placement)));
   const { values, ops } = partsOf(kernel, test.op);
   const context = new EmitContext(kernel, () => {
     throw new Error("no regions here");
@@ -168,7 +163,7 @@ export function runRule(test: RuleTest): RuleRun {
   });
   context.code.emit("ret");
   const module = moduleOf(context);
-  const found = run(module, given, kept.length, placement.memory.bytes);
+  const found = run(module, given, kept.length, kernel.placed?.sharedBytes ?? 0);
   const value = (register: Register, lane: number): bigint => {
     const index = kept.indexOf(register);
     return found[index * lanesPerBlock + lane] ?? -1n;

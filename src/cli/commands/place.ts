@@ -2,7 +2,7 @@
 import { join, resolve } from "node:path";
 import { layoutName } from "../../layout/algebra/named.ts";
 import { layoutTitle } from "../../layout/drawing/register-drawing.ts";
-import type { Placement } from "../../layout/plan/place.ts";
+import type { AllocatedPlacement } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
 import { place } from "../../lower/pipeline.ts";
 import { formatPosition } from "../../support/location.ts";
@@ -17,7 +17,7 @@ import { loadUserModule, selectKernels } from "../user-module.ts";
 
 interface PlacedKernel {
   readonly name: string;
-  readonly placement: Placement;
+  readonly placement: AllocatedPlacement;
 }
 
 /** Places every selected kernel, after the passes; `folder` takes the drawings. */
@@ -105,7 +105,7 @@ function placementDocument({ name, placement }: PlacedKernel): unknown {
         name: buffer,
         offset,
         bytes,
-        layout: value === undefined ? undefined : shared.get(value)?.text,
+        layout: shared.get(value)?.text,
       })),
     },
   };

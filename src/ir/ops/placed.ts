@@ -15,9 +15,9 @@ export const placedOps = defineOps({
   },
   alloc_scratch: {
     summary:
-      "Shared memory from byte `at` for ops that need some while they run: `bytes` for each of the `agents` that run them side by side.",
+      "Shared memory for ops that need some while they run: `bytes` for each of the `agents` that run them side by side; once allocated, from byte `at` on.",
     operands: {},
-    attributes: { bytes: "integer", agents: "integer", at: "integer", name: "text?" },
+    attributes: { bytes: "integer", agents: "integer", at: "integer?", name: "text?" },
     regions: {},
     traits: { ...allocates, stands: "anywhere" },
   },

@@ -121,10 +121,11 @@ class KernelParser {
     const target = targetNamed(cursor.expectName("a target"));
     if (target === undefined)
       return cursor.fail("TW2511", token, `${token.text} is no target`, targetNames.join(", "));
-    cursor.expect("shared");
-    const sharedBytes = cursor.expectInteger("bytes of shared memory");
+    const sharedBytes = cursor.accept("shared")
+      ? cursor.expectInteger("bytes of shared memory")
+      : undefined;
     if (cursor.accept("layouts")) cursor.list("[", "]", () => this.#layout());
-    return Object.freeze({ target, sharedBytes });
+    return Object.freeze({ target, ...(sharedBytes !== undefined && { sharedBytes }) });
   }
 
   #layout(): void {

@@ -20,6 +20,12 @@ export function changeRegions(op: AnyOp, change: (region: Region) => Region): An
   return withRegions(op, (region) => changed.get(region) ?? region);
 }
 
+/** The op with some of its attributes decided anew. */
+export function withAttributes(op: AnyOp, decided: object): AnyOp {
+  const attributes = Object.freeze({ ...op.attributes, ...decided });
+  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
+}
+
 /** The region with other ops; `ops` ends with a yield. */
 export function changeOps(region: Region, ops: readonly AnyOp[]): Region {
   const same =

@@ -11,10 +11,10 @@
  *    7   load b
  *
  * Only scopes end lives in general, because threads and asynchronous operations may still be at work
- * behind the last op that names a buffer. Where a kernel has one program thread and only plain loads and
+ * behind the last op that names a buffer; scratch lives until the last op that has it. Where a kernel has one program thread and only plain loads and
  * stores touch a buffer, it lives from its first use to its last.
  */
-import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { accessesOf, allocatesShared, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
 
@@ -44,8 +44,10 @@ interface Surroundings {
 interface Buffer {
   readonly scope: AnyOp | undefined;
   readonly branch: AnyOp | undefined;
-  /** Ops that touch it, or the loops and `warps` around them. */
+  /** Ops that touch it, or the loops and `warps` around them; the ops themselves of scratch. */
   readonly users: AnyOp[];
+  /** What allocates it, for ops that need some by themselves. */
+  readonly scratch: Op<"alloc_scratch"> | undefined;
   asynchronous: boolean;
 }
 
@@ -70,7 +72,8 @@ export class Lives {
   of(allocation: Value): Life {
     const buffer = this.#buffers.get(allocation);
     if (buffer === undefined) throw new Error(`%${allocation.id} is not allocated`);
-    const { scope, branch, users } = buffer;
+    const { scope, branch, users, scratch } = buffer;
+    if (scratch !== undefined) return this.#spanning(scratch, users);
     const whole = { from: scope ? this.#at(scope) : 0, to: scope ? this.#end(scope) : this.#next };
     if (!this.#sequential || buffer.asynchronous || users.length === 0) return { ...whole, branch };
     return {
@@ -80,14 +83,8 @@ export class Lives {
     };
   }
 
-  /** Of scratch that one op needs for itself. */
-  during(op: AnyOp): Life {
-    return { from: this.#at(op), to: this.#at(op), branch: this.#branches.get(op) };
-  }
-
-  /** Of scratch that all agents running an op's region have a part of; undefined: the whole kernel. */
-  throughout(op: AnyOp | undefined): Life {
-    if (op === undefined) return { from: 0, to: this.#next, branch: undefined };
+  /** Of scratch that all agents running an op's region have a part of. */
+  #throughout(op: AnyOp): Life {
     const branch = op.kind === "on_threads" ? op : this.#branches.get(op);
     return { from: this.#at(op), to: this.#end(op), branch };
   }
@@ -96,14 +93,14 @@ export class Lives {
    * Of scratch from where it is allocated to the last of its users. Users of several agents are not in step: the
    * whole of what they run around those users counts.
    */
-  spanning(allocation: AnyOp, users: readonly AnyOp[], together: boolean): Life {
+  #spanning(allocation: Op<"alloc_scratch">, users: readonly AnyOp[]): Life {
     const branch = this.#branches.get(allocation);
     const from = this.#at(allocation);
     const to = Math.max(from, ...users.map((user) => this.#end(user)));
-    if (!together) return { from, to, branch };
+    if (allocation.attributes.agents === 1) return { from, to, branch };
     const around = this.#after.get(allocation);
     const inside = around !== undefined && this.#end(around) >= to;
-    return inside ? this.throughout(around) : { from: 0, to: this.#next, branch: undefined };
+    return inside ? this.#throughout(around) : { from: 0, to: this.#next, branch: undefined };
   }
 
   #at(op: AnyOp): number {
@@ -140,6 +137,7 @@ export class Lives {
         scope,
         branch,
         users: [],
+        scratch: op.kind === "alloc_scratch" ? op : undefined,
         asynchronous: op.kind === "alloc_barrier",
       });
       this.#roots.set(result, result);
@@ -149,7 +147,8 @@ export class Lives {
       const root = this.#roots.get(operand);
       const buffer = root && this.#buffers.get(root);
       if (root === undefined || buffer === undefined) continue;
-      if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
+      if (buffer.scratch !== undefined) buffer.users.push(op);
+      else if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
       else if (isSynchronous(op, operand)) buffer.users.push(loop ?? op);
       else buffer.asynchronous = true;
     }

@@ -1,6 +1,6 @@
 /**
  * Placing a kernel: a layout for every tile and every allocation of shared memory, the instructions of
- * its products and copies, the conversions that are left, and the bytes of shared memory.
+ * its products and copies, the conversions that are left, and the scratch that ops need.
  *
  *   select -> statements of the rules -> candidates -> system -> least cost -> placement
  *      ^                                                     \-> conflict -> report with two lines and a remedy
@@ -14,6 +14,8 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { copyMethod, copyWindows } from "../model/copies.ts";
 import type { CopyMethod } from "../model/copies.ts";
 import { Functions } from "../model/functions.ts";
+import { placedBuffers } from "../model/placed-types.ts";
+import type { PlacedBuffer } from "../model/placed-types.ts";
 import type { Product } from "../model/products.ts";
 import { Windows } from "../model/windows.ts";
 import { relayoutCost } from "../relayout/cost.ts";
@@ -25,11 +27,13 @@ import type { Need, RegisterSlot, Slot, Statement } from "../rules/statements.ts
 import { chosen, solve } from "../solver/solve.ts";
 import type { Solution } from "../solver/solve.ts";
 import type { Constraint } from "../solver/system.ts";
-import { assignSharedMemory } from "./budget.ts";
-import type { SharedMemoryPlan } from "./budget.ts";
+import { collectScratch } from "./agents.ts";
+import type { ScratchArea } from "./agents.ts";
+import { allocate } from "./allocate.ts";
 import { gatherCandidates } from "./collect.ts";
 import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
+import { placedKernel } from "./placed-kernel.ts";
 import { requireRegisters } from "./residence.ts";
 import { selectInstructions } from "./select.ts";
 import type { Refusals, Selected } from "./select.ts";
@@ -70,7 +74,8 @@ export interface Placement {
   readonly products: ReadonlyMap<Op<"dot">, Product>;
   readonly copies: ReadonlyMap<Op<"copy_async">, CopyMethod>;
   readonly conversions: readonly Conversion[];
-  readonly memory: SharedMemoryPlan;
+  /** Scratch in shared memory that ops need. */
+  readonly areas: readonly ScratchArea[];
   /** The sum that was minimised. */
   readonly cost: number;
 }
@@ -104,9 +109,37 @@ export interface PlaceOptions {
   readonly seed?: number | undefined;
 }
 
-/** Places a kernel; reports why where that is impossible. */
-export function placeKernel(kernel: Kernel, target: Target, options: PlaceOptions = {}): Placement {
+/** A placement whose buffers have their bytes. */
+export interface AllocatedPlacement extends Placement {
+  /** In the order of the program, scratch last. */
+  readonly memory: { readonly buffers: readonly PlacedBuffer[]; readonly bytes: number };
+}
+
+/** Places a kernel, and allocates its shared memory; reports why where one of them is impossible. */
+export function placeKernel(
+  kernel: Kernel,
+  target: Target,
+  options: PlaceOptions = {},
+): AllocatedPlacement {
   requirePlaceable(kernel, target);
+  return withMemory(findPlacement(kernel, target, options));
+}
+
+/** The placement with the bytes of its shared memory; refuses one that takes more than there is. */
+export function withMemory(
+  placement: Placement,
+  allocated: Kernel = allocate(placedKernel(placement)),
+): AllocatedPlacement {
+  const bytes = allocated.placed?.sharedBytes ?? 0;
+  return { ...placement, memory: { buffers: placedBuffers(allocated), bytes } };
+}
+
+/** Finds where tiles lie; reports why where that is impossible. */
+export function findPlacement(
+  kernel: Kernel,
+  target: Target,
+  options: PlaceOptions = {},
+): Placement {
   const windows = new Windows(kernel);
   let refused: Refusals = new Map();
   for (;;) {
@@ -186,9 +219,9 @@ function finish(
     if (conversion.plan.kind !== "none") conversions.push(conversion);
   }
   const copies = chooseCopies(kernel, target, context, shared);
-  const memory = assignSharedMemory({ kernel, target, shared, conversions, needs });
+  const areas = collectScratch({ kernel, conversions, needs });
   const { cost } = solution;
-  const found = { layouts, needs, shared, products, copies, conversions, memory };
+  const found = { layouts, needs, shared, products, copies, conversions, areas };
   return { kernel, target, ...found, cost };
 }
 

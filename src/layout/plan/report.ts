@@ -20,9 +20,9 @@ import { opName } from "../../ir/op-names.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { CopyMethod } from "../model/copies.ts";
-import type { Conversion, Placement } from "./place.ts";
+import type { AllocatedPlacement, Conversion, Placement } from "./place.ts";
 
-export function placementReport(placement: Placement): string {
+export function placementReport(placement: AllocatedPlacement): string {
   const { kernel, target } = placement;
   return [
     `${kernel.name} on ${target.name}`,
@@ -91,13 +91,13 @@ function tileBytes({ type }: Value): number {
   );
 }
 
-function memoryLines({ memory, target, shared }: Placement): readonly string[] {
+function memoryLines({ memory, target, shared }: AllocatedPlacement): readonly string[] {
   if (memory.buffers.length === 0) return [];
   const inOrder = [...memory.buffers].sort((left, right) => left.offset - right.offset);
   return [
     `shared memory: ${memory.bytes} of ${target.sharedMemoryPerBlock} bytes`,
     ...inOrder.map(({ offset, bytes, name, value }) => {
-      const layout = value && shared.get(value);
+      const layout = shared.get(value);
       const stored = layout === undefined ? "" : `  ${layout.text}`;
       return `  ${String(offset).padStart(6)}  ${String(bytes).padStart(6)} bytes  ${name}${stored}`;
     }),

@@ -11,7 +11,7 @@
 import type { AnyOp, Kernel } from "../../ir/node.ts";
 import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { makeOp } from "../make-op.ts";
+import { makeOp } from "../../ir/make-op.ts";
 
 /** What must stand first and last in the body of a kernel. */
 interface Ends {

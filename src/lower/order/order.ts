@@ -25,7 +25,7 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
-import { makeOp } from "../make-op.ts";
+import { makeOp } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";

@@ -18,6 +18,7 @@ const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
   union_member: () => ["layout"],
   alloc_union: () => ["at"],
   alloc_barrier: () => ["at"],
+  alloc_scratch: () => ["at"],
 };
 
 function decidedOf(op: AnyOp): readonly string[] {

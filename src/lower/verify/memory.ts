@@ -7,26 +7,26 @@ import type { AnyOp, Kernel, PlacedFor, Value } from "../../ir/node.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { swizzlePattern } from "../../layout/algebra/shared-layout.ts";
-import { placedBuffers, scratchOperand, storedAs } from "../../layout/model/placed-types.ts";
+import { placedBuffers, storedAs } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { Lives, livesOverlap } from "../../layout/plan/lives.ts";
-import type { Life } from "../../layout/plan/lives.ts";
 
 const barrierAlignment = 8;
 const leastAlignment = 128;
 
 export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor): void {
+  if (sharedBytes === undefined)
+    return reject(kernel, "TW6207", `the shared memory of ${kernel.name} has not been allocated`);
   if (sharedBytes > target.sharedMemoryPerBlock)
     reject(kernel, "TW6207", `${kernel.name} takes more shared memory than ${target.name} has`, {
       expected: `at most ${target.sharedMemoryPerBlock} bytes`,
       found: `${sharedBytes} bytes`,
     });
   const members = membersOf(kernel);
-  const users = scratchUsers(kernel);
   const lives = new Lives(kernel);
   const buffers = placedBuffers(kernel).map((buffer) => {
     lies(buffer, sharedBytes, members.get(buffer.value) ?? []);
-    return { ...buffer, life: lifeOf(buffer, lives, users) };
+    return { ...buffer, life: lives.of(buffer.value) };
   });
   buffers.sort((left, right) => left.offset - right.offset);
   buffers.forEach((buffer, index) => {
@@ -44,25 +44,6 @@ function membersOf({ body }: Kernel): ReadonlyMap<Value, readonly AnyOp[]> {
       members.set(op.operands.union, [...(members.get(op.operands.union) ?? []), op]);
   });
   return members;
-}
-
-function scratchUsers({ body }: Kernel): ReadonlyMap<Value, readonly AnyOp[]> {
-  const users = new Map<Value, AnyOp[]>();
-  walkOps(body, (op) => {
-    const scratch = scratchOperand(op);
-    if (scratch !== undefined) users.set(scratch, [...(users.get(scratch) ?? []), op]);
-  });
-  return users;
-}
-
-/** Agents that are not at the same op at the same time hold their scratch as long as any of them runs. */
-function lifeOf(
-  { value, op }: PlacedBuffer,
-  lives: Lives,
-  users: ReadonlyMap<Value, readonly AnyOp[]>,
-): Life {
-  if (op.kind !== "alloc_scratch") return lives.of(value);
-  return lives.spanning(op, users.get(value) ?? [], op.attributes.agents > 1);
 }
 
 function lies(

@@ -33,7 +33,8 @@ export function emitKernel(kernel: Kernel): Executable {
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
   const body = coalesce(context.code.statements);
   const { target } = context;
-  const sharedBytes = kernel.placed?.sharedBytes ?? 0;
+  const sharedBytes = kernel.placed?.sharedBytes;
+  if (sharedBytes === undefined) throw new Error(`the memory of ${kernel.name} is not allocated`);
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
     entryOf(context, entry, { directives: directives(lanes, cluster), body }),

@@ -18,13 +18,14 @@ import {
   wgmma,
 } from "../../lang/index.ts";
 import type { KernelDefinition, Scalar } from "../../lang/index.ts";
+import { allocate } from "../../layout/plan/allocate.ts";
 import { placeKernel } from "../../layout/plan/place.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
 import type { TargetName } from "../../targets/target.ts";
 import { bound } from "../../lower/bound.ts";
 import { order } from "../../lower/order/order.ts";
-import { placedKernel } from "../../lower/placed-kernel.ts";
+import { placedKernel } from "../../layout/plan/placed-kernel.ts";
 import { emitKernel } from "../emit/kernel.ts";
 import { assemblerNotes, usageIn } from "./assembler-notes.ts";
 import { noteText } from "./note.ts";
@@ -36,7 +37,8 @@ function notesOf(
   target: TargetName = "sm_90a",
 ): readonly PerformanceNote[] {
   const placement = placeKernel(runPasses(traced), targets[target]);
-  return performanceNotes(placement, emitKernel(order(bound(placedKernel(placement)))).module);
+  const placed = allocate(placedKernel(placement));
+  return performanceNotes(placement, emitKernel(order(bound(placed))).module);
 }
 
 function codesOf(definition: KernelDefinition): readonly string[] {

@@ -12,7 +12,7 @@ import { freshValue } from "../moves.ts";
 import type { EmittedValue } from "../values.ts";
 import { valueRules } from "./rules.ts";
 import { applyRule } from "../../../ir/ops.ts";
-import { placedKernel } from "../../../lower/placed-kernel.ts";
+import { placedKernel } from "../../../layout/plan/placed-kernel.ts";
 import { emitRules } from "../rules.ts";
 
 interface Emitted {

@@ -25,6 +25,7 @@ export class ScratchMemory {
     if (area?.kind !== "alloc_scratch")
       throw new Error(`${op.kind} has no scratch in shared memory`);
     const { bytes, at } = area.attributes;
+    if (at === undefined) throw new Error(`the scratch of ${op.kind} has no place`);
     this.#context = context;
     this.#op = op;
     this.#base = agentBase(context, bytes);

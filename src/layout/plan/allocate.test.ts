@@ -17,21 +17,20 @@ import {
 import type { KernelDefinition } from "tilewright";
 import { checkPlacement } from "../../../test/support/placement-checker.ts";
 import { targets } from "../../targets/target.ts";
-import type { Scratch } from "./budget.ts";
 import { placeKernel } from "./place.ts";
-import type { Placement } from "./place.ts";
+import type { AllocatedPlacement } from "./place.ts";
 
 const inputs = { x: array(f32, [64, 64]), halves: array(bf16, [64, 64]) };
 const outputs = { out: array(f32, [64, 64]) };
 const grid = { i: 1 };
 
-function place({ kernel: traced }: KernelDefinition): Placement {
+function place({ kernel: traced }: KernelDefinition): AllocatedPlacement {
   const placement = placeKernel(traced, targets.sm_90a);
   checkPlacement(placement);
   return placement;
 }
 
-function offsets({ memory }: Placement): Readonly<Record<string, number>> {
+function offsets({ memory }: AllocatedPlacement): Readonly<Record<string, number>> {
   return Object.fromEntries(memory.buffers.map(({ name, offset }) => [name, offset]));
 }
 
@@ -150,7 +149,7 @@ test("scratch of a conversion counts while its op runs", () => {
       out.store(tile.exp().layoutCast(rows));
     }),
   );
-  const scratch = placement.memory.buffers.filter(({ value }) => value === undefined);
+  const scratch = placement.memory.buffers.filter(({ op }) => op.kind === "alloc_scratch");
   expect(scratch.map(({ name }) => name)).toContain("scratch of exp");
   expect(placement.memory.bytes).toBeGreaterThan(0);
 });
@@ -158,10 +157,13 @@ test("scratch of a conversion counts while its op runs", () => {
 describe("scratch of ops that combine across warps", () => {
   const rows = "(L0 L1 L2 L3 L4 W0 |)";
 
-  function scratchOfSum(placement: Placement): Scratch {
-    const found = [...placement.memory.scratch].find(([op]) => op.kind === "reduce");
-    if (found === undefined) throw new Error("the sum has no scratch");
-    return found[1];
+  /** What scratch there is: bytes of each part, parts, and bytes in all. */
+  function scratchOf({ memory }: AllocatedPlacement): readonly object[] {
+    return memory.buffers.flatMap(({ op, offset, bytes }) =>
+      op.kind === "alloc_scratch"
+        ? [{ part: op.attributes.bytes, agents: op.attributes.agents, offset, bytes }]
+        : [],
+    );
   }
 
   const sums = { sums: array(f32, [64]) };
@@ -173,7 +175,7 @@ describe("scratch of ops that combine across warps", () => {
         out.store(x.load().layoutCast(rows).sum(0));
       }),
     );
-    expect(scratchOfSum(placement)).toEqual({ offset: 0, bytes: 16384, stride: 16384 });
+    expect(scratchOf(placement)).toEqual([{ part: 16384, agents: 1, offset: 0, bytes: 16384 }]);
   });
 
   test("none where warps have rows of their own", () => {
@@ -182,7 +184,7 @@ describe("scratch of ops that combine across warps", () => {
         out.store(x.load().layoutCast(rows).sum(1));
       }),
     );
-    expect([...placement.memory.scratch.keys()].map(({ kind }) => kind)).not.toContain("reduce");
+    expect(offsets(placement)).not.toHaveProperty("scratch of sum");
   });
 
   test("a part for each program thread that runs the op", () => {
@@ -192,10 +194,7 @@ describe("scratch of ops that combine across warps", () => {
         out.store(x.load().layoutCast(rows).sum(0));
       }),
     );
-    const { offset, stride, bytes } = scratchOfSum(placement);
-    expect(stride).toBeGreaterThanOrEqual(bytes);
-    const buffer = placement.memory.buffers.find((each) => each.offset === offset);
-    expect(buffer?.bytes).toBe(3 * stride);
+    expect(scratchOf(placement)).toEqual([{ part: 16384, agents: 3, offset: 0, bytes: 3 * 16384 }]);
   });
 
   test("a part for each warp that runs on its own", () => {
@@ -210,10 +209,9 @@ describe("scratch of ops that combine across warps", () => {
         });
       }),
     );
-    const [[, scratch] = []] = [...placement.memory.scratch];
-    if (scratch === undefined) throw new Error("nothing goes through shared memory");
-    const buffer = placement.memory.buffers.find((each) => each.offset === scratch.offset);
-    expect(buffer?.bytes).toBe(4 * scratch.stride);
+    const [scratch] = scratchOf(placement);
+    expect(scratch).toMatchObject({ agents: 4 });
+    expect(placement.memory.bytes).toBe(4 * (scratch as { readonly part: number }).part);
   });
 });
 

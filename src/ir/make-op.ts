@@ -1,6 +1,6 @@
 /** Ops that the compiler adds to a kernel. */
-import type { AnyOp, Op } from "../ir/node.ts";
-import type { placedOps } from "../ir/ops/placed.ts";
+import type { AnyOp, Op } from "./node.ts";
+import type { placedOps } from "./ops/placed.ts";
 
 type AddedKind = keyof typeof placedOps | "prefetch_maps" | "proxy_fence";
 

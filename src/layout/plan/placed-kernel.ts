@@ -1,26 +1,27 @@
 /**
  * The placed kernel: what the placement has found, said in the IR. Types of tiles end with their layouts,
- * operands that an op needs elsewhere are converted before it, and ways to copy, buffers and scratch are
- * attributes and ops.
+ * operands that an op needs elsewhere are converted before it, and ways to copy and scratch are attributes and ops. Where
+ * buffers lie is left to `allocate.ts`.
  *
  *   traced                              placed
  *   %3 = load %1 : tile<f32, [64]>      %3 = load %1 : tile<f32, [64], A>
- *   %5 = sort %3 : …                    %4 = alloc_scratch {bytes = 512, agents = 1, at = 0} : …
+ *   %5 = sort %3 : …                    %4 = alloc_scratch {bytes = 512, agents = 1} : …
  *                                       %5 = convert_layout %3 scratch(%4) : tile<f32, [64], B>
  *                                       %6 = sort %5 : tile<f32, [64], B>
  */
-import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
-import { nextValueId } from "../ir/rewrite/analysis.ts";
-import { withOperands, withRegions } from "../ir/traverse.ts";
-import { isSpread, refType, withLayout } from "../ir/types.ts";
-import type { Type } from "../ir/types.ts";
-import { u8 } from "../formats/dtype.ts";
-import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
-import type { PlacedArea } from "../layout/plan/budget.ts";
-import type { Placement } from "../layout/plan/place.ts";
-import { scratchBytes } from "../layout/relayout/steps.ts";
-import type { Location } from "../support/location.ts";
-import { makeOp } from "./make-op.ts";
+import { u8 } from "../../formats/dtype.ts";
+import { makeOp } from "../../ir/make-op.ts";
+import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import { nextValueId } from "../../ir/rewrite/analysis.ts";
+import { withOperands, withRegions } from "../../ir/traverse.ts";
+import { isSpread, refType, withLayout } from "../../ir/types.ts";
+import type { Type } from "../../ir/types.ts";
+import type { Location } from "../../support/location.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { scratchBytes } from "../relayout/steps.ts";
+import type { ScratchArea } from "./agents.ts";
+import type { Placement } from "./place.ts";
 
 /** The kernel as it was placed. */
 export function placedKernel(placement: Placement): Kernel {
@@ -32,25 +33,19 @@ class Builder {
   readonly #values = new Map<Value, Value>();
   /** Scratch of each op that has some. */
   readonly #scratch = new Map<AnyOp, { readonly value: Value; readonly itself: boolean }>();
-  readonly #offsets: ReadonlyMap<AnyOp, number>;
   #nextId: number;
 
   constructor(placement: Placement) {
     this.#placement = placement;
     this.#nextId = nextValueId(placement.kernel);
-    this.#offsets = new Map(
-      placement.memory.buffers.flatMap(({ op, value, offset }) =>
-        value === undefined ? [] : [[op, offset] as const],
-      ),
-    );
   }
 
   kernel(): Kernel {
-    const { kernel, target, memory } = this.#placement;
+    const { kernel, target } = this.#placement;
     const throughout = this.#areas((area) => !area.own && area.region === undefined, kernel);
     const { parameters, ops } = this.#region(kernel.body);
     const body = Object.freeze({ parameters, ops: Object.freeze([...throughout, ...ops]) });
-    const placed = Object.freeze({ target, sharedBytes: memory.bytes });
+    const placed = Object.freeze({ target });
     return Object.freeze({ ...kernel, body, placed });
   }
 
@@ -119,14 +114,15 @@ class Builder {
 
   /** The ops that allocate scratch, before an op or at the start of the kernel. */
   #areas(
-    belongs: (area: PlacedArea) => boolean,
+    belongs: (area: ScratchArea) => boolean,
     { location }: { readonly location: Location },
   ): readonly AnyOp[] {
-    return this.#placement.memory.areas.filter(belongs).map((area) => {
-      const { bytes, agents, offset, name, users } = area;
+    return this.#placement.areas.filter(belongs).map(({ bytes, agents, users }) => {
+      const largest = users.reduce((most, each) => (each.bytes > most.bytes ? each : most));
+      const name = `scratch of ${opName(largest.op)}`;
       const value = this.#value(refType("smem", u8, [agents, bytes]));
       for (const { op, itself } of users) this.#scratch.set(op, { value, itself });
-      const attributes = { bytes, agents, at: offset, name };
+      const attributes = { bytes, agents, name };
       return makeOp("alloc_scratch", { attributes, results: [value], location });
     });
   }
@@ -136,11 +132,9 @@ class Builder {
     const { copies, shared } = this.#placement;
     const [result] = op.results;
     const layout = result && shared.get(result)?.text;
-    const at = this.#offsets.get(op);
     const decided = {
       ...(op.kind === "copy_async" && { by: copies.get(op)?.method }),
       ...(layout !== undefined && { layout }),
-      ...(at !== undefined && { at }),
     };
     return Object.freeze({ ...op.attributes, ...decided });
   }
