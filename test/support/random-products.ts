@@ -156,7 +156,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
   return {
     kernel,
     multipliers: random.pick([1, 2] as const),
-    columns: random.pick([8, 16, 32, 64, 64, 128, 192, 256] as const),
+    columns: random.pick([8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const),
     stages: 2 + random.below(3),
     schedule: random.pick(["tiles", "split"] as const),
     turned,

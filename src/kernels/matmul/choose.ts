@@ -140,10 +140,12 @@ type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
 
 /** Clusters are for wide tiles, which products take that read the cache more than memory. */
 const tileForms: readonly TileForm[] = [
-  ...([256, 192, 128, 64] as const).map(
+  ...([256, 224, 192, 160, 128, 96, 64] as const).map(
     (columns) => ({ columns, turned: false, cluster: 1 }) as const,
   ),
-  ...([256, 192, 128] as const).map((columns) => ({ columns, turned: false, cluster: 2 }) as const),
+  ...([256, 224, 192, 160, 128] as const).map(
+    (columns) => ({ columns, turned: false, cluster: 2 }) as const,
+  ),
   ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true, cluster: 1 }) as const),
 ];
 

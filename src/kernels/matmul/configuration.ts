@@ -1,5 +1,8 @@
 /** How a matrix product is carried out: which kernel, its tiles, and how often k is split. */
 
+/** Columns of a tile of the persistent kernel. */
+export const persistentColumns = [8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const;
+
 /** The kernels, each with what there is to choose in it. */
 export type MatmulConfiguration =
   /** The persistent kernel on wgmma and the copy engine. */
@@ -7,7 +10,7 @@ export type MatmulConfiguration =
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
       readonly multipliers: 1 | 2 | 4;
-      readonly columns: 8 | 16 | 32 | 64 | 128 | 192 | 256;
+      readonly columns: (typeof persistentColumns)[number];
       /** Pairs of tiles in flight. */
       readonly stages: number;
       /** Whether tiles of the last round are whole, or split along k (`lang/pipeline/segments.ts`). */

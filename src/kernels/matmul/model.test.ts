@@ -60,6 +60,15 @@ test("rows that lie across lines of the cache are fetched by pairs of blocks", (
   expect(chosen(3072)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
 });
 
+test("tiles are as wide as fills the processors in one round", () => {
+  const b = array(bf16, [dim("k"), dim("n")], { strides: [1, dim("k")] });
+  const byColumns = problemOf({ a: bf16, b }, captureLocation());
+  // 12 by 10 tiles for 132 processors, where 192 columns leave 36 of them idle.
+  expect(
+    chooseConfiguration(byColumns, { m: 1536, n: 1536, k: 1536, batch: 1 }, targets.sm_90a),
+  ).toMatchObject({ multipliers: 2, columns: 160, schedule: "tiles" });
+});
+
 test("lanes that write memory come in no pairs", () => {
   const pairs = (given: typeof problem, sizes: ProductSizes, schedule: string): boolean =>
     candidateConfigurations(given, sizes, targets.sm_90a).some(
@@ -79,7 +88,7 @@ test("lanes that write memory come in no pairs", () => {
   expect(pairs(further, sizes, "tiles")).toBe(false);
 });
 
-test.each([128, 192, 256] as const)(
+test.each([160, 192, 256] as const)(
   "the copy engine writes all of a tile of %i columns, so that pairs of blocks need no flush",
   (columns) => {
     const configuration: MatmulConfiguration = {

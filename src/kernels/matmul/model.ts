@@ -111,6 +111,9 @@ function persistentModel(
     a: prepared.a === undefined ? lineFactor(problem, recipe, "a", sizes) : 1,
     b: prepared.b === undefined ? lineFactor(problem, recipe, "b", sizes) : 1,
   };
+  // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
+  const halved = (name: "a" | "b", columns: number): boolean =>
+    !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
   return (configuration) => {
     const { multipliers, columns, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
@@ -120,7 +123,9 @@ function persistentModel(
     const reached = (rate * most * columns) / (columns + half);
     const multiplying = (2 * rows * columns * depth) / reached;
     // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
-    const [ofRows, ofColumns] = turned ? [lines.b, lines.a] : [lines.a, lines.b];
+    const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
+    const ofRows = lines[rowSide];
+    const ofColumns = halved(columnSide, columns) ? acrossLines : lines[columnSide];
     const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
     const computing = prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements;
     const one = Math.max(overlapped(multiplying, fetched / cacheBytes), computing);

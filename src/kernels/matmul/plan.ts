@@ -13,6 +13,7 @@ import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
+import { persistentColumns } from "./configuration.ts";
 import type {
   MatmulConfiguration,
   PersistentConfiguration,
@@ -170,7 +171,7 @@ function requirePersistent(
   // Configurations also come from files of earlier versions.
   const isKnown =
     [1, 2, 4].includes(multipliers) &&
-    [8, 16, 32, 64, 128, 192, 256].includes(columns) &&
+    persistentColumns.includes(columns) &&
     ["tiles", "split"].includes(schedule) &&
     typeof turned === "boolean" &&
     [1, 2].includes(cluster) &&

@@ -53,6 +53,17 @@ test.skipIf(!hasPtxas).each([
     },
     [4096, 4096, 4096],
   ],
+  [
+    "bf16, tiles that are no power of two wide",
+    {
+      ...{ a: bf16, b: bf16 },
+      configuration: {
+        ...{ kernel: "persistent", multipliers: 2, columns: 224, stages: 4 },
+        ...{ schedule: "tiles", turned: false, cluster: 2 },
+      },
+    },
+    [2560, 2560, 640],
+  ],
   ...([16, 64, 256] as const).map(
     (rows) =>
       [

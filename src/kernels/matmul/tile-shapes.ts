@@ -27,9 +27,11 @@ export function isCopied({ bits }: DType, elements: number): boolean {
   return (elements * bits) % 128 === 0;
 }
 
-/** Columns of a piece of the result: a row of 128 bytes. */
+/** Columns of a piece of the result: a row of 128 bytes, or the greatest part of one that tiles are made of. */
 export function pieceColumns({ bits }: DType, columns: number): number {
-  return Math.min(columns, (rowBytes * 8) / bits);
+  let piece = Math.min(columns, (rowBytes * 8) / bits);
+  while (columns % piece !== 0) piece /= 2;
+  return piece;
 }
 
 /** Rows and columns of the pieces of the result that a thread finishes. */
