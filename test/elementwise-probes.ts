@@ -18,7 +18,8 @@ import type {
 } from "../src/formats/arithmetic/functions.ts";
 import { bool, dtypeNames, dtypes, isFloat } from "../src/formats/dtype.ts";
 import type { DType } from "../src/formats/dtype.ts";
-import type { Overflow } from "../src/formats/floats.ts";
+import { conversionChoices } from "../src/formats/conversion-rules.ts";
+import type { ConversionOptions } from "../src/formats/floats.ts";
 import { castWords } from "../src/ptx/emit/elementwise/cast-words.ts";
 import { emitCast } from "../src/ptx/emit/elementwise/casts.ts";
 import {
@@ -51,12 +52,7 @@ export type Elementwise =
   | { readonly kind: "classify"; readonly fn: ClassifyFunction; readonly dtype: DType }
   | { readonly kind: "fma"; readonly dtype: DType }
   | { readonly kind: "select"; readonly dtype: DType }
-  | {
-      readonly kind: "cast";
-      readonly from: DType;
-      readonly to: DType;
-      readonly overflow: Overflow;
-    };
+  | ({ readonly kind: "cast"; readonly from: DType; readonly to: DType } & ConversionOptions);
 
 export interface ElementwiseProbe extends Probe {
   readonly computes: Elementwise;
@@ -94,8 +90,25 @@ export function allElementwise(): readonly Elementwise[] {
 function castsTo(from: DType, to: DType): readonly Elementwise[] {
   if (from === to) return [];
   const hasChoice = to.name === "f8e4m3fn" || to.name === "f8e5m2";
-  const overflows: readonly Overflow[] = hasChoice ? ["saturate", "nan"] : ["saturate"];
-  return overflows.map((overflow) => ({ kind: "cast", from, to, overflow }));
+  const plain = { kind: "cast", from, to } as const;
+  return hasChoice ? [plain, { ...plain, overflow: "nan" }] : [plain];
+}
+
+/** Conversions with options: every one that there is, and each rounding with the bound of the format. */
+export function chosenCasts(): readonly Elementwise[] {
+  return formats.flatMap((from) => formats.flatMap((to) => choicesOf(from, to)));
+}
+
+function choicesOf(from: DType, to: DType): readonly Elementwise[] {
+  const { overflows, roundings } = conversionChoices(from, to);
+  const bounds = [undefined, ...overflows];
+  return bounds.flatMap((overflow) =>
+    [undefined, ...roundings].flatMap((rounding): readonly Elementwise[] => {
+      const isPlain = overflow === undefined && rounding === undefined;
+      const isSame = from === to && overflow !== "unit";
+      return isPlain || isSame ? [] : [{ kind: "cast", from, to, overflow, rounding }];
+    }),
+  );
 }
 
 /** The formats of the operands. */
@@ -125,7 +138,9 @@ export function resultFormat(computes: Elementwise): DType {
 function nameOf(computes: Elementwise): string {
   switch (computes.kind) {
     case "cast":
-      return `cast_${computes.from.name}_${computes.to.name}_${computes.overflow}`;
+      return ["cast", computes.from.name, computes.to.name, computes.overflow, computes.rounding]
+        .filter((part) => part !== undefined)
+        .join("_");
     case "compare":
       return `compare_${computes.predicate}_${computes.dtype.name}`;
     case "fma":
@@ -155,8 +170,8 @@ function emitElement(computes: Elementwise): Probe["emit"] {
       case "select":
         return [emitSelect(emission, computes.dtype, a(), b(), c())];
       case "cast": {
-        const { from, to, overflow } = computes;
-        return [emitCast(emission, from, to, a(), overflow)];
+        const { from, to } = computes;
+        return [emitCast(emission, from, to, a(), computes)];
       }
     }
   };

@@ -1,5 +1,9 @@
 import { test } from "vitest";
-import { renderConversionTable, renderFloatTable } from "../src/formats/conversion-rules.ts";
+import {
+  renderChoiceTable,
+  renderConversionTable,
+  renderFloatTable,
+} from "../src/formats/conversion-rules.ts";
 import { expectGolden, withSection } from "./golden.ts";
 import { readText } from "./source-files.ts";
 
@@ -7,5 +11,6 @@ const page = "docs/numbers.md";
 
 test("the page on numbers prints the tables of the code", () => {
   const formats = withSection(page, readText(page), "formats", renderFloatTable());
-  expectGolden(page, withSection(page, formats, "conversions", renderConversionTable()));
+  const conversions = withSection(page, formats, "conversions", renderConversionTable());
+  expectGolden(page, withSection(page, conversions, "choices", renderChoiceTable()));
 });

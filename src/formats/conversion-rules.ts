@@ -7,7 +7,7 @@
 import type { DType, FloatName } from "./dtype.ts";
 import { isFloat } from "./dtype.ts";
 import { floatFormats } from "./floats.ts";
-import type { FloatFormat } from "./floats.ts";
+import type { FloatFormat, Overflow, Rounding } from "./floats.ts";
 import { markdownTable } from "../support/markdown.ts";
 
 export type NumberClass = "float" | "integer" | "bool";
@@ -94,6 +94,37 @@ export const conversionRules: {
   },
 });
 
+/** What a conversion lets its caller choose. */
+export interface ConversionChoices {
+  readonly roundings: readonly Rounding[];
+  readonly overflows: readonly Overflow[];
+}
+
+const directed = ["nearest", "zero", "down", "up"] as const;
+
+/** Where the target is a float: what PTX has instructions for, or short sequences of them. */
+const floatChoices: { readonly [N in FloatName]: ConversionChoices } = {
+  f64: { roundings: directed, overflows: ["unit"] },
+  f32: { roundings: directed, overflows: ["unit"] },
+  tf32: { roundings: ["nearest", "away", "zero", "down", "up"], overflows: ["saturate", "unit"] },
+  f16: { roundings: directed, overflows: ["saturate", "unit"] },
+  bf16: { roundings: directed, overflows: ["saturate", "unit"] },
+  f8e4m3fn: { roundings: ["nearest"], overflows: ["saturate", "nan"] },
+  f8e5m2: { roundings: ["nearest"], overflows: ["saturate", "nan"] },
+  f8e8m0fnu: { roundings: directed, overflows: ["nan"] },
+  f4e2m1fn: { roundings: ["nearest"], overflows: ["saturate"] },
+};
+
+/** The options that a conversion takes. */
+export function conversionChoices(from: DType, to: DType): ConversionChoices {
+  if (from.kind === "bool" || to.kind === "bool") return { roundings: [], overflows: [] };
+  if (!isFloat(to)) return { roundings: isFloat(from) ? directed : [], overflows: ["saturate"] };
+  const { roundings, overflows } = floatChoices[to.name];
+  return isFloat(from)
+    ? { roundings, overflows }
+    : { roundings, overflows: overflows.filter((overflow) => overflow !== "unit") };
+}
+
 const hexadecimal = (code: number): string => `0x${code.toString(16)}`;
 
 const overflowTexts: { readonly [K in FloatFormat["overflow"]]: (format: FloatFormat) => string } =
@@ -178,4 +209,23 @@ export function renderConversionTable(): string {
     ]),
   );
   return `${classes}\n\n${targets}`;
+}
+
+/** The Markdown table of `conversionChoices`. */
+export function renderChoiceTable(): string {
+  const words = (list: readonly string[]): string => list.map((word) => `\`${word}\``).join(" ");
+  const rows = Object.entries(floatChoices).map(([name, { roundings, overflows }]) => [
+    "float, integer",
+    name,
+    words(roundings),
+    words(overflows),
+  ]);
+  return markdownTable(
+    ["from", "to", "`rounding`", "`overflow`"],
+    [
+      ["float", "integer", words(directed), words(["saturate"])],
+      ["integer", "integer", "", words(["saturate"])],
+      ...rows,
+    ],
+  );
 }

@@ -16,6 +16,9 @@
  *   integer     the low 32 bits, all that wrapping keeps
  *   bool        the f64 rounded to odd; only zero gives zero
  *
+ * Choices of the caller (`rounding.ts`) are made between the two: the numbers of the buffer are rounded and cut first, so
+ * that writing them is exact.
+ *
  * 64-bit lanes are handled as pairs of 32-bit words, low word first as on every host JavaScript runs on.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -25,6 +28,7 @@ import type { DType, DTypeName, FloatName, IntegerName, Lanes } from "./dtype.ts
 import { requireLanes } from "./kinds.ts";
 import { decodeFloatLanes, encodeFloatLanes } from "./floats.ts";
 import type { ConversionOptions } from "./floats.ts";
+import { integerToF64, roundToFloat, wholeNumber } from "./rounding.ts";
 
 type WideName = "i64" | "u64";
 type NarrowIntegerName = Exclude<IntegerName, WideName>;
@@ -64,27 +68,59 @@ export function convertInto<From extends DTypeName, To extends DTypeName>(
   start: number,
   options?: ConversionOptions,
 ): void {
-  if (needsNoConversion(from, to)) {
+  if (needsNoConversion(from, to, options)) {
     (target as { set(lanes: Lanes, start: number): void }).set(source, start);
+    if (options?.overflow === "saturate" && from.kind !== to.kind)
+      cutTopBit(to, target as Lanes<WideName>, start, source.length);
     return;
   }
   for (let done = 0; done < source.length; done += bufferLength) {
     const count = Math.min(bufferLength, source.length - done);
-    read(from, source, done, count, to);
+    read(from, source, done, count, to, options);
+    choose(from, to, count, options);
     write(to, target, start + done, count, from, options);
   }
 }
 
 /** Between the 64-bit integers a copy already reads the same bits with the target's sign. */
-function needsNoConversion(from: DType, to: DType): boolean {
-  return from === to || (isWide(from) && isWide(to));
+function needsNoConversion(from: DType, to: DType, options?: ConversionOptions): boolean {
+  if (from === to) return options?.overflow !== "unit";
+  return isWide(from) && isWide(to);
 }
 
-function read(from: DType, source: Lanes, start: number, count: number, to: DType): void {
+/** What has the top bit is outside of the other 64-bit format: below it or above. */
+function cutTopBit(to: DType, target: Lanes<WideName>, start: number, count: number): void {
+  const bound = to.name === "u64" ? 0n : 2n ** 63n - 1n;
+  for (let i = start; i < start + count; i++)
+    if (BigInt.asIntN(64, target[i] as bigint) < 0n) target[i] = bound;
+}
+
+/** What the options make of the numbers in the buffer. */
+function choose(from: DType, to: DType, count: number, options: ConversionOptions = {}): void {
+  const { overflow, rounding = isFloat(to) ? "nearest" : "zero" } = options;
+  if (isFloat(to)) {
+    const isUsual = rounding === "nearest" && (overflow === undefined || overflow === "nan");
+    if (isUsual) return;
+    for (let i = 0; i < count; i++)
+      buffer[i] = roundToFloat(to.name, buffer[i] as number, { overflow, rounding });
+  } else if (isFloat(from) && rounding !== "zero" && rounding !== "away") {
+    const round = wholeNumber[rounding];
+    for (let i = 0; i < count; i++) buffer[i] = round(buffer[i] as number);
+  }
+}
+
+function read(
+  from: DType,
+  source: Lanes,
+  start: number,
+  count: number,
+  to: DType,
+  options: ConversionOptions | undefined,
+): void {
   if (isFloat(from)) {
     decodeFloatLanes(from.name, source as Lanes<FloatName>, start, count, buffer);
   } else if (isWide(from)) {
-    readWide(from, source as Lanes<WideName>, start, count, to);
+    readWide(from, source as Lanes<WideName>, start, count, to, options);
   } else if (from.kind === "bool") {
     for (let i = 0; i < count; i++) buffer[i] = source[start + i] === 0 ? 0 : 1;
   } else {
@@ -99,9 +135,14 @@ function readWide(
   start: number,
   count: number,
   to: DType,
+  { overflow, rounding = "nearest" }: ConversionOptions = {},
 ): void {
+  if (to.name === "f64" && rounding !== "nearest") {
+    for (let i = 0; i < count; i++) buffer[i] = integerToF64(source[start + i] as bigint, rounding);
+    return;
+  }
   const words = wordsOf(source, start, count);
-  const toInteger = numberClass(to) === "integer";
+  const toInteger = numberClass(to) === "integer" && overflow !== "saturate";
   for (let i = 0; i < count; i++) {
     const low = words[2 * i] as number;
     const signedHigh = words[2 * i + 1] as number;
@@ -137,7 +178,9 @@ function write(
   from: DType,
   options: ConversionOptions | undefined,
 ): void {
-  const saturate = conversionRules[numberClass(from)][numberClass(to)].overflow === "saturate";
+  const saturate =
+    options?.overflow === "saturate" ||
+    conversionRules[numberClass(from)][numberClass(to)].overflow === "saturate";
   if (isFloat(to)) {
     encodeFloatLanes(to.name, buffer, target as Lanes<FloatName>, start, count, options);
   } else if (isWide(to)) {

@@ -17,15 +17,23 @@ import type { FloatName } from "./dtype.ts";
 /** The formats with codes that fit a number. */
 export type CodedFloatName = Exclude<FloatName, "f64">;
 
-/** What a float becomes that is beyond the largest finite number of an FP8 format. */
-export type Overflow = "saturate" | "nan";
+/** What becomes of a number beyond the range of the target. */
+export const overflows = ["saturate", "nan", "unit"] as const;
+export type Overflow = (typeof overflows)[number];
 
+/** Which of two neighbours a number between them becomes. */
+export const roundings = ["nearest", "away", "zero", "down", "up"] as const;
+export type Rounding = (typeof roundings)[number];
+
+/** Choices that not every conversion has: `conversionChoices` says which. */
 export interface ConversionOptions {
   /**
-   * For f8e4m3fn and f8e5m2: "saturate" (the default) gives the largest finite number with the
-   * operand's sign, "nan" gives NaN. Other formats have one rule each.
+   * "saturate" gives the number of the range that is nearest: the largest finite float, the greatest or least
+   * integer. "nan" gives NaN, "unit" cuts to 0 … 1 and makes NaN 0. Without it the conversion table decides.
    */
   readonly overflow?: Overflow | undefined;
+  /** "nearest", to even where two are; "away" likewise, but from zero; "zero", "down" and "up" to that side. */
+  readonly rounding?: Rounding | undefined;
 }
 
 export interface FloatFormat {
@@ -158,7 +166,7 @@ const scratchBits = new Int32Array(scratchFloat.buffer);
 type RoundedName = Exclude<CodedFloatName, "f32" | "f8e8m0fnu">;
 
 /** The constants with which `roundToCode` turns the words of an f64 into a code, one set a format. */
-interface Rounding {
+interface CodeRounding {
   /** Mantissa bits that the high word has and the format has not. */
   readonly shift: number;
   readonly belowHalf: number;
@@ -176,7 +184,7 @@ interface Rounding {
   readonly overflowIsChosen: boolean;
 }
 
-function planRounding(name: RoundedName): Rounding {
+function planRounding(name: RoundedName): CodeRounding {
   const { exponentBits, mantissaBits, bias, hasInfinity, nan, overflow } = floatFormats[name];
   const sign = 1 << (exponentBits + mantissaBits);
   const infinity = ((1 << exponentBits) - 1) << mantissaBits;
@@ -198,7 +206,7 @@ function planRounding(name: RoundedName): Rounding {
   });
 }
 
-const roundings: { readonly [N in RoundedName]: Rounding } = {
+const codeRoundings: { readonly [N in RoundedName]: CodeRounding } = {
   tf32: planRounding("tf32"),
   f16: planRounding("f16"),
   bf16: planRounding("bf16"),
@@ -212,7 +220,7 @@ const integerRounder = 2 ** 52;
 
 /** The code, without the zeros below it for tf32, of the number with these words. */
 function roundToCode(
-  rounding: Rounding,
+  rounding: CodeRounding,
   low: number,
   high: number,
   value: number,
@@ -263,7 +271,7 @@ export function encodeFloat(
   const low = scratchWords[0] as number;
   const high = scratchWords[1] as number;
   if (name === "f8e8m0fnu") return roundToScale(high, value);
-  const code = roundToCode(roundings[name], low, high, value, options?.overflow === "nan");
+  const code = roundToCode(codeRoundings[name], low, high, value, options?.overflow === "nan");
   return name === "tf32" ? (code << tf32Padding) >>> 0 : code;
 }
 
@@ -342,11 +350,11 @@ export function encodeFloatLanes(
     storeScales(values, target, start, count);
   } else if (name === "tf32") {
     const bits = new Int32Array(target.buffer, target.byteOffset + 4 * start, count);
-    storeCodes(roundings.tf32, values, bits, false);
+    storeCodes(codeRoundings.tf32, values, bits, false);
     for (let i = 0; i < count; i++) bits[i] = (bits[i] as number) << tf32Padding;
   } else {
     const codes = target.subarray(start, start + count);
-    storeCodes(roundings[name], values, codes, options?.overflow === "nan");
+    storeCodes(codeRoundings[name], values, codes, options?.overflow === "nan");
   }
 }
 
@@ -371,7 +379,7 @@ function storeScales(values: Float64Array, target: FloatLanes, start: number, co
 }
 
 function storeCodes(
-  rounding: Rounding,
+  rounding: CodeRounding,
   values: Float64Array,
   target: FloatLanes | Int32Array,
   overflowToNaN: boolean,

@@ -40,7 +40,13 @@ export type {
   UnsignedName,
 } from "./dtype.ts";
 export { decodeFloat, encodeFloat, floatFormats, roundFloat } from "./floats.ts";
-export type { CodedFloatName, ConversionOptions, FloatFormat, Overflow } from "./floats.ts";
+export type {
+  CodedFloatName,
+  ConversionOptions,
+  FloatFormat,
+  Overflow,
+  Rounding,
+} from "./floats.ts";
 export { conversionRules, numberClass } from "./conversion-rules.ts";
 export type { ConversionRule, NumberClass } from "./conversion-rules.ts";
 export { convertInto, convertLanes } from "./convert.ts";

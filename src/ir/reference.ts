@@ -8,6 +8,7 @@ import { placedOps } from "./ops/placed.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
+import { attributeSlot } from "./schema.ts";
 import type { Access, AttributeSchema, Meeting, OpSchema, Results, Traits } from "./schema.ts";
 
 const families: readonly { readonly title: string; readonly ops: object }[] = [
@@ -48,8 +49,8 @@ said there is not done:
 | may                  | what passes may do with it: \`anything\` is dropping, merging and moving; \`drop\` is that alone |`;
 
 function attributeText(name: string, schema: AttributeSchema): string {
-  if (typeof schema !== "string") return `\`${name}\`: ${schema.join(", ")}`;
-  return schema.endsWith("?") ? `\`${name}?\`: ${schema.slice(0, -1)}` : `\`${name}\`: ${schema}`;
+  const { form, words, optional } = attributeSlot(schema);
+  return `\`${name}${optional ? "?" : ""}\`: ${form ?? words.join(", ")}`;
 }
 
 const arityMarks = { one: "", optional: "?", many: "…" } as const;

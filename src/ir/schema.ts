@@ -28,8 +28,17 @@ export interface AttributeForms {
 
 export type AttributeForm = keyof AttributeForms;
 
+/** A list of allowed words that may be absent. */
+export interface OptionalWords<W extends string = string> {
+  readonly optional: readonly W[];
+}
+
 /** A form, a form that may be absent (`"integer?"`), or the list of allowed words. */
-export type AttributeSchema = AttributeForm | `${AttributeForm}?` | readonly string[];
+export type AttributeSchema =
+  | AttributeForm
+  | `${AttributeForm}?`
+  | readonly string[]
+  | OptionalWords;
 
 export type AttributeValue = AttributeForms[AttributeForm];
 
@@ -41,7 +50,10 @@ export interface AttributeSlot {
 }
 
 export function attributeSlot(schema: AttributeSchema): AttributeSlot {
-  if (typeof schema !== "string") return { form: undefined, words: schema, optional: false };
+  if (typeof schema !== "string")
+    return "optional" in schema
+      ? { form: undefined, words: schema.optional, optional: true }
+      : { form: undefined, words: schema, optional: false };
   const optional = schema.endsWith("?");
   return { form: schema.replace("?", "") as AttributeForm, words: [], optional };
 }
@@ -166,8 +178,12 @@ type ValueOfSchema<S> = S extends AttributeForm
     ? AttributeForms[F]
     : S extends readonly (infer W)[]
       ? W
-      : never;
-type OptionalAttributes<T> = { [N in keyof T]: T[N] extends `${string}?` ? N : never }[keyof T];
+      : S extends OptionalWords<infer W>
+        ? W
+        : never;
+type OptionalAttributes<T> = {
+  [N in keyof T]: T[N] extends `${string}?` | OptionalWords ? N : never;
+}[keyof T];
 
 export type Attributes<T> = {
   readonly [N in Exclude<keyof T, OptionalAttributes<T>>]: ValueOfSchema<T[N]>;

@@ -30,9 +30,8 @@ function constantOrigin(
   if (!isSize(value))
     return wrongKind("a constant", "a plain JavaScript value or a size", value, location);
   const count = sizeValue(value, location);
-  const cast = { dtype, overflow: "saturate" } as const;
   const converted =
-    dtype === dtypes.i32 ? count : emitValue("cast", { source: count }, cast, location);
+    dtype === dtypes.i32 ? count : emitValue("cast", { source: count }, { dtype }, location);
   return originOf(broadcastValue(converted, shape, location), location);
 }
 

@@ -9,7 +9,7 @@ import {
   unaryFunctions,
 } from "../formats/arithmetic/functions.ts";
 import { methodName } from "../ir/op-names.ts";
-import { bf16, f32, f8e4m3fn, i32, u8 } from "../formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn, i32, u8 } from "../formats/dtype.ts";
 import { array, assert, cdiv, constant, dim, kernel, scalar, zeros } from "./index.ts";
 
 const shapes: readonly Mistake[] = [
@@ -118,6 +118,7 @@ describe("elementwise operations", () => {
       narrow.bitcast(u8);
       tile.isNan().not().all().select(constant(i32, 1), 2);
       tile.cast(bf16);
+      tile.cast(f16, { rounding: "zero", overflow: "saturate" });
     });
     expect(bodyText(definition)).toMatchInlineSnapshot(`
       "%1 = load %0 : tile<f32, [4]>
@@ -133,7 +134,8 @@ describe("elementwise operations", () => {
       %11 = constant {value = 1, dtype = i32, shape = []} : i32
       %12 = constant {value = 2, dtype = i32, shape = []} : i32
       %13 = select %10, %11, %12 : i32
-      %14 = cast %1 {dtype = bf16, overflow = saturate} : tile<bf16, [4]>
+      %14 = cast %1 {dtype = bf16} : tile<bf16, [4]>
+      %15 = cast %1 {dtype = f16, overflow = saturate, rounding = zero} : tile<f16, [4]>
       yield"
     `);
   });

@@ -9,7 +9,7 @@
 import type { BinaryFunction, ComparePredicate } from "../formats/arithmetic/functions.ts";
 import type { ClassifyFunction, UnaryFunction } from "../formats/arithmetic/functions.ts";
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
-import type { Overflow } from "../formats/floats.ts";
+import type { ConversionOptions } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { SymbolicSize } from "../ir/size.ts";
@@ -330,16 +330,21 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return combine(this, [b, c], value, location);
   }
 
-  /** Converted to another dtype by the conversion table; FP8 saturates unless told otherwise. */
-  cast<E extends DTypeName>(
-    dtype: DType<E>,
-    options: { readonly overflow?: Overflow } = {},
-  ): DataOf<K, E> {
+  /**
+   * Converted to another dtype by the conversion table; FP8 saturates unless told otherwise. `rounding` chooses the way
+   * to round and `overflow` what becomes of numbers that are beyond the dtype, where the conversion has the choice.
+   */
+  cast<E extends DTypeName>(dtype: DType<E>, options: ConversionOptions = {}): DataOf<K, E> {
     const location = captureLocation();
     const source = useValue(this, location);
-    requireKnownOptions("cast", options, ["overflow"], "TW1033", location);
-    const { overflow = "saturate" } = options;
-    return this.#same(emitValue("cast", { source }, { dtype, overflow }, location), location);
+    requireKnownOptions("cast", options, ["overflow", "rounding"], "TW1033", location);
+    const { overflow, rounding } = options;
+    const attributes = {
+      dtype,
+      ...(overflow !== undefined && { overflow }),
+      ...(rounding !== undefined && { rounding }),
+    };
+    return this.#same(emitValue("cast", { source }, attributes, location), location);
   }
 
   /** The same bits as a dtype of the same width. */

@@ -78,7 +78,7 @@ describe("tiles", () => {
       %6 = reshape %1 {shape = [32]} : tile<f32, [32]>
       %7 = reduce %6 {fn = max, axes = [0]} : f32
       %8 = reshape %7 {shape = [1]} : tile<f32, [1]>
-      %9 = cast %1 {dtype = i32, overflow = saturate} : tile<i32, [8, 4]>
+      %9 = cast %1 {dtype = i32} : tile<i32, [8, 4]>
       %10 = reduce %9 {fn = xor, axes = [0, 1]} : i32
       %11 = scan %1 {fn = max, axis = 0, reverse = true} : tile<f32, [8, 4]>
       %12 = scan %1 {fn = prod, axis = 1, reverse = false} : tile<f32, [8, 4]>

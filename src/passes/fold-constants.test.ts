@@ -31,7 +31,7 @@ test("tiles and scalars of constants, chains in one go", () => {
       `%5 = constant {value = 1, dtype = bf16, shape = [64]} : tile<bf16, [64]>
        %6 = constant {value = 3, dtype = bf16, shape = [64]} : tile<bf16, [64]>
        %7 = binary %5, %6 {fn = div} : tile<bf16, [64]>
-       %8 = cast %7 {dtype = f32, overflow = saturate} : tile<f32, [64]>
+       %8 = cast %7 {dtype = f32} : tile<f32, [64]>
        debug_print %8 {format = "{}"}`,
     ),
   ).toBe(`%5 = constant {value = 1, dtype = bf16, shape = [64]} : tile<bf16, [64]>
@@ -78,16 +78,15 @@ test("the other elementwise ops", () => {
 });
 
 test("conversions follow the table", () => {
-  const cast = (value: string, from: string, to: string, overflow = "saturate") =>
-    folded(
-      constant("s", value, from),
-      `%r = cast %s {dtype = ${to}, overflow = ${overflow}} : ${to}`,
-    );
+  const cast = (value: string, from: string, to: string, choices = "") =>
+    folded(constant("s", value, from), `%r = cast %s {dtype = ${to}${choices}} : ${to}`);
   expect(cast("1e10", "f32", "i32")).toBe("2147483647 i32");
   expect(cast("nan", "f32", "i32")).toBe("0 i32");
   expect(cast("1000", "f32", "f8e4m3fn")).toBe("448 f8e4m3fn");
-  expect(cast("1000", "f32", "f8e4m3fn", "nan")).toBe("nan f8e4m3fn");
+  expect(cast("1000", "f32", "f8e4m3fn", ", overflow = nan")).toBe("nan f8e4m3fn");
   expect(cast("-1", "i32", "u8")).toBe("255 u8");
+  expect(cast("-1", "i32", "u8", ", overflow = saturate")).toBe("0 u8");
+  expect(cast("2.5", "f32", "i32", ", rounding = up")).toBe("3 i32");
 });
 
 test("bits are folded where a literal can say them", () => {

@@ -130,9 +130,10 @@ const foldFused = fold(
 const foldCast = fold(
   "cast",
   ({ operands }) => [operands.source],
-  ({ attributes: { overflow } }, operands, target) => {
+  ({ attributes: { overflow, rounding } }, operands, target) => {
     const [source] = operands as OneOperand;
-    convertLanes(source.dtype, target.dtype, source.lanes, target.lanes, { overflow });
+    const choices = { overflow, rounding };
+    convertLanes(source.dtype, target.dtype, source.lanes, target.lanes, choices);
   },
 );
 

@@ -14,6 +14,8 @@ describe("the version", () => {
     ["sm_80", ["add.rn.f32", "mbarrier.init.shared.b64"], "7.0"],
     ["sm_80", ["mbarrier.test_wait.parity.shared.b64"], "7.1"],
     ["sm_80", ["cvt.rn.bf16x2.f32"], "7.8"],
+    ["sm_80", ["cvt.rn.satfinite.f16x2.f32"], "8.1"],
+    ["sm_90", ["cvt.rn.satfinite.e4m3x2.f32"], "7.8"],
     ["sm_90", ["stmatrix.sync.aligned.m8n8.x4.shared.b16"], "7.8"],
     ["sm_90", ["cp.async.bulk.commit_group"], "8.0"],
     ["sm_90", ["mapa.shared::cluster.u32", "red.global.add.v4.f32"], "8.1"],

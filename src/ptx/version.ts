@@ -6,6 +6,7 @@
  *   |--------------------------------------|-------|-|-------------------|-------|
  *   | wgmma, bulk copies, expect_tx …      | 8.0   | | sm_80             | 7.0   |
  *   | vector and packed red, st.async      | 8.1   | | sm_90             | 7.8   |
+ *   | cvt.satfinite to f16 and bf16        | 8.1   | |                   |       |
  *   | wgmma.sp                             | 8.2   | | sm_90a            | 8.0   |
  *   | wgmma of s8 by u8                    | 8.4   | | sm_100, sm_100a   | 8.6   |
  */
@@ -31,6 +32,7 @@ const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[
   [/^(fence\.mbarrier_init|mbarrier\.expect_tx|mbarrier\.arrive\.expect_tx)/, "8.0"],
   [/^mbarrier\..*(shared::cluster|\.cluster)/, "8.0"],
   [/^(red|atom)\..*\.v[248]\./, "8.1"],
+  [/^cvt\..*\.satfinite\.b?f16/, "8.1"],
   [/^cvt\..*\.(e4m3x2|e5m2x2)/, "7.8"],
   [/^(barrier\.cluster|mapa|griddepcontrol|mbarrier\.try_wait|stmatrix)/, "7.8"],
   [/^(add|sub|mul)\.rn\.bf16/, "7.8"],

@@ -11,8 +11,10 @@ import {
   unaryFunctions,
 } from "../../src/formats/arithmetic/functions.ts";
 import type { UnaryFunction } from "../../src/formats/arithmetic/functions.ts";
+import { conversionChoices } from "../../src/formats/conversion-rules.ts";
 import { bool, dtypes, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
+import type { ConversionOptions } from "../../src/formats/floats.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { methodName } from "../../src/ir/op-names.ts";
@@ -226,20 +228,41 @@ function casts(): readonly MatrixCase[] {
   return allFormats.flatMap((from, seed) =>
     allFormats.flatMap((to) => {
       const inputs = { x: anyNumbers(from, [length], seed) };
-      const overflows =
-        to.name.startsWith("f8e4m3") || to.name === "f8e5m2" ? ["saturate", "nan"] : ["saturate"];
-      return overflows.map((overflow) =>
+      return castChoices(from, to).map((choices) =>
         pointwise(
-          `cast ${from.name} ${to.name} ${overflow}`,
+          ["cast", from.name, to.name, choices.overflow, choices.rounding]
+            .filter(Boolean)
+            .join(" "),
           inputs,
           to,
-          ({ x }) =>
-            methodsOf(x)["cast"]?.(to, ...(overflow === "nan" ? [{ overflow }] : [])) as Tile,
+          ({ x }) => methodsOf(x)["cast"]?.(to, choices) as Tile,
           exact,
         ),
       );
     }),
   );
+}
+
+/** Formats that others pass through on their way: what is chosen for these is chosen for all. */
+const roundedFormats: readonly DType[] = [
+  dtypes.f32,
+  dtypes.f64,
+  dtypes.f16,
+  dtypes.i32,
+  dtypes.u64,
+];
+
+/** None, each alone, and each rounding with the bound of the format, which have instructions of their own. */
+function castChoices(from: DType, to: DType): readonly ConversionOptions[] {
+  const { overflows, roundings: all } = conversionChoices(from, to);
+  const roundings = roundedFormats.includes(from) ? all : [];
+  const bounded = isFloat(to) && overflows.includes("saturate") ? ["saturate" as const] : [];
+  return [
+    {},
+    ...overflows.map((overflow) => ({ overflow })),
+    ...roundings.map((rounding) => ({ rounding })),
+    ...bounded.flatMap((overflow) => roundings.map((rounding) => ({ overflow, rounding }))),
+  ];
 }
 
 function bitcasts(): readonly MatrixCase[] {

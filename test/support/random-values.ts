@@ -13,6 +13,7 @@ import {
   u32,
   u8,
 } from "../../src/formats/dtype.ts";
+import { conversionChoices } from "../../src/formats/conversion-rules.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { Builder } from "../../src/ir/builder.ts";
 import type { InferContext } from "../../src/ir/infer/index.ts";
@@ -122,8 +123,12 @@ export class RandomValues {
   }
 
   protected cast(source: DataValue, dtype: DType): DataValue {
-    const overflow = this.chance(0.8) ? "saturate" : "nan";
-    return this.number("cast", { source }, { dtype, overflow });
+    const { overflows, roundings } = conversionChoices(source.type.dtype, dtype);
+    const some = <T>(choices: readonly T[]): T | undefined =>
+      choices.length > 0 && this.chance(0.3) ? this.random.pick(choices) : undefined;
+    const [overflow, rounding] = [some(overflows), some(roundings)];
+    const chosen = { ...(overflow && { overflow }), ...(rounding && { rounding }) };
+    return this.number("cast", { source }, { dtype, ...chosen });
   }
 
   /** The number repeated to the shape, where its own shape allows it. */

@@ -237,9 +237,10 @@ const rules: OpRules<[Request], Fact> = {
       refined(value, facts.of(value), condition, holds, constant);
     return either(chosen(operands.ifTrue, true), chosen(operands.ifFalse, false));
   },
-  cast: ({ operands }, { facts, range }) => {
+  cast: ({ operands, attributes }, { facts, range }) => {
     const source = facts.ofAny(operands.source);
-    return source === undefined ? anyOf(range) : converted(source, range);
+    if (source === undefined) return anyOf(range);
+    return attributes.overflow === "saturate" ? saturated(source, range) : converted(source, range);
   },
   bitcast: anything,
   broadcast: elementsOf,
@@ -317,6 +318,12 @@ const rules: OpRules<[Request], Fact> = {
   assert: anything,
   debug_break: anything,
 };
+
+/** What is known of a number holds only where nothing of it is cut. */
+function saturated(source: Fact, range: Range): Fact {
+  const isCut = source.least < range.least || source.greatest > range.greatest;
+  return isCut ? anyOf(range) : source;
+}
 
 /** Conversions between integers keep the low bits. */
 function converted(source: Fact, range: Range): Fact {

@@ -303,6 +303,28 @@ const valueMistakes: readonly Mistake[] = [
     message: "bool has no bits to reinterpret",
   },
   {
+    name: "rounding of integers",
+    code: "TW2104",
+    make: () => infer("cast", { source: tile(u8, 8) }, { dtype: f32, rounding: "away" }),
+    message: "a conversion from u8 to f32 has no such rounding",
+    expected: '"nearest", "zero", "down", "up"',
+    found: '"away"',
+  },
+  {
+    name: "bound of a format that has infinities",
+    code: "TW2104",
+    make: () => infer("cast", { source: row }, { dtype: f16, overflow: "nan" }),
+    message: "a conversion from f32 to f16 has no such overflow",
+    remedy: 'choose "saturate", "unit", or leave it out',
+  },
+  {
+    name: "choice where there is none",
+    code: "TW2104",
+    make: () => infer("cast", { source: row }, { dtype: bool, rounding: "up" }),
+    message: "a conversion from f32 to bool has no such rounding",
+    remedy: "leave rounding out",
+  },
+  {
     name: "index of i64",
     code: "TW2014",
     make: () =>

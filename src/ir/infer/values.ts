@@ -10,6 +10,7 @@ import {
   inDomain,
 } from "../../formats/arithmetic/functions.ts";
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
+import { conversionChoices } from "../../formats/conversion-rules.ts";
 import { bool, i32, isFloat, isInteger, isWide } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
@@ -30,7 +31,7 @@ import {
   sameTypes,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
 import { inlinePtx } from "./inline.ts";
 
 /** The least and greatest value of an integer format. */
@@ -89,6 +90,24 @@ function requireApproximation(
   fail(draft, "TW2015", `${opName(draft)} has no approximate form for ${dtype.name}`, {
     expected: `${listText(approximateFunctions)}; in f32, tf32, f16 or bf16`,
     found: `${opName(draft)} of ${dtype.name}`,
+  });
+}
+
+/** Refuses an option that the conversion has not. */
+function requireChoice(
+  draft: Draft<"cast">,
+  from: DType,
+  option: "overflow" | "rounding",
+  chosen: string | undefined,
+  choices: readonly string[],
+): void {
+  if (chosen === undefined || choices.includes(chosen)) return;
+  const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
+  const { dtype } = draft.attributes;
+  fail(draft, "TW2104", `a conversion from ${from.name} to ${dtype.name} has no such ${option}`, {
+    expected: choices.length === 0 ? `no ${option}: there is nothing to choose` : list,
+    found: JSON.stringify(chosen),
+    remedy: choices.length === 0 ? `leave ${option} out` : `choose ${list}, or leave it out`,
   });
 }
 
@@ -184,7 +203,11 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
 
   cast(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);
-    return [dataType(draft.attributes.dtype, dataShape(source))];
+    const { dtype, overflow, rounding } = draft.attributes;
+    const { overflows, roundings } = conversionChoices(source.dtype, dtype);
+    requireChoice(draft, source.dtype, "overflow", overflow, overflows);
+    requireChoice(draft, source.dtype, "rounding", rounding, roundings);
+    return [dataType(dtype, dataShape(source))];
   },
 
   inline_ptx: inlinePtx,

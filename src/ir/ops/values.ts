@@ -5,6 +5,7 @@ import {
   comparePredicates,
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
+import { overflows, roundings } from "../../formats/floats.ts";
 import { computes, defineOps } from "./define.ts";
 
 export const valueOps = defineOps({
@@ -102,9 +103,14 @@ export const valueOps = defineOps({
     traits: computes,
   },
   cast: {
-    summary: "Converts to another number format by the conversion table.",
+    summary:
+      "Converts to another number format by the conversion table, but for what `overflow` and `rounding` choose.",
     operands: { source: "one" },
-    attributes: { dtype: "dtype", overflow: ["saturate", "nan"] },
+    attributes: {
+      dtype: "dtype",
+      overflow: { optional: overflows },
+      rounding: { optional: roundings },
+    },
     regions: {},
     traits: computes,
   },

@@ -5,6 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { AnyOp, Region } from "../node.ts";
 import { opTable } from "../ops.ts";
+import { attributeSlot } from "../schema.ts";
 import type { AttributeForm, AttributeSchema, OpSchema } from "../schema.ts";
 import { regionList } from "../traverse.ts";
 import type { Location } from "../../support/location.ts";
@@ -46,14 +47,14 @@ const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } =
 };
 
 function attributeFits(schema: AttributeSchema, item: unknown): boolean {
-  if (typeof schema !== "string") return schema.some((word) => word === item);
-  const optional = schema.endsWith("?");
+  const { form, words, optional } = attributeSlot(schema);
   if (optional && item === undefined) return true;
-  return formTests[(optional ? schema.slice(0, -1) : schema) as AttributeForm](item);
+  return form === undefined ? words.some((word) => word === item) : formTests[form](item);
 }
 
 function schemaText(schema: AttributeSchema): string {
-  return typeof schema === "string" ? schema : `one of ${schema.join(", ")}`;
+  if (typeof schema === "string") return schema;
+  return `one of ${attributeSlot(schema).words.join(", ")}`;
 }
 
 /** A value or region, by its arity; what it is exactly, TypeScript has seen to. */

@@ -130,8 +130,8 @@ class Expansion {
     const handed = flies ? this.#wait(yielded) : yielded;
     if (flies) this.#refill(index, filling);
     const next = writer.following(slot, this.#depth);
-    const casting = { dtype: i32, overflow: "saturate" } as const;
-    const turned = writer.binary("xor", phase, writer.one("cast", { source: next.wraps }, casting));
+    const wraps = writer.one("cast", { source: next.wraps }, { dtype: i32 });
+    const turned = writer.binary("xor", phase, wraps);
     return [...handed, next.slot, turned, writer.following(filling, this.#depth).slot];
   }
 

@@ -125,7 +125,7 @@ const cases: readonly Case[] = [
   rewrites(
     "comparison: unsigned against zero",
     [
-      "%1 = cast %b {dtype = u32, overflow = saturate} : u32",
+      "%1 = cast %b {dtype = u32} : u32",
       "%2 = constant {value = 0, dtype = u32, shape = []} : u32",
       "%r = compare %1, %2 {predicate = lt} : bool",
     ],
@@ -159,17 +159,14 @@ const cases: readonly Case[] = [
   ),
   rewrites(
     "conversion: to the same format",
-    ["%r = cast %a {dtype = f32, overflow = nan} : f32"],
+    ["%r = cast %a {dtype = f32, rounding = up} : f32"],
     [],
     "%a",
   ),
   rewrites(
     "conversion: through a wider format",
-    [
-      "%1 = cast %a {dtype = f64, overflow = saturate} : f64",
-      "%r = cast %1 {dtype = bf16, overflow = nan} : bf16",
-    ],
-    ["%5 = cast %a {dtype = bf16, overflow = nan} : bf16"],
+    ["%1 = cast %a {dtype = f64} : f64", "%r = cast %1 {dtype = bf16, rounding = zero} : bf16"],
+    ["%5 = cast %a {dtype = bf16, rounding = zero} : bf16"],
     "%5",
   ),
   rewrites(
@@ -393,14 +390,14 @@ const cases: readonly Case[] = [
     "control: fixed carry of a loop",
     [
       "%s, %r = loop %b, %b, %b initial(%b, %a) body(%i: i32, %v: i32, %w: f32) {",
-      "  %1 = cast %v {dtype = f32, overflow = saturate} : f32",
+      "  %1 = cast %v {dtype = f32} : f32",
       "  %2 = binary %w, %1 {fn = add} : f32",
       "  yield %v, %2",
       "} : i32, f32",
     ],
     [
       "%5 = loop %b, %b, %b initial(%a) body(%6: i32, %7: f32) {",
-      "  %8 = cast %b {dtype = f32, overflow = saturate} : f32",
+      "  %8 = cast %b {dtype = f32} : f32",
       "  %9 = binary %7, %8 {fn = add} : f32",
       "  yield %9",
       "} : f32",
@@ -535,7 +532,7 @@ test.each([
   { from: "u8", through: "i8", to: "i32", casts: 3 },
 ])("$from through $through to $to leaves $casts conversions", ({ from, through, to, casts }) => {
   const cast = (result: string, source: string, dtype: string) =>
-    `${result} = cast ${source} {dtype = ${dtype}, overflow = saturate} : ${dtype}`;
+    `${result} = cast ${source} {dtype = ${dtype}} : ${dtype}`;
   const lines = [cast("%1", "%a", from), cast("%2", "%1", through), cast("%r", "%2", to)];
   const text = after((kernel) => deadCode(canonicalize(kernel)), printing(lines, "%r"));
   expect(text.match(/cast/g)).toHaveLength(casts);

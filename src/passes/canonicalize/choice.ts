@@ -117,12 +117,15 @@ function embeds(from: DType, to: DType): boolean {
 
 export const castRules = defineRules("conversion", {
   "to the same format": rule("cast", ({ operands: { source }, attributes }) =>
-    isData(source.type) && source.type.dtype === attributes.dtype ? source : undefined,
+    isData(source.type) && source.type.dtype === attributes.dtype && attributes.overflow !== "unit"
+      ? source
+      : undefined,
   ),
 
   "through a wider format": rule("cast", ({ operands, attributes }, context) => {
     const inner = context.definition(operands.source);
-    if (inner?.kind !== "cast") return undefined;
+    // A bound that was chosen may cut infinities, which the wider format has too.
+    if (inner?.kind !== "cast" || inner.attributes.overflow !== undefined) return undefined;
     const { source } = inner.operands;
     return isData(source.type) && embeds(source.type.dtype, inner.attributes.dtype)
       ? context.createOne("cast", { source }, attributes)

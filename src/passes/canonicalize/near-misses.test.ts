@@ -106,7 +106,7 @@ describe("masks", () => {
     ["i8", 127, true],
   ])("and of %s with %i", (dtype, mask, stays) => {
     const text = canonical(
-      `%1 = cast %b {dtype = ${dtype}, overflow = saturate} : ${dtype}`,
+      `%1 = cast %b {dtype = ${dtype}} : ${dtype}`,
       `%2 = ${constant(mask, dtype)}`,
       `%r = binary %1, %2 {fn = and} : ${dtype}`,
     );

@@ -233,10 +233,10 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
 
   cast(op, code) {
     const { source } = op.operands;
-    const { dtype: to, overflow } = op.attributes;
+    const { dtype: to, ...choices } = op.attributes;
     const from = dtypeOf(source);
     emitElementwise(code, op, [source], (target, lanes) => {
-      convertLanes(from, to, lanes, target, { overflow });
+      convertLanes(from, to, lanes, target, choices);
     });
   },
 

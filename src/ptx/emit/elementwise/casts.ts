@@ -8,17 +8,20 @@
  *   | wider integer      | x ≠ 0  | low bits                   | cvt.rn   | cvt.rn   | odd f32, rounded     |
  *   | f64                | x ≠ 0  | cvt.rzi, NaN 0             |          | cvt.rn   | odd f32, rounded     |
  *   | f32 and narrower   | x ≠ 0  | f32, cvt.rzi, NaN 0        | exact    | exact    | f32, rounded         |
+ *
+ * Options of a conversion are modifiers: `.rzi` and `.rn` become those of the rounding that was chosen, low bits `cvt.sat`.
+ * To a narrower float a number that f32 does not hold is rounded twice, both times to the same side.
  */
 import { isFloat, isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { Overflow } from "../../../formats/floats.ts";
+import type { ConversionOptions, Rounding } from "../../../formats/floats.ts";
 import type { Code } from "../../code.ts";
 import type { Register } from "../../module.ts";
 import { float32, float64, integer } from "../../operands.ts";
 import { elementClass } from "../values.ts";
 import { literalBits } from "./constants.ts";
 import type { Emission } from "./emission.ts";
-import { elementFromF32 } from "./from-f32.ts";
+import { elementFromF32, roundingModifiers } from "./from-f32.ts";
 import { extendInteger, wrapInteger } from "./integers.ts";
 import { oddF32 } from "./odd.ts";
 import { elementToF32, fitsF32 } from "./to-f32.ts";
@@ -28,16 +31,17 @@ export function emitCast(
   from: DType,
   to: DType,
   value: Register,
-  overflow: Overflow = "saturate",
+  choices: ConversionOptions = {},
 ): Register {
-  if (from === to) return value;
+  const { overflow, rounding = "zero" } = choices;
+  if (from === to && overflow !== "unit") return value;
   if (to.kind === "bool") return differsFromZero(emission, from, value);
   if (from.kind === "bool") return fromBool(emission, to, value);
-  if (isInteger(to))
-    return isInteger(from)
-      ? integerToInteger(emission.code, from, to, value)
-      : floatToInteger(emission, from, to, value);
-  return toFloat(emission, from, to, value, overflow);
+  if (!isInteger(to)) return toFloat(emission, from, to, value, choices);
+  if (!isInteger(from)) return floatToInteger(emission, from, to, value, rounding);
+  return overflow === "saturate" && !holdsAll(to, from)
+    ? saturatedInteger(emission.code, from, to, value)
+    : integerToInteger(emission.code, from, to, value);
 }
 
 /* ---- bool ---- */
@@ -89,15 +93,31 @@ function integerToInteger(code: Code, from: DType, to: DType, value: Register): 
   return to.bits < 16 && holdsAll(to, from) ? low : wrapInteger(code, to, low);
 }
 
-function floatToInteger(emission: Emission, from: DType, to: DType, value: Register): Register {
+/** Within the bounds of the other format. The least one has no register of its own, and is cut once more. */
+function saturatedInteger(code: Code, from: DType, to: DType, value: Register): Register {
+  const source = extendInteger(code, from, value);
+  const bits = Math.max(to.bits, 8);
+  const type = `${to.kind === "signed" ? "s" : "u"}${bits}`;
+  const register = bits === 64 ? "b64" : bits === 16 ? "b16" : "b32";
+  const cut = code.make(register, `cvt.sat.${type}.${registerType(from)}`, source);
+  return to.bits === 4 ? saturate(code, to, cut) : cut;
+}
+
+function floatToInteger(
+  emission: Emission,
+  from: DType,
+  to: DType,
+  value: Register,
+  rounding: Rounding,
+): Register {
   const { code } = emission;
   const type = registerType(to);
   const isWide = from.name === "f64";
   const source = isWide ? value : elementToF32(emission, from, value);
   const floatType = isWide ? "f64" : "f32";
   const register = to.bits === 64 ? "b64" : "b32";
-  const truncated = code.make(register, `cvt.rzi.${type}.${floatType}`, source);
-  const saturated = saturate(code, to, truncated);
+  const opcode = `cvt.${roundingModifiers[rounding]}i.${type}.${floatType}`;
+  const saturated = saturate(code, to, code.make(register, opcode, source));
   // Of f32 to 32 bits NaN gives 0 by itself.
   if (!isWide && to.bits !== 64) return narrowRegister(code, to, saturated);
   const isNan = code.make("pred", `setp.nan.${floatType}`, source, source);
@@ -125,27 +145,50 @@ function toFloat(
   from: DType,
   to: DType,
   value: Register,
-  overflow: Overflow,
+  choices: ConversionOptions,
 ): Register {
   const { code } = emission;
-  if (to.name === "f64") return toF64(emission, from, value);
+  const { overflow, rounding = "nearest" } = choices;
+  if (to.name === "f64") return toF64(emission, from, value, choices);
   if (fitsF32(from)) {
     const wide = elementToF32(emission, from, value);
-    return fitsTf32(from) && to.name === "tf32"
+    return fitsTf32(from) && to.name === "tf32" && overflow === undefined
       ? wide
-      : elementFromF32(emission, to, wide, overflow);
+      : elementFromF32(emission, to, wide, choices);
   }
-  if (to.name === "f32") {
-    const type = isFloat(from) ? "f64" : registerType(from);
-    return code.make("b32", `cvt.rn.f32.${type}`, value);
-  }
-  return elementFromF32(emission, to, oddF32(code, from, value), overflow);
+  // Twice toward zero might end at zero, which powers of two have not.
+  const isToSide = rounding !== "nearest" && rounding !== "away" && to.name !== "f8e8m0fnu";
+  const isOdd = to.name !== "f32" && !isToSide;
+  const type = isFloat(from) ? "f64" : registerType(from);
+  const single = isOdd
+    ? oddF32(code, from, value)
+    : code.make("b32", `cvt.${roundingModifiers[rounding]}.f32.${type}`, value);
+  return elementFromF32(emission, to, single, choices);
 }
 
-function toF64(emission: Emission, from: DType, value: Register): Register {
+function toF64(
+  emission: Emission,
+  from: DType,
+  value: Register,
+  { overflow, rounding = "nearest" }: ConversionOptions,
+): Register {
   const { code } = emission;
-  if (isFloat(from)) return code.make("b64", "cvt.f64.f32", elementToF32(emission, from, value));
-  return code.make("b64", `cvt.rn.f64.${registerType(from)}`, extendInteger(code, from, value));
+  if (isInteger(from)) {
+    const opcode = `cvt.${roundingModifiers[rounding]}.f64.${registerType(from)}`;
+    return code.make("b64", opcode, extendInteger(code, from, value));
+  }
+  const wide =
+    from.name === "f64"
+      ? value
+      : code.make("b64", "cvt.f64.f32", elementToF32(emission, from, value));
+  return overflow === "unit" ? unitF64(code, wide) : wide;
+}
+
+/** From 0 to 1; what is not above 0, NaN too, is +0. */
+function unitF64(code: Code, value: Register): Register {
+  const isAbove = code.make("pred", "setp.gt.f64", value, float64(0));
+  const above = code.make("b64", "selp.b64", value, float64(0), isAbove);
+  return code.make("b64", "min.f64", above, float64(1));
 }
 
 /** Whether tf32 holds every number of the format, so that there is nothing to round. */

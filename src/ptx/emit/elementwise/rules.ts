@@ -232,12 +232,12 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   cast(op, context) {
-    const { dtype: to, overflow } = op.attributes;
+    const { dtype: to, ...choices } = op.attributes;
     const { source } = op.operands;
     const { dtype: from } = numbersOf(source);
     pointwise(context, op, [source], {
-      element: (value) => emitCast(context, from, to, value, overflow),
-      words: (tile) => castWords(context, { from, to, overflow }, tile.words, elementCount(tile)),
+      element: (value) => emitCast(context, from, to, value, choices),
+      words: (tile) => castWords(context, { from, to, ...choices }, tile.words, elementCount(tile)),
     });
   },
 

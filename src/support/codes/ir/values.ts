@@ -105,4 +105,11 @@ export const valueCodes = registerCodes({
     example: "inlinePtx({ operands: [x], results: [f32], meaning: (x) => [x.cast(i32)], … })",
     remedy: "declare the results as the meaning gives them",
   },
+  TW2104: {
+    title: "option that a conversion has not",
+    cause:
+      "Which way to round and what to do with numbers beyond the format can only be chosen where the hardware has the choice; docs/numbers.md lists the choices of every conversion.",
+    example: 'x.cast(f8e4m3fn, { rounding: "up" })',
+    remedy: "leave the option out, or convert in two steps",
+  },
 });
