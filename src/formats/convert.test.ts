@@ -32,7 +32,7 @@ function everyCode(dtype: DType): Sample {
   return { lanes, values };
 }
 
-function convertSample(from: DType, to: DType, sample: Sample, overflow: "saturate" | "nan") {
+function convertSample(from: DType, to: DType, sample: Sample, overflow?: "nan") {
   const target = allocateLanes(to, sample.lanes.length);
   convertLanes(from, to, sample.lanes, target, { overflow });
   const wrong: string[] = [];
@@ -51,7 +51,7 @@ const targets: readonly DType[] = Object.values(dtypes);
 describe("every code of every narrow format to every format", () => {
   test.each(narrow.map(({ name }) => name))("%s", (name) => {
     const sample = everyCode(dtypes[name]);
-    const wrong = targets.flatMap((to) => convertSample(dtypes[name], to, sample, "saturate"));
+    const wrong = targets.flatMap((to) => convertSample(dtypes[name], to, sample));
     expect(wrong).toEqual([]);
   });
 
@@ -113,7 +113,7 @@ describe("wide formats to every format", () => {
   test.each(["f64", "f32", "i32", "u32", "i64", "u64"] as const)("%s", (name) => {
     const seed = 7;
     const sample = wideSample(dtypes[name], new Random(seed));
-    const wrong = targets.flatMap((to) => convertSample(dtypes[name], to, sample, "saturate"));
+    const wrong = targets.flatMap((to) => convertSample(dtypes[name], to, sample));
     expect(wrong, `seed ${seed}`).toEqual([]);
   });
 });

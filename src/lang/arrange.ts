@@ -11,6 +11,7 @@
  */
 import { i32 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -24,8 +25,9 @@ import type { Ref } from "./ref.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { threadIndex } from "./sync.ts";
 import { Tile } from "./tile.ts";
-import { activeTrace } from "./trace.ts";
-import { wrongKind } from "./traced.ts";
+import { activeTrace, emit, emitValue, originOf } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { useValue, wrongKind } from "./traced.ts";
 import { all } from "./window.ts";
 
 /** Runs a body with shared memory of this program thread's own. */
@@ -134,12 +136,21 @@ export function topK<D extends DTypeName>(
   const extent = tile.shape[own] ?? 1;
   if (!isPositiveInteger(count) || count > extent)
     wrongKind("the count of topK", `a number from 1 to ${extent}`, count, location);
-  const places = iota(i32, tile.shape, own);
-  const descending = options.least !== true;
-  const [keys, positions] = tile.sortWith(own, [places], { descending });
+  const first = 2 ** Math.ceil(Math.log2(count));
+  const attributes = {
+    axis: own,
+    descending: options.least !== true,
+    positions: true,
+    ...(first < extent && { first }),
+  };
+  const operands = { keys: useValue(tile, location), payloads: [] };
+  const [keys, positions] = emit("sort", operands, attributes, location);
+  if (keys === undefined || positions === undefined) throw new Error("a sort without positions");
   const starts = tile.shape.map(() => 0);
   const sizes = tile.shape.with(own, count);
-  return [keys.slice(starts, sizes), positions.slice(starts, sizes)];
+  const taken = (source: Value): Origin =>
+    originOf(emitValue("slice", { source }, { starts, sizes }, location), location);
+  return [new Tile(taken(keys)), new Tile(taken(positions))];
 }
 
 /** How many elements of a tile are 0, 1, … `bins` − 1; others must be left out by `where`. */

@@ -13,6 +13,7 @@
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { keepSlots, slotsOf } from "../ir/rewrite/slots.ts";
 import type { Slot } from "../ir/rewrite/slots.ts";
+import { withoutUnused } from "../ir/rewrite/unused-results.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
 import { hasEffect, reusedBy } from "../ir/traits.ts";
@@ -88,7 +89,11 @@ class Liveness {
     const ops = region.ops
       .filter((op) => op.kind === "yield" || this.#liveOps.has(op))
       .map((op) => {
-        const slim = keepSlots(op, ({ result }) => this.#liveValues.has(result));
+        const isLive = (value: Value): boolean => this.#liveValues.has(value);
+        const slim = withoutUnused(
+          keepSlots(op, ({ result }) => isLive(result)),
+          isLive,
+        );
         return changeRegions(slim, (inner) => this.sweep(inner));
       });
     return changeOps(region, ops);

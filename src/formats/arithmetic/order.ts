@@ -76,13 +76,17 @@ function compareZeros(left: number, right: number): number {
   return Number(Object.is(right, -0)) - Number(Object.is(left, -0));
 }
 
-/** Sorts `keys` along the axis in place, and every one of `payloads`, lanes of any format, with them. */
+/**
+ * Sorts `keys` along the axis in place, and every one of `payloads`, lanes of any format, with them; of those only the
+ * first `first`, over and over.
+ */
 export function sortLanes(
   dtype: DType,
   keys: Lanes,
   payloads: readonly Lanes[],
   axis: Axis,
   descending: boolean,
+  first = axis.length,
 ): void {
   if (!acceptsSort(dtype)) throw new Error(`sort is not defined for ${dtype.name}`);
   const { outer, length, inner } = axis;
@@ -99,6 +103,7 @@ export function sortLanes(
         const rightKey = comparable[start + right * inner] as number | bigint;
         return sign * compareKeys(leftKey, rightKey) || left - right;
       });
+      for (let k = first; k < length; k++) order[k] = order[k % first] as number;
       for (const lanes of moved) permute(lanes, order, start, inner);
     }
   }

@@ -120,7 +120,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   scan: ({ operands: { source } }) => floatFlops(source, elements(source)),
   arg_reduce: ({ operands: { source } }) => floatFlops(source, elements(source)),
   sort: ({ operands: { keys }, attributes }) => {
-    const extent = keys.type.kind === "tile" ? (keys.type.shape[attributes.axis] ?? 1) : 1;
+    const { axis, first } = attributes;
+    const extent = first ?? (keys.type.kind === "tile" ? (keys.type.shape[axis] ?? 1) : 1);
     return floatFlops(keys, elements(keys) * Math.ceil(Math.log2(extent)));
   },
   dot: ({ operands: { left }, attributes: { precision }, results }) => {

@@ -262,8 +262,14 @@ const rules: OpRules<[Request], Fact> = {
     operands.source.type.kind === "tile"
       ? facts.indexOf(operands.source.type.shape[attributes.axis] ?? 1)
       : anyOf(range),
-  sort: ({ operands }, request) =>
-    oneOf([[operands.keys, ...operands.payloads][request.position]], request),
+  sort: ({ operands, attributes }, request) => {
+    const { keys, payloads } = operands;
+    const moved = [keys, ...payloads][request.position];
+    if (moved !== undefined) return oneOf([moved], request);
+    return keys.type.kind === "tile"
+      ? request.facts.indexOf(keys.type.shape[attributes.axis] ?? 1)
+      : anyOf(request.range);
+  },
   inline_ptx: anything,
   dot: anything,
   alloc: anything,

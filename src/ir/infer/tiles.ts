@@ -239,7 +239,14 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
       tileOperand(draft, "a payload", payload),
     );
     for (const payload of payloads) sameShapes(draft, keys.shape, payload.shape);
-    return [keys, ...payloads];
+    const { axis, first = 1, positions } = draft.attributes;
+    const extent = keys.shape[axis] ?? 1;
+    if (!Number.isInteger(Math.log2(first)) || first < 1 || first > extent)
+      fail(draft, "TW2105", `a sort keeps the first ${first} of ${extent}`, {
+        expected: `a power of two from 1 to ${extent}`,
+        found: String(first),
+      });
+    return [keys, ...payloads, ...(positions === true ? [dataType(i32, keys.shape)] : [])];
   },
 
   dot,

@@ -343,6 +343,14 @@ const dotted = { dtype: f32, precision: "native" } as const;
 
 const tileMistakes: readonly Mistake[] = [
   {
+    name: "sort that keeps what is no power of two",
+    code: "TW2105",
+    make: () =>
+      infer("sort", { keys: row, payloads: [] }, { axis: 0, descending: false, first: 3 }),
+    message: "a sort keeps the first 3 of 8",
+    expected: "a power of two from 1 to 8",
+  },
+  {
     name: "reduction along an axis that does not exist",
     code: "TW2020",
     make: () => infer("reduce", { source: matrix }, { fn: "sum", axes: [2] }),

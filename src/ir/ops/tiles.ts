@@ -78,9 +78,10 @@ export const tileOps = defineOps({
     traits: { ...computes, scratch: "by layout" },
   },
   sort: {
-    summary: "Sorts keys along an axis, stably, and moves the payloads with them.",
+    summary:
+      "Sorts keys along an axis, stably, and moves the payloads with them; with `positions`, a last result says where each key was. With `first`, a power of two, the results are the first so many of these, over and over along the axis.",
     operands: { keys: "one", payloads: "many", scratch: "optional" },
-    attributes: { axis: "integer", descending: "flag" },
+    attributes: { axis: "integer", descending: "flag", first: "integer?", positions: "flag?" },
     regions: {},
     traits: { ...computes, scratch: "by layout", unrolls: "never" },
   },

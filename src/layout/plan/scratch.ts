@@ -52,8 +52,9 @@ const rules: ScratchRules = {
   scan({ operands, attributes }, user) {
     return bytesAlong(user, [operands.source], attributes.axis);
   },
-  sort({ operands, attributes }, user) {
-    return bytesAlong(user, [operands.keys, ...operands.payloads], attributes.axis);
+  sort({ operands: { keys, payloads }, attributes: { axis }, results }, user) {
+    const positions = results.slice(1 + payloads.length);
+    return bytesAlong(user, [keys, ...payloads, ...positions], axis);
   },
   atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
   atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),

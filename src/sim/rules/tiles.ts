@@ -7,7 +7,7 @@ import {
   scanLanes,
   sortLanes,
 } from "../../formats/arithmetic/index.ts";
-import type { DotShape } from "../../formats/arithmetic/index.ts";
+import type { Axis, DotShape } from "../../formats/arithmetic/index.ts";
 import { allocateLanes, packedBytes } from "../../formats/dtype.ts";
 import type { DType, Lanes } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -148,9 +148,14 @@ function reduce(op: Op<"reduce">, code: Assembler): void {
   });
 }
 
+/** Where along the axis each element is. */
+function numberAlong(lanes: Int32Array, { length, inner }: Axis): void {
+  for (let lane = 0; lane < lanes.length; lane++) lanes[lane] = Math.floor(lane / inner) % length;
+}
+
 function sort(op: Op<"sort">, code: Assembler): void {
   const { keys, payloads } = op.operands;
-  const { axis, descending } = op.attributes;
+  const { axis, descending, first: kept } = op.attributes;
   const dtype = dtypeOf(keys);
   const slots = code.slotsOf([keys, ...payloads]);
   const targets = code.slotsOf(op.results);
@@ -159,12 +164,14 @@ function sort(op: Op<"sort">, code: Assembler): void {
   code.emit(op, (agent) => {
     const copies = pools.map((pool, position) => {
       const lanes = pool.take();
-      lanes.set(lanesAt(agent, slots[position] ?? 0) as never);
+      const slot = slots[position];
+      if (slot === undefined) numberAlong(lanes as Int32Array, along);
+      else lanes.set(lanesAt(agent, slot) as never);
       agent.slots[targets[position] ?? 0] = lanes;
       return lanes;
     });
     const [first, ...others] = copies;
-    if (first !== undefined) sortLanes(dtype, first, others, along, descending);
+    if (first !== undefined) sortLanes(dtype, first, others, along, descending, kept);
     return "proceed";
   });
 }

@@ -12,9 +12,11 @@ import {
 import { expectTile } from "../../../../test/support/tile-rules.ts";
 import { scanLanes, sortLanes } from "../../../formats/arithmetic/index.ts";
 import { scanFunctions } from "../../../formats/arithmetic/functions.ts";
-import { allocateLanes } from "../../../formats/dtype.ts";
+import { allocateLanes, i32 } from "../../../formats/dtype.ts";
 import type { DType, Lanes } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
+import { topK } from "../../../lang/index.ts";
+import type { Tile } from "../../../lang/index.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 
 cases("scan", numbers, 20, false, (one) => {
@@ -67,6 +69,36 @@ cases("sort", numbers, 20, true, (one) => {
     `${about}, ${axis} ${descending}`,
     same,
   );
+  return run;
+});
+
+cases("sort of the first", numbers, 30, true, (one) => {
+  const { random, dtype, shape, lanes, read, about } = one;
+  if (registersPerLane(read, shape) > mostRegisters) return undefined;
+  const axis = random.below(shape.length);
+  const extent = shape[axis] ?? 1;
+  const least = random.below(2) === 1;
+  const count = 1 + random.below(extent);
+  const run = outcome(one, (x: never) => topK(x as Tile, count, axis, { least }), "sort", [read]);
+  const keys = lanes.slice() as Lanes;
+  const along = axisOf(shape, [axis]);
+  const places = Int32Array.from(
+    { length: lanes.length },
+    (_, lane) => Math.floor(lane / along.inner) % extent,
+  );
+  sortLanes(dtype, keys, [places], along, !least);
+  // What is kept of all that were sorted repeats along the axis.
+  const kept = Math.min(2 ** Math.ceil(Math.log2(count)), extent);
+  const repeated = (codes: readonly bigint[]): readonly bigint[] =>
+    codes.map((_, lane) => {
+      const number = Math.floor(lane / along.inner) % extent;
+      return codes[lane - (number - (number % kept)) * along.inner] ?? 0n;
+    });
+  const text = `${about}, ${count} along ${axis}`;
+  const sorted = { dtype, shape, codes: repeated(laneCodes(dtype, keys)) };
+  expectTile(run, run.results[0], sorted, text, same);
+  const numbered = { dtype: i32, shape, codes: repeated(laneCodes(i32, places)) };
+  expectTile(run, run.results[1], numbered, text);
   return run;
 });
 

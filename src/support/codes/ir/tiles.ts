@@ -96,4 +96,11 @@ export const tileCodes = registerCodes({
     example: "dot(a, b, { dtype: bf16 })",
     remedy: "accumulate in an allowed dtype and cast the result",
   },
+  TW2105: {
+    title: "sort that keeps more than there is",
+    cause:
+      "A sort that keeps the first elements along an axis keeps a power of two of them, and no more than the axis has. `topK` chooses that number; only text of the IR can get it wrong.",
+    example: "sort %x {axis = 0, descending = true, first = 3}",
+    remedy: "keep the next power of two, and take a slice of it",
+  },
 });
