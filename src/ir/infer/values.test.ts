@@ -347,8 +347,8 @@ const tileMistakes: readonly Mistake[] = [
     code: "TW2105",
     make: () =>
       infer("sort", { keys: row, payloads: [] }, { axis: 0, descending: false, first: 3 }),
-    message: "a sort keeps the first 3 of 8",
-    expected: "a power of two from 1 to 8",
+    message: "a sort keeps the first 3 of 64",
+    expected: "a power of two from 1 to 64",
   },
   {
     name: "reduction along an axis that does not exist",
