@@ -55,13 +55,9 @@ function softmax(scores: Tile<"f32">, { most, sum }: { most: Tile<"f32">; sum: T
 function masked(scores: Tile<"f32">, top: Scalar<"i32">, left: Scalar<"i32">): Tile<"f32"> {
   const column = iota(i32, [half, columns], 1).add(left);
   const visible = column.le(iota(i32, [half, columns], 0).add(top));
-  const none = full(f32, [half, columns], -Infinity);
   const crosses = left.add(columns - 1).gt(top);
-  return when(
-    crosses,
-    () => visible.select(scores, none),
-    () => scores,
-  );
+  const shown = (): Tile<"f32"> => visible.select(scores, full(f32, [half, columns], -Infinity));
+  return when(crosses, shown, () => scores);
 }
 
 export const attentionOf = ({ causal = false } = {}) => {
@@ -79,10 +75,11 @@ export const attentionOf = ({ causal = false } = {}) => {
     ({ q, k, v, out, turn }) => {
       const [count, last] = [cdiv(s, rows), constant(i32, cdiv(s, rows)).sub(1)];
       const placeOf = (i: Scalar<"i32">) => (causal ? last.sub(i) : i); // most work first
+      const order = causal ? { i: count, h: heads } : { h: heads, i: count };
       const manual = { manual: true };
       warpSpecialized(
         {
-          tiles: tiles(causal ? { i: count, h: heads } : { h: heads, i: count }),
+          tiles: tiles(order, { alternate: causal }),
           grid: ({ i }) => ({ step: (causal ? placeOf(i) : last).add(1) }),
           inputs: {
             query: { at: ({ i, h }) => q.at(h, block(placeOf(i), rows)), depth: 2 },
@@ -110,19 +107,22 @@ export const attentionOf = ({ causal = false } = {}) => {
           const begun = softmax(visible(found, constant(i32, 0)), none);
           const powers = begun.powers.cast(bf16);
           const carry = { rows: begun.rows, powers, sums: zeros(f32, [half, width]) };
+          turn.at(part).wait();
           const end = steps(carry, ({ step, wait, release }, before) => {
-            turn.at(part).wait();
             const next = scores(wait("key"));
             const running = values(before.sums, before.powers, wait("value"));
             turn.at(part.xor(1)).arrive();
             const found = next.wait({ pending: 1 }); // values still run
             release("key");
             const { rows, powers, change } = softmax(visible(found, step.add(1)), before.rows);
+            turn.at(part).wait(); // the next turn: what comes before it runs under the values
             const sums = running.wait();
             release("value");
             return { rows, powers: powers.cast(bf16), sums: sums.mul(change) };
           });
-          const sums = values(end.sums, end.powers, wait("value")).wait();
+          const running = values(end.sums, end.powers, wait("value"));
+          turn.at(part.xor(1)).arrive();
+          const sums = running.wait();
           release("value");
           when(part.eq(0), () => turn.at(0).wait()); // of the second one's last turn
           result.store(sums.div(end.rows.sum, fast).cast(bf16));

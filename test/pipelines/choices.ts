@@ -89,6 +89,8 @@ export const specialisedChoices: readonly SpecialisedChoices[] = [
   { rows: 3, columns: 2, order: "grouped", workers: 1 },
   { rows: 2, columns: 2, order: "plain", workers: 3 },
   { columns: 1, workers: 3 },
+  { alternate: true, rows: 3, columns: 3, uneven: true },
+  { alternate: true, columns: 5, order: "grouped", weights: "step", computing: 1 },
   { manual: true, depth: 3 },
   { manual: true, weights: "step", computing: 1 },
   { manual: true, uneven: true, copy: "last" },

@@ -16,6 +16,7 @@ export interface SpecialisedChoices {
   readonly columns?: number;
   readonly workers?: number;
   readonly order?: NonNullable<TileOptions["order"]>;
+  readonly alternate?: boolean;
   readonly steps?: number;
   /** Tile t has t modulo (steps + 1) steps. */
   readonly uneven?: boolean;
@@ -133,12 +134,13 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
 }
 
 function tileOptions(
-  { order, counted = false, split = false }: SpecialisedChoices,
+  { order, alternate, counted = false, split = false }: SpecialisedChoices,
   { counter, ...handed }: Required<Pick<TileOptions, "counter">> & Required<TileOptions>["split"],
 ): TileOptions {
   return {
     along: "worker",
     ...(order !== undefined && { order, group: 2 }),
+    ...(alternate !== undefined && { alternate }),
     ...(counted && { counter }),
     ...(split && { split: handed }),
   };

@@ -264,6 +264,24 @@ const mistakes: readonly Mistake[] = [
     found: "worker, half",
   },
   {
+    name: "counted tiles dealt back and forth",
+    code: "TW1110",
+    make: () =>
+      trace(({ counter }) => {
+        tiles({ i: 4 }, { along: "worker", alternate: true, counter }); // <- here
+      }),
+    found: "alternate and counter",
+  },
+  {
+    name: "an alternate that is no flag",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        tiles({ i: 4 }, { along: "worker", alternate: wrong(1) }); // <- here
+      }),
+    expected: "true or false",
+  },
+  {
     name: "a counter that is no integer",
     code: "TW1008",
     make: () =>

@@ -12,6 +12,11 @@
  *   8 9 …        8 9 …        14 12 10  8
  *                             15 13 11  9
  *
+ * Where tiles become smaller from the first to the last, the first block would always get the largest of a round. Dealt back
+ * and forth (`alternate`), all get about as much:
+ *
+ *   tiles 0 … 6 for 3 blocks         block 0: 0, 5, 6     block 1: 1, 4     block 2: 2, 3
+ *
  * With a counter, a block takes the next tile whenever it is done with one (`counting.ts`). Tiles of a thin last round can be
  * split along their steps (`segments.ts`).
  */
@@ -22,6 +27,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
+import { constant } from "../create.ts";
 import { loop } from "../control.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
@@ -46,6 +52,8 @@ export interface TileOptions {
   readonly order?: "plain" | "snake" | "grouped";
   /** Rows of tiles in a group of the order "grouped"; 8 unless given. */
   readonly group?: number;
+  /** Whether every other round is dealt backwards, for tiles that become smaller from the first to the last. */
+  readonly alternate?: boolean;
   /** An i32 in global memory, 0 at first, by which blocks take the next tile when they are done with one. */
   readonly counter?: Ref<"i32">;
   /**
@@ -79,6 +87,7 @@ interface Deal {
   readonly axis: string;
   readonly order: NonNullable<TileOptions["order"]>;
   readonly group: number;
+  readonly alternate: boolean;
   readonly counter: Ref<"i32"> | undefined;
   readonly split: Handing | undefined;
 }
@@ -171,36 +180,63 @@ export class Tiles<A extends Axes = Axes> {
       );
     }
     const [to, step] = [totalOf(extents), gridSize(axis)];
-    const carry = { indices: place(block), state: state as Tree };
-    const end = loop({ from: block, to, step, carry }, (number, { indices, state: before }) => {
-      const next = new Once(() => place(number.add(step)));
+    const round = { block, blocks: step, total: to };
+    const back = deal.alternate ? [constant(i32, 0)] : [];
+    const carry = { indices: place(block), back, state: state as Tree };
+    const end = loop({ from: block, to, step, carry }, (number, carried) => {
+      const turned = carried.back.map((each) => each.xor(1));
+      const next = new Once(() => place(dealtBack(number.add(step), turned, round)));
       const turn = { ...whole, nearlyDone: next.find };
-      const after = body(tileOf(number, indices), before as S, turn);
-      return { indices: next.found, state: after as Tree };
+      const after = body(tileOf(number, carried.indices), carried.state as S, turn);
+      return { indices: next.found, back: turned, state: after as Tree };
     });
     return end.state as S;
   }
+}
+
+/** Who is dealt tiles in rounds: which of how many blocks, and how many tiles there are. */
+interface Round {
+  readonly block: Scalar<"i32">;
+  readonly blocks: Scalar<"i32">;
+  readonly total: Index;
+}
+
+/** The tile of a round: in one that goes back and is whole, the last block's is the first. */
+function dealtBack(
+  number: Scalar<"i32">,
+  [back]: readonly Scalar<"i32">[],
+  { block, blocks, total }: Round,
+): Scalar<"i32"> {
+  if (back === undefined) return number;
+  const isWhole = number.sub(block).add(blocks).le(total);
+  const mirrored = number.add(blocks).sub(block.mul(2)).sub(1);
+  return back.eq(1).and(isWhole).select(mirrored, number);
 }
 
 /** The indices of a tile; none along one axis, where the number is the index. */
 type Indices = readonly Scalar<"i32">[];
 
 /** The indices of a tile, by its number. */
-function placeTile(tile: Scalar<"i32">, { extents, order, group }: Deal): Indices {
-  const counts = extents.map(asScalar);
-  const [rows, columns] = counts.slice(-2);
-  const outer = counts.slice(0, -2);
-  if (rows === undefined || columns === undefined) return [];
-  const size = rows.mul(columns);
-  const plane = outer.length === 0 ? undefined : tile.div(size);
-  const within = plane === undefined ? tile : tile.sub(plane.mul(size));
-  const inner = placeInPlane(within, rows, columns, order, group);
-  const indices = [...(plane === undefined ? [] : divided(plane, outer)), ...inner];
+function placeTile(tile: Scalar<"i32">, deal: Deal): Indices {
+  const counts = deal.extents.map(asScalar);
+  if (counts.length === 1 && !deal.alternate) return [];
+  const indices = counts.length === 1 ? [tile] : placeInGrid(tile, counts, deal);
   // The remainders change nothing; they tell the compiler that no index is negative or too large.
   return indices.map((index, axis) => {
     const count = counts[axis];
     return count === undefined ? index : index.maximum(0).rem(count.maximum(1));
   });
+}
+
+function placeInGrid(tile: Scalar<"i32">, counts: Indices, { order, group }: Deal): Indices {
+  const [rows, columns] = counts.slice(-2);
+  const outer = counts.slice(0, -2);
+  if (rows === undefined || columns === undefined) throw new Error("a grid has two axes");
+  const size = rows.mul(columns);
+  const plane = outer.length === 0 ? undefined : tile.div(size);
+  const within = plane === undefined ? tile : tile.sub(plane.mul(size));
+  const inner = placeInPlane(within, rows, columns, order, group);
+  return [...(plane === undefined ? [] : divided(plane, outer)), ...inner];
 }
 
 function placeInPlane(
@@ -248,7 +284,7 @@ function divided(
   return indices.toReversed();
 }
 
-const tileOptions = ["along", "order", "group", "counter", "split"];
+const tileOptions = ["along", "order", "group", "alternate", "counter", "split"];
 
 /** Tiles along each named axis, for the thread blocks of a persistent kernel. */
 export function tiles<const G extends StepGrid>(
@@ -273,11 +309,20 @@ export function tiles<const G extends StepGrid>(
   requireOrder(options, extents.length, location);
   const axes = trace.context.grid.map(({ name }) => name);
   const axis = dealingAxis(options.along, axes, location);
-  const { order = "plain", group = 8, counter, split } = options;
+  const { order = "plain", group = 8, alternate = false, counter, split } = options;
+  if (typeof alternate !== "boolean")
+    wrongKind("alternate of tiles", "true or false", alternate, location);
+  if (alternate && (counter !== undefined || split !== undefined))
+    refuse(
+      "tiles that are counted or split are not dealt in rounds",
+      "one of alternate, counter and split",
+      counter === undefined ? "alternate and split" : "alternate and counter",
+      location,
+    );
   if (counter !== undefined) requireCounter(counter, trace.context.grid, location);
   if (split !== undefined) requireSplit(options, trace.context.grid, location);
   const names = Object.keys(grid) as (keyof G & string)[];
-  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, counter, split });
+  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, alternate, counter, split });
 }
 
 function requireOrder({ order, group }: TileOptions, axes: number, location: Location): void {
