@@ -174,9 +174,15 @@ describe("the packed package", () => {
     expect(await run(process.execPath, ["program.js"], project)).toBe("2,4,6\n");
   });
 
-  test("its command prints help", async () => {
+  test("its command prints help, and runs TypeScript", async () => {
     const command = join(project, "node_modules/.bin/tilewright");
     expect(await run(command, ["--help"], project)).toContain("Usage: tilewright");
+    const typed = program.replace(
+      "async function double()",
+      "async function double(): Promise<void>",
+    );
+    writeFileSync(join(project, "typed.ts"), typed);
+    expect(await run(command, ["run", "typed.ts"], project)).toBe("2,4,6\n");
   });
 
   test("no part of the installation has an install script", () => {

@@ -1,4 +1,4 @@
-/** Programs in the playground: every one of the gallery, edited ones, shared ones, endless ones, and ones that reach for more. */
+/** Programs in the playground: edited ones, shared ones, endless ones, and ones that reach for more. */
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -13,7 +13,6 @@ import {
   verdict,
 } from "./browser.ts";
 import type { Opened } from "./browser.ts";
-import { galleryFiles } from "./gallery-files.ts";
 
 let opened: Opened;
 let page: Page;
@@ -39,61 +38,6 @@ beforeEach(async () => {
 async function expectFound(lines: readonly number[]): Promise<void> {
   await expect.poll(() => linesWith(page, "line-found"), { timeout: 10_000 }).toEqual(lines);
 }
-
-describe("the gallery", () => {
-  const right = galleryFiles.filter(({ id, reports }) => reports === undefined && id !== "tour");
-  const broken = galleryFiles.filter(({ reports }) => reports !== undefined);
-
-  test.each(right)("$id runs and nothing is found", async ({ id, source }) => {
-    expect(await openItem(page, id)).toMatch(/^No findings/);
-    expect(await programText(page)).toBe(source);
-  });
-
-  test.each(broken)("$id shows its code on its lines", async ({ id, source, reports }) => {
-    const said = await openItem(page, id);
-    const { code = "", lines = [] } = reports ?? {};
-    expect(said).toContain(code);
-    await page.click("#tab-findings");
-    const named = await page.$$eval(".finding .line-button", (buttons) =>
-      buttons.map((button) => Number(button.textContent.replace("line ", ""))),
-    );
-    const expected = lines.map((text) => {
-      const line = source.split("\n").findIndex((each) => each.includes(text)) + 1;
-      expect(line).toBeGreaterThan(0);
-      return line;
-    });
-    expect(named).toEqual(expect.arrayContaining(expected));
-    const marked = async (): Promise<readonly number[]> => [
-      ...(await linesWith(page, "line-found")),
-      ...(await linesWith(page, "line-related")),
-    ];
-    await expect.poll(marked, { timeout: 10_000 }).toEqual(expect.arrayContaining(expected));
-  });
-
-  test("tour runs every example, and shows the bug at its end", async () => {
-    expect(await openItem(page, "tour")).toContain("TW3001");
-    const printed = await page.textContent(".printed");
-    for (const stop of ["axpy with a tail", "row softmax", "double-buffered matmul", "cluster"])
-      expect(printed).toContain(stop);
-  });
-
-  test("opens as a dialog that lists every program", async () => {
-    await page.click("text=Gallery");
-    const listed = await page.$$eval("dialog [data-item]", (buttons) =>
-      buttons.map((button) => button.getAttribute("data-item")),
-    );
-    expect(listed).toEqual(galleryFiles.map(({ id }) => id));
-    await page.click('dialog [data-item="softmax"]');
-    expect(await verdict(page)).toMatch(/^No findings/);
-    expect(await page.textContent(".file")).toBe("softmax.ts");
-  });
-
-  test("explains a bug when asked", async () => {
-    await openItem(page, "bug-deadlock");
-    await page.click("details.guide summary");
-    expect(await page.textContent("details.guide")).toContain("a buffer that was never filled");
-  });
-});
 
 const doubled = (factor: string): string => `import { array, f32, kernel } from "tilewright";
 export const twice = kernel(
