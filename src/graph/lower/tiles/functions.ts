@@ -26,10 +26,6 @@ export function wide(value: number): Tile {
 
 const one = (): Tile => wide(1);
 
-function arcTangent(x: Tile): Tile {
-  return x.atan2(one());
-}
-
 /** √(1 - x²) without losing what is near 1. */
 function cofunction(x: Tile): Tile {
   return one().sub(x).mul(x.add(1)).sqrt();
@@ -95,7 +91,7 @@ function cubeRoot(x: Tile): Tile {
 export const functionTiles = {
   acos: inWide((x) => cofunction(x).atan2(x)),
   asin: inWide((x) => x.atan2(cofunction(x))),
-  atan: inWide(arcTangent),
+  atan: inWide((x) => x.atan()),
   acosh: inWide(hyperbolicArcCosine),
   asinh: inWide(hyperbolicArcSine),
   atanh: inWide(hyperbolicArcTangent),
