@@ -82,6 +82,7 @@ function attentions(): readonly BenchCase[] {
     square(128, 16384),
     { ...square(128, 16384), causal: true, back: 1024 },
     { ...square(128, 1024), causal: true },
+    { ...square(128, 4096), causal: true, asMask: true },
   ];
   return tasks.map(attentionCase);
 }

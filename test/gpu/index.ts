@@ -5,13 +5,14 @@
  *   npm run test:gpu                         everything
  *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "pipeline" for
  *                                            pipelines, "runtime" for what devices do besides, "products" for those of
- *                                            the library
+ *                                            the library, "attention" for its attention
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
 import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
+import { runAttention } from "./attention.ts";
 import { runExamples } from "./examples.ts";
 import { runPipelines } from "./pipelines.ts";
 import { runProducts } from "./products.ts";
@@ -35,6 +36,7 @@ for (const { name, problem } of [
   ...(await runRuntimeChecks(device, isWanted)),
   ...(await runPipelines(device, isWanted)),
   ...(await runProducts(device, isWanted)),
+  ...(await runAttention(device, isWanted)),
 ]) {
   if (problem !== undefined) failures += 1;
   write(problem === undefined ? `ok   ${name}\n` : `FAIL ${name}: ${problem}\n`);

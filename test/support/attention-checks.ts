@@ -3,9 +3,8 @@
  * result is the sum of: powers and the gradients of scores are rounded to the format before they are multiplied, out
  * is rounded before it makes the deltas, and results are rounded, each by half a unit of the format.
  */
-import { expect } from "vitest";
 import type { Device } from "../../src/device/device.ts";
-import { bf16, f32 } from "../../src/formats/dtype.ts";
+import { bf16, f32, u32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import { attention, attentionBackward } from "../../src/kernels/index.ts";
 import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
@@ -15,6 +14,7 @@ import type { Tile } from "../../src/lang/index.ts";
 import { masks } from "./attention-masks.ts";
 import {
   closeTo,
+  dropoutKey,
   expected,
   expectedGradients,
   inputsOf,
@@ -40,6 +40,7 @@ function specOf(one: AttentionCase) {
     ...(softCap !== undefined && { softCap }),
     ...(scale !== undefined && { scale }),
     ...(bias && { bias: array(f32, sized) }),
+    ...(one.dropout !== undefined && { dropout: one.dropout }),
     ...(one.mask !== undefined && { mask: masks[one.mask].traced }),
   } satisfies AttentionSpec;
 }
@@ -53,6 +54,15 @@ const curved = {
   score: ({ score }: { readonly score: Tile<"f32"> }) => score.add(score.mul(score).mul(0.125)),
   slope: ({ score }: { readonly score: Tile<"f32"> }) => score.mul(0.25).add(1),
 } as const;
+
+function requireKernel({ kernel }: AttentionCase, chosen: string): void {
+  if (kernel !== undefined && chosen !== kernel)
+    throw new Error(`the ${chosen} kernel, where the ${kernel} one was to be chosen`);
+}
+
+function keyOf({ dropout }: AttentionCase) {
+  return dropout === undefined ? {} : { key: fromNumbers(u32, [2], [...dropoutKey]) };
+}
 
 export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
   const { dtype = bf16, configuration } = one;
@@ -69,12 +79,13 @@ export async function checkForward(device: Device, one: AttentionCase): Promise<
     }),
   } satisfies Parameters<typeof attention>[0]);
   const sizes = sizesOf(one);
-  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  requireKernel(one, op.plan(sizes).configuration.kernel);
   const { q, k, v, bias, sinks } = given;
   const arrays = {
     ...{ q: q.array, k: k.array, v: v.array },
     ...(bias && { bias: bias.array }),
     ...(sinks && { sinks: sinks.array }),
+    ...keyOf(one),
   };
   const results = await device.run(op, arrays as never, { dimensions: sizes });
   const wanted = expected(one, given);
@@ -95,9 +106,10 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
     ...(one.deterministic === true && { deterministic: true }),
     ...(one.curved === true && curved),
     ...(given.sinks && { sinks: f32 }),
+    ...(given.bias && { dBias: true }),
   } satisfies Parameters<typeof attentionBackward>[0]);
   const sizes = sizesOf(one);
-  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  requireKernel(one, op.plan(sizes).configuration.kernel);
   const results = await device.run(
     op,
     {
@@ -107,6 +119,7 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
       logSumExp: fromNumbers(f32, [b, h, s], [...forward.logSumExp]),
       ...(given.bias && { bias: given.bias.array }),
       ...(given.sinks && { sinks: given.sinks.array }),
+      ...keyOf(one),
     } as never,
     { dimensions: sizes },
   );
@@ -114,6 +127,10 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
   if (given.sinks) {
     const { dSinks } = results as unknown as { readonly dSinks: HostArray<"f32"> };
     withinMagnitudes(toNumbers(dSinks), wanted.sinks, bounds[dtype.name], smallest.f32);
+  }
+  if (wanted.bias) {
+    const { dBias } = results as unknown as { readonly dBias: HostArray<"f32"> };
+    withinMagnitudes(toNumbers(dBias), wanted.bias, bounds[dtype.name], smallest.f32);
   }
   for (const name of ["q", "k", "v"] as const)
     withinMagnitudes(

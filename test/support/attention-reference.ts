@@ -1,5 +1,4 @@
 /** Attention in float64 as its page has it, and numbers to try it on. */
-import { expect } from "vitest";
 import { bf16, f32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
@@ -8,6 +7,7 @@ import type {
   GradientConfiguration,
 } from "../../src/kernels/attention/configuration.ts";
 import type { Window } from "../../src/kernels/attention/problem.ts";
+import { threefry } from "./threefry.ts";
 import { masks } from "./attention-masks.ts";
 import type { MaskName } from "./attention-masks.ts";
 
@@ -25,6 +25,8 @@ export interface AttentionCase {
   readonly bias?: readonly boolean[];
   /** Which columns rows see. */
   readonly mask?: MaskName;
+  /** Part of the weights that is dropped, with the bits of a key of its own. */
+  readonly dropout?: number;
   /** Scores fall with the distance, more in later heads. */
   readonly slopes?: boolean;
   /** Scores x become x + x² / 8. */
@@ -36,6 +38,9 @@ export interface AttentionCase {
   readonly gradients?: GradientConfiguration;
   readonly deterministic?: boolean;
 }
+
+/** Two words that dropout draws from. */
+export const dropoutKey = [0x12345678, 0x9abcdef0] as const;
 
 type Given = ReturnType<typeof inputsOf>;
 
@@ -80,12 +85,30 @@ interface Matrix {
   readonly values: readonly number[];
 }
 
-function at({ shape, values }: Matrix, ...place: readonly number[]): number {
-  const index = place.reduce(
+function placeOf({ shape }: Matrix, ...place: readonly number[]): number {
+  return place.reduce(
     (sum, each, axis) => sum * (shape[axis] ?? 1) + (shape[axis] === 1 ? 0 : each),
     0,
   );
-  return values[index] ?? NaN;
+}
+
+function at(matrix: Matrix, ...place: readonly number[]): number {
+  return matrix.values[placeOf(matrix, ...place)] ?? NaN;
+}
+
+/** What dropout multiplies the weights of a row by. */
+function factorsOf(
+  { dropout, sizes: [, , t, h] }: AttentionCase,
+  { batch, head, row }: { readonly [N in "batch" | "head" | "row"]: number },
+): readonly number[] {
+  if (dropout === undefined) return Array.from({ length: t }, () => 1);
+  const own = threefry(dropoutKey, [0, batch * h + head]);
+  return Array.from({ length: t }, (_, column) => {
+    const [high, low] = threefry(own, [0, (row * t + column) >>> 0]);
+    // The upper 23 bits, behind the point.
+    const drawn = ((high ^ low) >>> 9) / 2 ** 23;
+    return drawn < Math.fround(1 - dropout) ? 1 / (1 - dropout) : 0;
+  });
 }
 
 /** What one row of a head makes of its columns: their weights, and what the softmax divides by. */
@@ -98,6 +121,8 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
   const right = one.causal === true ? 0 : (one.window?.right ?? Infinity);
   const shared = Math.floor(head / (h / kv));
   const slopes = new Float64Array(t).fill(1);
+  const ownSlopes = new Float64Array(t).fill(1);
+  const factors = factorsOf(one, { batch, head, row });
   const scores = Array.from({ length: t }, (_, column) => {
     if (column < row - left || column > row + right) return -Infinity;
     if (one.mask !== undefined && !masks[one.mask].sees({ batch, head, row, column }))
@@ -113,6 +138,7 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
     }
     if (bias) score += at(bias, batch, head, row, column);
     if (one.curved === true) {
+      ownSlopes[column] = 1 + score / 4;
       slopes[column] = (slopes[column] ?? NaN) * (1 + score / 4);
       score += score ** 2 / 8;
     }
@@ -125,7 +151,16 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
   const sum = powers.reduce((total, power) => total + power, 0);
   const weights = powers.slice(0, t).map((power) => (sum === 0 ? 0 : power / sum));
   const sink = sum === 0 ? 0 : (powers[t] ?? 0) / sum;
-  return { shared, scale, slopes, weights, sink, logarithm: high + Math.log(sum) };
+  return {
+    shared,
+    scale,
+    slopes,
+    ownSlopes,
+    factors,
+    weights,
+    sink,
+    logarithm: high + Math.log(sum),
+  };
 }
 
 /** Numbers, and for each the sum of the magnitudes that were added up: what relative errors of the terms may make of it. */
@@ -152,12 +187,13 @@ export function expected(one: AttentionCase, given: Given) {
   for (let batch = 0; batch < b; batch += 1)
     for (let row = 0; row < s; row += 1)
       for (let head = 0; head < h; head += 1) {
-        const { shared, weights, logarithm } = rowOf(one, given, [batch, row, head]);
+        const { shared, weights, factors, logarithm } = rowOf(one, given, [batch, row, head]);
         logSumExp[(batch * h + head) * s + row] = logarithm;
         for (let i = 0; i < e; i += 1)
           weights.forEach((weight, column) => {
             const index = ((batch * s + row) * h + head) * e + i;
-            out.add(index, weight * at(given.v, batch, column, shared, i));
+            const factor = factors[column] ?? NaN;
+            out.add(index, weight * factor * at(given.v, batch, column, shared, i));
           });
       }
   return { out, logSumExp };
@@ -166,7 +202,7 @@ export function expected(one: AttentionCase, given: Given) {
 /** The gradients of Σ out · dOut in float64, by the formulas that the page of attention has. */
 export function expectedGradients(one: AttentionCase, given: Given, dOut: readonly number[]) {
   const [b, s, t, h, kv, d, e] = one.sizes;
-  const { q, k, v } = given;
+  const { q, k, v, bias } = given;
   const upstream = { shape: [b, s, h, e], values: dOut };
   const [dq, dk, dv] = [
     new Summed(b * s * h * d),
@@ -174,14 +210,19 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
     new Summed(b * t * kv * e),
   ];
   const dSinks = new Summed(h);
+  const dBias = bias && new Summed(bias.values.length);
   for (let batch = 0; batch < b; batch += 1)
     for (let row = 0; row < s; row += 1)
       for (let head = 0; head < h; head += 1) {
-        const { shared, scale, slopes, weights, sink } = rowOf(one, given, [batch, row, head]);
+        const { shared, scale, slopes, ownSlopes, factors, weights, sink } = rowOf(one, given, [
+          ...[batch, row, head],
+        ]);
         const changes = weights.map((_, column) => {
           let [sum, magnitude] = [0, 0];
           for (let i = 0; i < e; i += 1) {
-            const term = at(upstream, batch, row, head, i) * at(v, batch, column, shared, i);
+            const factor = factors[column] ?? NaN;
+            const term =
+              factor * at(upstream, batch, row, head, i) * at(v, batch, column, shared, i);
             sum += term;
             magnitude += Math.abs(term);
           }
@@ -216,11 +257,19 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           for (let i = 0; i < e; i += 1)
             dv.add(
               ((batch * t + column) * kv + shared) * e + i,
-              weight * at(upstream, batch, row, head, i),
+              weight * (factors[column] ?? NaN) * at(upstream, batch, row, head, i),
             );
+          if (dBias && bias) {
+            const ofScore = weight * (ownSlopes[column] ?? NaN);
+            dBias.add(
+              placeOf(bias, batch, head, row, column),
+              ofScore * ((changes[column]?.sum ?? NaN) - delta),
+              Math.abs(ofScore) * ((changes[column]?.magnitude ?? NaN) + reach),
+            );
+          }
         });
       }
-  return { q: dq, k: dk, v: dv, sinks: dSinks };
+  return { q: dq, k: dk, v: dv, sinks: dSinks, bias: dBias };
 }
 
 /** Errors are at most `bound` of the magnitudes that were summed up, or the distance of numbers of the smallest size. */
@@ -231,25 +280,27 @@ export function withinMagnitudes(
   smallest: number,
 ): void {
   const { values, magnitudes } = wanted;
-  expect(found.length).toBe(values.length);
+  requireCount(found, values);
   const wrong = Array.from(found).findIndex(
     (value, index) =>
       !(Math.abs(value - (values[index] ?? NaN)) <= bound * (magnitudes[index] ?? NaN) + smallest),
   );
-  expect(
-    wrong === -1
-      ? "all within the bound"
-      : `[${wrong}]: ${found[wrong]} for ${values[wrong]} of magnitude ${magnitudes[wrong]}`,
-  ).toBe("all within the bound");
+  if (wrong !== -1)
+    throw new Error(
+      `[${wrong}]: ${found[wrong]} for ${values[wrong]} of magnitude ${magnitudes[wrong]}`,
+    );
+}
+
+function requireCount(found: ArrayLike<number>, wanted: ArrayLike<number>): void {
+  if (found.length !== wanted.length)
+    throw new Error(`${found.length} elements for ${wanted.length}`);
 }
 
 export function closeTo(found: ArrayLike<number>, wanted: ArrayLike<number>, bound: number): void {
-  expect(found.length).toBe(wanted.length);
+  requireCount(found, wanted);
   const wrong = Array.from(found).findIndex((value, index) => {
     const other = wanted[index] ?? NaN;
     return value !== other && !(Math.abs(value - other) <= bound * Math.max(1, Math.abs(other)));
   });
-  expect(
-    wrong === -1 ? "all within the bound" : `[${wrong}]: ${found[wrong]} for ${wanted[wrong]}`,
-  ).toBe("all within the bound");
+  if (wrong !== -1) throw new Error(`[${wrong}]: ${found[wrong]} for ${wanted[wrong]}`);
 }

@@ -41,6 +41,7 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
     ...(chance(4) && { scale: random.pick([0.1, 0.3, 1]) }),
     ...(chance(4) && { bias: Array.from({ length: 4 }, () => chance(2)) }),
     ...(chance(4) && { mask: random.pick(Object.keys(masks) as MaskName[]) }),
+    ...(chance(5) && { dropout: random.pick([0.1, 0.5]) }),
     slopes: chance(6),
     sinks: chance(6),
     deterministic: chance(4),

@@ -4,15 +4,15 @@ import type { Device, DeviceArray } from "tilewright";
 import { attention, attentionBackward } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
-import { pairs, taskText } from "./attention.ts";
+import { pairs, peerTask, taskText } from "./attention.ts";
 import type { AttentionTask } from "./attention.ts";
 
 /** With `deterministic`, ours alone repeats bit for bit. */
 export function attentionBackwardCase(task: AttentionTask, deterministic: boolean): BenchCase {
-  const { batch, length, heads, shared, head, causal } = task;
+  const { batch, length, heads, shared, head } = task;
   return {
     name: `attention gradients ${taskText(task)}${deterministic ? " deterministic" : ""}`,
-    task: { op: "attention_backward", ...task, causal: causal ? 1 : 0 },
+    task: peerTask("attention_backward", task),
     unit: "TFLOP/s",
     // Five products where the forward pass has two.
     work: 2.5 * 4 * batch * heads * head * pairs(task),

@@ -15,6 +15,8 @@ export interface AttentionTask {
   readonly causal: boolean;
   /** How far back a row sees; 0 for all of them. */
   readonly back: number;
+  /** Whether a mask function says what is causal. */
+  readonly asMask?: boolean;
 }
 
 /** Pairs of a row and a column that it sees, in one head. */
@@ -32,17 +34,24 @@ export function taskText({
   head,
   causal,
   back,
+  asMask,
 }: AttentionTask): string {
   const groups = heads === shared ? "" : ` for ${shared}`;
-  const seen = back > 0 ? ` window ${back}` : causal ? " causal" : "";
+  const seen =
+    back > 0 ? ` window ${back}` : causal ? ` causal${asMask === true ? " by a mask" : ""}` : "";
   return `bf16 ${batch}x${length}, ${heads}${groups} heads of ${head}${seen}`;
 }
 
+/** What peers are told, to whom a mask is no matter. */
+export function peerTask(op: string, { causal, asMask: _, ...task }: AttentionTask) {
+  return { op, ...task, causal: causal ? 1 : 0 };
+}
+
 export function attentionCase(task: AttentionTask): BenchCase {
-  const { batch, length, heads, shared, head, causal } = task;
+  const { batch, length, heads, shared, head } = task;
   return {
     name: `attention ${taskText(task)}`,
-    task: { op: "attention", ...task, causal: causal ? 1 : 0 },
+    task: peerTask("attention", task),
     unit: "TFLOP/s",
     work: 4 * batch * heads * head * pairs(task),
     setBytes: 2 * batch * length * head * 2 * (heads + shared),
@@ -51,9 +60,10 @@ export function attentionCase(task: AttentionTask): BenchCase {
 }
 
 function prepared(device: Device, task: AttentionTask, sets: number): PreparedCase {
-  const { batch, length, heads, shared, head, causal, back } = task;
+  const { batch, length, heads, shared, head, causal, back, asMask } = task;
   const op = attention({
-    ...{ q: bf16, k: bf16, v: bf16, causal },
+    ...{ q: bf16, k: bf16, v: bf16, causal: causal && asMask !== true },
+    ...(asMask === true && { mask: ({ row, column }) => row.ge(column) }),
     ...(back > 0 && { window: { left: back } }),
   });
   const made = Array.from({ length: sets }, (_, seed) => ({

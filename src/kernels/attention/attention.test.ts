@@ -142,6 +142,11 @@ const cases: readonly AttentionCase[] = [
     sinks: true,
     kernel: "plain",
   },
+  {
+    ...{ name: "dropout", sizes: [2, 20, 40, 1, 1, 16, 16], dropout: 0.2, sinks: true },
+    configuration: small,
+  },
+  { name: "dropout, plain", sizes: [1, 20, 40, 2, 2, 7, 7], dropout: 0.5, kernel: "plain" },
   { name: "no columns", sizes: [1, 3, 0, 1, 1, 16, 16], kernel: "plain" },
   { name: "no rows", sizes: [1, 0, 3, 1, 1, 16, 16] },
 ];
@@ -165,7 +170,13 @@ describe("on the emulator", () => {
   afterAll(() => {
     device.dispose();
   });
-  const chosen = ["causal, more rows", "a window", "three consumers", "plain, everything"];
+  const chosen = [
+    "dropout",
+    "causal, more rows",
+    "a window",
+    "three consumers",
+    "plain, everything",
+  ];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", (one) =>
     checkForward(device, one),
   );
@@ -220,6 +231,7 @@ describe("what cannot be done is refused", () => {
     ],
     ["a window", "TW9902", () => attention({ ...operands, window: { left: -1 } })],
     ["causal", "TW1008", () => attention({ ...operands, causal: 1 as never })],
+    ["dropout of all", "TW9902", () => attention({ ...operands, dropout: 1 })],
     ["a cap", "TW9902", () => attention({ ...operands, softCap: 0 })],
     ["a scale", "TW9902", () => attention({ ...operands, scale: NaN })],
     ["a bias", "TW9902", () => attention({ ...operands, bias: array(f32, [s, t]) })],

@@ -46,7 +46,15 @@ type AttentionInputs<S extends AttentionSpec> = {
   readonly v: ArraySpec<FormatOf<S["v"]>>;
 } & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
   (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  KeyInput<S> &
   OffsetInputs<S>;
+
+/** What dropout draws from, of what was told of some. */
+export type KeyInput<S extends Pick<AttentionSpec, "dropout">> = S extends {
+  readonly dropout: number;
+}
+  ? { readonly key: ArraySpec<"u32"> }
+  : Empty;
 
 /** The offsets of sequences, of what was told of some. */
 export type OffsetInputs<S extends Pick<AttentionSpec, "offsets">> = S extends {
@@ -71,13 +79,13 @@ export function attention<const S extends AttentionOptions>(spec: S): Attention<
   const location = captureLocation();
   requireFields("attention", spec, attentionFields, location);
   const problem = problemOf(spec, location);
-  const { q, k, v, out, bias, sinks, qOffsets, kOffsets, logSumExp } = problem;
+  const { q, k, v, out, bias, sinks, key, qOffsets, kOffsets, logSumExp } = problem;
   const { configuration } = spec;
   return operation({
     name: "attention",
     inputs: {
       ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
-      ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
+      ...{ ...(key && { key }), ...(qOffsets && kOffsets && { qOffsets, kOffsets }) },
     },
     outputs: { out, ...(logSumExp && { logSumExp }) },
     plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
@@ -105,7 +113,7 @@ function planOf(
   const form: AttentionForm = { problem, sizes, location };
   const parameters = [
     ...(["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const),
-    ...(["qOffsets", "kOffsets"] as const),
+    ...(["key", "qOffsets", "kOffsets"] as const),
   ];
   const shape = tileShape(configuration);
   const lists = visitLists(form, shape, "rows");

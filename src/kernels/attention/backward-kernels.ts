@@ -8,7 +8,16 @@ import { attentionArrays, offsetArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnBlocks, columnsOfBlock, inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
-import { columnTiles, finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
+import {
+  columnTiles,
+  droppedOut,
+  finishScores,
+  keptWeights,
+  rowTiles,
+  scaleOf,
+  throughScore,
+  throughScores,
+} from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 import { headByHead, headOf, stretch } from "./visit-lists.ts";
 import type { VisitLists } from "./visit-lists.ts";
@@ -41,24 +50,31 @@ export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): Kern
 }
 
 /** What both kernels of gradients share: their arrays, and a tile of p and ds. */
-function gradientArrays(form: AttentionForm, results: readonly ("q" | "k" | "v")[]) {
+export function gradientArrays(form: AttentionForm, results: readonly ("q" | "k" | "v")[]) {
   const { inputs, outputs, dimensions } = attentionArrays(form);
   const rows = array(dtypes.f32, [dimensions.b, dimensions.h, dimensions.s]);
-  const { q, k, v, bias } = inputs;
+  const { q, k, v, bias, key } = inputs;
   const { out } = outputs;
   if (!q || !k || !v || !out) throw new Error("attention has these arrays");
   const specs = { q, k, v };
   return {
     dimensions,
     inputs: {
-      ...{ ...specs, dOut: out, logSumExp: rows, delta: rows, ...(bias && { bias }) },
+      ...{
+        ...specs,
+        dOut: out,
+        logSumExp: rows,
+        delta: rows,
+        ...(bias && { bias }),
+        ...(key && { key }),
+      },
       ...offsetArrays(dimensions),
     },
     outputs: Object.fromEntries(results.map((name) => [`d${name}`, specs[name]] as const)),
   };
 }
 
-interface GradientRefs {
+export interface GradientRefs {
   readonly q: Ref<Half>;
   readonly k: Ref<Half>;
   readonly v: Ref<Half>;
@@ -72,6 +88,8 @@ interface Gradients {
   readonly powers: Tile<Half>;
   /** The gradient of the products q · k, in the format of the operands. */
   readonly products: Tile<Half>;
+  /** The gradient of the scores as the bias left them. */
+  readonly biased: Tile<"f32">;
 }
 
 /** What a tile of scores is made from. */
@@ -82,7 +100,7 @@ interface TileOperands {
   readonly upstream: Tile<Half>;
 }
 
-function gradientsOf(
+export function gradientsOf(
   rules: ScoreRules,
   { logSumExp, delta }: GradientRefs,
   { queries, keys, values, upstream }: TileOperands,
@@ -106,9 +124,11 @@ function gradientsOf(
   const seen = isSeen.select(scores, zeros(dtypes.f32, scores.shape).sub(Infinity));
   const powers = seen.fma(scale, base.neg()).exp2({ approximate: true });
   const change = dot(upstream, values.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
-  const ofScores = powers.mul(change.sub(column(delta)));
+  const kept = keptWeights(rules, tile);
+  const ofScores = powers.mul(droppedOut(rules, change, kept).sub(column(delta)));
   return {
-    powers: powers.cast(format),
+    powers: droppedOut(rules, powers, kept).cast(format),
+    biased: throughScore(rules, raw, ofScores, tile),
     products: throughScores(rules, raw, ofScores, tile).mul(scaleOf(problem, sizes)).cast(format),
   };
 }
@@ -177,7 +197,8 @@ export function rulesOf(
   t: Index,
 ): ScoreRules {
   const bias = problem.bias === undefined ? undefined : (argument as { bias: Ref }).bias;
-  return { problem, sizes, location, bias, t };
+  const key = problem.key === undefined ? undefined : (argument as { key: Ref<"u32"> }).key;
+  return { problem, sizes, location, bias, key, t };
 }
 
 /** dk and dv: a block takes columns of one head of k and v, over the rows of its heads of q that see them. */

@@ -71,7 +71,14 @@ import {
   wholeBatch,
 } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
-import { finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
+import {
+  droppedOut,
+  finishScores,
+  keptWeights,
+  rowTiles,
+  scaleOf,
+  throughScores,
+} from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { headByHead, headOf } from "./visit-lists.ts";
 import type { Visit, VisitLists, VisitRanks, Visits } from "./visit-lists.ts";
@@ -150,7 +157,7 @@ export function specialisedGradients(
 ): KernelDefinition {
   const { problem } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
-  const { q, k, v, bias } = inputs;
+  const { q, k, v, bias, key } = inputs;
   const { out } = outputs;
   if (!q || !k || !v || !out) throw new Error("attention has these arrays");
   const columns = gradientConsumers * consumerRows;
@@ -161,7 +168,7 @@ export function specialisedGradients(
       threads: ["copy", ...consumerNames],
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
-        ...{ ...(bias && { bias }), ...offsetArrays(dimensions) },
+        ...{ ...(bias && { bias }), ...(key && { key }), ...offsetArrays(dimensions) },
         ...(lists.visits && { visits: lists.visits.spec }),
         ...(lists.ranks && { ranks: lists.ranks.spec }),
       },
@@ -434,9 +441,14 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   const { scores, scale } = finishScores(rules, raw, place);
   const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
   const powers = scores.fma(scale, valueOf(0).neg()).exp2({ approximate: true });
-  const change = changes.wait().transpose().sub(valueOf(1));
+  const kept = keptWeights(rules, place);
+  const change = droppedOut(rules, changes.wait().transpose(), kept).sub(valueOf(1));
   const gradient = throughScores(rules, raw, powers.mul(change), place).cast(format).transpose();
-  const dv = wgmma(sums.dv, powers.cast(format).transpose(), tileOut.at(slot));
+  const dv = wgmma(
+    sums.dv,
+    droppedOut(rules, powers, kept).cast(format).transpose(),
+    tileOut.at(slot),
+  );
   tileScores.at(slot, part).store(gradient);
   commitShared();
   refs.ready.at(slot).arrive();

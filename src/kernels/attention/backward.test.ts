@@ -41,6 +41,10 @@ const cases: readonly AttentionCase[] = [
     scale: 0.9,
     bias: [false, true, false, true],
   },
+  {
+    ...{ name: "a bias of each batch, for all heads, dropout", sizes: [2, 4, 6, 2, 1, 3, 5] },
+    ...{ dtype: f32, bias: [true, false, true, false], dropout: 0.3, curved: true },
+  },
   { name: "bf16, causal", sizes: [1, 9, 9, 2, 1, 8, 8], causal: true, gradients: plain },
   {
     name: "a score function, sinks",
@@ -54,10 +58,18 @@ const cases: readonly AttentionCase[] = [
 /** Tiles of 64 rows and blocks of 128 columns, whole and cut. */
 const wide: readonly AttentionCase[] = [
   {
+    ...{ name: "a bias of all, in a window", sizes: [2, 40, 50, 2, 1, 3, 2], dtype: f32 },
+    ...{ bias: [true, true, true, true], window: { left: 3, right: 2 } },
+  },
+  {
     name: "a score function, a cap, sinks",
     sizes: [1, 70, 40, 2, 1, 16, 16],
     kernel: "specialised",
     ...{ curved: true, sinks: true, softCap: 1.5 },
+  },
+  {
+    ...{ name: "dropout, groups of heads", sizes: [2, 70, 140, 2, 1, 16, 16] },
+    ...{ kernel: "specialised", dropout: 0.25, causal: true },
   },
   { name: "one tile", sizes: [1, 64, 128, 1, 1, 32, 32], kernel: "specialised" },
   { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16], kernel: "specialised" },
@@ -116,7 +128,7 @@ const wide: readonly AttentionCase[] = [
 function differences(
   one: AttentionCase,
   dOut: readonly number[],
-  name: "q" | "k" | "v" | "sinks",
+  name: "q" | "k" | "v" | "sinks" | "bias",
 ): number[] {
   const given = inputsOf(one);
   const own = given[name];
@@ -138,6 +150,7 @@ test.each(cases)("the reference against central differences: $name", (one) => {
   const gradients = expectedGradients(one, inputsOf(one), dOut);
   for (const name of ["q", "k", "v"] as const)
     closeTo(gradients[name].values, differences(one, dOut, name), 1e-7);
+  if (gradients.bias) closeTo(gradients.bias.values, differences(one, dOut, "bias"), 1e-7);
   if (one.sinks === true) closeTo(gradients.sinks.values, differences(one, dOut, "sinks"), 1e-7);
 });
 
@@ -191,4 +204,10 @@ test("a score function without its slope is refused, and the other way round", (
   const same = ({ score }: { readonly score: Tile<"f32"> }) => score;
   expect(codeOf(() => attentionBackward({ ...given, score: same }))).toBe("TW9905");
   expect(codeOf(() => attentionBackward({ ...given, slope: same }))).toBe("TW9905");
+});
+
+test("the gradient of a bias that is not there is refused", () => {
+  expect(codeOf(() => attentionBackward({ q: bf16, k: bf16, v: bf16, dBias: true }))).toBe(
+    "TW9902",
+  );
 });

@@ -8,11 +8,13 @@
  *
  *   p = e^(score − logSumExp)     ds = p · (dOut · vᵀ − delta)
  *
+ *   launch 4   tiles of the bias, over what they are the same for, where asked  ──▶ dBias = Σ ds
+ *
  * Every element of a gradient is summed by one block in one order, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation, Planned, PlannedArgument } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -21,11 +23,13 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
-import type { OffsetInputs } from "./attention.ts";
+import type { KeyInput, OffsetInputs } from "./attention.ts";
+import { biasGradient } from "./bias-gradient.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
 import { gradientTiles, specialisedGradients } from "./backward-specialised.ts";
 import {
   chooseGradients,
+  plainGradientTiles,
   requireGradients,
   specialisedGradientProblem,
 } from "./choose-gradients.ts";
@@ -52,11 +56,14 @@ export interface AttentionBackwardSpec extends Pick<
   | "bias"
   | "mask"
   | "softCap"
+  | "dropout"
   | "scale"
   | "offsets"
 > {
   /** By how much the result of `score` changes with the score that it is given. */
   readonly slope?: AttentionSpec["score"];
+  /** Whether the gradient of the bias is a result, too. */
+  readonly dBias?: boolean;
   /** Whether results repeat bit for bit. */
   readonly deterministic?: boolean;
   /** Instead of what would be chosen. */
@@ -72,6 +79,7 @@ type Inputs<S extends AttentionBackwardSpec> = {
   readonly logSumExp: ArraySpec<"f32">;
 } & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
   (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  KeyInput<S> &
   OffsetInputs<S>;
 
 export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwardSpec> = Operation<
@@ -80,16 +88,21 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
     readonly dq: ArraySpec<FormatOf<S["q"]>>;
     readonly dk: ArraySpec<FormatOf<S["k"]>>;
     readonly dv: ArraySpec<FormatOf<S["v"]>>;
-  } & (S extends { readonly sinks: GivenArray } ? { readonly dSinks: ArraySpec<"f32"> } : Empty),
+  } & (S extends { readonly sinks: GivenArray } ? { readonly dSinks: ArraySpec<"f32"> } : Empty) &
+    (S extends { readonly bias: ArraySpec; readonly dBias: true }
+      ? { readonly dBias: S["bias"] }
+      : Empty),
   Empty,
   GradientConfiguration
 >;
 
-const { q, k, v, causal, window, bias, mask, softCap, scale } = attentionFields;
+const { q, k, v, causal, window, bias, mask, softCap, scale, dropout } = attentionFields;
 const { score, sinks, offsets, configuration } = attentionFields;
 const fields = {
-  ...{ q, k, v, causal, window, bias, mask, softCap, scale, score, sinks, offsets, configuration },
+  ...{ q, k, v, causal, window, bias, mask, softCap, scale, dropout },
+  ...{ score, sinks, offsets, configuration },
   slope: "function",
+  dBias: "flag",
   deterministic: "flag",
 } as const;
 
@@ -100,6 +113,7 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
   const location = captureLocation();
   requireFields("attentionBackward", spec, fields, location);
   requireSlope(spec, location);
+  requireBias(spec, location);
   const { slope } = spec;
   const problem = { ...problemOf({ ...spec, logSumExp: true }, location), slope };
   const { out, logSumExp, qOffsets, kOffsets } = problem;
@@ -111,11 +125,13 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
       ...(logSumExp && { logSumExp }),
       ...(problem.bias && { bias: problem.bias }),
       ...(problem.sinks && { sinks: problem.sinks }),
+      ...(problem.key && { key: problem.key }),
       ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
     },
     outputs: {
       ...{ dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
       ...(problem.sinks && { dSinks: problem.sinks }),
+      ...(spec.dBias === true && problem.bias && { dBias: problem.bias }),
     },
     plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
   }) as unknown as AttentionBackward<S>;
@@ -133,9 +149,21 @@ function requireSlope({ score: own, slope }: AttentionBackwardSpec, location: Lo
   );
 }
 
+/** The gradient of a bias is that of one there is. */
+function requireBias({ dBias, bias: own }: AttentionBackwardSpec, location: Location): void {
+  if (dBias !== true || own !== undefined) return;
+  throw refused(
+    "TW9902",
+    "the gradients of attention have none of a bias that is not there",
+    "bias and dBias, or no dBias",
+    "dBias alone",
+    location,
+  );
+}
+
 function planOf(
   problem: AttentionProblem,
-  { configuration: given, deterministic = false }: AttentionBackwardSpec,
+  { configuration: given, deterministic = false, dBias = false }: AttentionBackwardSpec,
   dimensions: { readonly [name: string]: number },
   target: Target,
   location: Location,
@@ -145,6 +173,7 @@ function planOf(
   const slow = specialisedGradientProblem(problem, sizes, target);
   if (given !== undefined) requireGradients(given, slow, location);
   const configuration = given ?? chooseGradients(problem, sizes, slow === undefined);
+  const ofBias = dBias ? biasLaunches(form, configuration) : undefined;
   const { scratch, launches } =
     configuration.kernel === "specialised"
       ? specialisedLaunches(form, deterministic)
@@ -156,11 +185,15 @@ function planOf(
     source: given === undefined ? "heuristic" : "given",
     notes: isSlow ? [`the plain kernels are used: ${slow}`] : [],
     ...(sizes.ends === 0 && { tiles: () => tileCounts(form, shape, "columns") }),
-    ...{ scratch, launches },
+    scratch: { ...scratch, ...ofBias?.scratch },
+    launches: () => [...launches(), ...(ofBias?.launches() ?? [])],
   };
 }
 
-type Launches = Required<Pick<Planned, "scratch" | "launches">>;
+interface Launches {
+  readonly scratch: NonNullable<Planned["scratch"]>;
+  readonly launches: () => readonly PlannedLaunch[];
+}
 
 function given(...names: readonly string[]): { readonly [name: string]: PlannedArgument } {
   return Object.fromEntries(names.map((name) => [name, { argument: name }]));
@@ -172,7 +205,9 @@ function launchSizes({ b, s, t, h, kv, ends }: AttentionForm["sizes"]) {
 
 /** The inputs of the kernels of gradients that some have. */
 function optionalArrays(problem: AttentionProblem): readonly string[] {
-  return (["bias", "qOffsets", "kOffsets"] as const).filter((name) => problem[name] !== undefined);
+  return (["bias", "key", "qOffsets", "kOffsets"] as const).filter(
+    (name) => problem[name] !== undefined,
+  );
 }
 
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
@@ -223,6 +258,35 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
               kernel: sinkGradientsOfTiles(form),
               arguments: given("sinks", "rowValues", "dSinks"),
               dimensions: ofRows,
+            },
+          ]),
+    ],
+  };
+}
+
+/** The gradient of the bias, by a launch of its own; the deltas are made for it where no other launch needs them. */
+function biasLaunches(form: AttentionForm, configuration: GradientConfiguration): Launches {
+  const { problem, sizes } = form;
+  const { b, s, t, h } = sizes;
+  const tiles = plainGradientTiles(problem, sizes);
+  const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...optionalArrays(problem)];
+  const ofDeltas = {
+    kernel: deltaKernel(form, tiles),
+    arguments: given("out", "dOut", "delta"),
+    dimensions: { b, s, h },
+  };
+  const isEmpty = b * s * h === 0;
+  return {
+    scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
+    launches: () => [
+      ...(configuration.kernel === "plain" || isEmpty ? [] : [ofDeltas]),
+      ...(s * t === 0
+        ? []
+        : [
+            {
+              kernel: biasGradient(form, tiles),
+              arguments: given(...shared, "dBias"),
+              dimensions: launchSizes(sizes),
             },
           ]),
     ],

@@ -5,7 +5,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused } from "../support/given.ts";
 import { specialisedProblem } from "./choose.ts";
-import type { GradientConfiguration } from "./configuration.ts";
+import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
@@ -28,12 +28,18 @@ export function specialisedGradientProblem(
 }
 
 export function chooseGradients(
-  { q }: AttentionProblem,
-  { d, e }: AttentionSizes,
+  problem: AttentionProblem,
+  sizes: AttentionSizes,
   isPossible: boolean,
 ): GradientConfiguration {
-  if (isPossible) return { kernel: "specialised" };
-  // Tiles whose scores, gradients and operands fit the registers of one thread.
+  return isPossible ? { kernel: "specialised" } : plainGradientTiles(problem, sizes);
+}
+
+/** Tiles whose scores, gradients and operands fit the registers of one thread. */
+export function plainGradientTiles(
+  { q }: AttentionProblem,
+  { d, e }: AttentionSizes,
+): PlainGradients {
   const head = paddedHead(Math.max(d, e));
   if (head > 128) return { kernel: "plain", rows: 16, columns: 32 };
   const isWide = head > 32 || q.dtype === dtypes.f32;

@@ -37,13 +37,16 @@ export function chooseAttention(
 ): AttentionConfiguration {
   const largest = paddedHead(Math.max(sizes.d, sizes.e));
   if (specialisedProblem(problem, sizes, target) !== undefined) return plainTiles(problem, largest);
+  // Random bits take two words for each score beside it.
+  const isNarrow = largest > 128 || problem.dropout !== undefined;
   if (sizes.s <= consumerRows)
-    return { kernel: "specialised", consumers: 1, columns: largest > 128 ? 64 : 128, stages: 2 };
-  // A bias, a mask or a score of one's own takes registers that three consumers do not have.
-  const isPlain = [problem.bias, problem.mask, problem.score].every((each) => each === undefined);
+    return { kernel: "specialised", consumers: 1, columns: isNarrow ? 64 : 128, stages: 2 };
+  // A bias, a mask, a score of one's own or dropout takes registers that three consumers do not have.
+  const { bias, mask, score, dropout } = problem;
+  const isPlain = [bias, mask, score, dropout].every((each) => each === undefined);
   if (largest <= 64 && isPlain && sizes.s > 2 * consumerRows)
     return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
-  if (largest > 128) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
+  if (isNarrow) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
   return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
 }
 

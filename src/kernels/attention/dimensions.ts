@@ -35,7 +35,7 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
   };
   const { b, s, t, h, kv } = dimensions;
   const { d, e } = sizes;
-  const { q, k, v, out, logSumExp, bias, sinks } = problem;
+  const { q, k, v, out, logSumExp, bias, sinks, key } = problem;
   const biasSizes = [b, h, s, t].map((size, axis) => (bias?.shape[axis] === 1 ? 1 : size));
   return {
     inputs: {
@@ -44,6 +44,7 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
       v: array(v.dtype, [b, t, kv, e]),
       ...(bias !== undefined && { bias: array(bias.dtype, biasSizes) }),
       ...(sinks !== undefined && { sinks: array(sinks.dtype, [h]) }),
+      ...(key !== undefined && { key }),
       ...offsetArrays(dimensions),
     },
     outputs: {
@@ -76,14 +77,16 @@ export function optionalRefs(
 ): {
   readonly bias: Ref | undefined;
   readonly sinks: Ref<"f32"> | undefined;
+  readonly key: Ref<"u32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
 } {
   const named = argument as { readonly [name: string]: Ref };
-  const refOf = (name: "bias" | "sinks" | "logSumExp") =>
+  const refOf = (name: "bias" | "sinks" | "key" | "logSumExp") =>
     problem[name] === undefined ? undefined : named[name];
   return {
     bias: refOf("bias"),
     sinks: refOf("sinks") as Ref<"f32"> | undefined,
+    key: refOf("key") as Ref<"u32"> | undefined,
     logSumExp: refOf("logSumExp") as Ref<"f32"> | undefined,
   };
 }

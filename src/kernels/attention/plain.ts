@@ -9,7 +9,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { PlainAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { columnTiles, finishScores } from "./scores.ts";
+import { columnTiles, finishScores, keptWeights } from "./scores.ts";
 import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
@@ -42,10 +42,10 @@ export function plainAttention(
       const { q, k, v, out } = argument as unknown as {
         readonly [N in "q" | "k" | "v" | "out"]: Ref<"bf16">;
       };
-      const { bias, sinks, logSumExp } = optionalRefs(form, argument);
+      const { bias, sinks, key, logSumExp } = optionalRefs(form, argument);
       const { sequence, top } = rowsOfBlock(argument, dimensions, { batch, block }, rows);
       const { memory } = sequence;
-      const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, location };
+      const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, key, location };
       const kvHead = head.div(sizes.h / sizes.kv);
       const visits =
         lists?.read(argument, { batch, head, block }) ??
@@ -65,7 +65,9 @@ export function plainAttention(
         const keys = k.at(memory, here, kvHead, along).transpose().load();
         const products = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
         const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
-        const added = addColumns(finishScores(rules, products, tile), before, format);
+        const added = addColumns(finishScores(rules, products, tile), before, format, () =>
+          keptWeights(rules, tile),
+        );
         const values = v.at(memory, here, kvHead, across).load();
         const accumulator = sums.mul(added.change);
         return {
@@ -77,7 +79,7 @@ export function plainAttention(
           }) as Tile<"f32">,
         };
       });
-      const done = finishedRows(end.sums, end);
+      const done = finishedRows(end.sums, end, problem.dropout);
       (out as Ref)
         .at(memory, down, head, across)
         .store(done.values.cast(problem.out.dtype) as Tile);

@@ -53,6 +53,8 @@ export interface AttentionSpec {
   readonly sinks?: GivenArray<"f32">;
   /** What q · k is multiplied by; 1 / √d unless told. */
   readonly scale?: number;
+  /** The part of the weights that become 0, the others being divided by what is left; bits follow from an input `key` of two words. */
+  readonly dropout?: number;
   /** Where sequences begin that lie one behind the other along s and t, which then have one batch: [sequences + 1] of i32 each. */
   readonly offsets?: { readonly q: GivenArray<"i32">; readonly k: GivenArray<"i32"> };
   /** Whether the logarithm of the sum of the exponentials of each row is a result, too: [b, h, s] of f32. */
@@ -67,6 +69,8 @@ export interface AttentionProblem {
   readonly logSumExp: ArraySpec | undefined;
   readonly bias: ArraySpec | undefined;
   readonly sinks: ArraySpec | undefined;
+  /** What dropout draws from. */
+  readonly key: ArraySpec | undefined;
   readonly qOffsets: ArraySpec | undefined;
   readonly kOffsets: ArraySpec | undefined;
   readonly sizes: {
@@ -87,6 +91,7 @@ export interface AttentionProblem {
   /** By how much a score changes with the one that the score function was given, for gradients. */
   readonly slope?: AttentionSpec["score"];
   readonly softCap: number | undefined;
+  readonly dropout: number | undefined;
   readonly scale: number | undefined;
 }
 
@@ -104,6 +109,7 @@ export const attentionFields = {
   softCap: "number",
   sinks: "array",
   scale: "number",
+  dropout: "number",
   offsets: "named",
   logSumExp: "flag",
   configuration: "settings",
@@ -131,12 +137,18 @@ export function problemOf(spec: AttentionSpec, location: Location): AttentionPro
     logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
     sinks: spec.sinks === undefined ? undefined : sinksOf(spec.sinks, sizes.h, location),
+    key: spec.dropout === undefined ? undefined : array(dtypes.u32, [2]),
     window: windowOf(spec, location),
     mask: spec.mask,
     score: spec.score,
     softCap: numberOf("softCap", spec.softCap, (value) => value > 0, "more than 0", location),
+    dropout: numberOf("dropout", spec.dropout, isPart, "a part from 0 to below 1", location),
     scale: numberOf("scale", spec.scale, () => true, "a number", location),
   };
+}
+
+function isPart(value: number): boolean {
+  return value >= 0 && value < 1;
 }
 
 function axis({ shape }: ArraySpec, index: number): Size {

@@ -10,7 +10,7 @@
  * The softmax is taken of powers of two, since that is what the hardware computes: 2^(x · log2 e) = e^x.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { full, iota, slice, when } from "../../lang/index.ts";
+import { full, iota, randomKey, slice, when, zeros } from "../../lang/index.ts";
 import type { Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
@@ -59,6 +59,8 @@ export interface ScoreRules {
   /** Columns there are. */
   readonly t: Index;
   readonly bias: Ref | undefined;
+  /** What dropout draws from. */
+  readonly key: Ref<"u32"> | undefined;
   readonly location: Location;
 }
 
@@ -164,6 +166,44 @@ function askedScores(
   return requireTile(name, given, "f32", tile, location) as Tile<"f32">;
 }
 
+/**
+ * Which weights of a tile dropout keeps; undefined where there is none. Head g of all, counted from the first of the first batch, draws what
+ * `bernoulli` gives for an array of [rows, columns] from the key that g is folded into.
+ */
+export function keptWeights(
+  { problem: { dropout }, sizes, key, t }: ScoreRules,
+  tile: ScoreTile,
+): Tile<"bool"> | undefined {
+  if (key === undefined || dropout === undefined) return undefined;
+  const { batch, head, row, column } = placeOf(tile);
+  const own = randomKey(key).foldIn(batch.mul(sizes.h).add(head));
+  return own.bernoulli(1 - dropout, row.mul(t).add(column));
+}
+
+/** What weights, or their gradients, become under dropout. */
+export function droppedOut(
+  { problem: { dropout = 0 } }: ScoreRules,
+  values: Tile<"f32">,
+  kept: Tile<"bool"> | undefined,
+): Tile<"f32"> {
+  return kept === undefined
+    ? values
+    : kept.select(values.mul(1 / (1 - dropout)), zeros(dtypes.f32, values.shape));
+}
+
+/** The gradient of scores before the score function: times its slope. */
+export function throughScore(
+  rules: ScoreRules,
+  products: Tile<"f32">,
+  gradient: Tile<"f32">,
+  tile: ScoreTile,
+): Tile<"f32"> {
+  const { problem, sizes, location } = rules;
+  if (problem.slope === undefined) return gradient;
+  const biased = biasedScores(rules, products.mul(scaleOf(problem, sizes)), tile);
+  return gradient.mul(askedScores("slope", problem.slope, biased, tile, location));
+}
+
 /** The gradient of scaled products, from that of scores: times the slope of the score function, and of the cap, 1 − tanh². */
 export function throughScores(
   rules: ScoreRules,
@@ -171,17 +211,12 @@ export function throughScores(
   gradient: Tile<"f32">,
   tile: ScoreTile,
 ): Tile<"f32"> {
-  const { problem, sizes, location } = rules;
-  const { softCap, slope } = problem;
-  const scale = scaleOf(problem, sizes);
-  const ofScore = (): Tile<"f32"> => {
-    if (slope === undefined) return gradient;
-    const biased = biasedScores(rules, products.mul(scale), tile);
-    return gradient.mul(askedScores("slope", slope, biased, tile, location));
-  };
-  if (softCap === undefined) return ofScore();
-  const bent = products.mul(scale / softCap).tanh();
-  return ofScore().mul(bent.mul(bent).neg().add(1));
+  const { problem, sizes } = rules;
+  const { softCap } = problem;
+  const ofScore = throughScore(rules, products, gradient, tile);
+  if (softCap === undefined) return ofScore;
+  const bent = products.mul(scaleOf(problem, sizes) / softCap).tanh();
+  return ofScore.mul(bent.mul(bent).neg().add(1));
 }
 
 function biasTile(bias: Ref, { batch, head, top, left, rows, columns }: ScoreTile): Tile<"f32"> {

@@ -35,11 +35,12 @@ export function startingRows(
   return { largest: none.add(sink), sum: none.add(1) };
 }
 
-/** The powers of a tile of scores, the sums with them, and what the sums before are scaled by. */
+/** The powers of a tile of scores, of those that dropout keeps, the sums with all of them, and what the sums before are scaled by. */
 export function addColumns<D extends "bf16" | "f16" | "f32">(
   { scores, scale }: Exponents,
   { largest, sum }: RowSums,
   dtype: DType<D>,
+  kept?: () => Tile<"bool"> | undefined,
 ): { readonly rows: RowSums; readonly powers: Tile<D>; readonly change: Tile<"f32"> } {
   const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
   // A row that has seen nothing yet stays at -∞, which must not be subtracted from itself.
@@ -48,20 +49,21 @@ export function addColumns<D extends "bf16" | "f16" | "f32">(
   const powers = scores.fma(scale, base.neg()).exp2(fast);
   return {
     rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
-    powers: powers.cast(dtype),
+    powers: (kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
     change,
   };
 }
 
-/** The values of a row, and the logarithm of the sum of its exponentials. A row that saw nothing gives 0 and -∞. */
+/** The values of a row, divided by what dropout leaves, and the logarithm of the sum of its exponentials. A row that saw nothing gives 0 and -∞. */
 export function finishedRows(
   values: Tile<"f32">,
   { largest, sum }: RowSums,
+  dropout = 0,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
   const isEmpty = sum.eq(0);
   const divisor = isEmpty.select(full(dtypes.f32, sum.shape, 1), sum);
   return {
-    values: values.div(divisor, fast),
+    values: values.div(dropout === 0 ? divisor : divisor.mul(1 - dropout), fast),
     logSumExp: largest.add(sum.log2()).mul(Math.LN2),
   };
 }

@@ -42,9 +42,10 @@ import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { fromSpan, inSpan, offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
-import { columnTiles, finishScores } from "./scores.ts";
+import { columnTiles, finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
+import type { RowSums } from "./softmax.ts";
 import { stretch } from "./visit-lists.ts";
 import type { Visit, VisitLists, Visits } from "./visit-lists.ts";
 
@@ -155,12 +156,12 @@ export function specialisedAttention(
     },
     (argument) => {
       const { worker } = argument as unknown as { readonly worker: Index };
-      const { bias, ...optional } = optionalRefs(form, argument);
+      const { bias, key, ...optional } = optionalRefs(form, argument);
       const zero = constant(dtypes.i32, 0);
       const rules: ScoreRules = {
         ...{ problem, sizes, location },
         t: zero.add(dimensions.t),
-        bias,
+        ...{ bias, key },
       };
       const { blocks, placeOf } = rowOrder(form, configuration, argument, lists);
       const [b, h] = [zero.add(dimensions.b), zero.add(dimensions.h)];
@@ -322,21 +323,22 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const release = (ring: Barrier, step: Index) => {
     ring.at(slotOf(step)).arrive();
   };
-  const exponents = ({ tile, isMasked }: Visit, scores: Tile<"f32">) =>
-    finishScores({ ...rules, t: sequence.columns.count }, scores, {
+  const own = { ...rules, t: sequence.columns.count };
+  const added = ({ tile, isMasked }: Visit, scores: Tile<"f32">, before: RowSums) => {
+    const there = {
       ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
       ...{ left: tile.mul(columns), isMasked },
-    });
+    };
+    return addColumns(finishScores(own, scores, there), before, format, () =>
+      keptWeights(own, there),
+    );
+  };
 
   const opening = visits.at(zero);
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
-  const begun = addColumns(
-    exponents(opening, scores),
-    startingRows(consumerRows, head, work.sinks),
-    format,
-  );
+  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks));
   const start = {
     ...begun.rows,
     powers: begun.powers,
@@ -352,14 +354,14 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     const sums = running.wait();
     release(emptyK, step.add(1));
     release(emptyV, step);
-    const added = addColumns(exponents(visit, later), carried, format);
-    return { ...added.rows, powers: added.powers, sums: sums.mul(added.change) };
+    const { rows, powers, change } = added(visit, later, carried);
+    return { ...rows, powers, sums: sums.mul(change) };
   });
   const hasOwn = hasOutTile(form, configuration);
   if (hasOwn) emptyQ.at(part).arrive();
   const sums = values(steps.sub(1), end.sums, end.powers).wait();
   release(emptyV, steps.sub(1));
-  const finished = finishedRows(sums, end);
+  const finished = finishedRows(sums, end, form.problem.dropout);
   storeRows(work, part, { ...place, top }, finished.values);
   if (!hasOwn) emptyQ.at(part).arrive();
   work.logSumExp

@@ -1,0 +1,75 @@
+/** Attention and its gradients with everything that they can be told, against float64; offsets, masks and dropout among them. */
+import type { Device } from "../../src/device/device.ts";
+import type { Outcome } from "../matrix/case.ts";
+import { checkForward, checkGradients } from "../support/attention-checks.ts";
+import { masks } from "../support/attention-masks.ts";
+import type { MaskName } from "../support/attention-masks.ts";
+import type { AttentionCase } from "../support/attention-reference.ts";
+import { checkPacked } from "../support/packed-attention.ts";
+import type { PackedCase } from "../support/packed-attention.ts";
+
+const [small, large] = [
+  [2, 150, 300, 4, 2, 64, 64],
+  [1, 300, 260, 2, 1, 128, 128],
+] as const;
+
+/** What both passes take; a score function is one with a slope. */
+const both: readonly AttentionCase[] = [
+  ...(Object.keys(masks) as MaskName[]).map((mask) => ({
+    ...{ name: `mask, ${mask}`, mask, sizes: small },
+  })),
+  { name: "mask in order", mask: "lists of documents", sizes: large, deterministic: true },
+  { name: "mask in a window", mask: "prefix", sizes: large, window: { left: 90, right: 40 } },
+  { name: "sinks", sinks: true, sizes: small, causal: true },
+  { name: "sinks and a cap", sinks: true, softCap: 1.5, sizes: large },
+  { name: "score and slope", curved: true, sizes: small },
+  { name: "dropout", dropout: 0.2, sizes: small, causal: true },
+  { name: "dropout in order", dropout: 0.5, sizes: large, deterministic: true },
+  { name: "bias of heads", bias: [false, true, true, true], sizes: small },
+  { name: "bias of columns", bias: [true, false, false, true], sizes: large, causal: true },
+];
+
+const forward: readonly AttentionCase[] = [
+  { name: "slopes by head", slopes: true, causal: true, sizes: large },
+];
+
+const lengths = [
+  [70, 90],
+  [0, 40],
+  [200, 33],
+  [5, 0],
+  [129, 257],
+] as const;
+
+const packed: { readonly [name: string]: PackedCase } = {
+  whole: { lengths, rest: [2, 3], heads: [4, 2, 64, 64] },
+  causal: { lengths, rest: [0, 0], heads: [2, 2, 128, 128], causal: true },
+  "in order": { lengths, rest: [0, 1], heads: [2, 1, 64, 64], causal: true, deterministic: true },
+  "in a window": { lengths, rest: [1, 0], heads: [2, 1, 128, 64], window: { left: 50 } },
+};
+
+export async function runAttention(
+  device: Device,
+  chosen: (name: string) => boolean,
+): Promise<readonly Outcome[]> {
+  const checks: readonly (readonly [name: string, check: () => Promise<void>])[] = [
+    ...[...both, ...forward].map(
+      (one) => [`attention, ${one.name}`, () => checkForward(device, one)] as const,
+    ),
+    ...both.map(
+      (one) => [`attention gradients, ${one.name}`, () => checkGradients(device, one)] as const,
+    ),
+    ...Object.entries(packed).map(
+      ([name, one]) => [`attention with offsets, ${name}`, () => checkPacked(device, one)] as const,
+    ),
+  ];
+  const outcomes: Outcome[] = [];
+  for (const [name, check] of checks.filter(([each]) => chosen(each)))
+    try {
+      await check();
+      outcomes.push({ name, problem: undefined });
+    } catch (error) {
+      outcomes.push({ name, problem: error instanceof Error ? error.message : String(error) });
+    }
+  return outcomes;
+}
