@@ -40,6 +40,30 @@ describe("tiles that no lane has registers for", () => {
     if (found !== undefined) expect(report?.found).toContain(found);
   });
 
+  test.each([
+    [16, 32768, undefined],
+    [16, 65024, undefined],
+    [16, 65536, "128 registers a lane"],
+    [32, 65536, "64 registers a lane"],
+  ] as const)(
+    "%d warps and a row of %d, which a processor may not have room for",
+    (count, columns, found) => {
+      const report = reportOf(
+        kernel(
+          {
+            name: "row",
+            warps: count,
+            inputs: { x: array(f32, [columns]) },
+            outputs: { out: array(f32, [columns]) },
+          },
+          ({ x, out }) => out.store(x.load()),
+        ),
+      );
+      expect(report?.code).toBe(found === undefined ? undefined : "TW6106");
+      if (found !== undefined) expect(report?.found).toContain(found);
+    },
+  );
+
   test("the report names the load's line and how many parts would fit", () => {
     const report = reportOf(copied(512, 512, f32));
     expect(report?.position?.file).toContain("residence.test.ts");

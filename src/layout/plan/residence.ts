@@ -1,14 +1,16 @@
 /**
- * A tile lives in the registers of the lanes that share it, and a lane can name 255 of them. A tile that
- * needs more, spread as thinly as can be, is refused here: the assembler would spill nearly all of it, and takes
- * minutes to do so.
+ * A tile lives in the registers of the lanes that share it. A lane can name 255 of them, and a processor has 65536 for all
+ * lanes of a block. A tile that needs more, or all that there are, spread as thinly as can be, is refused here: the
+ * assembler would spill it, and takes minutes to do so.
  *
  *   | tile            | lanes | registers a lane |                       |
  *   |-----------------|-------|------------------|-----------------------|
  *   | f32 [128, 128]  | 128   | 128              | fits                  |
  *   | bf16 [256, 128] | 128   | 128              | fits, two to a word   |
  *   | f32 [256, 256]  | 128   | 512              | refused               |
- *   | f32 [256, 256]  | 256   | 256              | refused with `warps: 8` in the specification, fits with 16 |
+ *   | f32 [65536]     | 256   | 256              | refused with `warps: 8`: a lane has no more than 255 |
+ *   | f32 [65536]     | 512   | 128              | refused with `warps: 16`: these are all of the processor |
+ *   | f32 [32768]     | 512   | 64               | fits                  |
  *   | f32 [64, 256]   | 32    | 512              | refused inside `warps` |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -17,7 +19,13 @@ import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { RegisterSlot } from "../rules/statements.ts";
 
 /** Registers that an instruction can name, the one that is always zero apart. */
-export const registersPerLane = 255;
+const nameableRegisters = 255;
+const registersPerProcessor = 65536;
+
+/** Registers that a lane may have for one tile: addresses need one at least. */
+function mostRegisters(lanes: number): number {
+  return Math.min(nameableRegisters, Math.floor(registersPerProcessor / lanes) - 1);
+}
 
 /** Refuses a tile that no placement can keep in registers; one number for all elements always fits. */
 export function requireRegisters(slot: RegisterSlot, layout: RegisterLayout): void {
@@ -26,19 +34,20 @@ export function requireRegisters(slot: RegisterSlot, layout: RegisterLayout): vo
   const lanes = lanesPerWarp * warps;
   const elements = shape.reduce((count, extent) => count * extent, 1);
   const needed = Math.ceil((elements * dtype.bits) / 32 / lanes);
-  if (needed <= registersPerLane) return;
-  const most = Math.floor((registersPerLane * 32 * lanes) / dtype.bits);
+  const registers = mostRegisters(lanes);
+  if (needed <= registers) return;
+  const most = Math.floor((registers * 32 * lanes) / dtype.bits);
   throw new TilewrightError({
     code: "TW6106",
     message: `${label} is a tile of ${dtype.name} [${shape.join(", ")}], which does not fit in registers`,
     location,
-    expected: `at most ${registersPerLane} registers a lane: ${most} elements of ${dtype.name} for the ${lanes} lanes of a ${warps === 1 ? "warp" : "program thread"}`,
+    expected: `at most ${registers} registers a lane: ${most} elements of ${dtype.name} for the ${lanes} lanes of a ${warps === 1 ? "warp" : "program thread"}`,
     found: `${elements} elements: ${needed} registers a lane`,
-    remedy: `work on parts of it, ${parts(needed)} or more, in a loop or in more blocks`,
+    remedy: `work on parts of it, ${parts(needed / registers)} or more, in a loop or in more blocks`,
   });
 }
 
 /** The fewest equal parts, a power of two, that fit. */
-function parts(needed: number): number {
-  return 2 ** Math.ceil(Math.log2(needed / registersPerLane));
+function parts(times: number): number {
+  return 2 ** Math.ceil(Math.log2(times));
 }

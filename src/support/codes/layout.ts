@@ -102,7 +102,7 @@ export const layoutCodes = registerCodes({
   TW6106: {
     title: "tile that does not fit in registers",
     cause:
-      "A tile lies in the registers of the lanes that share it, 128 in a program thread and 32 in a warp, and a lane has 255.",
+      "A tile lies in the registers of the lanes that share it, 128 in a program thread and 32 in a warp unless `warps` says otherwise. A lane has 255, and all lanes of a block together 65536.",
     example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a lane",
     remedy: "work on parts of the tile, in a loop or in more blocks",
   },
