@@ -148,3 +148,11 @@ describe("registers of the wrong kind", () => {
     );
   });
 });
+
+test("the clock goes on between two looks at it", () => {
+  const between = "add.u32 %r2, %r0, 1; add.u32 %r2, %r2, 1; add.u32 %r2, %r2, 1;";
+  const spent = perLane(
+    `mov.u32 %r3, %clock; ${between} mov.u32 %r4, %clock; sub.u32 %r1, %r4, %r3;`,
+  );
+  expect(Math.min(...spent)).toBeGreaterThanOrEqual(3);
+});

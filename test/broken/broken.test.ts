@@ -55,6 +55,11 @@ describe.each(families)("$name", (subject) => {
   });
 });
 
+test("thirty mistakes of rings and turns are among them", () => {
+  const mistakes = [slotRing, takingTurns].flatMap((subject) => Object.keys(subject.mistakes));
+  expect(mistakes.length).toBeGreaterThanOrEqual(30);
+});
+
 test("every mark belongs to a mistake", () => {
   const marks = new Set(families.flatMap((subject) => [...markedLines(subject).keys()]));
   const wanted = families.flatMap(({ mistakes }) =>

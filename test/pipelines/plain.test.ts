@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { isTaken } from "../support/sample.ts";
-import { choicesText, plainChoices } from "./choices.ts";
+import { choicesText, plainChoices, specialisedChoices } from "./choices.ts";
 import { plainExpected, plainKernel } from "./plain.ts";
 import { requireClean, requireEmulated } from "./run.ts";
 
@@ -26,6 +26,12 @@ describe.each(
   test("gives the same on the emulator", async () => {
     await requireEmulated(plainKernel(choices), expected);
   });
+});
+
+test("eighty configurations are tried, no two alike", () => {
+  const plain = plainChoices.map((choices) => `pipeline, ${choicesText(choices)}`);
+  const specialised = specialisedChoices.map((choices) => `specialised, ${choicesText(choices)}`);
+  expect(new Set([...plain, ...specialised]).size).toBeGreaterThanOrEqual(80);
 });
 
 test("kernels stay small: nothing is unrolled", () => {

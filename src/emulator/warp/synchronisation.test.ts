@@ -79,6 +79,17 @@ describe("blocks", () => {
     expect(arrays[1]?.[4]).toBe(3);
   });
 
+  test.each([0, 1, 2, 3])("signal by a store that releases, seed %i", (seed) => {
+    const body = `mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra $reader;
+      mov.b32 %r1, 7; st.global.b32 [%d0], %r1; mov.b32 %r2, 1; st.release.gpu.global.b32 [%d0+4], %r2; ret;
+      $reader: ld.acquire.gpu.global.b32 %r3, [%d0+4]; setp.eq.u32 %p1, %r3, 0; @%p1 bra $reader;
+      ld.global.b32 %r4, [%d0]; st.global.b32 [%d0+8], %r4; ret;`;
+    const arrays = [new Uint32Array(3)];
+    const run = runBlocks({ body, arrays, blocks: 2, lanes: 1, options: { seed } });
+    expect(run.result.findings).toEqual([]);
+    expect([...(run.arrays[0] ?? [])]).toEqual([7, 1, 7]);
+  });
+
   test("wait for each other through memory", () => {
     const body = `mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra $other;
       $wait: ld.acquire.gpu.global.b32 %r1, [%d0]; setp.lt.u32 %p1, %r1, 9; @%p1 bra $wait;
