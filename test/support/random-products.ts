@@ -139,7 +139,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
       ...{ kernel, split, rows: random.pick([64, 128] as const) },
       ...{
         columns: random.pick([32, 64] as const),
-        depth: random.pick([16, 32, 64, 128] as const),
+        depth: random.pick([8, 16, 32, 64, 128] as const),
       },
     };
   if (kernel === "narrow") {
@@ -168,8 +168,7 @@ function drawOptions(random: Random, hasWgmma: boolean) {
   const format = random.pick(formats);
   const kind = drawKind(random, format, hasWgmma);
   const batches = random.pick([[], [], ["a"], ["b"], ["a", "b"]] as const) as readonly string[];
-  const alone = kind === "quantised" || kind === "sparse";
-  const batched = (name: "a" | "b"): boolean => !alone && batches.includes(name);
+  const batched = (name: "a" | "b"): boolean => batches.includes(name);
   const computed = kind === "computed" ? random.pick(["a", "b", "ab"]) : "";
   const operandOf = (name: "a" | "b"): OperandOption =>
     (computed.includes(name) && isFloat(format[name]) ? computedOperand : denseOperand)(

@@ -181,14 +181,18 @@ function mostStages(
 }
 
 /** Elements of k in a step of the plain kernel. */
-export const plainDepths: readonly PlainConfiguration["depth"][] = [16, 32, 64, 128];
+export const plainDepths: readonly PlainConfiguration["depth"][] = [8, 16, 32, 64, 128];
 
 /** Those of them in which no prologue sees numbers of two groups, nor a part of what is stored together. */
 export function plainDepthsOf({
   prologues: { a, b },
+  accumulator,
 }: MatmulProblem): readonly PlainConfiguration["depth"][] {
   const prologues = [a, b].filter((each) => each !== undefined);
-  return plainDepths.filter((depth) => prologues.every((each) => suitsDepth(each, depth)));
+  const least = accumulator === dtypes.f64 ? 8 : 16;
+  return plainDepths.filter(
+    (depth) => depth >= least && prologues.every((each) => suitsDepth(each, depth)),
+  );
 }
 
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */
@@ -199,8 +203,10 @@ export function plainConfiguration(
 ): PlainConfiguration {
   const wide = problem.accumulator === dtypes.f64;
   const { bits } = multipliedFormat(problem, "a");
+  // Columns of a that lanes fetch number by number take registers: steps of 16 would spill some.
+  const isScattered = problem.major.a === "m" && !isCopied(problem.a.dtype, m);
   const [rows, columns, usual] = wide
-    ? ([64, 32, 16] as const)
+    ? ([64, 32, isScattered ? 8 : 16] as const)
     : ([64, 64, bits >= 32 ? 16 : bits === 16 ? 32 : 64] as const);
   const suiting = plainDepthsOf(problem);
   const depth = ([usual, 32, 16, 64, 128] as const).find((each) => suiting.includes(each)) ?? usual;

@@ -25,7 +25,8 @@ export type MatmulConfiguration =
       readonly kernel: "plain";
       readonly rows: 64 | 128;
       readonly columns: 32 | 64 | 128;
-      readonly depth: 16 | 32 | 64 | 128;
+      /** 8 is of f64 alone. */
+      readonly depth: 8 | 16 | 32 | 64 | 128;
       /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly split: number;
     }

@@ -395,7 +395,7 @@ describe("prologues", () => {
             ...{ a: bf16, b: quantized(i4, [k, n], { scale: bf16 }), configuration: plain },
           }).plan(fits),
       ],
-      ...[{ rows: 100 }, { columns: 8 }, { depth: 48 }].map(
+      ...[{ rows: 100 }, { columns: 8 }, { depth: 48 }, { depth: 8 }].map(
         (wrong) =>
           [
             "TW9904",

@@ -8,8 +8,8 @@
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
-import { bf16, f32, f8e4m3fn, i4 } from "../../formats/dtype.ts";
-import { dim } from "../../lang/index.ts";
+import { bf16, f32, f64, f8e4m3fn, i4 } from "../../formats/dtype.ts";
+import { array, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -78,6 +78,17 @@ test.skipIf(!hasPtxas).each([
     [8192, 8192, 8192],
   ],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
+  ...([true, false] as const).map(
+    (byRows) =>
+      [
+        `f64 of odd sizes, a by columns and b by ${byRows ? "rows" : "columns"}`,
+        {
+          a: array(f64, [dim("m"), dim("k")], { strides: [1, dim("m")] }),
+          b: array(f64, [dim("k"), dim("n")], byRows ? {} : { strides: [1, dim("k")] }),
+        },
+        [1001, 3003, 2001],
+      ] as const,
+  ),
   ["f32 as bf16x6", { a: f32, b: f32, precision: "bf16x6" }, [4096, 4096, 4096]],
 ] as const)("%s: no registers are spilled, no products serialised", (_, spec, [m, n, k]) => {
   const op = matmul(spec as unknown as Parameters<typeof matmul>[0]);
