@@ -13,6 +13,7 @@ import {
   sumCase,
   topCase,
 } from "../bench/gpu/cases/library.ts";
+import { poolCase, uniqueCase } from "../bench/gpu/cases/windows.ts";
 import { pagedCase } from "../bench/gpu/cases/paged.ts";
 import { raggedCase } from "../bench/gpu/cases/ragged.ts";
 
@@ -26,6 +27,9 @@ const cases: readonly BenchCase[] = [
   scanCase(500),
   sortCase(700),
   topCase(2, 90, 4),
+  uniqueCase(90, 7),
+  poolCase("max", 1, 7, 8),
+  poolCase("average", 1, 8, 8),
   permuteCase(8, 16),
   embeddingCase(table),
   scatterCase(table, false),

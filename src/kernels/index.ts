@@ -69,6 +69,15 @@ export type {
   RandomOperation,
   UniformSpec,
 } from "./random/random.ts";
+export { pool, poolBackward } from "./pooling/pool.ts";
+export type {
+  AveragePoolBackwardOperation,
+  PoolBackwardOperation,
+  PoolConfiguration,
+  PoolForwardSpec,
+  PoolOperation,
+  PoolSpec,
+} from "./pooling/pool.ts";
 export { raggedDot } from "./ragged/ragged-dot.ts";
 export type { RaggedDot, RaggedDotSpec } from "./ragged/ragged-dot.ts";
 export { raggedOuter } from "./ragged/ragged-outer.ts";

@@ -21,6 +21,7 @@ import type { BenchCase, Task } from "../case.ts";
 import { randomArray, randomIndices, randomWords } from "../random.ts";
 import { prepared } from "./memory.ts";
 import type { Arrays } from "./memory.ts";
+import { poolCase, uniqueCase } from "./windows.ts";
 
 interface LibraryWork {
   readonly name: string;
@@ -334,7 +335,16 @@ export const libraryParts: readonly (readonly [string, readonly BenchCase[]])[] 
     ],
   ],
   ["library-sums", [sumCase(16_384, 8192, 1), sumCase(16_384, 8192, 0), scanCase(2 ** 28)]],
-  ["library-order", [sortCase(2 ** 26), topCase(64, 131_072, 8), topCase(64, 131_072, 64)]],
+  [
+    "library-order",
+    [
+      sortCase(2 ** 26),
+      topCase(64, 131_072, 8),
+      topCase(64, 131_072, 64),
+      uniqueCase(2 ** 24, 2 ** 16),
+    ],
+  ],
+  ["library-pooling", [poolCase("max", 64, 112, 64), poolCase("average", 64, 112, 64)]],
   [
     "library-moves",
     [

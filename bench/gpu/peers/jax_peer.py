@@ -162,6 +162,9 @@ def library(task):
         return [lambda key: jax.random.bits(key, (task["count"],), jnp.uint32)], jnp.sort
     if op == "topk":
         return [matrix(task)], lambda x: jax.lax.top_k(x, task["k"])
+    if op == "unique":
+        numbers = lambda key: jax.random.randint(key, (task["count"],), 0, task["kinds"], jnp.int32)
+        return [numbers], lambda x: jnp.unique(x, size=task["kinds"], return_counts=True)
     if op == "permute":
         return [matrix(task)], lambda x: jnp.transpose(x)
     if op == "embedding":

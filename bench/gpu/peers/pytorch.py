@@ -78,6 +78,27 @@ def topk(task, sets):
     yield "PyTorch", [lambda x=x: torch.topk(x, task["k"]) for x in arrays]
 
 
+def unique(task, sets):
+    """Beside ours for what it is: it waits for the host to learn how many there are, which a graph cannot."""
+    shape = (task["count"],)
+    arrays = [torch.randint(task["kinds"], shape, dtype=torch.int32, device="cuda") for _ in range(sets)]
+    yield "PyTorch", [lambda x=x: torch.unique(x, return_counts=True) for x in arrays]
+
+
+def pool(task, sets):
+    shape = (task["images"], task["channels"], task["size"], task["size"])
+    last = torch.channels_last
+    arrays = [normal(*shape, dtype=dtypes[task["dtype"]]).contiguous(memory_format=last) for _ in range(sets)]
+    functional = torch.nn.functional
+    work = {
+        "max": lambda x: functional.max_pool2d(x, 3, 2, 1),
+        "average": lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    }[task["kind"]]
+    compiled = torch.compile(work)
+    yield "PyTorch", [lambda x=x: work(x) for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
 def permute(task, sets):
     arrays = rows(task, sets)
     compiled = torch.compile(lambda x: x.t().contiguous())
@@ -208,6 +229,8 @@ ops = {
     "scan": scan,
     "sort": sort,
     "topk": topk,
+    "unique": unique,
+    "pool": pool,
     "permute": permute,
     "embedding": embedding,
     "scatter_add": scatter_add,

@@ -107,6 +107,17 @@ function convolved(name: string): Fields {
   };
 }
 
+const pooled: Fields = {
+  x: parameter(() => array(bf16, [2, 8, 8, 16])),
+  kind: parameter(() => "max"),
+  window: parameter(() => 2, "numbers"),
+  channels: optional(() => "last"),
+  stride: perAxis,
+  dilation: perAxis,
+  padding: optional(() => 1, "zero", "numbers"),
+  includePadding: flag,
+};
+
 export const kernelCalls: readonly BadCall[] = [
   ...ofFields("cast", { x: format, out: parameter(() => f16) }),
   ...ofFields("copy", { x: matrix, out: optional(() => array(f32, [8, 64])) }),
@@ -311,6 +322,8 @@ export const kernelCalls: readonly BadCall[] = [
     out: optional(() => bool),
     probability: parameter(() => 0.5, "zero"),
   }),
+  ...ofFields("pool", { ...pooled, tap: flag }),
+  ...ofFields("poolBackward", pooled),
   ...["convolution", "convolutionBackwardX", "convolutionBackwardW"].flatMap((name) =>
     ofFields(name, convolved(name)),
   ),

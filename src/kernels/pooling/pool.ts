@@ -1,0 +1,298 @@
+/**
+ * `pool` and its gradient: the greatest element or the average of windows, over one to three spatial axes.
+ *
+ *   pool({ x: array(bf16, [n, 56, 56, 64]), kind: "max", window: 3, stride: 2, padding: 1 })       [n, 28, 28, 64]
+ *
+ * The gradient of maxima needs to know which element of each window was the greatest: `tap: true` tells it.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedArgument } from "../../device/operation.ts";
+import { array } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import { resultExtent, stepsOf, windowAlong } from "../convolution/problem.ts";
+import type { PerAxis, Steps, Triple } from "../convolution/problem.ts";
+import {
+  refused,
+  requireComparable,
+  requireFields,
+  requireFloat,
+  requireRows,
+  requiredArray,
+} from "../support/given.ts";
+import type { Fields } from "../support/given.ts";
+import { alignment, laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";
+import type { FiveExtents, PoolForm } from "./pool-kernels.ts";
+
+export interface PoolSpec<X extends DTypeName> {
+  /** [n, …, c] by rows: a batch, one to three spatial axes, channels. */
+  readonly x: ArraySpec<X>;
+  /** What is made of a window. */
+  readonly kind: "max" | "average";
+  /** Elements of a window: a number, or one for each spatial axis. */
+  readonly window: PerAxis<number>;
+  /** Where channels stand; `"last"` unless told, or `"first"` for [n, c, …]. */
+  readonly channels?: "last" | "first";
+  /** Steps from one window to the next; as long as the window unless told. */
+  readonly stride?: PerAxis<number>;
+  /** Steps from one element of a window to the next; 1 unless told. */
+  readonly dilation?: PerAxis<number>;
+  /** Places around x that no maximum takes; 0 unless told. */
+  readonly padding?: PerAxis<number | readonly [before: number, after: number]>;
+  /** Whether averages count places around x, as zeros; they do not unless told. */
+  readonly includePadding?: boolean;
+}
+
+export interface PoolForwardSpec<X extends DTypeName, T extends boolean> extends PoolSpec<X> {
+  /** Whether `tap` says which element of its window each maximum is. */
+  readonly tap?: T;
+}
+
+/** Places and channels of a block. */
+export interface PoolConfiguration {
+  readonly places: number;
+  readonly columns: number;
+}
+
+export type PoolOperation<X extends DTypeName, T extends boolean> = Operation<
+  { readonly x: ArraySpec<X> },
+  { readonly out: ArraySpec<X> } & (T extends true ? { readonly tap: ArraySpec<"i32"> } : Empty),
+  Empty,
+  PoolConfiguration
+>;
+
+export type PoolBackwardOperation<X extends DTypeName> = Operation<
+  { readonly dOut: ArraySpec<X>; readonly tap: ArraySpec<"i32"> },
+  { readonly dx: ArraySpec<X> },
+  Empty,
+  PoolConfiguration
+>;
+
+export type AveragePoolBackwardOperation<X extends DTypeName> = Operation<
+  { readonly dOut: ArraySpec<X> },
+  { readonly dx: ArraySpec<X> },
+  Empty,
+  PoolConfiguration
+>;
+
+const fields: Fields = {
+  x: "array",
+  kind: "choice",
+  window: "each",
+  channels: "choice",
+  stride: "each",
+  dilation: "each",
+  padding: "each",
+  includePadding: "flag",
+};
+
+/** The greatest or the average of each window. */
+export function pool<X extends DTypeName, T extends boolean = false>(
+  spec: PoolForwardSpec<X, T>,
+): PoolOperation<X, T> {
+  const location = captureLocation();
+  requireFields("pool", spec, { ...fields, tap: "flag" }, location);
+  const tellsTap = (spec.tap ?? false) as boolean;
+  const problem = problemOf("pool", spec, tellsTap, location);
+  const { x, out } = problem;
+  return operation({
+    name: "pool",
+    inputs: { x },
+    outputs: { out, ...(tellsTap && { tap: array(dtypes.i32, out.shape) }) },
+    plan: (dimensions) =>
+      planPool(problem, dimensions, {
+        made: "out",
+        read: ["x"],
+        also: tellsTap ? ["tap"] : [],
+        kernel: poolKernel,
+      }),
+  }) as unknown as PoolOperation<X, T>;
+}
+
+/** The gradient of x, from the same specification; of maxima from their taps. */
+export function poolBackward<X extends DTypeName>(
+  spec: PoolSpec<X> & { readonly kind: "max" },
+): PoolBackwardOperation<X>;
+export function poolBackward<X extends DTypeName>(
+  spec: PoolSpec<X> & { readonly kind: "average" },
+): AveragePoolBackwardOperation<X>;
+export function poolBackward(spec: PoolSpec<DTypeName>): unknown {
+  const location = captureLocation();
+  requireFields("poolBackward", spec, fields, location);
+  const problem = problemOf("poolBackward", spec, false, location);
+  const { x, out } = problem;
+  requireFloat("x", "poolBackward", x, location);
+  const isMax = problem.kind === "max";
+  return operation({
+    name: "pool_backward",
+    inputs: { dOut: out, ...(isMax && { tap: array(dtypes.i32, out.shape) }) },
+    outputs: { dx: array(x.dtype, x.shape) },
+    plan: (dimensions) =>
+      planPool(problem, dimensions, {
+        made: "dx",
+        read: isMax ? ["dOut", "tap"] : ["dOut"],
+        also: [],
+        kernel: poolBackwardKernel,
+      }),
+  });
+}
+
+interface Pooling extends Steps {
+  readonly x: ArraySpec;
+  readonly out: ArraySpec;
+  readonly kind: "max" | "average";
+  readonly isLast: boolean;
+  readonly taps: Triple;
+  readonly includePadding: boolean;
+  readonly tellsTap: boolean;
+  readonly kernels: Map<string, KernelDefinition>;
+}
+
+function problemOf(
+  of: string,
+  spec: PoolSpec<DTypeName>,
+  tellsTap: boolean,
+  location: Location,
+): Pooling {
+  const x = requiredArray("x", of, spec.x, location);
+  const { kind, channels = "last", includePadding = false } = spec;
+  const choose = (name: string, given: unknown, known: readonly string[]): void => {
+    if (known.includes(given as string)) return;
+    throw refused(
+      "TW9904",
+      `${of} knows no such ${name}`,
+      known.join(" or "),
+      optionText(given),
+      location,
+    );
+  };
+  choose("kind", kind, ["max", "average"]);
+  choose("channels", channels, ["last", "first"]);
+  if (tellsTap && kind !== "max")
+    throw refused("TW9904", "an average has no tap", 'kind: "max"', optionText(kind), location);
+  const rank = x.shape.length - 2;
+  if (rank < 1 || rank > 3)
+    throw refused(
+      "TW9902",
+      `x of ${of} has ${x.shape.length} axes`,
+      "3 to 5 axes, of which 1 to 3 are spatial",
+      String(x.shape.length),
+      location,
+    );
+  requireRows("x", of, x, location);
+  if (kind === "max") requireComparable("x", of, x, location);
+  else requireFloat("x", of, x, location);
+  const taps = tapsOf(of, spec.window, rank, location);
+  const stride = spec.stride ?? spec.window;
+  const steps = stepsOf(of, { ...spec, stride }, rank, location);
+  const isLast = channels === "last";
+  const first = isLast ? 1 : 2;
+  const shape = x.shape.map((size, axis) => {
+    if (axis < first || axis >= first + rank) return size;
+    const along = axis - first + 3 - rank;
+    return resultExtent(of, size, taps[along] ?? 1, windowAlong(steps, along), location);
+  });
+  return {
+    ...steps,
+    ...{ x, kind, isLast, taps, includePadding, tellsTap },
+    out: array(x.dtype, shape),
+    kernels: new Map(),
+  };
+}
+
+/** The elements of a window along three axes, of which the first may be 1. */
+function tapsOf(of: string, window: unknown, rank: number, location: Location): Triple {
+  const list: readonly unknown[] = Array.isArray(window) ? window : Array(rank).fill(window);
+  const isExtent = (one: unknown): one is number => Number.isSafeInteger(one) && Number(one) >= 1;
+  if (list.length !== rank || !list.every(isExtent))
+    throw refused(
+      "TW9904",
+      `the window of ${of} does not fit ${rank} spatial axes`,
+      `a whole number from 1, or a list of ${rank}`,
+      optionText(window),
+      location,
+    );
+  const [depth = 1, height = 1, width = 1] = [...Array<number>(3 - rank).fill(1), ...list];
+  return [depth, height, width];
+}
+
+/** Which arrays a kernel reads and makes, by the names of the operation. */
+interface PoolArrays {
+  readonly made: "out" | "dx";
+  readonly read: readonly string[];
+  readonly also: readonly string[];
+  readonly kernel: (form: PoolForm, input: FiveExtents, output: FiveExtents) => KernelDefinition;
+}
+
+function planPool(
+  problem: Pooling,
+  dimensions: { readonly [name: string]: number },
+  { made, read, also, kernel }: PoolArrays,
+): Planned<PoolConfiguration> {
+  const { x, out, isLast, kernels } = problem;
+  const [input, output] = [x, out].map((spec) => fiveExtents(spec, isLast, dimensions)) as [
+    FiveExtents,
+    FiveExtents,
+  ];
+  const target = made === "out" ? output : input;
+  const configuration = choosePool(x.dtype, target);
+  const source = "heuristic" as const;
+  if (countOf(target) === 0) return { configuration, source, launches: [] };
+  const form: PoolForm = { ...problem, dtype: x.dtype, ...configuration };
+  const shaped = (name: string): PlannedArgument => ({
+    argument: name,
+    shape: shapeOf(name === "x" || name === "dx" ? input : output),
+  });
+  const launch = () => {
+    const ones = [input, output].map(({ spatial }) => spatial.map((extent) => extent === 1));
+    const text = JSON.stringify([configuration, ones, input.inner === 1, alignment(input.inner)]);
+    const known = kernels.get(text) ?? kernel(form, input, output);
+    kernels.set(text, known);
+    const names = [...read, made, ...also];
+    return {
+      kernel: known,
+      arguments: Object.fromEntries(names.map((name) => [name, shaped(name)])),
+    };
+  };
+  return { configuration, source, launches: () => [launch()] };
+}
+
+function fiveExtents(
+  spec: ArraySpec,
+  isLast: boolean,
+  dimensions: { readonly [name: string]: number },
+): FiveExtents {
+  const { shape } = laidOut(spec, dimensions);
+  const [batch = 1, second = 1] = shape;
+  const spatial = isLast ? shape.slice(1, -1) : shape.slice(2);
+  const [depth = 1, height = 1, width = 1] = [
+    ...Array<number>(3 - spatial.length).fill(1),
+    ...spatial,
+  ];
+  return {
+    outer: isLast ? batch : batch * second,
+    spatial: [depth, height, width],
+    inner: isLast ? (shape.at(-1) ?? 1) : 1,
+  };
+}
+
+function shapeOf({ outer, spatial, inner }: FiveExtents): readonly number[] {
+  return [outer, ...spatial, inner];
+}
+
+function countOf(extents: FiveExtents): number {
+  return shapeOf(extents).reduce((all, extent) => all * extent, 1);
+}
+
+/** A lane has as many channels as it accesses at once, and two such pieces. */
+function choosePool({ bits }: DType, extents: FiveExtents): PoolConfiguration {
+  const wide = (8 * widestAccess) / bits;
+  const columns = Math.min(powerOfTwoFrom(extents.inner), 8 * wide);
+  const span = lanes * Math.min(wide, Math.max(2, columns)) * 2;
+  return { columns, places: Math.max(1, span / columns) };
+}
