@@ -88,9 +88,10 @@ export type { Combination } from "./reduce/combinations.ts";
 export { bincount, histogram } from "./reduce/histogram.ts";
 export type {
   BincountSpec,
+  EdgesHistogramSpec,
   HistogramConfiguration,
   HistogramOperation,
-  HistogramSpec,
+  RangeHistogramSpec,
 } from "./reduce/histogram.ts";
 export { reduce } from "./reduce/reduce.ts";
 export type { ReduceInputs, ReduceOperation, ReduceSpec } from "./reduce/reduce.ts";

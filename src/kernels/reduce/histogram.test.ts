@@ -1,6 +1,6 @@
 /** Elements counted by bins, against counts one by one. */
 import { describe, expect, test } from "vitest";
-import { codeOf } from "../../../test/support/library-checks.ts";
+import { codeOf, randomNumbers } from "../../../test/support/library-checks.ts";
 import { bf16, f32, i32, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -48,6 +48,78 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
+/** Which of the bins between edges a value is in; −1 for none. */
+function binOf(value: number, edges: readonly number[]): number {
+  const last = edges.length - 2;
+  if (value === edges[last + 1]) return last;
+  return edges.findIndex((edge, at) => value >= edge && value < (edges[at + 1] ?? -Infinity));
+}
+
+const uneven = [-2, -1.5, 0, 0.25, 1, 4];
+
+test("bins between edges, with weights, under twenty schedules and on the emulator", async () => {
+  const random = new Random(83);
+  const spec = { x: f32, edges: array(f32, [uneven.length]) };
+  const counts = histogram(spec);
+  const sums = histogram({ ...spec, weights: bf16 });
+  const edges = fromNumbers(f32, [uneven.length], uneven);
+  const emulator = await open("emulator");
+  for (let turn = 0; turn < 40; turn += 1) {
+    const isEmulated = turn >= 20;
+    const device = isEmulated
+      ? emulator
+      : await open("simulator", { schedule: "random", seed: turn });
+    const size = 1 + random.below(600);
+    const odd = [NaN, Infinity, -Infinity, -2, 4, 0];
+    const values = Array.from({ length: size }, (_, at) =>
+      at < 6 ? (odd[at] ?? 0) : Math.fround(random.normal() * 2),
+    );
+    const weights = randomNumbers(bf16, [size], turn, 2);
+    const x = fromNumbers(f32, [size], values);
+    const expected = uneven.slice(1).map(() => ({ count: 0, sum: 0, size: 0 }));
+    for (const [at, value] of values.entries()) {
+      const bin = expected[binOf(value, uneven)];
+      if (bin === undefined) continue;
+      bin.count += 1;
+      bin.sum += weights.values[at] ?? 0;
+      bin.size += Math.abs(weights.values[at] ?? 0);
+    }
+    const label = `seed 83, turn ${turn}`;
+    const { out } = await device.run(counts, { x, edges });
+    expect([...toNumbers(out)], label).toEqual(expected.map(({ count }) => count));
+    const weighed = await device.run(sums, { x, edges, weights: weights.array });
+    const again = await device.run(sums, { x, edges, weights: weights.array });
+    expect(again.out.data, label).toEqual(weighed.out.data);
+    for (const [at, found] of toNumbers(weighed.out).entries()) {
+      const { sum = 0, size: most = 0, count = 0 } = expected[at] ?? {};
+      expect(Math.abs(found - sum), label).toBeLessThanOrEqual(most * (count + 1) * 2 ** -24);
+    }
+    if (!isEmulated) device.dispose();
+  }
+  emulator.dispose();
+});
+
+test("edges of bins that are all as wide decide, and many bins of weights are sorted", async () => {
+  const device = await open("simulator");
+  // In f32 a tenth is no number: what divides wrongly is put right by the edges.
+  const edges = Array.from({ length: 11 }, (_, at) =>
+    Math.fround(Math.fround(at * Math.fround(0.1))),
+  );
+  const { out } = await device.run(histogram({ x: f32, bins: 10, low: 0, high: 1 }), {
+    x: fromNumbers(f32, [10], edges.slice(0, 10)),
+  });
+  expect([...toNumbers(out)]).toEqual(Array.from({ length: 10 }, () => 1));
+  const many = bincount({ x: i32, length: 5000, weights: bf16 });
+  expect(many.plan({ n: 5 }).configuration.adds).toBe("sorted");
+  const sums = await device.run(many, {
+    x: [4999, 7, 4999, -1, 5000],
+    weights: fromNumbers(bf16, [5], [0.5, 2, 0.25, 9, 9]),
+  });
+  const found = [...toNumbers(sums.out)];
+  expect([found[7], found[4999], found.reduce((a, b) => a + b, 0)]).toEqual([2, 0.75, 2.75]);
+  device.dispose();
+});
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => histogram({ x: i32 as never, bins: 3, low: 0, high: 1 })],
@@ -56,6 +128,11 @@ test("mistakes are told", () => {
     ["TW9904", () => histogram({ x: f32, bins: 0, low: 0, high: 1 })],
     ["TW9904", () => histogram({ x: f32, bins: 3, low: 1, high: 1 })],
     ["TW9904", () => bincount({ x: u8, length: 1.5 })],
+    ["TW9901", () => bincount({ x: u8, length: 3, weights: i32 as never })],
+    ["TW9902", () => bincount({ x: array(u8, [m]), length: 3, weights: array(f32, [n]) })],
+    ["TW9902", () => histogram({ x: f32, edges: array(f32, [1]) })],
+    ["TW9902", () => histogram({ x: f32, edges: array(f32, [3, 3]) })],
+    ["TW9904", () => histogram({ x: f32, edges: f32, bins: 3 } as never)],
     ["TW1033", () => bincount({ x: u8, bins: 3 } as never)],
     ["TW1033", () => histogram({ x: f32, count: 3 } as never)],
   ];

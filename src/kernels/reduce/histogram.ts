@@ -1,41 +1,62 @@
 /**
- * `histogram` and `bincount`: how many elements fall into each bin. A block counts in shared memory what it meets, and adds its
- * counts to the result at the end; where bins are too many for that, every element is added to the result itself. Counts are whole
- * numbers, so results do not depend on the order.
+ * `histogram` and `bincount`: how many elements fall into each bin, or the sum of their weights.
  *
  *   histogram, low 0, high 4, 4 bins      0.5 1 3.9 4 9      ──▶      1 1 0 2, and 9 is left out
  */
 import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName, IntegerName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation, PlannedLaunch } from "../../device/operation.ts";
-import {
-  array,
-  cdiv,
-  dim,
-  full,
-  iota,
-  kernel,
-  loop,
-  slice,
-  smem,
-  zeros,
-} from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import { addSizes } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { fill } from "../elementwise/cast.ts";
+import type { Target } from "../../targets/target.ts";
+import { cast, fill } from "../elementwise/cast.ts";
+import { segmentReduce } from "../movement/segment-reduce.ts";
 import { composed } from "../support/compose.ts";
-import { givenArray, refused, requireFields, requireFloat, requireRows } from "../support/given.ts";
+import type { Step } from "../support/compose.ts";
+import {
+  givenArray,
+  refused,
+  requireFields,
+  requireFloat,
+  requireRows,
+  requireShape,
+} from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
-import { computeFormat, computed } from "../support/numbers.ts";
-import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { computeFormat } from "../support/numbers.ts";
+import { laidOut } from "../support/sizes.ts";
+import { byEdges, byNumber, byRange } from "./binning.ts";
+import type { Binning } from "./binning.ts";
+import {
+  binKernel,
+  countKernel,
+  mostShared,
+  mostWeighed,
+  span,
+  weighKernel,
+  weighedSpan,
+} from "./histogram-kernels.ts";
+import type { HistogramForm } from "./histogram-kernels.ts";
+import { reduce } from "./reduce.ts";
 
-export interface HistogramSpec<X extends FloatName> {
+interface OfElements<X extends DTypeName, W extends FloatName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** How many bins there are, all as wide. */
+  /** What each element counts, of x's shape; 1 unless told. */
+  readonly weights?: GivenArray<W>;
+}
+
+/** Bins that are all as wide. */
+export interface RangeHistogramSpec<X extends FloatName, W extends FloatName> extends OfElements<
+  X,
+  W
+> {
+  /** How many bins there are. */
   readonly bins: number;
   /** Where the first bin begins. */
   readonly low: number;
@@ -43,65 +64,114 @@ export interface HistogramSpec<X extends FloatName> {
   readonly high: number;
 }
 
-export interface BincountSpec<X extends IntegerName> {
-  /** A format is an array of n elements. */
-  readonly x: GivenArray<X>;
+/** Bins between edges. */
+export interface EdgesHistogramSpec<
+  X extends FloatName,
+  E extends FloatName,
+  W extends FloatName,
+> extends OfElements<X, W> {
+  /** Edges in order, one more than there are bins; a format is an array of bins + 1 elements. */
+  readonly edges: GivenArray<E>;
+}
+
+export interface BincountSpec<
+  X extends IntegerName,
+  W extends FloatName = never,
+> extends OfElements<X, W> {
   /** Numbers from 0 to length − 1 are counted. */
   readonly length: number;
 }
 
-/** Blocks of the launch, and whether they count in shared memory. */
+/** Blocks of the launch, and where they add: in shared memory, in the result, or by sorting first. */
 export interface HistogramConfiguration {
   readonly blocks: number;
-  readonly shared: boolean;
+  readonly adds: "shared" | "result" | "sorted";
 }
 
-export type HistogramOperation<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<"i32"> },
+/** Sums of weights are f32, of f64 f64. */
+type Summed<W extends FloatName> = [W] extends [never] ? "i32" : W extends "f64" ? "f64" : "f32";
+
+export type HistogramOperation<
+  X extends DTypeName,
+  W extends FloatName = never,
+  E extends FloatName = never,
+> = Operation<
+  { readonly x: ArraySpec<X> } & ([E] extends [never] ? Empty : { readonly edges: ArraySpec<E> }) &
+    ([W] extends [never] ? Empty : { readonly weights: ArraySpec<W> }),
+  { readonly out: ArraySpec<Summed<W>> },
   Empty,
   HistogramConfiguration
 >;
 
-/** Which bin each element falls into, and whether it falls into any. */
-type Binning = (x: Tile) => { readonly bin: Tile<"i32">; readonly isIn: Tile<"bool"> };
-
-/** Elements of x in each of `bins` bins from `low` to `high`; others, and NaN, are left out. */
-export function histogram<X extends FloatName>(spec: HistogramSpec<X>): HistogramOperation<X> {
+/** Elements of x in each bin; those in none, and NaN, are left out. */
+export function histogram<X extends FloatName, W extends FloatName = never>(
+  spec: RangeHistogramSpec<X, W>,
+): HistogramOperation<X, W>;
+export function histogram<X extends FloatName, E extends FloatName, W extends FloatName = never>(
+  spec: EdgesHistogramSpec<X, E, W>,
+): HistogramOperation<X, W, E>;
+export function histogram(
+  spec:
+    | RangeHistogramSpec<FloatName, FloatName>
+    | EdgesHistogramSpec<FloatName, FloatName, FloatName>,
+): unknown {
   const location = captureLocation();
-  const fields = { x: "array", bins: "number", low: "number", high: "number" } as const;
-  requireFields("histogram", spec, fields, location);
-  const { bins, low, high } = spec;
+  const ways = { bins: "number", low: "number", high: "number", edges: "array" } as const;
+  requireFields("histogram", spec, { x: "array", weights: "array", ...ways }, location);
   const x = givenArray("x", "histogram", spec.x, [dim("n")], location);
   requireFloat("x", "histogram", x, location);
-  requireBins("histogram", bins, location);
-  if (!Number.isFinite(low) || !Number.isFinite(high) || !(low < high))
+  const { bins, low, high, edges } = spec as Partial<
+    RangeHistogramSpec<FloatName, FloatName> & EdgesHistogramSpec<FloatName, FloatName, FloatName>
+  >;
+  if (edges === undefined) {
+    requireBins("histogram", bins, location);
+    requireRange(low, high, location);
+    const binning = byRange(Number(low), Number(high), computeFormat(x.dtype));
+    return counting({ name: "histogram", x, bins: Number(bins), binning }, spec.weights, location);
+  }
+  if (bins !== undefined || low !== undefined || high !== undefined)
     throw refused(
       "TW9904",
-      "histogram has no bins to count in",
-      "low below high",
-      `${optionText(low)} and ${optionText(high)}`,
+      "histogram has edges and a range",
+      "edges, or bins with low and high",
+      optionText({ bins, low, high }),
       location,
     );
-  const compute = computeFormat(x.dtype);
-  const binning: Binning = (tile) => {
-    const own = computed(tile, compute);
-    const isIn = own.ge(low).and(own.le(high));
-    const place = own.sub(low).mul(bins / (high - low));
-    // What is not in a bin has no place that could be a whole number.
-    const bin = isIn
-      .select(place, full(compute, [1], 0))
-      .floor()
-      .cast(dtypes.i32);
-    return { bin: bin.maximum(0).minimum(bins - 1), isIn };
-  };
-  return counting("histogram", x, bins, binning, location) as unknown as HistogramOperation<X>;
+  const given = givenArray("edges", "histogram", edges, [dim("bins").add(1)], location);
+  requireFloat("edges", "histogram", given, location);
+  requireRows("edges", "histogram", given, location);
+  const [size, ...rest] = given.shape;
+  if (size === undefined || rest.length > 0 || (typeof size === "number" && size < 2))
+    throw refused(
+      "TW9902",
+      "edges of histogram enclose no bins",
+      "one axis of 2 or more elements",
+      optionText(given.shape),
+      location,
+    );
+  const isWide = x.dtype === dtypes.f64 || given.dtype === dtypes.f64;
+  const binning = byEdges(computeFormat(isWide ? dtypes.f64 : x.dtype));
+  const problem = { name: "histogram", x, bins: addSizes(size, -1), binning, edges: given };
+  return counting(problem, spec.weights, location);
 }
 
-/** How often each number from 0 to `length` − 1 occurs in x; others are left out. */
-export function bincount<X extends IntegerName>(spec: BincountSpec<X>): HistogramOperation<X> {
+function requireRange(low: unknown, high: unknown, location: Location): void {
+  if (Number.isFinite(low) && Number.isFinite(high) && Number(low) < Number(high)) return;
+  throw refused(
+    "TW9904",
+    "histogram has no bins to count in",
+    "low below high",
+    `${optionText(low)} and ${optionText(high)}`,
+    location,
+  );
+}
+
+/** How often each number from 0 to `length` − 1 occurs in x, or the sum of its weights; others are left out. */
+export function bincount<X extends IntegerName, W extends FloatName = never>(
+  spec: BincountSpec<X, W>,
+): HistogramOperation<X, W> {
   const location = captureLocation();
-  requireFields("bincount", spec, { x: "array", length: "number" }, location);
+  requireFields("bincount", spec, { x: "array", length: "number", weights: "array" }, location);
   const x = givenArray("x", "bincount", spec.x, [dim("n")], location);
   const { length } = spec;
   if (!isInteger(x.dtype) || x.dtype.bits < 8)
@@ -113,18 +183,11 @@ export function bincount<X extends IntegerName>(spec: BincountSpec<X>): Histogra
       location,
     );
   requireBins("bincount", length, location);
-  const binning: Binning = (tile) => {
-    const own = tile.cast(dtypes.i64);
-    const isIn = own.ge(0n).and(own.lt(BigInt(length)));
-    return {
-      bin: own
-        .cast(dtypes.i32)
-        .maximum(0)
-        .minimum(length - 1),
-      isIn,
-    };
-  };
-  return counting("bincount", x, length, binning, location) as unknown as HistogramOperation<X>;
+  return counting(
+    { name: "bincount", x, bins: length, binning: byNumber },
+    spec.weights,
+    location,
+  ) as unknown as HistogramOperation<X, W>;
 }
 
 /** Counts are indexed by i32. */
@@ -142,81 +205,168 @@ function requireBins(of: string, bins: unknown, location: Location): void {
   );
 }
 
-/** Bins that a block has room for, and elements that it takes at a time. */
-const mostShared = 8192;
-const span = 8 * lanes;
+interface Counted {
+  readonly name: string;
+  readonly x: ArraySpec;
+  readonly bins: Size;
+  readonly binning: Binning;
+  readonly edges?: ArraySpec;
+}
+
+type Kernels = Map<string, KernelDefinition>;
 
 /** Blocks for each processor. */
 const blocksEach = 8;
 
-function counting(
-  name: string,
-  x: ArraySpec,
-  bins: number,
-  binning: Binning,
-  location: Location,
-): Operation {
+function counting(counted: Counted, given: GivenArray | undefined, location: Location): Operation {
+  const { name, x, edges } = counted;
   requireRows("x", name, x, location);
-  const out = array(dtypes.i32, [bins]);
-  const cleared = fill({ out, value: 0 });
-  const shared = bins <= mostShared;
-  let known: KernelDefinition | undefined;
+  const weights =
+    given === undefined ? undefined : givenArray("weights", name, given, x.shape, location);
+  if (weights !== undefined) {
+    requireFloat("weights", name, weights, location);
+    requireRows("weights", name, weights, location);
+    requireShape("weights", name, weights, x.shape, location);
+  }
+  const summed = weights === undefined ? dtypes.i32 : computeFormat(weights.dtype);
+  const out = array(summed, [counted.bins]);
+  const kernels: Kernels = new Map();
   return operation({
     name,
-    inputs: { x },
+    inputs: { x, ...(edges && { edges }), ...(weights && { weights }) },
     outputs: { out },
     plan: (dimensions, target) => {
       const count = laidOut(x, dimensions).shape.reduce((all, extent) => all * extent, 1);
-      const blocks = Math.max(1, Math.min(Math.ceil(count / span), blocksEach * target.processors));
-      const counted = (): readonly PlannedLaunch[] => {
-        if (count === 0) return [];
-        known ??= countKernel(name, x.dtype, bins, shared, binning);
-        return [
-          {
-            kernel: known,
-            arguments: { x: { argument: "x", shape: [count] }, out: { argument: "out" } },
-            dimensions: { blocks },
-          },
-        ];
-      };
-      const zeroed = {
-        operation: cleared as unknown as Operation,
+      const [bins = 0] = laidOut(out, dimensions).shape;
+      const form = { name, dtype: x.dtype, bins, binning: counted.binning, edges };
+      const source = "heuristic" as const;
+      const cleared: Step = {
+        operation: fill({ out: array(summed, [bins]), value: 0 }) as unknown as Operation,
         dimensions: {},
         arrays: { out: "out" },
       };
-      const steps = [zeroed, counted];
-      return { configuration: { blocks, shared }, source: "heuristic", ...composed(steps, target) };
+      if (count === 0 || bins === 0)
+        return {
+          ...{ configuration: { blocks: 0, adds: "result" as const }, source },
+          ...composed(bins === 0 ? [] : [cleared], target),
+        };
+      const made =
+        weights === undefined
+          ? countSteps(form, count, cleared, kernels, target)
+          : weighSteps(form, weights.dtype, count, kernels, target);
+      const { launches, scratch } = composed(made.steps, target);
+      const { configuration } = made;
+      return { configuration, source, launches, scratch: { ...made.scratch, ...scratch } };
     },
   }) as unknown as Operation;
 }
 
-function countKernel(
-  name: string,
-  dtype: DType,
-  bins: number,
-  shared: boolean,
-  binning: Binning,
-): KernelDefinition {
-  const [count, blocks] = [dim("count"), dim("blocks")];
-  const width = shared ? powerOfTwoFrom(bins) : 1;
-  return kernel(
+interface Steps {
+  readonly configuration: HistogramConfiguration;
+  readonly steps: readonly Step[];
+  readonly scratch: { readonly [name: string]: ScratchArray };
+}
+
+function known(kernels: Kernels, text: string, make: () => KernelDefinition): KernelDefinition {
+  const found = kernels.get(text) ?? make();
+  kernels.set(text, found);
+  return found;
+}
+
+function inputsOf({ edges }: HistogramForm, count: number): PlannedLaunch["arguments"] {
+  return {
+    x: { argument: "x", shape: [count] },
+    ...(edges && { edges: { argument: "edges" } }),
+  };
+}
+
+function countSteps(
+  form: HistogramForm,
+  count: number,
+  cleared: Step,
+  kernels: Kernels,
+  { processors }: Target,
+): Steps {
+  const blocks = Math.min(Math.ceil(count / span), blocksEach * processors);
+  const counted = (): readonly PlannedLaunch[] => [
     {
-      name,
-      grid: { block: blocks },
-      inputs: { x: array(dtype, [count]) },
-      inouts: { out: array(dtypes.i32, [bins]) },
-      scratch: { counts: smem(dtypes.i32, [width]) },
+      kernel: known(kernels, `count ${form.bins}`, () => countKernel(form)),
+      arguments: { ...inputsOf(form, count), out: { argument: "out" } },
+      dimensions: { blocks },
     },
-    ({ block, x, out, counts }) => {
-      if (shared) counts.store(zeros(dtypes.i32, [width]));
-      const ones = full(dtypes.i32, [span], 1);
-      loop({ from: block, to: cdiv(count, span), step: blocks }, (piece) => {
-        const start = piece.mul(span);
-        const { bin, isIn } = binning(x.at(slice(start, span)).load());
-        const where = isIn.and(iota(dtypes.i32, [span], 0).add(start).lt(count));
-        (shared ? counts : out).at(bin).atomicAdd(ones, { where });
-      });
-      if (shared) out.at(slice(0, width)).atomicAdd(counts.load());
+  ];
+  const adds = form.bins <= mostShared ? "shared" : "result";
+  return { configuration: { blocks, adds }, steps: [cleared, counted], scratch: {} };
+}
+
+function weighSteps(
+  form: HistogramForm,
+  weights: DType,
+  count: number,
+  kernels: Kernels,
+  target: Target,
+): Steps {
+  const compute = computeFormat(weights);
+  if (form.bins > mostWeighed(compute)) return sortSteps(form, weights, compute, count, kernels);
+  const blocks = Math.min(Math.ceil(count / weighedSpan), blocksEach * target.processors);
+  const weighed = (): readonly PlannedLaunch[] => [
+    {
+      kernel: known(kernels, `weigh ${form.bins}`, () => weighKernel(form, weights, compute)),
+      arguments: {
+        ...inputsOf(form, count),
+        weights: { argument: "weights", shape: [count] },
+        parts: { argument: "parts" },
+      },
     },
-  ) as unknown as KernelDefinition;
+  ];
+  const parts = array(compute, [blocks, form.bins]);
+  const added: Step = {
+    operation: reduce({ x: parts, axes: [0] }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: "parts", out: "out" },
+  };
+  return {
+    configuration: { blocks, adds: "shared" },
+    steps: [weighed, added],
+    scratch: { parts: { dtype: compute, shape: [blocks, form.bins] } },
+  };
+}
+
+/** Bins of elements first; weights of one bin are then brought together, and added in their order. */
+function sortSteps(
+  form: HistogramForm,
+  weights: DType,
+  compute: DType<"f32">,
+  count: number,
+  kernels: Kernels,
+): Steps {
+  const binned = (): readonly PlannedLaunch[] => [
+    {
+      kernel: known(kernels, `bins ${form.bins}`, () => binKernel(form)),
+      arguments: { ...inputsOf(form, count), out: { argument: "numbers" } },
+    },
+  ];
+  const isWide = weights === compute;
+  const widened: Step = {
+    operation: cast({ x: array(weights, [count]), out: compute }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: "weights", out: "wide" },
+  };
+  const summed: Step = {
+    operation: segmentReduce({
+      x: array(compute, [count]),
+      segments: array(dtypes.i32, [count]),
+      count: form.bins,
+    }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: isWide ? "weights" : "wide", segments: "numbers", out: "out" },
+  };
+  return {
+    configuration: { blocks: Math.ceil(count / span), adds: "sorted" },
+    steps: [binned, ...(isWide ? [] : [widened]), summed],
+    scratch: {
+      numbers: { dtype: dtypes.i32, shape: [count] },
+      ...(!isWide && { wide: { dtype: compute, shape: [count] } }),
+    },
+  };
 }

@@ -174,6 +174,9 @@ test("mistakes are told", () => {
     () =>
       reduceWith({ ...good, ...other } as never);
   const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9902", given({ inputs: undefined })],
+    ["TW9905", given({ load: undefined })],
+    ["TW9905", given({ combine: undefined })],
     ["TW9902", given({ inputs: {} })],
     ["TW9902", given({ inputs: { index: f32 } })],
     ["TW9902", given({ axes: [1] })],

@@ -94,7 +94,24 @@ interface AnySpec {
   readonly finish?: (state: ReduceTiles) => ReduceTiles;
 }
 
+function requireParts(spec: { readonly [field: string]: unknown }, location: Location): void {
+  for (const [field, expected] of [
+    ["inputs", "arrays by name"],
+    ["load", "a function"],
+    ["combine", "a function"],
+  ] as const)
+    if (spec[field] === undefined)
+      throw refused(
+        field === "inputs" ? "TW9902" : "TW9905",
+        `reduceWith has no ${field}`,
+        `${field}: ${expected}`,
+        "nothing",
+        location,
+      );
+}
+
 function reduction(spec: AnySpec, location: Location): Operation {
+  requireParts(spec as never, location);
   const specs: { [name: string]: ArraySpec } = {};
   for (const [name, given] of Object.entries(spec.inputs as object))
     specs[name] = givenArray(name, "reduceWith", given, [dim("n")], location);

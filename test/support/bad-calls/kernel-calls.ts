@@ -274,8 +274,13 @@ export const kernelCalls: readonly BadCall[] = [
     bins: parameter(() => 8),
     low: parameter(() => -1, "negative", "zero", "fraction"),
     high: parameter(() => 2, "zero", "fraction", "huge"),
+    weights: optional(() => f32),
   }),
-  ...ofFields("bincount", { x: parameter(() => i32), length: parameter(() => 8) }),
+  ...ofFields("bincount", {
+    x: parameter(() => i32),
+    length: parameter(() => 8),
+    weights: optional(() => f32),
+  }),
   ...ofFields("searchSorted", {
     sorted: format,
     queries: optional(() => f32),

@@ -1,0 +1,146 @@
+/**
+ * The kernels of histograms. Counts are whole numbers, which may be added in any order: a block counts in shared memory what it meets, and adds its
+ * counts to the result; where bins are too many for that, every element is added to the result itself. Sums of weights are not whole, so
+ * that each lane of a block, which is a single warp, has bins of its own and adds in order; then lanes, then blocks are added:
+ *
+ *   lane 0    element 0, 32, 64, …      its own bins   ┐
+ *   lane 1    element 1, 33, 65, …      its own bins   ├ a block's bins, added lane by lane ──▶ parts[block] ──▶ out
+ *   …                                                  ┘
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import {
+  array,
+  cdiv,
+  dim,
+  full,
+  iota,
+  kernel,
+  loop,
+  slice,
+  smem,
+  zeros,
+} from "../../lang/index.ts";
+import type { ArraySpec, KernelDefinition, Ref } from "../../lang/index.ts";
+import { computed } from "../support/numbers.ts";
+import { lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import type { Binning } from "./binning.ts";
+
+const { i32 } = dtypes;
+
+export interface HistogramForm {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly bins: number;
+  readonly binning: Binning;
+  readonly edges: ArraySpec | undefined;
+}
+
+/** Elements that a block takes at a time. */
+export const span = 8 * lanes;
+
+/** Bins that a block has room for. */
+export const mostShared = 8192;
+
+const [count, blocks] = [dim("count"), dim("blocks")];
+
+function edgesOf({ edges, bins }: HistogramForm): { readonly edges?: ArraySpec } {
+  return edges === undefined ? {} : { edges: array(edges.dtype, [bins + 1]) };
+}
+
+/** Arrays: x [count], edges where there are such, and out, which is added to. */
+export function countKernel(form: HistogramForm): KernelDefinition {
+  const { name, dtype, bins, binning } = form;
+  const shared = bins <= mostShared;
+  const width = shared ? powerOfTwoFrom(bins) : 1;
+  return kernel(
+    {
+      name,
+      grid: { block: blocks },
+      inputs: { x: array(dtype, [count]), ...edgesOf(form) },
+      inouts: { out: array(i32, [bins]) },
+      scratch: { counts: smem(i32, [width]) },
+    },
+    ({ block, x, out, counts, ...given }) => {
+      const { edges } = given as { readonly edges?: Ref };
+      if (shared) counts.store(zeros(i32, [width]));
+      const ones = full(i32, [span], 1);
+      loop({ from: block, to: cdiv(count, span), step: blocks }, (piece) => {
+        const start = piece.mul(span);
+        const { bin, isIn } = binning(x.at(slice(start, span)).load(), bins, edges);
+        const where = isIn.and(iota(i32, [span], 0).add(start).lt(count));
+        (shared ? counts : out).at(bin).atomicAdd(ones, { where });
+      });
+      if (shared) out.at(slice(0, width)).atomicAdd(counts.load());
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Elements of a lane at a time. */
+const items = 8;
+
+/** Elements that a block of weights takes at a time. */
+export const weighedSpan = 32 * items;
+
+/** Bytes of shared memory for the bins of a block's lanes. */
+const mostBytes = 2 ** 17;
+
+/** Bins of weights that a block has room for, 32 times. */
+export function mostWeighed(compute: DType): number {
+  return mostBytes / (32 * (compute.bits / 8));
+}
+
+/** Arrays: x and weights [count], edges where there are such, and parts [blocks, bins]. */
+export function weighKernel(
+  form: HistogramForm,
+  weights: DType,
+  compute: DType<"f32">,
+): KernelDefinition {
+  const { name, dtype, bins, binning } = form;
+  const width = powerOfTwoFrom(bins);
+  return kernel(
+    {
+      name: `${name}_weighed`,
+      grid: { block: blocks },
+      warps: 1,
+      inputs: { x: array(dtype, [count]), weights: array(weights, [count]), ...edgesOf(form) },
+      outputs: { parts: array(compute, [blocks, bins]) },
+      scratch: { sums: smem(compute, [32, width]) },
+    },
+    ({ block, x, weights: given, parts, sums, ...more }) => {
+      const { edges } = more as { readonly edges?: Ref };
+      sums.store(zeros(compute, [32, width]));
+      const lane = iota(i32, [32], 0);
+      loop({ from: block, to: cdiv(count, weighedSpan), step: blocks }, (piece) => {
+        for (let item = 0; item < items; item += 1) {
+          const start = piece.mul(weighedSpan).add(32 * item);
+          const here = slice(start, 32);
+          const { bin, isIn } = binning(x.at(here).load(), bins, edges);
+          const where = isIn.and(lane.add(start).lt(count));
+          const own = sums.at(lane, bin);
+          own.store(own.load().add(computed(given.at(here).load(), compute)), { where });
+        }
+      });
+      parts.at(block, slice(0, width)).store(sums.load().sum(0));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Arrays: x [count], edges where there are such, and out [count]: the bin of each element, or −1. */
+export function binKernel(form: HistogramForm): KernelDefinition {
+  const { name, dtype, bins, binning } = form;
+  return kernel(
+    {
+      name: `${name}_bins`,
+      grid: { i: cdiv(count, span) },
+      inputs: { x: array(dtype, [count]), ...edgesOf(form) },
+      outputs: { out: array(i32, [count]) },
+    },
+    ({ i, x, out, ...given }) => {
+      const { edges } = given as { readonly edges?: Ref };
+      const here = slice(i.mul(span), span);
+      const { bin, isIn } = binning(x.at(here).load(), bins, edges);
+      out.at(here).store(isIn.select(bin, full(i32, [1], -1)));
+    },
+  ) as unknown as KernelDefinition;
+}
