@@ -1,3 +1,11 @@
+import { array, dim, f32, i32, kernel, targets, zeros } from "tilewright";
+import { Functions } from "../src/layout/model/functions.ts";
+import { Windows } from "../src/layout/model/windows.ts";
+import { gatherCandidates } from "../src/layout/plan/collect.ts";
+import { selectInstructions } from "../src/layout/plan/select.ts";
+import { buildSystem } from "../src/layout/plan/system.ts";
+import { stateKernel } from "../src/layout/rules/index.ts";
+import { simplify } from "../src/lower/simplify.ts";
 import { describe, expect, test } from "vitest";
 import { letter, stated } from "./layout-systems.ts";
 import { unknownLocation } from "../src/support/location.ts";
@@ -187,7 +195,7 @@ describe("fuel", () => {
     const limits = { tableLimit: size };
     const best = solve(system, limits);
     const hasty = solve(system, { ...limits, fuel: 1 });
-    const eliminated = solve(system);
+    const eliminated = solve(system, { tableLimit: 2 ** 18 });
     if (best.status !== "solved" || hasty.status !== "solved") throw new Error("not solved");
     expect(best.optimal).toBe(true);
     expect(eliminated).toMatchObject({ status: "solved", cost: best.cost, optimal: true });
@@ -227,4 +235,38 @@ describe("fuel", () => {
     expect(together.cost).toBe(2 * alone.cost);
     expect(together.statistics.branches).toBe(2 * alone.statistics.branches);
   });
+});
+
+test("nine masked gathers, whose indices and masks lie as their tiles do, are placed at the least cost", () => {
+  const [h, w] = [dim("h"), dim("w")];
+  const gathers = kernel(
+    {
+      name: "gathers",
+      inputs: {
+        ...{ x: array(f32, [h, w, 64]), weights: array(f32, [9, 64]) },
+        ...{ rows: array(i32, [32]), columns: array(i32, [32]) },
+      },
+      outputs: { out: array(f32, [32, 64]) },
+    },
+    ({ x, weights, rows, columns, out }) => {
+      const [row, column] = [rows.load(), columns.load()];
+      let sum = zeros(f32, [32, 64]);
+      for (let place = 0; place < 9; place += 1) {
+        const y = row.add(Math.floor(place / 3) - 1);
+        const z = column.add((place % 3) - 1);
+        const inside = y.ge(0).and(y.lt(h)).and(z.ge(0)).and(z.lt(w));
+        const picked = x.at(y, z).load({ where: inside.reshape([32, 1]) });
+        sum = sum.add(picked.mul(weights.at(place).load().reshape([1, 64])));
+      }
+      out.store(sum);
+    },
+  );
+  const traced = simplify(gathers.kernel);
+  const target = targets.sm_90a;
+  const windows = new Windows(traced);
+  const selected = selectInstructions(traced, { windows, target, refused: new Map() });
+  const functions = new Functions();
+  const context = stateKernel({ kernel: selected.kernel, target, windows, functions });
+  const { system } = buildSystem(context, gatherCandidates(context), {});
+  expect(solve(system)).toMatchObject({ status: "solved", optimal: true });
 });

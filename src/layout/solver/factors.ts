@@ -21,8 +21,11 @@ export interface Factor {
   readonly origin: Clause | readonly Factor[];
 }
 
+/** What sums are made of. */
+type Table = Pick<Factor, "scope" | "data">;
+
 /** How many steps of a group's stride lie between neighbours along it; 0 where it is not in scope. */
-function strideOf(factor: Factor, group: number, sizes: readonly number[]): number {
+function strideOf(factor: Table, group: number, sizes: readonly number[]): number {
   const place = factor.scope.indexOf(group);
   if (place < 0) return 0;
   let stride = 1;
@@ -53,15 +56,16 @@ export function minimiseOut(
   factors: readonly Factor[],
   sizes: readonly number[],
 ): Factor {
-  const strides = factors.map((factor) => others.map((other) => strideOf(factor, other, sizes)));
-  const ownStrides = factors.map((factor) => strideOf(factor, group, sizes));
-  const offsets = factors.map(() => 0);
+  const tables = joined(factors, sizes);
+  const strides = tables.map((table) => others.map((other) => strideOf(table, other, sizes)));
+  const ownStrides = tables.map((table) => strideOf(table, group, sizes));
+  const offsets = tables.map(() => 0);
   const digits = others.map(() => 0);
   const sums = new Float64Array(sizes[group] ?? 0);
   const entries = others.reduce((product, other) => product * (sizes[other] as number), 1);
   const data = new Float64Array(entries);
   for (let entry = 0; entry < entries; entry++) {
-    addUp(sums, factors, offsets, ownStrides);
+    addUp(sums, tables, offsets, ownStrides);
     data[entry] = leastEntry(sums);
     for (let place = others.length - 1; place >= 0; place--) {
       const size = sizes[others[place] as number] as number;
@@ -77,16 +81,51 @@ export function minimiseOut(
   return { scope: others, data, hard: isHard(data), origin: factors };
 }
 
-/** The sum of the factors for each candidate of a group, the others at the offsets. */
+/** The same sum from fewer tables: those over no more groups than another are added to it, once for all entries. */
+function joined(factors: readonly Factor[], sizes: readonly number[]): readonly Table[] {
+  const tables: { readonly scope: readonly number[]; data: Float64Array; own: boolean }[] = [];
+  const widestFirst = factors.toSorted((left, right) => right.scope.length - left.scope.length);
+  for (const { scope, data } of widestFirst) {
+    const wider = tables.find((table) => scope.every((group) => table.scope.includes(group)));
+    if (wider === undefined) tables.push({ scope, data, own: false });
+    else {
+      if (!wider.own) wider.data = wider.data.slice();
+      wider.own = true;
+      addTo(wider, { scope, data }, sizes);
+    }
+  }
+  return tables;
+}
+
+/** Adds a table to one over its groups and others. */
+function addTo({ scope, data }: Table, added: Table, sizes: readonly number[]): void {
+  const strides = scope.map((group) => strideOf(added, group, sizes));
+  const extents = scope.map((group) => sizes[group] as number);
+  const digits = scope.map(() => 0);
+  let offset = 0;
+  for (let entry = 0; entry < data.length; entry++) {
+    data[entry] = (data[entry] as number) + (added.data[offset] as number);
+    for (let place = scope.length - 1; place >= 0; place--) {
+      const [stride, extent] = [strides[place] as number, extents[place] as number];
+      offset += stride;
+      digits[place] = (digits[place] as number) + 1;
+      if (digits[place] !== extent) break;
+      digits[place] = 0;
+      offset -= stride * extent;
+    }
+  }
+}
+
+/** The sum of the tables for each candidate of a group, the others at the offsets. */
 function addUp(
   sums: Float64Array,
-  factors: readonly Factor[],
+  factors: readonly Table[],
   offsets: readonly number[],
   ownStrides: readonly number[],
 ): void {
   sums.fill(0);
   for (let which = 0; which < factors.length; which++) {
-    const { data } = factors[which] as Factor;
+    const { data } = factors[which] as Table;
     const stride = ownStrides[which] as number;
     let offset = offsets[which] as number;
     for (let candidate = 0; candidate < sums.length; candidate++) {

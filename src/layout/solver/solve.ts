@@ -35,8 +35,8 @@ export type Solution = { readonly statistics: Statistics } & (
   | { readonly status: "undecided" }
 );
 
-/** A table takes at most 2 MiB; the fuel of one entangled part lasts some tenths of a second. */
-const defaultLimits: SearchLimits = { tableLimit: 2 ** 18, fuel: 2 ** 26 };
+/** A table takes at most 512 KiB; the fuel of one entangled part lasts some tenths of a second. */
+const defaultLimits: SearchLimits = { tableLimit: 2 ** 16, fuel: 2 ** 26 };
 
 export function solve(system: System, options: Partial<SearchLimits> = {}): Solution {
   const limits = { ...defaultLimits, ...options };
