@@ -220,6 +220,7 @@ export type {
   PlannedLaunch,
   PlanSource,
   ScratchArray,
+  TileCounts,
 } from "./device/operation.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";

@@ -10,7 +10,8 @@ import { checkForward, checkGradients } from "../../../test/support/attention-ch
 import { caseText, otherLengths, randomAttention } from "../../../test/support/random-attention.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16 } from "../../formats/dtype.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import { array, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -71,9 +72,13 @@ test.skipIf(!hasPtxas)(
   () => {
     const given = { q: bf16, k: bf16, v: bf16, causal: true };
     const sizes = { b: 4, s: 4096, t: 4096, h: 16, kv: 2, d: 128, e: 128 };
+    const bias = array(f32, [dim("b"), dim("h"), dim("s"), dim("t")]);
     const kernels = [
       ...attention({ ...given, logSumExp: true }).kernels(sizes),
       ...attentionBackward(given).kernels(sizes),
+      ...attentionBackward({ ...given, bias })
+        .kernels(sizes)
+        .filter(({ name }) => name === "attention_gradients"),
     ];
     for (const { kernel } of kernels) {
       const { module } = lower(kernel, targets.sm_90a);

@@ -221,13 +221,15 @@ export function throughScores(
 
 function biasTile(bias: Ref, { batch, head, top, left, rows, columns }: ScoreTile): Tile<"f32"> {
   const [b, h, s, t] = bias.shape;
+  // Windows of one batch and one head, of which nothing is read outside: products that run could not go on beside a trap.
+  const [down, across] = [s === 1 ? 1 : rows, t === 1 ? 1 : columns];
   const window = bias.at(
-    b === 1 ? 0 : batch,
-    h === 1 ? 0 : head,
-    slice(s === 1 ? 0 : top, s === 1 ? 1 : rows),
-    slice(t === 1 ? 0 : left, t === 1 ? 1 : columns),
+    slice(b === 1 ? 0 : batch, 1),
+    slice(h === 1 ? 0 : head, 1),
+    slice(s === 1 ? 0 : top, down),
+    slice(t === 1 ? 0 : left, across),
   );
-  return window.load().cast(dtypes.f32);
+  return window.load().cast(dtypes.f32).reshape([down, across]);
 }
 
 function placeOf({ batch, head, top, left, rows, columns }: ScoreTile): ScorePlace {
