@@ -4,6 +4,7 @@ import {
   f32,
   f64,
   fromNumbers,
+  full,
   i32,
   iota,
   kernel,
@@ -13,6 +14,7 @@ import {
   TilewrightError,
   toNumbers,
 } from "tilewright";
+import type { Tile } from "tilewright";
 
 const device = await open("simulator");
 const [rows, columns] = [3, 21];
@@ -99,6 +101,69 @@ test("one tile needs no list, and keeps its axis", async () => {
   }
 });
 
+/** How many, their mean, and the sum of squares about it: two sets become one without a loss of digits. */
+const joinMoments = (
+  [n0, m0, s0]: readonly [Tile<"f32">, Tile<"f32">, Tile<"f32">],
+  [n1, m1, s1]: readonly [Tile<"f32">, Tile<"f32">, Tile<"f32">],
+): readonly [Tile<"f32">, Tile<"f32">, Tile<"f32">] => {
+  const count = n0.add(n1);
+  const share = count.eq(0).select(0, n1.div(count));
+  const apart = m1.sub(m0);
+  return [count, m0.add(apart.mul(share)), s0.add(s1).add(apart.mul(apart).mul(n0).mul(share))];
+};
+
+test.each(["simulator", "emulator"] as const)(
+  "mean and deviation over two axes of three at once, on the %s",
+  async (name) => {
+    const shape = [3, 4, 5] as const;
+    const k = kernel(
+      {
+        name: "moments",
+        inputs: { x: array(f32, shape) },
+        outputs: { mean: array(f32, [4]), squares: array(f32, [1, 4, 1]) },
+      },
+      ({ x, mean, squares }) => {
+        const tile = x.load();
+        const start = [full(f32, shape, 1), tile, full(f32, shape, 0)] as const;
+        const identity = [0, 0, 0] as const;
+        mean.store(reduceWith(start, joinMoments, { axis: [-1, 0], identity })[1]);
+        const kept = reduceWith(start, joinMoments, { axis: [0, 2], identity, keep: true });
+        squares.store(kept[2]);
+      },
+    );
+    const values = Array.from({ length: 60 }, (_, index) => 1000 + ((index * 37) % 23));
+    const own = await open(name);
+    const { mean, squares } = await own.run(k, { x: fromNumbers(f32, shape, values) });
+    own.dispose();
+    for (let middle = 0; middle < 4; middle += 1) {
+      const set = values.filter((_, index) => Math.floor(index / 5) % 4 === middle);
+      const average = set.reduce((sum, value) => sum + value, 0) / set.length;
+      expect(toNumbers(mean)[middle]).toBeCloseTo(average, 3);
+      const sum = set.reduce((total, value) => total + (value - average) ** 2, 0);
+      expect((toNumbers(squares)[middle] ?? NaN) / sum).toBeCloseTo(1, 4);
+    }
+  },
+);
+
+test("elements of several axes come in row-major order", async () => {
+  const k = kernel(
+    { name: "order", inputs: { x: array(i32, [2, 3, 2]) }, outputs: { out: array(i32, [3]) } },
+    ({ x, out }) => {
+      // Digits of decimal numbers: not commutative.
+      const tile = x.load();
+      const [, digits] = reduceWith(
+        [full(i32, [2, 3, 2], 10), tile],
+        ([p0, v0], [p1, v1]) => [p0.mul(p1), v0.mul(p1).add(v1)],
+        { axis: [2, 0], identity: [1, 0] },
+      );
+      out.store(digits);
+    },
+  );
+  const x = fromNumbers(i32, [2, 3, 2], [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3]);
+  const { out } = await device.run(k, { x });
+  expect([...toNumbers(out)]).toEqual([1278, 3491, 5623]);
+});
+
 const mistakes: readonly (readonly [string, string, (tile: never) => unknown])[] = [
   [
     "too few tiles",
@@ -115,6 +180,12 @@ const mistakes: readonly (readonly [string, string, (tile: never) => unknown])[]
     "TW1008",
     (x) => reduceWith([x, x], (a) => a, { axis: 0, identity: [0] as never }),
   ],
+  [
+    "an axis twice",
+    "TW1008",
+    (x) => reduceWith(x, (a) => a, { axis: [0, -2], identity: 0 as never }),
+  ],
+  ["no axis", "TW1008", (x) => reduceWith(x, (a) => a, { axis: [], identity: 0 as never })],
   ["no tiles", "TW1008", () => reduceWith([], (a) => a, { axis: 0, identity: [] })],
   [
     "an option of others",

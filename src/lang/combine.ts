@@ -42,16 +42,61 @@ interface Along<T extends Combined> {
   readonly identity: IdentityOf<T>;
 }
 
-export interface ReduceWithOptions<T extends Combined> extends Along<T>, ReduceOptions {}
+export interface ReduceWithOptions<T extends Combined>
+  extends Omit<Along<T>, "axis">, ReduceOptions {
+  /** The axis to combine along, the last from -1, or several at once, whose elements come in row-major order. */
+  readonly axis: number | readonly number[];
+}
 export interface ScanWithOptions<T extends Combined> extends Along<T>, ScanOptions {}
 
 type Tiles = readonly Tile[];
 
-/** Combines along an axis, which disappears or keeps extent 1. */
+/** Combines along an axis, or several, which disappear or keep extent 1. */
 export function reduceWith<const T extends Combined>(
   tiles: T,
   combine: Combine<T>,
   options: ReduceWithOptions<T>,
+): T {
+  // Nothing at all in the place of the options is refused with them.
+  const axis: unknown = (options as ReduceWithOptions<T> | undefined)?.axis;
+  return Array.isArray(axis)
+    ? reducedTogether(tiles, combine, options, axis as readonly number[])
+    : reducedAlong(tiles, combine, options as Along<T> & ReduceOptions);
+}
+
+/** Several axes as one: they are moved behind the others and joined. */
+function reducedTogether<T extends Combined>(
+  tiles: T,
+  combine: Combine<T>,
+  options: ReduceWithOptions<T>,
+  axes: readonly number[],
+): T {
+  const location = captureLocation();
+  const list = tileList("reduceWith", tiles, location);
+  const shape = list[0]?.shape ?? [];
+  const own = requireAxes("reduceWith", shape.length, axes, location);
+  const others = [...shape.keys()].filter((axis) => !own.includes(axis));
+  const kept = others.map((axis) => shape[axis] ?? 1);
+  const joined = own.reduce((product, axis) => product * (shape[axis] ?? 1), 1);
+  const order = [...others, ...own];
+  const isInOrder = order.every((axis, index) => axis === index);
+  const given = (made: Tiles): T => (tiles instanceof Tile ? made[0] : made) as T;
+  const reduced = reducedAlong(
+    given(
+      list.map((tile) => (isInOrder ? tile : tile.transpose(order)).reshape([...kept, joined])),
+    ),
+    combine,
+    { ...options, axis: others.length, keep: true },
+  );
+  const ones = shape.map((extent, axis) => (own.includes(axis) ? 1 : extent));
+  const result = options.keep === true ? ones : kept;
+  return given(tileList("reduceWith", reduced, location).map((tile) => tile.reshape(result)));
+}
+
+function reducedAlong<T extends Combined>(
+  tiles: T,
+  combine: Combine<T>,
+  options: Along<T> & ReduceOptions,
 ): T {
   const combination = new Combination("reduceWith", tiles, combine, options, ["keep"]);
   const shape = combination.shape.toSpliced(
@@ -258,6 +303,19 @@ function tileList(label: string, tiles: unknown, location: Location): Tiles {
 function identityList(label: string, identity: unknown, location: Location): readonly unknown[] {
   if (Array.isArray(identity)) return identity;
   return wrongKind(`the identity of ${label}`, "a list of numbers", identity, location);
+}
+
+/** The axes of a list, each once, in their order. */
+function requireAxes(
+  label: string,
+  rank: number,
+  axes: readonly number[],
+  location: Location,
+): readonly number[] {
+  const own = axes.map((axis) => requireAxis(label, rank, axis, location));
+  if (own.length === 0 || new Set(own).size < own.length)
+    wrongKind(`the axes of ${label}`, "one or more different axes", axes, location);
+  return own.toSorted((left, right) => left - right);
 }
 
 function requireAxis(label: string, rank: number, axis: unknown, location: Location): number {
