@@ -57,8 +57,9 @@ export function reduceWith<const T extends Combined>(
   combine: Combine<T>,
   options: ReduceWithOptions<T>,
 ): T {
-  // Nothing at all in the place of the options is refused with them.
-  const axis: unknown = (options as ReduceWithOptions<T> | undefined)?.axis;
+  const known = ["axis", "identity", "keep"];
+  requireKnownOptions("reduceWith", options, known, "TW1033", captureLocation());
+  const axis: unknown = options.axis;
   return Array.isArray(axis)
     ? reducedTogether(tiles, combine, options, axis as readonly number[])
     : reducedAlong(tiles, combine, options as Along<T> & ReduceOptions);
