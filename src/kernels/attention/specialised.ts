@@ -1,16 +1,20 @@
 /**
  * Attention on wgmma and the copy engine. One warp copies; consumers of 64 rows multiply q · k of a step together with
- * powers · v of the step before, and take turns, so that the softmax of one runs under the products of another:
+ * powers · v of the step before, and take turns. The softmax of one runs under its own powers · v and under the products of
+ * another:
  *
  *   copy      q   k0 v0   k1 v1   wait, k2 v2 …
- *   first     q·k0  softmax | q·k1 p0·v0 | softmax    | q·k2 p1·v1 | …
- *   second          q·k0 softmax         | q·k1 p0·v0 | softmax    | …
+ *   first     q·k0  softmax | q·k1 p0·v0        |           | q·k2 p1·v1        |
+ *                           |      softmax ……………|………         |      softmax ……………|………
+ *   second          q·k0 softmax                | q·k1 p0·v0        |           | q·k2 p1·v1 …
+ *                                               |      softmax ……………|………         |      softmax …
  *
  * A block takes tile after tile of rows, so that the operands of the next come under the last steps of one. Tiles with
- * most to do go first, and those that run together are of different heads:
+ * most to do go first, and those that run together are of different heads. Every other round of them is dealt backwards, since
+ * the first block would have the most to do in each:
  *
  *   tiles, causal     0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
- *   blocks            0: tiles 0, 132, 264 …     1: tiles 1, 133, 265 …
+ *   blocks            0: tiles 0, 263, 264 …     1: tiles 1, 262, 265 …       131: tiles 131, 132, 395 …
  */
 import {
   accumulator,
@@ -66,8 +70,8 @@ interface Work {
   readonly configuration: SpecialisedAttention;
   readonly rules: ScoreRules;
   readonly tiles: { readonly first: Index; readonly total: Index; readonly stride: Index };
-  /** Which rows and columns a tile has, by its number. */
-  readonly placeOf: (tile: Index) => Place;
+  /** Which rows and columns the tile has that a block takes as this one of all. */
+  readonly placeOf: (taken: Index) => Place;
   readonly refs: Refs;
   readonly sinks: Ref<"f32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
@@ -163,7 +167,7 @@ export function specialisedAttention(
         t: zero.add(dimensions.t),
         ...{ bias, key },
       };
-      const { blocks, placeOf } = rowOrder(form, configuration, argument, lists);
+      const { blocks, placeOf } = rowOrder(form, configuration, argument, lists, worker);
       const [b, h] = [zero.add(dimensions.b), zero.add(dimensions.h)];
       const tiles = { first: worker, total: blocks.mul(b).mul(h), stride: gridSize("worker") };
       const refs = argument as unknown as Refs;
@@ -189,6 +193,7 @@ function rowOrder(
   { consumers, columns }: SpecialisedAttention,
   argument: unknown,
   lists: VisitLists | undefined,
+  worker: Index,
 ): { readonly blocks: Index } & Pick<Work, "placeOf"> {
   const { problem } = form;
   const { dimensions } = attentionArrays(form);
@@ -217,15 +222,17 @@ function rowOrder(
     };
   const blocks = zero.add(cdiv(dimensions.s, rows));
   const b = zero.add(dimensions.b);
+  const hasEnd = problem.window.right !== undefined;
+  const total = blocks.mul(b).mul(h);
   return {
     blocks,
-    placeOf: (tile) => {
-      const { above, head } = headOf(tile);
+    placeOf: (taken) => {
+      const { above, head } = headOf(hasEnd ? backAndForth(taken, worker, total) : taken);
       const block = above.div(b);
       // With an end to the right, later rows have more to do, and go first.
       const place = {
         batch: above.sub(block.mul(b)),
-        block: problem.window.right === undefined ? block : blocks.sub(1).sub(block),
+        block: hasEnd ? blocks.sub(1).sub(block) : block,
       };
       const top = place.block.mul(rows);
       const { sequence } = wholeBatch(dimensions, place);
@@ -233,6 +240,15 @@ function rowOrder(
       return { sequence, head, top, visits };
     },
   };
+}
+
+/** The tile that a worker takes instead of this one: every other round goes backwards, but for one that is not whole. */
+function backAndForth(taken: Index, worker: Index, total: Index): Index {
+  const workers = gridSize("worker");
+  const start = taken.sub(worker);
+  const behind = start.add(workers);
+  const isBackwards = start.div(workers).and(1).eq(1).and(behind.le(total));
+  return isBackwards.select(behind.sub(1).sub(worker), taken);
 }
 
 /** One warp brings the rows of q, and k and v step by step, tile after tile. */
@@ -344,22 +360,26 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     powers: begun.powers,
     sums: zeros(dtypes.f32, [consumerRows, e]),
   };
+  if (consumers > 1) turn.at(part).wait();
   const end = loop({ to: steps.sub(1), carry: start }, (step, carried) => {
     const visit = visits.at(step.add(1)); // read from a list, it comes under the products
-    if (consumers > 1) turn.at(part).wait();
     const next = products(step.add(1));
     const running = values(step, carried.sums, carried.powers);
     if (consumers > 1) turn.at((part + 1) % consumers).arrive();
-    const later = next.wait(); // waits for both products
-    const sums = running.wait();
+    const later = next.wait({ pending: 1 }); // values still run
     release(emptyK, step.add(1));
-    release(emptyV, step);
     const { rows, powers, change } = added(visit, later, carried);
+    // The assembler moves no wait for products past this one: what comes before it runs under the values.
+    if (consumers > 1) turn.at(part).wait();
+    const sums = running.wait();
+    release(emptyV, step);
     return { ...rows, powers, sums: sums.mul(change) };
   });
   const hasOwn = hasOutTile(form, configuration);
   if (hasOwn) emptyQ.at(part).arrive();
-  const sums = values(steps.sub(1), end.sums, end.powers).wait();
+  const last = values(steps.sub(1), end.sums, end.powers);
+  if (consumers > 1) turn.at((part + 1) % consumers).arrive();
+  const sums = last.wait();
   release(emptyV, steps.sub(1));
   const finished = finishedRows(sums, end, form.problem.dropout);
   storeRows(work, part, { ...place, top }, finished.values);
