@@ -4,19 +4,16 @@
  *   ATTENTION_CASES=300 ATTENTION_SECONDS=500 ATTENTION_DEVICE=gpu ATTENTION_SEED=7 npx vitest run src/kernels/attention/random.test.ts
  */
 import { expect, test } from "vitest";
-import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
-import { heldFactors } from "../../ptx/notes/held-factors.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
+import { hasPtxas } from "../../../test/ptxas.ts";
 import { checkForward, checkGradients } from "../../../test/support/attention-checks.ts";
 import { caseText, otherLengths, randomAttention } from "../../../test/support/random-attention.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
-import { lower } from "../../lower/pipeline.ts";
-import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
-import { targets } from "../../targets/target.ts";
 import { attention } from "./attention.ts";
 import { attentionBackward } from "./backward.ts";
 
@@ -80,12 +77,6 @@ test.skipIf(!hasPtxas)(
         .kernels(sizes)
         .filter(({ name }) => name === "attention_gradients"),
     ];
-    for (const { kernel } of kernels) {
-      const { module } = lower(kernel, targets.sm_90a);
-      expect(heldFactors(module)).toEqual([]);
-      const said = describeAssembly(printPtx(module), "sm_90a");
-      expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");
-      expect(said).not.toMatch(/C75\d\d|warning/);
-    }
+    expect(assemblyProblems(kernels)).toEqual([]);
   },
 );

@@ -1,0 +1,22 @@
+/** What the assembler tells of the kernels of an operation where they are not as fast as they were written to be. */
+import type { Kernel } from "../../src/ir/node.ts";
+import { lower } from "../../src/lower/pipeline.ts";
+import { heldFactors } from "../../src/ptx/notes/held-factors.ts";
+import { printPtx } from "../../src/ptx/printer.ts";
+import { targets } from "../../src/targets/target.ts";
+import { describeAssembly } from "../ptxas.ts";
+
+/** Left factors that it may give away, spills, and C7510 and its like: products in a row, registers that were not given. */
+export function assemblyProblems(
+  kernels: readonly { readonly kernel: Kernel }[],
+): readonly string[] {
+  return kernels.flatMap(({ kernel }) => {
+    const { module } = lower(kernel, targets.sm_90a);
+    const held = heldFactors(module).map((factor) => JSON.stringify(factor));
+    const lines = describeAssembly(printPtx(module), "sm_90a").split("\n");
+    return [
+      ...held,
+      ...lines.filter((line) => /C75\d\d|warning|error|fatal|[1-9]\d* bytes spill/.test(line)),
+    ];
+  });
+}
