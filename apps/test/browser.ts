@@ -1,4 +1,4 @@
-/** A real browser on the built playground: where it is found, how it is opened, and how slow the machine is just now. */
+/** A real browser on the built playground: where it is found, how it is opened, and what is done in its pages. */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,9 @@ export interface Opened {
 
 const built = fileURLToPath(new URL("../dist/", import.meta.url));
 
+/** Milliseconds for whatever a page must come to: how long it takes on a crowded machine is not what is tested. */
+const patience = 240_000;
+
 /** Serves `apps/dist/<folder>` and opens a browser. */
 export async function openBrowser(folder: string): Promise<Opened> {
   const executablePath = browserPath();
@@ -23,10 +26,17 @@ export async function openBrowser(folder: string): Promise<Opened> {
   const server = (await serve(`${built}${folder}`, 0)) as Server;
   // Who is root has no sandbox of Chromium's own.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  const browser = await chromium.launch({ executablePath, args });
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const browser = await chromium.launch({ executablePath, args, timeout: patience });
+  const context = await newContext(browser);
   const { port } = server.address() as AddressInfo;
   return { browser, context, server, address: `http://127.0.0.1:${port}/` };
+}
+
+/** A visitor who was never there. */
+export async function newContext(browser: Browser): Promise<BrowserContext> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  context.setDefaultTimeout(patience);
+  return context;
 }
 
 export async function closeBrowser({ browser, server }: Opened): Promise<void> {
@@ -34,22 +44,20 @@ export async function closeBrowser({ browser, server }: Opened): Promise<void> {
   server.close();
 }
 
-/**
- * How many times longer than it needs something takes now, because others use the machine too: a loop is timed, by the
- * clock and by its processor. Limits of time hold on a machine that is left alone, where this is 1.
- */
-export function crowding(): number {
-  const [begin, used] = [performance.now(), process.cpuUsage()];
-  let sum = 0;
-  while (performance.now() - begin < 200) sum += Math.sqrt(sum + 1);
-  const { user, system } = process.cpuUsage(used);
-  return Math.max(1, (performance.now() - begin) / ((user + system) / 1000));
-}
-
 /** The number of the run that was the last one before something was done. */
 const before = new WeakMap<Page, number>();
 
-async function note(page: Page): Promise<void> {
+/** Waits until nothing runs or is about to. */
+async function quiet(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const { state, due } = document.querySelector("main")?.dataset ?? {};
+    return state !== "running" && due === "false";
+  });
+}
+
+/** Waits for what ran before, so that the next run is of what is done next. */
+async function settle(page: Page): Promise<void> {
+  await quiet(page);
   before.set(page, Number(await page.getAttribute("main", "data-run")));
 }
 
@@ -57,34 +65,41 @@ async function note(page: Page): Promise<void> {
 export async function verdict(page: Page): Promise<string> {
   await page.waitForFunction(
     (last) => {
-      const { state = "", run = "0" } = document.querySelector("main")?.dataset ?? {};
-      return Number(run) > last && !["none", "running"].includes(state);
+      const { state = "", run = "0", due } = document.querySelector("main")?.dataset ?? {};
+      return Number(run) > last && !["none", "running"].includes(state) && due === "false";
     },
     before.get(page) ?? 0,
-    { timeout: 50_000 },
   );
   return (await page.textContent("[data-testid=status]")) ?? "";
 }
 
-/** Waits for what the page fetches after the first result, the last parts of its worker. */
-export async function everythingFetched(page: Page): Promise<void> {
-  await page.waitForFunction(
-    () => {
-      const names = performance.getEntriesByType("resource").map(({ name }) => name);
-      const parts = ["compiler", "programs", "examples"];
-      return parts.every((part) => names.some((name) => name.includes(`/worker/${part}-`)));
-    },
-    undefined,
-    { timeout: 50_000 },
-  );
+/** Does something that the program runs again after, and gives what the page says of that run. */
+export async function verdictAfter(page: Page, act: () => Promise<unknown>): Promise<string> {
+  await settle(page);
+  await act();
+  return verdict(page);
 }
 
-/** Replaces the program as somebody would who types it. */
-export async function type(page: Page, text: string): Promise<void> {
-  await note(page);
+/** Waits for what the page fetches after the first result, the last parts of its worker. */
+export async function everythingFetched(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const names = performance.getEntriesByType("resource").map(({ name }) => name);
+    const parts = ["compiler", "programs", "examples"];
+    return parts.every((part) => names.some((name) => name.includes(`/worker/${part}-`)));
+  });
+}
+
+/** Replaces the program as somebody would who pastes it. */
+export async function paste(page: Page, text: string): Promise<void> {
+  await settle(page);
   await page.click(".cm-content");
   await page.keyboard.press("ControlOrMeta+a");
-  await page.keyboard.insertText(text);
+  await page.evaluate((pasted) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", pasted);
+    const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+    document.querySelector(".cm-content")?.dispatchEvent(event);
+  }, text);
 }
 
 /** The text of the program. */
@@ -100,7 +115,7 @@ export async function programText(page: Page): Promise<string> {
 
 /** Opens a program of the gallery in a page that is open, and waits for its run. */
 export async function openItem(page: Page, id: string): Promise<string> {
-  await note(page);
+  await settle(page);
   await page.evaluate((item) => {
     const wanted = `#g=${item}`;
     if (location.hash === wanted) dispatchEvent(new HashChangeEvent("hashchange"));
@@ -113,11 +128,23 @@ export async function openItem(page: Page, id: string): Promise<string> {
   return verdict(page);
 }
 
+/** Opens a view, and waits for what it asks the worker. */
 export async function show(page: Page, view: string): Promise<void> {
+  await quiet(page);
   await page.click(`#tab-${view}`);
-  await page.waitForFunction(() => document.querySelector("#view .progress") === null, undefined, {
-    timeout: 50_000,
-  });
+  await answered(page);
+}
+
+/** Waits until the view that is open has its answers. */
+export async function answered(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector("#view .progress") === null);
+}
+
+/** Seconds that a program may run from now on. */
+export async function stopAfter(page: Page, seconds: number): Promise<void> {
+  await page.click(".more summary");
+  await page.selectOption("select[name='stop after']", String(seconds));
+  await page.click(".more summary");
 }
 
 /** Numbers of the lines with a class in the editor. */

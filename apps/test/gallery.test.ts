@@ -51,7 +51,7 @@ describe("the gallery", () => {
       ...(await linesWith(page, "line-found")),
       ...(await linesWith(page, "line-related")),
     ];
-    await expect.poll(marked, { timeout: 10_000 }).toEqual(expect.arrayContaining(expected));
+    await expect.poll(marked).toEqual(expect.arrayContaining(expected));
   });
 
   test("tour runs every example, and shows the bug at its end", async () => {

@@ -9,8 +9,8 @@ import {
   everythingFetched,
   openBrowser,
   openItem,
+  paste,
   show,
-  type,
   verdict,
 } from "./browser.ts";
 import type { Opened } from "./browser.ts";
@@ -41,10 +41,13 @@ describe("without a network", () => {
     await verdict(page);
     await everythingFetched(page);
     await opened.context.setOffline(true);
-    expect(await openItem(page, "transpose")).toMatch(/^No findings/);
-    await show(page, "stages");
-    expect(await page.textContent('[aria-label="Right: PTX"]')).toContain(".version");
-    await opened.context.setOffline(false);
+    try {
+      expect(await openItem(page, "transpose")).toMatch(/^No findings/);
+      await show(page, "stages");
+      expect(await page.textContent('[aria-label="Right: PTX"]')).toContain(".version");
+    } finally {
+      await opened.context.setOffline(false);
+    }
     await page.close();
   });
 
@@ -66,7 +69,7 @@ describe("without a network", () => {
     await show(page, "stages");
     expect(await page.textContent('[aria-label="Right: PTX"]')).toContain(".version");
     await show(page, "results");
-    await type(
+    await paste(
       page,
       "const a = await fetch('/page.js').then(() => 1, () => 0);\nlet b = 0;\ntry { b = await caches.keys().then(() => 1); } catch {}\nconsole.log(`reached ${a} ${b} ${self.origin}`);\n",
     );
@@ -123,7 +126,7 @@ describe("everybody", () => {
     expect(await violations(page)).toEqual([]);
     await picture(page, "gallery");
     await page.keyboard.press("Escape");
-    expect(await page.isVisible("dialog")).toBe(false);
+    await page.waitForSelector("dialog", { state: "hidden" });
   });
 
   test("can go through the views with the keyboard", async () => {
@@ -132,17 +135,18 @@ describe("everybody", () => {
     await show(page, "results");
     await page.focus("#tab-results");
     await page.keyboard.press("ArrowRight");
-    expect(await page.getAttribute("#tab-findings", "aria-selected")).toBe("true");
+    await page.waitForSelector("#tab-findings[aria-selected=true]");
     await page.keyboard.press("ArrowLeft");
-    expect(await page.getAttribute("#tab-results", "aria-selected")).toBe("true");
+    await page.waitForSelector("#tab-results[aria-selected=true]");
   });
 
   test("can use a telephone", async () => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const view of ["results", "stages", "timeline"]) {
       await show(page, view);
-      const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      expect(width).toBeLessThanOrEqual(390);
+      const width = (): Promise<number> =>
+        page.evaluate(() => document.documentElement.scrollWidth);
+      await expect.poll(width).toBeLessThanOrEqual(390);
     }
     expect(await violations(page)).toEqual([]);
     await picture(page, "phone");

@@ -4,15 +4,16 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   closeBrowser,
-  crowding,
   linesWith,
   openBrowser,
   openItem,
+  paste,
   programText,
-  type,
+  stopAfter,
   verdict,
 } from "./browser.ts";
 import type { Opened } from "./browser.ts";
+import { strict } from "./effort.ts";
 
 let opened: Opened;
 let page: Page;
@@ -36,7 +37,7 @@ beforeEach(async () => {
 
 /** Waits until exactly these lines of the program are marked as found. */
 async function expectFound(lines: readonly number[]): Promise<void> {
-  await expect.poll(() => linesWith(page, "line-found"), { timeout: 10_000 }).toEqual(lines);
+  await expect.poll(() => linesWith(page, "line-found")).toEqual(lines);
 }
 
 const doubled = (factor: string): string => `import { array, f32, kernel } from "tilewright";
@@ -49,13 +50,13 @@ export const twice = kernel(
 describe("programs", () => {
   test("run again after an edit", async () => {
     await openItem(page, "axpy");
-    await type(page, doubled("2"));
+    await paste(page, doubled("2"));
     await page.waitForSelector("text=twice on the simulator");
     expect(await verdict(page)).toMatch(/^No findings/);
   });
 
   test("are told of mistakes on the line of the mistake", async () => {
-    await type(page, doubled('"two"'));
+    await paste(page, doubled('"two"'));
     await verdict(page);
     await page.click("#tab-findings");
     expect(await page.textContent(".finding .code")).toMatch(/^TW\d{4}$/);
@@ -63,13 +64,13 @@ describe("programs", () => {
   });
 
   test("that cannot be parsed say where", async () => {
-    await type(page, "const a = 1;\nconst b = = 2;\n");
+    await paste(page, "const a = 1;\nconst b = = 2;\n");
     expect(await verdict(page)).toContain("SyntaxError");
     await expectFound([2]);
   });
 
   test("that throw say where", async () => {
-    await type(page, 'const a = 1;\n\nthrow new Error("no more");\n');
+    await paste(page, 'const a = 1;\n\nthrow new Error("no more");\n');
     await verdict(page);
     await page.click("#tab-findings");
     expect(await page.textContent(".finding .summary")).toContain("no more");
@@ -77,14 +78,14 @@ describe("programs", () => {
   });
 
   test("that import what is not there are told what is", async () => {
-    await type(page, 'import fs from "node:fs";\nconsole.log(fs);\n');
+    await paste(page, 'import fs from "node:fs";\nconsole.log(fs);\n');
     await verdict(page);
     await page.click("#tab-findings");
     expect(await page.textContent(".finding .summary")).toContain("there is no module node:fs");
   });
 
   test("print, also without end", async () => {
-    await type(page, 'for (let i = 0; i < 5000; i += 1) console.log("line", i);\n');
+    await paste(page, 'for (let i = 0; i < 5000; i += 1) console.log("line", i);\n');
     await verdict(page);
     const printed = (await page.textContent(".printed")) ?? "";
     expect(printed.split("\n").slice(0, 2)).toEqual(["line 0", "line 1"]);
@@ -94,7 +95,7 @@ describe("programs", () => {
   test("run the snippets of the docs, devices included", async () => {
     const docs = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
     const [, snippet = ""] = /```ts\n([^]*?)```/.exec(docs) ?? [];
-    await type(page, snippet);
+    await paste(page, snippet);
     expect(await verdict(page)).toMatch(/^No findings/);
   });
 
@@ -102,9 +103,9 @@ describe("programs", () => {
     const docs = readFileSync(new URL("../../docs/kernels-rows.md", import.meta.url), "utf8");
     const [, snippet = ""] = /```ts\n([^]*?)```/.exec(docs) ?? [];
     expect(snippet).toContain("node:assert/strict");
-    await type(page, snippet);
+    await paste(page, snippet);
     expect(await verdict(page)).toMatch(/^No findings/);
-    await type(page, 'import { deepEqual } from "node:assert/strict";\ndeepEqual([1], [2]);\n');
+    await paste(page, 'import { deepEqual } from "node:assert/strict";\ndeepEqual([1], [2]);\n');
     expect(await verdict(page)).toMatch(/^Found AssertionError/);
   });
 
@@ -123,7 +124,7 @@ describe("programs", () => {
   });
 
   test("take the inputs that were asked for", async () => {
-    await type(page, doubled("3"));
+    await paste(page, doubled("3"));
     await page.waitForSelector("text=twice on the simulator");
     await page.click(".more summary");
     await page.selectOption("select[name='filled with']", "ones");
@@ -149,7 +150,7 @@ describe("links", () => {
 
   test("carry the program, which does not run before somebody says so", async () => {
     await openItem(page, "axpy");
-    await type(page, source);
+    await paste(page, source);
     await page.waitForSelector("text=twice on the simulator");
     await page.selectOption('select[name="schedule"]', "adversarial");
     await verdict(page);
@@ -162,7 +163,7 @@ describe("links", () => {
     expect(await programText(other)).toBe(source);
     expect(await other.inputValue('select[name="schedule"]')).toBe("adversarial");
     // Not even after an edit, until it was asked for.
-    await type(other, `${source}\n`);
+    await paste(other, `${source}\n`);
     await other.waitForTimeout(600);
     expect(await other.isVisible("text=This program came with a link")).toBe(true);
     await other.click(".stranger button");
@@ -196,25 +197,24 @@ function stopTime(where: Page): Promise<number> {
 
 describe("endless programs", () => {
   test("are stopped within a second, and the page goes on", async () => {
-    await type(page, "for (;;) {}\n");
+    await paste(page, "for (;;) {}\n");
     await page.waitForSelector(".stop:not(:disabled)");
     await page.waitForTimeout(200);
-    const slack = crowding();
-    expect((await stopTime(page)) / slack).toBeLessThan(1000);
-    await type(page, doubled("2"));
+    const took = await stopTime(page);
+    if (strict) expect(took).toBeLessThan(1000);
+    await paste(page, doubled("2"));
     expect(await verdict(page)).toMatch(/^No findings/);
   });
 
   test("are stopped by the time limit", async () => {
-    await page.click(".more summary");
-    await page.selectOption("select[name='stop after']", "5");
-    await page.click(".more summary");
-    await type(page, "await new Promise(() => undefined);\n");
+    await stopAfter(page, 5);
+    await paste(page, "await new Promise(() => undefined);\n");
     expect(await verdict(page)).toContain("longer than 5 s");
   });
 
   test("are stopped inside of a kernel", async () => {
-    await type(
+    await stopAfter(page, 120);
+    await paste(
       page,
       `import { array, i32, kernel, loop } from "tilewright";
 export const long = kernel(
@@ -276,7 +276,8 @@ async function attempt(what, reach) {
 }
 ${tries.join("\n")}
 `;
-    await type(page, text);
+    await stopAfter(page, 120);
+    await paste(page, text);
     await verdict(page);
     const printed = (await page.textContent(".printed")) ?? "";
     answers = new Map(printed.split("\n").map((line) => line.split(": ") as [string, string]));
@@ -287,7 +288,7 @@ ${tries.join("\n")}
   });
 
   test("is shown where the policy refused it", async () => {
-    await type(page, `await fetch("${opened.address}").catch(() => undefined);\n`);
+    await paste(page, `await fetch("${opened.address}").catch(() => undefined);\n`);
     await page.waitForSelector(".refused");
     expect(await page.textContent(".refused")).toContain("connect-src");
   });

@@ -5,7 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { holders } from "../../src/layout/algebra/elements.ts";
 import { namedLayouts } from "../../src/layout/algebra/named.ts";
 import { byteOffset, parseSharedLayout } from "../../src/layout/algebra/shared-layout.ts";
-import { closeBrowser, openBrowser, openItem, show, type, verdict } from "./browser.ts";
+import {
+  answered,
+  closeBrowser,
+  openBrowser,
+  openItem,
+  paste,
+  show,
+  verdict,
+  verdictAfter,
+} from "./browser.ts";
 import type { Opened } from "./browser.ts";
 import { galleryFiles } from "./gallery-files.ts";
 
@@ -59,8 +68,9 @@ describe("stages", () => {
   test("a line of the program marks its ops and its PTX", async () => {
     await clickLine("return wgmma(", lineOf("matmul-3", "return wgmma("));
     await page.waitForSelector('[aria-label="Right: PTX"] .text-line.marked');
-    expect((await markedTexts("Left: traced")).join("\n")).toContain("wgmma");
-    expect((await markedTexts("Right: PTX")).join("\n")).toContain("wgmma.mma_async");
+    const marked = async (list: string): Promise<string> => (await markedTexts(list)).join("\n");
+    await expect.poll(() => marked("Left: traced")).toContain("wgmma");
+    await expect.poll(() => marked("Right: PTX")).toContain("wgmma.mma_async");
   });
 
   test("a line of PTX marks the program's line and its op", async () => {
@@ -73,7 +83,8 @@ describe("stages", () => {
       `[aria-label="Left: traced"] .text-line.marked[data-line="${line}"]`,
     );
     const source = galleryFiles.find(({ id }) => id === "matmul-3")?.source ?? "";
-    expect(await page.textContent(".cm-line.line-marked")).toBe(source.split("\n")[line - 1]);
+    const marked = (): Promise<string | null> => page.textContent(".cm-line.line-marked");
+    await expect.poll(marked).toBe(source.split("\n")[line - 1]);
   });
 
   test("show what a stage has changed", async () => {
@@ -115,6 +126,7 @@ describe("layouts", () => {
     await page.click(
       `nav[aria-label="Tiles and buffers"] button[data-line="${lineOf("matmul-3", "return wgmma(")}"]`,
     );
+    await answered(page);
     await page.focus('canvas[aria-roledescription="grid of elements"]');
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"])
       await page.keyboard.press(key);
@@ -128,7 +140,7 @@ describe("layouts", () => {
     await page.click('nav[aria-label="Tiles and buffers"] button:has-text("tileB")');
     const grid = page.locator('canvas[aria-roledescription="grid of elements"]');
     await grid.waitFor();
-    await page.waitForFunction(() => document.querySelector("#view .progress") === null);
+    await answered(page);
     await grid.focus();
     for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"])
       await page.keyboard.press(key);
@@ -142,7 +154,7 @@ describe("layouts", () => {
   });
 
   test("show conversions before and after, with the same element in both", async () => {
-    await type(
+    await paste(
       page,
       `import { array, f32, kernel } from "tilewright";
 export const sums = kernel(
@@ -246,8 +258,9 @@ describe("a deadlock", () => {
       ),
     ).toEqual(["load", "compute"]);
     await page.locator(".wait-graph .box.arrival").first().click();
-    await page.waitForSelector(".cm-line.line-marked");
-    expect(await page.textContent(".cm-line.line-marked")).toContain("empty.at(slot).arrive()");
+    await expect
+      .poll(() => page.textContent(".cm-line.line-marked"))
+      .toContain("empty.at(slot).arrive()");
   });
 });
 
@@ -286,7 +299,7 @@ describe("StableHLO", () => {
   });
 
   test("that is wrong says where", async () => {
-    await type(
+    await paste(
       page,
       "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.add %x, %z : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n",
     );
@@ -300,34 +313,37 @@ describe("StableHLO", () => {
 describe("the editor", () => {
   test("knows the library's types", async () => {
     await openItem(page, "axpy");
-    await type(
+    await paste(
       page,
       'import { f32, zeros } from "tilewright";\nconst tile = zeros(f32, [4]);\ntile.nothing();\n',
     );
-    await page.waitForSelector(".cm-lint-marker-error", { timeout: 50_000 });
-    await page.hover(".cm-lintRange-error");
-    await page.waitForSelector("text=Property 'nothing' does not exist on type 'Tile<\"f32\">'");
+    await page.waitForSelector(".cm-lint-marker-error");
+    // What the types say may come anew while the pointer rests: it then comes back.
+    const isTold = async (): Promise<boolean> => {
+      await page.mouse.move(0, 0);
+      await page.hover(".cm-lintRange-error");
+      await page.waitForTimeout(500);
+      return page.isVisible("text=Property 'nothing' does not exist on type 'Tile<\"f32\">'");
+    };
+    await expect.poll(isTold).toBe(true);
   });
 
   test("completes what a tile can do", async () => {
-    await type(
+    await paste(
       page,
       'import { f32, zeros } from "tilewright";\nconst tile = zeros(f32, [4]);\ntile',
     );
     await page.keyboard.type(".");
-    await page.waitForSelector(".cm-tooltip-autocomplete", { timeout: 50_000 });
-    const offered = await page.$$eval(".cm-completionLabel", (labels) =>
-      labels.map((label) => label.textContent),
-    );
-    expect(offered).toEqual(expect.arrayContaining(["add", "broadcastTo", "cast"]));
+    const offered = (): Promise<readonly string[]> =>
+      page.$$eval(".cm-completionLabel", (labels) => labels.map((label) => label.textContent));
+    await expect.poll(offered).toEqual(expect.arrayContaining(["add", "broadcastTo", "cast"]));
     await page.keyboard.press("Escape");
   });
 
   test("runs with Ctrl and Enter", async () => {
     await openItem(page, "axpy");
     await page.click(".cm-content");
-    await page.keyboard.press("Control+Enter");
-    await page.waitForSelector(".stop:not(:disabled)");
-    expect(await verdict(page)).toMatch(/^No findings/);
+    const said = await verdictAfter(page, () => page.keyboard.press("Control+Enter"));
+    expect(said).toMatch(/^No findings/);
   });
 });

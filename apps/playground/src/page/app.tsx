@@ -69,26 +69,24 @@ export function App({ first, frame }: AppProps) {
   const [theme, setTheme] = useTheme();
   const [types, setTypes] = useState<LanguageState>("not loaded");
   const runner = useMemo(() => new Runner(frame), []);
-  const { started, run, printed, refused, start, forget } = useRun(runner);
+  const { started, run, printed, refused, isDue, start, startLater, cancelLater, forget } =
+    useRun(runner);
   const client = useMemo(() => new LanguageClient(setTypes), []);
   const editor = useRef<Editor>(undefined);
-  const pause = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latest = useRef(session);
   latest.current = session;
 
   const runNow = useCallback((): void => {
     const trusted = { ...latest.current, trusted: true };
     setSession(trusted);
-    clearTimeout(pause.current);
     void start(trusted);
   }, []);
 
   /** Runs what was changed, where that is wanted. */
   const rerun = (changed: Session, delay: number): void => {
     setSession(changed);
-    clearTimeout(pause.current);
-    if (!changed.trusted || !auto) return;
-    pause.current = setTimeout(() => void start(changed), delay);
+    if (changed.trusted && auto) startLater(changed, delay);
+    else cancelLater();
   };
   const rerunLatest = useRef(rerun);
   rerunLatest.current = rerun;
@@ -142,7 +140,6 @@ export function App({ first, frame }: AppProps) {
     editor.current?.setText(next.program.source, next.program.language);
     setMarked(undefined);
     setSession(next);
-    clearTimeout(pause.current);
     forget();
   };
   useEffect(() => onFragment(runner, show, start), []);
@@ -170,7 +167,7 @@ export function App({ first, frame }: AppProps) {
           setGalleryOpen(true);
         }}
       />
-      <main data-state={run.kind} data-run={started}>
+      <main data-state={run.kind} data-run={started} data-due={isDue}>
         <EditorSide {...{ session, run, types, host: editorHost }} />
         <Panel
           {...{ session, run, runner, marking, printed, refused, view, runNow }}

@@ -213,32 +213,40 @@ const helloInterval = 20;
 /** Milliseconds after which a frame that does not answer is looked for among the kept files. */
 const frameWait = 1500;
 
-/** A frame without origin tells nobody that it has loaded, so it is asked until it answers. */
+/**
+ * A frame without origin tells nobody that it has loaded, so it is asked until it answers. Once the kept one is on its way,
+ * an answer of the other one, which came late after all, counts no more: it will be gone.
+ */
 function listening(frame: HTMLIFrameElement): Promise<Window> {
   return new Promise((resolve) => {
+    let wanted = "";
     const late = setTimeout(() => {
-      useKeptFrame(frame);
+      wanted = useKeptFrame(frame);
     }, frameWait);
     const timer = setInterval(() => {
       frame.contentWindow?.postMessage({ kind: "hello" }, "*");
     }, helloInterval);
-    addEventListener("message", function listen({ source }) {
-      if (source === null || source !== frame.contentWindow) return;
-      removeEventListener("message", listen);
-      clearInterval(timer);
-      clearTimeout(late);
-      resolve(frame.contentWindow);
-    });
+    addEventListener(
+      "message",
+      function listen({ source, data }: MessageEvent<{ readonly asked?: string }>) {
+        if (source === null || source !== frame.contentWindow || data.asked !== wanted) return;
+        removeEventListener("message", listen);
+        clearInterval(timer);
+        clearTimeout(late);
+        resolve(frame.contentWindow);
+      },
+    );
   });
 }
 
 /**
  * Without a network, no service worker answers for a sandboxed frame. The kept file comes with a header that sandboxes it, and
- * listens only where that has taken its origin.
+ * listens only where that has taken its origin. Gives what is asked for besides the file: nothing where no file is kept.
  */
-function useKeptFrame(frame: HTMLIFrameElement): void {
+function useKeptFrame(frame: HTMLIFrameElement): string {
   const isKept = "serviceWorker" in navigator && navigator.serviceWorker.controller !== null;
-  if (!isKept) return;
+  if (!isKept) return "";
   frame.removeAttribute("sandbox");
   frame.src = "sandbox.html?kept";
+  return "?kept";
 }

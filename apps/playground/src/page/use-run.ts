@@ -13,7 +13,12 @@ export interface RunControl {
   readonly run: RunState;
   readonly printed: readonly string[];
   readonly refused: readonly string[];
+  /** Whether a run will start soon, unless something else is done before. */
+  readonly isDue: boolean;
   readonly start: (session: Session) => Promise<void>;
+  /** Starts after so many milliseconds in which nothing else was asked for. */
+  readonly startLater: (session: Session, delay: number) => void;
+  readonly cancelLater: () => void;
   /** Shows nothing of the last run any more. */
   readonly forget: () => void;
 }
@@ -24,7 +29,14 @@ export function useRun(runner: Runner): RunControl {
   const [refused, setRefused] = useState<readonly string[]>([]);
   const number = useRef(0);
   const [started, setStarted] = useState(0);
+  const pause = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [isDue, setDue] = useState(false);
+  const cancelLater = useCallback(() => {
+    clearTimeout(pause.current);
+    setDue(false);
+  }, []);
   const start = useCallback(async ({ program, settings, seconds }: Session): Promise<void> => {
+    cancelLater();
     const own = (number.current += 1);
     setStarted(own);
     setRun({ kind: "running", message: "Starting", since: performance.now() });
@@ -48,9 +60,15 @@ export function useRun(runner: Runner): RunControl {
     setPrinted(lines);
     setRun(end.kind === "finished" ? { ...end, number: own } : end);
   }, []);
+  const startLater = useCallback((session: Session, delay: number) => {
+    clearTimeout(pause.current);
+    setDue(true);
+    pause.current = setTimeout(() => void start(session), delay);
+  }, []);
   const forget = useCallback(() => {
+    cancelLater();
     number.current += 1;
     setRun({ kind: "none" });
   }, []);
-  return { started, run, printed, refused, start, forget };
+  return { started, run, printed, refused, isDue, start, startLater, cancelLater, forget };
 }
