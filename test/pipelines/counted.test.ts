@@ -44,6 +44,7 @@ test("a counter that was left by one launch serves the next", async () => {
       );
     }
     expect([...toNumbers(await device.download(taken))]).toEqual([0]);
+    for (const each of [kept.x, kept.y, taken]) each.dispose();
   } finally {
     device.dispose();
   }
