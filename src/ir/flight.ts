@@ -11,7 +11,7 @@
  * until the counts of its carries no longer shrink.
  */
 import type { AnyOp, Op, Region, Value } from "./node.ts";
-import { traitsOf } from "./traits.ts";
+import { repeats, traitsOf } from "./traits.ts";
 import { regionList, yieldedValues } from "./traverse.ts";
 
 /** Nothing of the accumulator's runs. */
@@ -71,7 +71,7 @@ class Flights {
   }
 
   #regions(op: AnyOp, counts: Counts): void {
-    if (op.kind === "loop" || op.kind === "while") return this.#loop(op, counts);
+    if (repeats(op)) return this.#loop(op, counts);
     const { regions } = traitsOf(op);
     for (const region of regionList(op)) {
       if (regions === "once") this.follow(region, counts);

@@ -29,7 +29,10 @@ export interface Op<K extends OpKind = OpKind> {
 }
 
 /** An op of any kind, as a union that narrows on `kind`. */
-export type AnyOp = { readonly [K in OpKind]: Op<K> }[OpKind];
+export type AnyOp = OpOf<OpKind>;
+
+/** An op of one of some kinds. */
+export type OpOf<Kinds extends OpKind> = { readonly [K in Kinds]: Op<K> }[Kinds];
 
 export interface Region {
   readonly parameters: readonly Value[];

@@ -39,6 +39,18 @@ export type UnitKind = {
   [K in OpKind]: Table[K]["attributes"] extends { readonly unit: unknown } ? K : never;
 }[OpKind];
 
+/** Ops whose result is a window on the memory of their `ref`, here or in another block. */
+export type WindowKind = {
+  [K in OpKind]: Table[K]["traits"]["results"] extends { window: "ref" } | { peer: "ref" }
+    ? K
+    : never;
+}[OpKind];
+
+/** Ops whose regions run again with what they carry from round to round. */
+export type RepeatingKind = {
+  [K in OpKind]: Table[K]["traits"]["regions"] extends "repeat" ? K : never;
+}[OpKind];
+
 /** The table with its entries' form but without their literal types, for generic code. */
 export const opTable: { readonly [K in OpKind]: OpSchema } = table;
 

@@ -45,6 +45,7 @@ said there is not done:
 | scratch              | lanes may need shared memory of their own, by their layout                           |
 | stands               | where it may stand, if not anywhere                                                  |
 | runs                 | how its regions run                                                                  |
+| may never end        | it waits for others, or repeats as long as its condition holds                       |
 | rolled               | a loop with it is not unrolled                                                       |
 | may                  | what passes may do with it: \`anything\` is dropping, merging and moving; \`drop\` is that alone |`;
 
@@ -114,6 +115,7 @@ function traitTexts(traits: Traits): readonly string[] {
     ...(traits.scratch === "never" ? [] : ["scratch"]),
     ...(traits.stands === "anywhere" ? [] : [`stands: ${traits.stands}`]),
     ...(traits.regions === "none" ? [] : [`runs: ${traits.regions}`]),
+    ...(traits.ends === "always" ? [] : ["may never end"]),
     ...(traits.unrolls === "freely" ? [] : ["rolled"]),
     `may: ${traits.may}`,
   ];

@@ -151,6 +151,8 @@ export interface Traits<O extends string = string, A extends string = string> {
   readonly stands: "anywhere" | "body" | "all threads" | "whole thread";
   /** How its regions run. */
   readonly regions: "none" | "once" | "repeat" | "one of" | "each warp" | "some threads";
+  /** Whether it ends by itself, or only once others have acted or its own condition turns: what a failure must interrupt. */
+  readonly ends: "always" | "perhaps never";
   /** Whether the assembler may unroll a loop with it. */
   readonly unrolls: "freely" | "never";
   readonly may: Freedom;

@@ -5,8 +5,9 @@
  *   store %3, %2               accessesOf: %3 is written by lanes;  hasEffect
  *   %4 = reshape %2            reusedBy: %2, whose registers %4 has;  onlyComputes
  */
-import type { AnyOp, Region, Value } from "./node.ts";
+import type { AnyOp, OpOf, Region, Value } from "./node.ts";
 import { opTable } from "./ops.ts";
+import type { RepeatingKind, WindowKind } from "./ops.ts";
 import type { Access, Scope, Traits } from "./schema.ts";
 import { regionList } from "./traverse.ts";
 
@@ -66,6 +67,16 @@ export function windowedBy(op: AnyOp): Value | undefined {
   if (typeof results !== "object") return undefined;
   if ("window" in results) return operandsNamed(op, results.window)[0];
   return "peer" in results ? operandsNamed(op, results.peer)[0] : undefined;
+}
+
+/** Whether the op's result is a window on its `ref`. */
+export function isWindow(op: AnyOp): op is OpOf<WindowKind> {
+  return "ref" in op.operands && windowedBy(op) === op.operands.ref;
+}
+
+/** Whether the op's regions run again with what they carry. */
+export function repeats(op: AnyOp): op is OpOf<RepeatingKind> {
+  return traitsOf(op).regions === "repeat";
 }
 
 /** Operands whose registers live on under another name: those of results, of carries, of what is yielded. */

@@ -12,7 +12,7 @@
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues } from "../ir/traverse.ts";
-import { onlyComputes } from "../ir/traits.ts";
+import { onlyComputes, repeats } from "../ir/traits.ts";
 
 export function hoistInvariants(kernel: Kernel): Kernel {
   return changeBody(kernel, hoistWithin(kernel.body));
@@ -22,7 +22,7 @@ function hoistWithin(region: Region): Region {
   const ops: AnyOp[] = [];
   for (const op of region.ops) {
     const inner = changeRegions(op, hoistWithin);
-    if (inner.kind !== "loop" && inner.kind !== "while") ops.push(inner);
+    if (!repeats(inner)) ops.push(inner);
     else ops.push(changeRegions(inner, (body) => splitInvariants(body, ops)));
   }
   return changeOps(region, ops);

@@ -11,6 +11,7 @@ import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
+import { repeats } from "../traits.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
@@ -47,7 +48,7 @@ export class Facts {
     this.definitions = definitions;
     this.sizes = new SizeFacts(kernel.grid);
     walkOps(kernel.body, (op) => {
-      if (op.kind === "loop" || op.kind === "while")
+      if (repeats(op))
         for (const carried of carriedBy(op))
           for (const parameter of carried.parameters) this.#carried.set(parameter, carried);
       if (op.kind !== "loop" && op.kind !== "warps") return;

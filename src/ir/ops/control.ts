@@ -33,6 +33,7 @@ export const controlOps = defineOps({
       ...controls,
       results: { handed: "initial" },
       regions: "repeat",
+      ends: "perhaps never",
       unrolls: "never",
     },
   },

@@ -29,6 +29,7 @@ export const computes = {
   scratch: "never",
   stands: "anywhere",
   regions: "none",
+  ends: "always",
   unrolls: "freely",
   may: "anything",
 } as const satisfies Traits<never, never>;

@@ -1,6 +1,9 @@
 /** Ops by which program threads and blocks order themselves. */
 import { acts, allocates, defineOps, lanes } from "./define.ts";
 
+/** An op that is over once others have acted. */
+const waits = { ...acts, ends: "perhaps never", unrolls: "never" } as const;
+
 export const synchronizationOps = defineOps({
   alloc_barrier: {
     summary:
@@ -36,11 +39,10 @@ export const synchronizationOps = defineOps({
     attributes: { scope: "text?" },
     regions: {},
     traits: {
-      ...acts,
+      ...waits,
       accesses: [lanes("read", "barrier")],
       meets: [{ who: "warp", part: "whole", at: "after" }],
       hears: "cluster",
-      unrolls: "never",
     },
   },
   block_sync: {
@@ -122,10 +124,9 @@ export const synchronizationOps = defineOps({
     attributes: { decrement: "flag" },
     regions: {},
     traits: {
-      ...acts,
+      ...waits,
       meets: [{ who: "thread", part: "whole", at: "after" }],
       hears: "grid",
-      unrolls: "never",
     },
   },
 });

@@ -13,6 +13,7 @@
  * Passes that follow a value through an op or drop a result do it for the whole slot.
  */
 import type { AnyOp, Region, Value } from "../node.ts";
+import { repeats } from "../traits.ts";
 import { regionList, withRegions, yieldedValues } from "../traverse.ts";
 
 export interface Slot {
@@ -44,7 +45,7 @@ function yieldingRegions(op: AnyOp): readonly Region[] {
 /** The op's slots; none for an op without regions. */
 export function slotsOf(op: AnyOp): readonly Slot[] {
   if (regionList(op).length === 0) return [];
-  const initial = op.kind === "loop" || op.kind === "while" ? op.operands.initial : [];
+  const initial = repeats(op) ? op.operands.initial : [];
   const yields = yieldingRegions(op).map(yieldedValues);
   return op.results.map((result, slot) => ({
     result,
@@ -68,7 +69,7 @@ export function keepSlots<T extends AnyOp>(op: T, keeps: (slot: Slot) => boolean
       ops: yielding.has(region) ? changeYield(region, filter) : region.ops,
     }),
   );
-  if (slim.kind !== "loop" && slim.kind !== "while") return slim as T;
+  if (!repeats(slim)) return slim as T;
   const operands = Object.freeze({ ...slim.operands, initial: filter(slim.operands.initial) });
   return Object.freeze({ ...slim, operands }) as T;
 }

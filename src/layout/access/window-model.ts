@@ -2,7 +2,9 @@
  * All windows of a kernel, by facts alone. Which bounds of a slice are tested is asked of whoever follows them: the stage
  * that decides it answers from facts, everybody after it from what the kernel says.
  */
-import type { Kernel, KernelParameter, Op, Value } from "../../ir/node.ts";
+import type { Kernel, KernelParameter, Op, OpOf, Value } from "../../ir/node.ts";
+import type { WindowKind } from "../../ir/ops.ts";
+import { isWindow } from "../../ir/traits.ts";
 import type { Facts } from "../../ir/facts/index.ts";
 import { rowMajorSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
@@ -47,12 +49,18 @@ export class WindowModel {
 
   #make(ref: Value): MemoryWindow {
     const op = this.#facts.definitions.get(ref);
-    if (op?.kind === "slice_ref") return this.#slice(op);
-    if (op?.kind === "transpose_ref")
-      return transposed(this.of(op.operands.ref), op.attributes.permutation);
-    if (op?.kind === "reshape_ref") return reshaped(this.of(op.operands.ref), op.attributes.shape);
-    return op?.kind === "peer_ref" ? onPeer(this.of(op.operands.ref)) : this.#whole(ref);
+    if (op === undefined || !isWindow(op)) return this.#whole(ref);
+    const rule = this.#rules[op.kind] as (op: OpOf<WindowKind>) => MemoryWindow;
+    return rule(op);
   }
+
+  readonly #rules: { readonly [K in WindowKind]: (op: Op<K>) => MemoryWindow } = {
+    slice_ref: (op) => this.#slice(op),
+    transpose_ref: ({ operands, attributes }) =>
+      transposed(this.of(operands.ref), attributes.permutation),
+    reshape_ref: ({ operands, attributes }) => reshaped(this.of(operands.ref), attributes.shape),
+    peer_ref: ({ operands }) => onPeer(this.of(operands.ref)),
+  };
 
   #whole(ref: Value): MemoryWindow {
     const { dtype, shape, space } = refOf(ref);

@@ -1,6 +1,7 @@
 /** What ops need that not every target has: said in the same words where a kernel is placed and where it is simulated. */
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
+import { operandValues } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
 import { needsTensor } from "./copies.ts";
@@ -19,7 +20,9 @@ export function requireFeatures(op: AnyOp, target: Target): void {
         : "compile for a target that has them, or combine by atomics",
     );
   }
-  const isProduct = op.kind === "accumulator" || op.kind === "wgmma" || op.kind === "wgmma_wait";
+  const isProduct = [...operandValues(op), ...op.results].some(
+    ({ type }) => type.kind === "inflight",
+  );
   if (isProduct && !features.includes("wgmma"))
     throw targetError(op, `${opName(op)} needs wgmma, which ${name} does not have`);
 }

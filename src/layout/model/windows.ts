@@ -9,11 +9,13 @@
  */
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, OpOf, Value } from "../../ir/node.ts";
+import type { WindowKind } from "../../ir/ops.ts";
 import { Facts } from "../../ir/facts/index.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
+import { isWindow } from "../../ir/traits.ts";
 import { refOf } from "../../ir/traverse.ts";
 import { unproved, WindowModel } from "../access/window-model.ts";
 import { startDivisor, windowShape } from "../access/window.ts";
@@ -22,7 +24,7 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { reshapeView, sliceView, transposeView, wholeView } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 
-type Step = Op<"slice_ref"> | Op<"transpose_ref"> | Op<"reshape_ref"> | Op<"peer_ref">;
+type Step = OpOf<WindowKind>;
 
 export interface SharedWindow {
   readonly space: "smem" | "peer";
@@ -86,7 +88,7 @@ export class Windows {
     let root = ref;
     for (;;) {
       const op = this.definitions.get(root);
-      if (!isStep(op)) break;
+      if (op === undefined || !isWindow(op)) break;
       steps.unshift(op);
       root = op.operands.ref;
     }
@@ -191,15 +193,6 @@ function viewsThrough(
     known.set(layout.text, views);
     return views;
   };
-}
-
-function isStep(op: AnyOp | undefined): op is Step {
-  return (
-    op?.kind === "slice_ref" ||
-    op?.kind === "transpose_ref" ||
-    op?.kind === "reshape_ref" ||
-    op?.kind === "peer_ref"
-  );
 }
 
 /** Equal keys mean windows that are alike in everything that costs and copies depend on. */

@@ -15,7 +15,7 @@
  */
 import type { Facts } from "../../ir/facts/index.ts";
 import type { AnyOp, Kernel, Op } from "../../ir/node.ts";
-import type { OpKind } from "../../ir/ops.ts";
+import { traitsOf } from "../../ir/traits.ts";
 import { refOf, walkOps } from "../../ir/traverse.ts";
 import type { Operand, Register } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
@@ -42,10 +42,8 @@ export function mayStandStill(op: AnyOp, facts: Facts): boolean {
   return op.kind === "loop" && facts.of(op.operands.step).least < 1n;
 }
 
-const endless: ReadonlySet<OpKind> = new Set(["while", "barrier_wait", "semaphore_wait"]);
-
 function heedsFailure(op: AnyOp): boolean {
-  if (endless.has(op.kind)) return true;
+  if (traitsOf(op).ends === "perhaps never") return true;
   const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
   // Windows of global memory may overhang; indices and windows of shared memory may not.
   return guard.length > 0 && (op.kind !== "slice_ref" || mustBeInside(op));
