@@ -105,6 +105,7 @@ export type { LayerNormSpec, NormOperation, NormSpec } from "./rows/norm.ts";
 export { layerNormBackward, rmsNormBackward } from "./rows/norm-backward.ts";
 export type {
   LayerNormBackwardSpec,
+  NormBackwardConfiguration,
   NormBackwardOperation,
   NormBackwardSpec,
 } from "./rows/norm-backward.ts";

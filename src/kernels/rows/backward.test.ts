@@ -6,6 +6,7 @@ import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { layerNormBackward, rmsNormBackward } from "./norm-backward.ts";
 import { quantize } from "./quantize.ts";
@@ -63,15 +64,20 @@ function difference(
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("gradients of norms", async () => {
-    const device = await open(kind);
+    // Two processors have many rows each.
+    const device = await open(kind, { target: { ...targets.sm_90a, processors: 2 } });
     const all: readonly (readonly [number, number, DType<FloatName>])[] =
       kind === "simulator"
         ? [
             [7, 40, f32],
             [3, 781, f32],
             [200, 24, f64],
+            [5, 9000, f32],
           ]
-        : [[5, 130, f32]];
+        : [
+            [37, 250, f32],
+            [9, 300, f64],
+          ];
     for (const [rows, columns, dtype] of all) {
       const x = randomNumbers(dtype, [rows, columns], 1, 2, 1);
       const dOut = randomNumbers(dtype, [rows, columns], 2, 1);
@@ -93,6 +99,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       expectClose(found.dx, expected.dx, bounds);
       expectClose(found.dScale, expected.dScale, bounds);
       expectClose(found.dBias, expected.dBias, bounds);
+      const isOnce =
+        "workers" in
+        layerNormBackward({ x: array(dtype, [rows, columns]), scale: dtype }).plan().configuration;
+      expect(isOnce).toBe(columns < 9000);
       const first = [x, dOut].map(({ values }) => values.slice(0, columns));
       const [ownX = [], ownOut = []] = first;
       expect(difference(ownX, ownOut, scale.values, true, 3)).toBeCloseTo(expected.dx[3] ?? NaN, 5);

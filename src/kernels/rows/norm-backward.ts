@@ -5,23 +5,28 @@
  *   dx = inverseDeviation · (g − mean of g − h · mean of (g · h))
  *   dScale = Σ over rows of dOut · h,   dBias = Σ over rows of dOut
  *
- * The first launch gives dx, row by row; others sum over rows, in a fixed order.
+ * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (summed-rows.ts). Rows that are too long
+ * for registers to hold them with their sums are read twice: for dx, and for the sums. Either way all orders are fixed.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { planOver } from "../reduce/reduction-axes.ts";
+import type { ReduceConfiguration } from "../reduce/reduce-kernel.ts";
 import type { Reducer } from "../reduce/reducer.ts";
 import { givenArray, requireFields, requireFloat, requireShape } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, statistic } from "../support/numbers.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
-import { planRows } from "./row-plan.ts";
+import { planRows, rowAxes } from "./row-plan.ts";
+import { chooseSummedRows, planSummedRows } from "./summed-rows.ts";
+import type { SummedRowsConfiguration } from "./summed-rows.ts";
 
 export interface NormBackwardSpec {
   /** What was normalised: x, or its sum with the residual. A format is an array of [m, n]. */
@@ -58,8 +63,14 @@ export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends strin
     readonly dOut: ArraySpec<GradientFormat<S>>;
   } & ScaleOf<S> & { readonly [R in Rows]: ArraySpec<"f32" | "f64"> },
   { readonly dx: ArraySpec<FormatOf<S["x"]>> } & ScaleGradient<S> & BiasGradient<S>,
-  Empty
+  Empty,
+  NormBackwardConfiguration
 >;
+
+/** Rows with their sums in one pass; or rows, then sums over their columns. */
+export type NormBackwardConfiguration =
+  | SummedRowsConfiguration
+  | { readonly rows: RowConfiguration; readonly columns: ReduceConfiguration | undefined };
 
 /** The gradients of `layerNorm`; inputs `x`, `dOut`, `scale`, and `mean` and `inverseDeviation` of the forward operation. */
 export function layerNormBackward<const S extends LayerNormBackwardSpec>(
@@ -135,12 +146,23 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
   const op = gradientOp(name, specs, compute);
   const problem = { op, specs, of: x, axis: x.shape.length - 1 };
   const kernels = new Map<string, KernelDefinition>();
+  const wanted = Object.keys(sums);
   const summing = columnSums(`${name}_sums`, inputs, sums, x, compute);
   return operation({
     name,
     inputs: { ...inputs },
     outputs: { ...outputs },
-    plan: (dimensions, target) => {
+    plan: (dimensions, target): Planned<NormBackwardConfiguration> => {
+      const axes = rowAxes(problem, dimensions);
+      const once = wanted.length > 0 ? chooseSummedRows(op, axes, target) : undefined;
+      if (once !== undefined)
+        return planSummedRows(
+          op,
+          { names: wanted, terms: sumTerms(wanted, compute) },
+          axes,
+          once,
+          kernels,
+        );
       const rows = planRows(problem, kernels, dimensions, target);
       const columns = summing?.(dimensions, target, kernels);
       const all = [rows, ...(columns === undefined ? [] : [columns])];
@@ -205,6 +227,17 @@ function gradientOp(
   };
 }
 
+/** What is summed over rows, of single elements. */
+function sumTerms(wanted: readonly string[], compute: DType<"f32">): (tiles: RowTiles) => RowTiles {
+  return (tiles) => {
+    const dOut = computed(tiles["dOut"], compute);
+    return {
+      ...(wanted.includes("dBias") && { dBias: dOut }),
+      ...(wanted.includes("dScale") && { dScale: dOut.mul(normalized(tiles, compute)) }),
+    };
+  };
+}
+
 /** The sums over rows that are wanted; undefined where there are none. */
 function columnSums(
   name: string,
@@ -229,13 +262,7 @@ function columnSums(
   );
   const reducer: Reducer = {
     state: Object.fromEntries(wanted.map((own) => [own, { dtype: compute, identity: 0 }])),
-    lift: (tiles) => {
-      const dOut = computed(tiles["dOut"], compute);
-      return {
-        ...(wanted.includes("dBias") && { dBias: dOut }),
-        ...(withScale && { dScale: dOut.mul(normalized(tiles, compute)) }),
-      };
-    },
+    lift: sumTerms(wanted, compute),
     merge: (left, right) =>
       Object.fromEntries(
         wanted.map((own) => [own, statistic(left, own).add(statistic(right, own))]),

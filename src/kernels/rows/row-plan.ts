@@ -41,13 +41,11 @@ export function rowOperation(problem: RowProblem): Operation {
   }) as unknown as Operation;
 }
 
-/** The launches of an operation on rows; of use to operations that have others besides. */
-export function planRows(
+/** The axes of rows in the end: what lies in front of them, as few axes as there can be, then the rows' own. */
+export function rowAxes(
   { op, specs, of, axis }: RowProblem,
-  kernels: Map<string, KernelDefinition>,
   dimensions: { readonly [name: string]: number },
-  target: Target,
-): Planned<RowConfiguration> {
+): readonly StridedAxis[] {
   const { shape } = laidOut(of, dimensions);
   const strides = op.arrays.map(({ name, per }) => {
     const spec = specs[name];
@@ -66,15 +64,23 @@ export function planRows(
     leadShape,
     strides.map((each) => each.leads),
   );
-  const columns = {
-    extent: shape[axis] ?? 1,
-    strides: strides.map((each) => each.column),
-  };
-  const axes: readonly StridedAxis[] = [...leads, columns];
+  return [...leads, { extent: shape[axis] ?? 1, strides: strides.map((each) => each.column) }];
+}
+
+/** The launches of an operation on rows; of use to operations that have others besides. */
+export function planRows(
+  problem: RowProblem,
+  kernels: Map<string, KernelDefinition>,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+): Planned<RowConfiguration> {
+  const { op } = problem;
+  const axes = rowAxes(problem, dimensions);
   const configuration = chooseRows(op, axes, target);
-  if (shape.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  if (axes.some(({ extent }) => extent === 0))
+    return { configuration, source: "heuristic", launches: [] };
   const { blocks, pieces } = configuration;
-  const isExact = pieces === 1 && columns.extent === blocks * configuration.columns;
+  const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * configuration.columns;
   const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
   const launches = () => {
     const { rows, columns: width } = configuration;
