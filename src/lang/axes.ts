@@ -3,8 +3,36 @@
  *
  *   a tile of shape [8, 64, 4]    axis 0 1 2, or -3 -2 -1
  */
+import { shapeText } from "../ir/size.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { wrongKind } from "./traced.ts";
 
 /** The axis counted from 0; one that does not exist stays as it is, for inference to refuse. */
 export function axisFromEnd(axis: number, rank: number): number {
   return Number.isInteger(axis) && axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+/** A tile has at least one axis, so that the only one, or all of them, cannot be reduced away. */
+export function requireOtherAxis(
+  method: string,
+  shape: readonly number[],
+  axes: readonly number[],
+  location: Location,
+): void {
+  for (const axis of axes)
+    if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
+  if (shape.length > axes.length) return;
+  const [only] = axes;
+  const axis = axes.length === 1 ? String(only) : `[${axes.join(", ")}]`;
+  const which = axes.length === 1 ? "the only axis" : "all axes";
+  const ones = shape.map(() => 1);
+  throw new TilewrightError({
+    code: "TW1015",
+    message: `${method}(${axis}) along ${which} leaves no tile`,
+    location,
+    expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`,
+    found: `a tile of shape ${shapeText(shape)}`,
+    remedy: `write ${method}()`,
+  });
 }

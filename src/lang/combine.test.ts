@@ -101,6 +101,52 @@ test("one tile needs no list, and keeps its axis", async () => {
   }
 });
 
+test.each(["simulator", "emulator"] as const)(
+  "methods combine a tile by itself: all of it to a scalar, or along axes, on the %s",
+  async (name) => {
+    const k = kernel(
+      {
+        name: "methods",
+        inputs: { x: array(i32, [rows, columns]), y: array(f32, [3]) },
+        outputs: {
+          first: array(i32, [1]),
+          smallest: array(f32, [1]),
+          along: array(i32, [rows, 1]),
+          seen: array(i32, [rows, columns]),
+        },
+      },
+      ({ x, y, first, smallest, along, seen }) => {
+        const tile = x.load();
+        // The first that is not 0, which depends on the order of the elements; 0 is the identity.
+        const earlier = (a: Tile<"i32">, b: Tile<"i32">): Tile<"i32"> => a.ne(0).select(a, b);
+        first.at(0).store(tile.reduce(earlier, 0));
+        smallest.at(0).store(y.load().reduce((a, b) => a.abs().le(b.abs()).select(a, b), Infinity));
+        along.store(tile.reduce(earlier, 0, -1, { keep: true }));
+        seen.store(tile.scan((a, b) => a.or(b), 0, 1, { reverse: true }));
+      },
+    );
+    const own = await open(name);
+    const late = numbers.map((number, index) => (index % columns < 17 ? 0 : number));
+    const given = {
+      x: fromNumbers(i32, [rows, columns], late),
+      y: fromNumbers(f32, [3], [3, -0, -2]),
+    };
+    const { first, smallest, along, seen } = await own.run(k, given);
+    own.dispose();
+    expect([...toNumbers(first)]).toEqual([late.find((number) => number !== 0)]);
+    expect(Object.is(toNumbers(smallest)[0], -0)).toBe(true);
+    for (let row = 0; row < rows; row += 1) {
+      const mine = late.slice(row * columns, (row + 1) * columns);
+      expect(toNumbers(along)[row]).toBe(mine.find((number) => number !== 0));
+      let bits = 0;
+      for (let column = columns - 1; column >= 0; column -= 1) {
+        bits |= mine[column] ?? NaN;
+        expect(toNumbers(seen)[row * columns + column]).toBe(bits);
+      }
+    }
+  },
+);
+
 /** How many, their mean, and the sum of squares about it: two sets become one without a loss of digits. */
 const joinMoments = (
   [n0, m0, s0]: readonly [Tile<"f32">, Tile<"f32">, Tile<"f32">],
@@ -164,40 +210,47 @@ test("elements of several axes come in row-major order", async () => {
   expect([...toNumbers(out)]).toEqual([1278, 3491, 5623]);
 });
 
-const mistakes: readonly (readonly [string, string, (tile: never) => unknown])[] = [
+const mistakes: readonly (readonly [string, string, (tile: Tile<"f32">) => unknown])[] = [
+  ["all axes, which leave no tile", "TW1015", (x) => x.reduce((a) => a, 0, [0, 1])],
+  ["a method's axis that is not there", "TW1008", (x) => x.reduce((a) => a, 0, 2)],
+  ["a method's axes without one", "TW1008", (x) => x.reduce((a) => a, 0, [])],
+  ["a name that is none", "TW1008", (x) => x.reduce("median" as never)],
+  ["no identity", "TW1008", (x) => x.reduce((a) => a, undefined as never)],
+  ["an identity of another kind", "TW1007", (x) => x.reduce((a) => a, true as never)],
+  ["a function that gives other tiles", "TW1038", (x) => x.scan((a) => a.gt(0) as never, 0, 0)],
+  ["a scan without a function", "TW1008", (x) => x.scan("sum" as never, 0, 0)],
+  ["an option of scans", "TW1033", (x) => x.reduce((a) => a, 0, 0, { reverse: true } as never)],
+  ["an option of reductions", "TW1033", (x) => x.scan((a) => a, 0, 0, { keep: true } as never)],
+  [
+    "all axes by reduceWith",
+    "TW1015",
+    (x) => reduceWith(x, (a) => a, { axis: [0, 1], identity: 0 }),
+  ],
   [
     "too few tiles",
     "TW1038",
-    (x) => reduceWith([x, x], ([a]) => [a] as never, { axis: 0, identity: [0, 0] as never }),
+    (x) => reduceWith([x, x], ([a]) => [a] as never, { axis: 0, identity: [0, 0] }),
   ],
-  [
-    "an axis that is not there",
-    "TW1008",
-    (x) => scanWith(x, (a) => a, { axis: 2, identity: 0 as never }),
-  ],
+  ["an axis that is not there", "TW1008", (x) => scanWith(x, (a) => a, { axis: 2, identity: 0 })],
   [
     "one number for two tiles",
     "TW1008",
     (x) => reduceWith([x, x], (a) => a, { axis: 0, identity: [0] as never }),
   ],
-  [
-    "an axis twice",
-    "TW1008",
-    (x) => reduceWith(x, (a) => a, { axis: [0, -2], identity: 0 as never }),
-  ],
-  ["no axis", "TW1008", (x) => reduceWith(x, (a) => a, { axis: [], identity: 0 as never })],
+  ["an axis twice", "TW1008", (x) => reduceWith(x, (a) => a, { axis: [0, -2], identity: 0 })],
+  ["no axis", "TW1008", (x) => reduceWith(x, (a) => a, { axis: [], identity: 0 })],
   ["no tiles", "TW1008", () => reduceWith([], (a) => a, { axis: 0, identity: [] })],
   [
     "an option of others",
     "TW1033",
-    (x) => scanWith(x, (a) => a, { axis: 0, identity: 0 as never, keep: true } as never),
+    (x) => scanWith(x, (a) => a, { axis: 0, identity: 0, keep: true } as never),
   ],
 ];
 
 test.each(mistakes)("%s is refused", (_, code, make) => {
   const trace = (): unknown =>
     kernel({ name: "wrong", inputs: { x: array(f32, [4, 4]) } }, ({ x }) => {
-      make(x.load() as never);
+      make(x.load());
     });
   expect(trace).toThrow(TilewrightError);
   try {

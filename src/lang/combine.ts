@@ -12,17 +12,22 @@
  *
  * Neighbours usually lie in the registers of one lane, so that most of the combining moves nothing. An axis that is no power
  * of two is filled up with the identity.
+ *
+ * Tiles have methods that come here, so that nothing of this file may need their class: what is made is made by a tile.
  */
 import type { HostValue } from "../formats/dtype.ts";
+import { shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
-import { concatenate, full } from "./create.ts";
-import { Tile } from "./tile.ts";
-import type { ReduceOptions, ScanOptions } from "./tile.ts";
-import { callBody, describe, wrongKind } from "./traced.ts";
+import { constantValue, isPlain, requireLiteral } from "./constants.ts";
+import { make } from "./elementwise.ts";
+import { isTile } from "./operands.ts";
+import type { ReduceOptions, ScanOptions, Tile } from "./tile.ts";
+import { emitValue, originOf } from "./trace.ts";
+import { callBody, describe, useValue, wrongKind } from "./traced.ts";
 
 /** One tile, or several of the same shape. */
 export type Combined = Tile | readonly Tile[];
@@ -76,12 +81,13 @@ function reducedTogether<T extends Combined>(
   const list = tileList("reduceWith", tiles, location);
   const shape = list[0]?.shape ?? [];
   const own = requireAxes("reduceWith", shape.length, axes, location);
+  if (options.keep !== true) requireKept(shape, own);
   const others = [...shape.keys()].filter((axis) => !own.includes(axis));
   const kept = others.map((axis) => shape[axis] ?? 1);
   const joined = own.reduce((product, axis) => product * (shape[axis] ?? 1), 1);
   const order = [...others, ...own];
   const isInOrder = order.every((axis, index) => axis === index);
-  const given = (made: Tiles): T => (tiles instanceof Tile ? made[0] : made) as T;
+  const given = (made: Tiles): T => (isTile(tiles) ? made[0] : made) as T;
   const reduced = reducedAlong(
     given(
       list.map((tile) => (isInOrder ? tile : tile.transpose(order)).reshape([...kept, joined])),
@@ -100,6 +106,7 @@ function reducedAlong<T extends Combined>(
   options: Along<T> & ReduceOptions,
 ): T {
   const combination = new Combination("reduceWith", tiles, combine, options, ["keep"]);
+  if (options.keep !== true) requireKept(combination.shape, [combination.axis]);
   const shape = combination.shape.toSpliced(
     combination.axis,
     1,
@@ -144,7 +151,7 @@ class Combination<T extends Combined> {
   ) {
     const location = this.#location;
     this.#label = label;
-    this.#single = tiles instanceof Tile;
+    this.#single = isTile(tiles);
     this.#tiles = tileList(label, tiles, location);
     requireKnownOptions(label, options, ["axis", "identity", ...own], "TW1033", location);
     this.#function = combine;
@@ -160,6 +167,8 @@ class Combination<T extends Combined> {
         options.identity,
         location,
       );
+    // An axis of a power of two is not filled up, and the identity is then not used, but it is wrong all the same.
+    for (const index of this.#tiles.keys()) this.#identityOf(index);
   }
 
   get shape(): readonly number[] {
@@ -169,9 +178,20 @@ class Combination<T extends Combined> {
   /** Tiles of the identity, with so many elements along the axis. */
   identity(extent: number): Tiles {
     const shape = this.shape.with(this.axis, extent);
-    return this.#tiles.map(({ dtype }, index) =>
-      full(dtype, shape, this.#identity[index] as never),
-    );
+    const location = this.#location;
+    return this.#tiles.map((tile, index) => {
+      const value = constantValue(tile.dtype, shape, this.#identityOf(index), location);
+      return tile[make](originOf(value, location));
+    });
+  }
+
+  #identityOf(index: number): number | bigint | boolean {
+    const [value, tile] = [this.#identity[index], this.#tiles[index]];
+    const location = this.#location;
+    if (!isPlain(value))
+      return wrongKind(`the identity of ${this.#label}`, "a plain value", value, location);
+    if (tile !== undefined) requireLiteral(tile.dtype, value, location);
+    return value;
   }
 
   /** The tiles themselves, of pairs, of pairs of pairs, down to one element along the axis. */
@@ -191,7 +211,7 @@ class Combination<T extends Combined> {
     const rest = this.identity(missing);
     return this.#tiles.map((tile, index) => {
       const other = rest[index];
-      return other === undefined ? tile : concatenate([tile, other], this.axis);
+      return other === undefined ? tile : this.#concatenated([tile, other], this.axis);
     });
   }
 
@@ -218,12 +238,20 @@ class Combination<T extends Combined> {
     return first.map((tile, index) => {
       const other = second[index];
       if (other === undefined) return tile;
-      const sides = (this.#reverse ? [other, tile] : [tile, other]).map((each) =>
-        each.expand(this.axis + 1),
-      );
+      const [before, after] = this.#reverse ? [other, tile] : [tile, other];
+      const sides = [before.expand(this.axis + 1), after.expand(this.axis + 1)] as const;
       const extent = tile.shape[this.axis] ?? 0;
-      return concatenate(sides, this.axis + 1).reshape(tile.shape.with(this.axis, 2 * extent));
+      const joined = this.#concatenated(sides, this.axis + 1);
+      return joined.reshape(tile.shape.with(this.axis, 2 * extent));
     });
+  }
+
+  #concatenated(tiles: readonly [Tile, ...Tile[]], axis: number): Tile {
+    const location = this.#location;
+    const parts = tiles.map((tile) => useValue(tile, location));
+    return tiles[0][make](
+      originOf(emitValue("concatenate", { parts }, { axis }, location), location),
+    );
   }
 
   combine(left: Tiles, right: Tiles): Tiles {
@@ -277,12 +305,22 @@ class Combination<T extends Combined> {
   }
 }
 
-function extentOf(tiles: Tiles | undefined, axis: number): number {
-  return tiles?.[0]?.shape[axis] ?? 1;
+/** Results are tiles, which have an axis. */
+function requireKept(shape: readonly number[], axes: readonly number[]): void {
+  if (shape.length > axes.length) return;
+  throw new TilewrightError({
+    code: "TW1015",
+    message: "reduceWith along all axes leaves no tile",
+    location: captureLocation(),
+    expected: "an axis that is left, or { keep: true }",
+    found: `tiles of shape ${shapeText(shape)}`,
+    remedy:
+      "say { keep: true }, or write tile.reduce(combine, identity) for the scalar of one tile",
+  });
 }
 
-function isTile(item: unknown): item is Tile {
-  return item instanceof Tile;
+function extentOf(tiles: Tiles | undefined, axis: number): number {
+  return tiles?.[0]?.shape[axis] ?? 1;
 }
 
 function isLike(tile: Tile, other: Tile | undefined): boolean {

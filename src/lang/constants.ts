@@ -33,6 +33,15 @@ export function constantValue(
   return emitValue("constant", {}, { value, dtype, shape: Object.freeze([...shape]) }, location);
 }
 
+/** Refuses what is no constant of `dtype`. */
+export function requireLiteral(
+  dtype: DType,
+  plain: number | bigint | boolean,
+  location: Location,
+): void {
+  literalOf(dtype, plain, location);
+}
+
 function literalOf(dtype: DType, plain: number | bigint | boolean, location: Location): Literal {
   if (dtype.kind === "bool")
     return typeof plain === "boolean" ? plain : refuse(dtype, plain, "true or false", location);

@@ -4,7 +4,8 @@
  * then counts from the end.
  */
 import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arithmetic/functions.ts";
-import type { DTypeName } from "../formats/dtype.ts";
+import { isFloat } from "../formats/dtype.ts";
+import type { DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
@@ -13,8 +14,10 @@ import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
-import { axisFromEnd } from "./axes.ts";
+import { axisFromEnd, requireOtherAxis } from "./axes.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
+import { reduceWith, scanWith } from "./combine.ts";
+import type { Combine } from "./combine.ts";
 import { Elementwise, make, noteCondition } from "./elementwise.ts";
 import { Scalar } from "./scalar.ts";
 import { emit, emitValue, originOf } from "./trace.ts";
@@ -38,6 +41,10 @@ export interface SortOptions {
   /** Greatest first. */
   readonly descending?: boolean;
 }
+
+type Axes = number | readonly number[];
+type BitFunction = "and" | "or" | "xor";
+const bitFunctions: readonly BitFunction[] = ["and", "or", "xor"];
 
 type Tiles<T extends readonly DTypeName[]> = { readonly [I in keyof T]: Tile<T[I]> };
 
@@ -197,19 +204,53 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return this.#reduce("any", "or", axis, options);
   }
 
-  /** All elements combined bit by bit, or those along one axis. */
-  reduce(fn: "and" | "or" | "xor"): Scalar<D>;
+  /** All elements combined bit by bit, or those along some axes. */
+  reduce(fn: BitFunction): Scalar<D>;
+  reduce(fn: BitFunction, axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  /**
+   * All elements in row-major order, or those along some axes, combined by a function of one's own: it is traced on tiles, must
+   * be associative, and `identity` leaves every element as it is. Several tiles go together by `reduceWith`.
+   */
+  reduce(combine: Combine<Tile<D>>, identity: number | HostValue<D>): Scalar<D>;
   reduce(
-    fn: "and" | "or" | "xor",
+    combine: Combine<Tile<D>>,
+    identity: number | HostValue<D>,
     axis: number | readonly number[],
     options?: ReduceOptions,
   ): Tile<D>;
   reduce(
-    fn: "and" | "or" | "xor",
-    axis?: number | readonly number[],
-    options?: ReduceOptions,
+    by: BitFunction | Combine<Tile<D>>,
+    second?: number | readonly number[] | HostValue<D>,
+    third?: number | readonly number[] | ReduceOptions,
+    fourth?: ReduceOptions,
   ): Scalar<D> | Tile<D> {
-    return this.#reduce("reduce", fn, axis, options);
+    if (typeof by !== "function" && !bitFunctions.includes(by))
+      wrongKind(
+        "what reduce combines by",
+        '"and", "or", "xor", or a function',
+        by,
+        captureLocation(),
+      );
+    if (typeof by !== "function")
+      return this.#reduce("reduce", by, second as Axes | undefined, third as ReduceOptions);
+    const identity = second as number | HostValue<D>;
+    return third === undefined
+      ? this.#reduceAllWith(by, identity)
+      : this.#reduceWith(by, identity, third as Axes, fourth);
+  }
+
+  /** Running combinations along an axis by a function of one's own, which must be associative; several tiles by `scanWith`. */
+  scan(
+    combine: Combine<Tile<D>>,
+    identity: number | HostValue<D>,
+    axis: number,
+    options: ScanOptions = {},
+  ): Tile<D> {
+    const location = captureLocation();
+    if (typeof combine !== "function")
+      wrongKind("what scan combines by", "a function of two tiles", combine, location);
+    requireKnownOptions("scan", options, ["reverse"], "TW1033", location);
+    return scanWith<Tile<D>>(this, combine, { ...options, axis, identity });
   }
 
   /** Running sum along an axis. */
@@ -286,6 +327,26 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return tiles as unknown as readonly [Tile<D>, ...Tiles<P>];
   }
 
+  #reduceWith(
+    combine: Combine<Tile<D>>,
+    identity: number | HostValue<D>,
+    axis: Axes,
+    options: ReduceOptions = {},
+  ): Tile<D> {
+    const location = captureLocation();
+    requireKnownOptions("reduce", options, ["keep"], "TW1033", location);
+    const along = typeof axis === "number" ? [axis] : axesOf("reduce", axis, location);
+    if (options.keep !== true) requireOtherAxis("reduce", this.shape, along, location);
+    return reduceWith<Tile<D>>(this, combine, { ...options, axis, identity });
+  }
+
+  /** What is left is one element, of which any reduction is the element itself. */
+  #reduceAllWith(combine: Combine<Tile<D>>, identity: number | HostValue<D>): Scalar<D> {
+    const axes = this.shape.map((_, axis) => axis);
+    const last = this.#reduceWith(combine, identity, axes, { keep: true });
+    return last.#reduce("reduce", isFloat(this.dtype) ? "max" : "or", undefined) as Scalar<D>;
+  }
+
   #reduce<E extends DTypeName>(
     this: Tile<E>,
     method: string,
@@ -302,31 +363,12 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
       typeof axis === "number" || axis === undefined ? axis : axesOf(method, axis, location);
     const along = typeof given === "number" ? [given] : given;
     const axes = along?.map((each) => axisFromEnd(each, rank)) ?? this.shape.map((_, each) => each);
-    if (along !== undefined && !keep) this.#requireOtherAxis(method, along, location);
+    if (along !== undefined && !keep) requireOtherAxis(method, this.shape, along, location);
     const value = emitValue("reduce", { source }, { fn, axes }, location);
     const shape = this.shape.map((extent, position) => (axes.includes(position) ? 1 : extent));
     const result = keep ? emitValue("reshape", { source: value }, { shape }, location) : value;
     noteCondition(result, method, location);
     return dataObject(result, location) as Scalar<E> | Tile<E>;
-  }
-
-  /** A tile has at least one axis, so the only one cannot be reduced away. */
-  #requireOtherAxis(method: string, axes: readonly number[], location: Location): void {
-    for (const axis of axes)
-      if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
-    if (this.shape.length > axes.length) return;
-    const [only] = axes;
-    const axis = axes.length === 1 ? String(only) : `[${axes.join(", ")}]`;
-    const which = axes.length === 1 ? "the only axis" : "all axes";
-    const ones = this.shape.map(() => 1);
-    throw new TilewrightError({
-      code: "TW1015",
-      message: `${method}(${axis}) along ${which} leaves no tile`,
-      location,
-      expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`,
-      found: `a tile of shape ${shapeText(this.shape)}`,
-      remedy: `write ${method}()`,
-    });
   }
 
   #scan(fn: ScanFunction, axis: number, options: ScanOptions = {}): Tile<D> {
@@ -341,7 +383,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
     const location = captureLocation();
     const source = useValue(this, location);
-    if (axis !== undefined) this.#requireOtherAxis(fn, [axis], location);
+    if (axis !== undefined) requireOtherAxis(fn, this.shape, [axis], location);
     else if (this.shape.length > 1)
       wrongKind(
         `the axis of ${fn}`,

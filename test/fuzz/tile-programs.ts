@@ -97,9 +97,11 @@ function combining(random: Random): Program {
         values: array(i32, [kept]),
         places: array(i32, [kept]),
         running: array(i32, [rows, columns]),
+        first: array(i32, [1]),
+        seen: array(i32, [rows, columns]),
       },
     },
-    ({ a, b, values, places, running }) => {
+    ({ a, b, values, places, running, first, seen }) => {
       const [value, place] = reduceWith(
         [a.load(), iota(i32, [rows, columns], axis)],
         ([left, i], [right, j]) => {
@@ -116,6 +118,10 @@ function combining(random: Random): Program {
         { axis, identity: [1, 0], reverse },
       );
       running.store(line);
+      const earlier = (left: Tile<"i32">, right: Tile<"i32">): Tile<"i32"> =>
+        left.ne(0).select(left, right);
+      first.at(0).store(b.load().rem(3).reduce(earlier, 0));
+      seen.store(b.load().rem(3).scan(earlier, 0, axis, { reverse }));
     },
   );
   return { kernel: traced, dimensions: {} };

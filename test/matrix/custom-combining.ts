@@ -1,6 +1,7 @@
 /** Reductions and scans by functions of the kernel's own: argmax with a payload, linear recurrences, Welford's sums. */
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { array, iota, kernel, reduceWith, scanWith } from "../../src/lang/index.ts";
+import type { Tile } from "../../src/lang/index.ts";
 import { exactCase } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
 import { ordinaryNumbers } from "./inputs.ts";
@@ -95,6 +96,28 @@ function deviations(warps: number): MatrixCase {
   );
 }
 
+/** One tile by its methods: the first element that is not 0, of all and so far along an axis. */
+function firstOnes([rows, columns]: Shape, axis: 0 | 1, warps: number): MatrixCase {
+  const inputs = { x: ordinaryNumbers(i32, [rows, columns], 11) };
+  return exactCase(`reduce and scan of [${rows}, ${columns}], ${warps} warps`, inputs, () =>
+    kernel(
+      {
+        name: "first_ones",
+        warps,
+        inputs: { x: array(i32, [rows, columns]) },
+        outputs: { first: array(i32, [1]), seen: array(i32, [rows, columns]) },
+      },
+      ({ x, first, seen }) => {
+        const tile = x.load().rem(2);
+        const earlier = (left: Tile<"i32">, right: Tile<"i32">): Tile<"i32"> =>
+          left.ne(0).select(left, right);
+        first.at(0).store(tile.reduce(earlier, 0));
+        seen.store(tile.scan(earlier, 0, axis));
+      },
+    ),
+  );
+}
+
 export function customCombiningCases(): readonly MatrixCase[] {
   return [
     greatest([4, 64], 1, 4),
@@ -103,6 +126,8 @@ export function customCombiningCases(): readonly MatrixCase[] {
     recurrence([4, 64], 1, false),
     recurrence([9, 40], 0, true),
     recurrence([2, 37], 1, true),
+    firstOnes([6, 50], 1, 4),
+    firstOnes([9, 16], 0, 2),
     deviations(4),
     deviations(1),
   ];

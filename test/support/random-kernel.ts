@@ -326,11 +326,23 @@ class Generator extends RandomAccesses {
       ...(argReductions.length > 0
         ? [() => this.give("arg_reduce", { source }, { fn: this.random.pick(argReductions), axis })]
         : []),
-      ...(acceptsSort(dtype)
-        ? [() => this.give("sort", { keys: source, payloads: [] }, { axis, descending: flag })]
-        : []),
+      ...(acceptsSort(dtype) ? [() => this.#sort(source, axis)] : []),
     ];
     this.random.pick(makers)();
+  }
+
+  /** A sort of all or of the first elements, with and without positions and a payload. */
+  #sort(keys: DataValue, axis: number): void {
+    const extent = dataShape(keys.type)[axis] ?? 1;
+    const first = 2 ** this.random.below(1 + Math.floor(Math.log2(extent)));
+    const payloads = this.chance(0.3) ? [this.ofType(keys.type)] : [];
+    const attributes = {
+      axis,
+      descending: this.chance(0.5),
+      ...(this.chance(0.5) && { first }),
+      ...(this.chance(0.5) && { positions: true }),
+    };
+    this.give("sort", { keys, payloads }, attributes);
   }
 
   #allows(fn: string, dtype: DType): boolean {
