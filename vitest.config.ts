@@ -44,8 +44,9 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/.snippets/**"],
     setupFiles: ["test/support/stacks.ts", "test/support/turns.ts"],
-    testTimeout: 120_000,
-    hookTimeout: 240_000,
+    // For what hangs. How long anything takes on a slow and crowded machine decides nothing.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
     // Files share the modules of their process, which loads the library once instead of 250 times. What a file
     // changes outside of itself (the environment, a global) it puts back.
     isolate: false,

@@ -123,7 +123,7 @@ function isPacked(path: string): boolean {
 
 beforeAll(async () => {
   await install(await pack());
-}, 240_000);
+});
 
 afterAll(() => {
   rmSync(folder, { recursive: true });

@@ -30,7 +30,7 @@ beforeAll(async () => {
   emulator = await built("index.js");
   parser = await built("../ptx/parser/index.js");
   host = await built("threads/node.js");
-}, 60_000);
+});
 
 afterAll(() => {
   rmSync(folder, { recursive: true });
@@ -83,7 +83,7 @@ describe("a device", () => {
   async function run(lines: readonly string[]): Promise<string> {
     const path = join(folder, "program.js");
     writeFileSync(path, lines.join("\n"));
-    return (await promisify(execFile)(process.execPath, [path], { cwd: folder, timeout: 110_000 }))
+    return (await promisify(execFile)(process.execPath, [path], { cwd: folder, timeout: 600_000 }))
       .stdout;
   }
 

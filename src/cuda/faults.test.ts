@@ -184,7 +184,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       reject(new Hang("it hangs"));
-    }, 20_000);
+    }, 300_000);
   });
   try {
     return await Promise.race([work, late]);

@@ -28,8 +28,12 @@ function convert(
 
 /** Finite numbers on either side of a size, and infinity above them all. */
 function around(list: readonly number[] | Float64Array, size: number): readonly [number, number] {
-  let above = 0;
-  while (above < list.length && (list[above] ?? 0) < size) above += 1;
+  let [above, end] = [0, list.length];
+  while (above < end) {
+    const middle = (above + end) >>> 1;
+    if ((list[middle] ?? 0) < size) above = middle + 1;
+    else end = middle;
+  }
   const high = list[above] ?? Infinity;
   return [high === size ? high : (list[above - 1] ?? list[0] ?? 0), high];
 }

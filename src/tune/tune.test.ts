@@ -215,7 +215,7 @@ describe("on a GPU", () => {
       ...quick,
     });
     expect(report.cases[0]).toMatchObject({ fresh: 8 - kept, left: 0 });
-  }, 30_000);
+  });
 
   test("time that is over leaves the rest, and says how many", async () => {
     const report = await tune(device, mine([128, 256, 512]), {

@@ -34,7 +34,7 @@ const folder = fileURLToPath(new URL("fixtures", import.meta.url));
 
 test(
   "random programs give the same on the simulator and on the emulator",
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   async () => {
     const seeds = takenSeeds();
     const tally = await new Campaign().run(seeds.values());

@@ -151,7 +151,7 @@ export function cases(
   special: boolean,
   run: (one: Case) => RuleRun | undefined,
 ): void {
-  test(name, { timeout: 60_000 }, () => {
+  test(name, () => {
     const runs: RuleRun[] = [];
     for (let seed = 1; seed <= count; seed += 1) {
       const random = new Random(seed * 7919);

@@ -83,4 +83,4 @@ test("operands by rows and by columns", async () => {
   }
   program.dispose();
   device.dispose();
-}, 60_000);
+});

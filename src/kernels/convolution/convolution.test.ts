@@ -125,7 +125,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   // The emulator takes one of them, unless it is asked for more.
   test.each(kind === "emulator" && rounds === 0 ? copied.slice(0, 1) : copied)(
     "by the copy engine: $name",
-    { timeout: 120_000 },
+    { timeout: 600_000 },
     async ({ input, taps, padding = 1, channels, outputs, ...others }) => {
       const all = (value: number) => input.map(() => value);
       await check(device, {

@@ -99,7 +99,7 @@ test.each(Object.entries(configurations))("%s", async (_, configuration) => {
   device.dispose();
 });
 
-test("on the emulator", { timeout: 120_000 }, async () => {
+test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   await agrees(device, configurations["turned"]);
   device.dispose();

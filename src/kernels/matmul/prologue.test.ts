@@ -159,7 +159,7 @@ describe("weights in few bits", () => {
   });
   test.each(cases)("$name", (one) => weightsAgree(device, one));
 
-  test("on the emulator", { timeout: 120_000 }, async () => {
+  test("on the emulator", { timeout: 600_000 }, async () => {
     const emulator = await open("emulator", { onNotes: () => undefined });
     const few = cases.filter(({ name }) => emulated.has(name));
     expect(few.length).toBe(emulated.size);

@@ -120,7 +120,7 @@ test.each(Object.entries(specs))("%s", async (_, spec) => {
   device.dispose();
 });
 
-test("on the emulator", { timeout: 120_000 }, async () => {
+test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
