@@ -1,16 +1,15 @@
 /**
  * Attention, bf16 with heads of 128: softmax(q kᵀ / √128) v, block of columns by block of columns, as FlashAttention-3 does.
- * One thread copies. Two others have 64 rows each, and take turns with the tensor cores; each starts the scores of the
- * next step before the values of its own, and computes the softmax of the one while the other still runs:
+ * One thread copies. Two others have 64 rows each; a thread starts the scores of the next step before the values of its
+ * own, so that the tensor cores have work of one thread while the other computes a softmax:
  *
  *   copy      q k0 v0 k1 v1 k2 …
- *   first     scores 0 · softmax 0 | scores 1, values 0 | softmax 1 under values 0 | scores 2, values 1 | …
- *   second               scores 0 · softmax 0           | scores 1, values 0       | softmax 1 under values 0 | …
+ *   first     scores 0 · softmax 0 · scores 1, values 0 · softmax 1          · scores 2, values 1 · softmax 2 …
+ *   second             scores 0    · softmax 0          · scores 1, values 0 · softmax 1          · scores 2, values 1 …
  */
 import {
   accumulator,
   array,
-  barrier,
   bf16,
   block,
   cdiv,
@@ -70,11 +69,10 @@ export const attentionOf = ({ causal = false } = {}) => {
       threads: ["copy", "first", "second"],
       inputs: { q: operand, k: operand, v: operand },
       outputs: { out: operand },
-      scratch: { turn: barrier({ count: 2 }) },
     },
-    ({ q, k, v, out, turn }) => {
+    ({ q, k, v, out }) => {
       const [count, last] = [cdiv(s, rows), constant(i32, cdiv(s, rows)).sub(1)];
-      const placeOf = (i: Scalar<"i32">) => (causal ? last.sub(i) : i); // most work first
+      const placeOf = (i: Scalar<"i32">) => (causal ? last.sub(i).maximum(0) : i); // most work first
       const order = causal ? { i: count, h: heads } : { h: heads, i: count };
       const manual = { manual: true };
       warpSpecialized(
@@ -100,31 +98,24 @@ export const attentionOf = ({ causal = false } = {}) => {
             wgmma(accumulator(f32, [half, width], sums), powers, value);
           const visible = (found: Tile<"f32">, step: Scalar<"i32">) =>
             causal ? masked(found, top, step.mul(columns)) : found;
-          when(part.eq(0), () => turn.at(0).arrive());
           const found = scores(wait("key")).wait();
           release("key");
           const none = { most: full(f32, [half, 1], -Infinity), sum: zeros(f32, [half, 1]) };
           const begun = softmax(visible(found, constant(i32, 0)), none);
           const powers = begun.powers.cast(bf16);
           const carry = { rows: begun.rows, powers, sums: zeros(f32, [half, width]) };
-          turn.at(part).wait();
           const end = steps(carry, ({ step, wait, release }, before) => {
             const next = scores(wait("key"));
             const running = values(before.sums, before.powers, wait("value"));
-            turn.at(part.xor(1)).arrive();
             const found = next.wait({ pending: 1 }); // values still run
             release("key");
             const { rows, powers, change } = softmax(visible(found, step.add(1)), before.rows);
-            turn.at(part).wait(); // the next turn: what comes before it runs under the values
             const sums = running.wait();
             release("value");
             return { rows, powers: powers.cast(bf16), sums: sums.mul(change) };
           });
-          const running = values(end.sums, end.powers, wait("value"));
-          turn.at(part.xor(1)).arrive();
-          const sums = running.wait();
+          const sums = values(end.sums, end.powers, wait("value")).wait();
           release("value");
-          when(part.eq(0), () => turn.at(0).wait()); // of the second one's last turn
           result.store(sums.div(end.rows.sum, fast).cast(bf16));
         },
       );
