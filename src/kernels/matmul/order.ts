@@ -57,14 +57,16 @@ export function tileOrder(grid: TileGrid): TileOrder {
   const zero = constant(dtypes.i32, 0);
   const [down, across] = [zero.add(cdiv(height, cluster * rows)), zero.add(cdiv(width, columns))];
   const { tiles: plane, place } = planeOrder(down, across);
-  const tiles = plane.mul(zero.add(batch));
+  const placed = (layer: Scalar<"i32">, { i, j }: ReturnType<typeof place>): TilePlace => {
+    const row = cluster === 1 ? i : i.mul(cluster).add(rank);
+    return { batch: layer, top: notBefore(row.mul(rows)), left: notBefore(j.mul(columns)) };
+  };
+  if (batch === 1) return { tiles: plane, place: (tile) => placed(zero, place(tile)) };
   return {
-    tiles,
+    tiles: plane.mul(zero.add(batch)),
     place: (tile) => {
       const layer = tile.div(plane);
-      const { i, j } = place(tile.sub(layer.mul(plane)));
-      const row = cluster === 1 ? i : i.mul(cluster).add(rank);
-      return { batch: layer, top: notBefore(row.mul(rows)), left: notBefore(j.mul(columns)) };
+      return placed(layer, place(tile.sub(layer.mul(plane))));
     },
   };
 }

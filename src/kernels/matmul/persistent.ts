@@ -15,84 +15,46 @@
  * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
  */
 import {
-  accumulator,
   array,
   barrier,
   cdiv,
   clusterRank,
   clusterSync,
-  commitShared,
   constant,
-  copyAsync,
   dim,
   gmem,
   kernel,
-  launchNextKernel,
-  loop,
   semaphore,
-  setRegisters,
-  slice,
   smem,
   threadIndex,
-  waitForPreviousKernel,
-  waitGroup,
-  warps,
-  wgmma,
   when,
-  withoutNans,
-  zeros,
 } from "../../lang/index.ts";
-import type {
-  Accumulator,
-  Barrier,
-  KernelDefinition,
-  Ref,
-  Scalar,
-  Semaphore,
-  Slice,
-  Tile,
-} from "../../lang/index.ts";
-import { handSums, splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
-import type { Handing, Segment, Segments } from "../../lang/pipeline/segments.ts";
+import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../lang/index.ts";
+import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
+import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
-import { computedRows } from "./computed-rows.ts";
+import { copyTiles, followPrevious } from "./copy-tiles.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { inputSpecs } from "./epilogue.ts";
+import { multiplyTiles } from "./multiply-tiles.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { Prepared } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { copiedInputs, inputWindow, prologueSpecs } from "./prologue.ts";
+import { copiedInputs, prologueSpecs } from "./prologue.ts";
 import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
-import {
-  columnsOfTile,
-  heldDepth,
-  rowsOfTile,
-  sidesOf,
-  sideSpec,
-  sideWindow,
-  tileShape,
-} from "./sides.ts";
+import { sidesOf, sideSpec, tileShape } from "./sides.ts";
 import { depthOf, pieceColumns, pieceOf } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
-import {
-  block,
-  metadataName,
-  metadataSpec,
-  metadataTile,
-  metadataWindow,
-  unpackedMetadata,
-} from "./sparse-weights.ts";
-import { storeTile } from "./store-tile.ts";
+import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
@@ -227,8 +189,6 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       },
     },
     (argument) => {
-      waitForPreviousKernel();
-      launchNextKernel();
       runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument));
       // A block stays until nobody copies to it or tells it anything.
       if (cluster > 1) clusterSync();
@@ -332,6 +292,7 @@ function runThreads(work: Work): void {
     () => {
       // At least 0 as facts see it, too, so that nobody asks in the loop.
       const index = multipliers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
+      followPrevious();
       multiplyTiles(work, index);
     },
   );
@@ -346,235 +307,4 @@ function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref 
 function handedOf(argument: object): Handing {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
   return { sums: handed, told };
-}
-
-/** The slot after this one. */
-function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
-  const next = slot.add(1);
-  return next.eq(stages).select(0, next);
-}
-
-/** One warp keeps the ring full, tile after tile. */
-function copyTiles(work: Work): void {
-  const { form, shapes, sides, left: ofRows, full, empty, segments, place } = work;
-  const { stages, multipliers } = form.configuration;
-  const { rows, columns, depth } = shapes;
-  const zero = constant(dtypes.i32, 0);
-  if (multipliers === 2) setRegisters(40);
-  warps((warp) => {
-    when(warp.eq(0), () => {
-      loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
-        const { tile, from, steps } = segments.at(index);
-        const { batch, top, left } = place(tile);
-        const [down, across] = [slice(top, rows), slice(left, columns)];
-        return loop({ to: steps, carry: before }, (step, carried) => {
-          const position = from.add(step);
-          const along = slice(position.mul(depth), depth);
-          const held = heldDepth(sides.rows, depth);
-          let { slot, count } = carried;
-          for (const [ofA, ofB] of form.recipe.terms) {
-            when(count.ge(stages), () => {
-              empty.at(slot).wait();
-            });
-            const landed = { barrier: full.at(slot) };
-            const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
-            const ofStep = slice(position.mul(held), held);
-            const source = sideWindow(sides.rows, ofRows, part, batch, down, ofStep);
-            copyAsync(source, work.leftTiles.at(slot), landed);
-            if (work.metadata !== undefined) {
-              const { all, tiles } = work.metadata;
-              const first = position.mul(depth / block);
-              copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
-            }
-            copyColumns(work, { part: other, batch, across, along, slot });
-            for (const { input, all, tiles } of work.prologueInputs)
-              if (tiles !== undefined)
-                copyAsync(
-                  inputWindow(input, all, position.mul(depth), top, rows),
-                  tiles.at(slot),
-                  landed,
-                );
-            slot = following(slot, stages);
-            count = count.add(1);
-          }
-          return { slot, count };
-        });
-      });
-    });
-  });
-}
-
-/** The columns of a step, by which operand, and where they go. */
-interface ColumnsOfStep {
-  readonly part: number;
-  readonly batch: Scalar<"i32">;
-  readonly across: Slice;
-  readonly along: Slice;
-  readonly slot: Scalar<"i32">;
-}
-
-/** Fetches the columns of a step: all of them, or this block's share for the whole cluster. */
-function copyColumns(work: Work, { part, batch, across, along, slot }: ColumnsOfStep): void {
-  const { sides, right, rightTiles, full, rank, shapes } = work;
-  const { cluster } = work.form.configuration;
-  const landed = { barrier: full.at(slot) };
-  const { alongK } = sides.columns;
-  const share = (alongK ? shapes.columns : shapes.depth) / cluster;
-  const first = rank.mul(share);
-  const mine = ({ start }: Slice): Slice => slice(first.add(start), share);
-  const source = sideWindow(
-    sides.columns,
-    right,
-    part,
-    batch,
-    cluster > 1 && alongK ? mine(across) : across,
-    cluster > 1 && !alongK ? mine(along) : along,
-  );
-  if (cluster === 1) copyAsync(source, rightTiles.at(slot), landed);
-  else
-    copyAsync(source, rightTiles.at(slot, slice(first, share)), { ...landed, multicast: ["rank"] });
-}
-
-/** Tells every block that fills it that a slot has been read. */
-function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
-  const { cluster } = form.configuration;
-  // The copy engine overwrites metadata that lanes have read.
-  if (metadata !== undefined) commitShared();
-  if (cluster === 1) empty.at(slot).arrive();
-  else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
-}
-
-/** A thread multiplies its 64 rows of each tile, and stores what comes out. */
-function multiplyTiles(work: Work, index: Scalar<"i32">): void {
-  const { form, segments, result } = work;
-  const zero = constant(dtypes.i32, 0);
-  if (form.configuration.multipliers === 2) setRegisters(232);
-  loop({ to: segments.count, carry: zero }, (position, before) => {
-    const segment = segments.at(position);
-    const sumsOf = form.recipe.promoted ? promotedSums : plainSums;
-    const { product, slot } = sumsOf(work, segment, before, index);
-    finishSegment(work, product, segment, index);
-    return slot;
-  });
-  if (result !== undefined) waitGroup(0, { read: true });
-}
-
-/** What the steps of a segment come to, and the slot after the last one. */
-interface Sums {
-  readonly product: Tile;
-  readonly slot: Scalar<"i32">;
-}
-
-/** Which thread multiplies rows of which tile, and the number of the step in the whole of k. */
-interface Turn {
-  readonly index: Scalar<"i32">;
-  readonly tile: Scalar<"i32">;
-  readonly step: Scalar<"i32">;
-}
-
-/** Adds the product of the tiles in a slot, once they are there. */
-function multiplySlot(
-  work: Work,
-  sum: Accumulator<"f32">,
-  slot: Scalar<"i32">,
-  { index, tile, step }: Turn,
-): Accumulator<"f32"> {
-  const { sides, leftTiles, rightTiles, full } = work;
-  full.at(slot).wait();
-  const mine = slice(index.mul(threadRows), threadRows);
-  const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
-  const { prologue } = sides.rows;
-  return wgmma(
-    sum,
-    prologue === undefined
-      ? rows
-      : computedRows(work, prologue, rows, {
-          ...{ slot, mine, along: step.mul(work.shapes.depth) },
-          top: work.place(tile).top.add(index.mul(threadRows)),
-        }),
-    columnsOfTile(sides.columns, rightTiles, slot),
-    { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
-  );
-}
-
-/** The metadata of a thread's rows, which go with what is multiplied. */
-function rowsMetadata({ form }: Work, stored: Ref): Tile<"u16"> {
-  return unpackedMetadata(stored.load() as Tile<"u16">, form.recipe.b.bits);
-}
-
-function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
-  const dtype = form.problem.accumulator as DType<"f32">;
-  return accumulator(dtype, [threadRows, shapes.columns]);
-}
-
-/** One sum, in the registers of the tensor cores. */
-function plainSums(
-  work: Work,
-  { tile, from, steps }: Segment,
-  first: Scalar<"i32">,
-  index: Scalar<"i32">,
-): Sums {
-  const { stages } = work.form.configuration;
-  const { sum, slot, last } = loop(
-    { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
-    (step, carried) => {
-      const turn = { index, tile, step: from.add(step) };
-      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
-      // The product of the step before is over, so its tiles may be replaced.
-      when(step.gt(0), () => {
-        release(work, carried.last);
-      });
-      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
-    },
-  );
-  const product = sum.wait();
-  release(work, last);
-  return { product, slot };
-}
-
-/** The products of small parts, which the greatest one is added to. */
-function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
-  return accumulator(dtypes.f32, [threadRows, shapes.columns], withoutNans(sum.wait()));
-}
-
-/** A sum for each step, which is added to others in f32. */
-function promotedSums(
-  work: Work,
-  { tile, from, steps }: Segment,
-  first: Scalar<"i32">,
-  index: Scalar<"i32">,
-): Sums {
-  const { form, shapes } = work;
-  const { stages } = form.configuration;
-  const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
-  return loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
-    const turn = { index, tile, step: from.add(step) };
-    let { slot } = carried;
-    let sum = emptySums(work);
-    let before: Scalar<"i32"> | undefined;
-    for (const [ofA, ofB] of form.recipe.terms) {
-      if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
-      sum = multiplySlot(work, sum, slot, turn).waitPending(1);
-      if (before !== undefined) release(work, before);
-      before = slot;
-      slot = following(slot, stages);
-    }
-    const product = sum.wait();
-    if (before !== undefined) release(work, before);
-    return { product: carried.product.add(product), slot };
-  });
-}
-
-/** Hands the sums to the block that began the tile, or adds those of others to them and stores the tile. */
-function finishSegment(work: Work, product: Tile, segment: Segment, index: Scalar<"i32">): void {
-  const { handed, worker, rank } = work;
-  if (handed === undefined) {
-    storeTile(work, product, segment, index);
-    return;
-  }
-  const { cluster, multipliers } = work.form.configuration;
-  const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
-  handSums(handed, segment, { worker, part }, product, (whole) => {
-    storeTile(work, whole, segment, index);
-  });
 }

@@ -1,7 +1,9 @@
-/** How a finished tile of a product leaves the registers: piece by piece, through shared memory and the copy engine, or by the lanes themselves. */
+/**
+ * How a finished tile of a product leaves the registers: piece by piece, through shared memory and the copy engine, or by
+ * the lanes themselves. Finishing a tile and storing it are apart, so that the next tile may be begun in between.
+ */
 import { commitGroup, commitShared, copyAsync, slice, waitGroup, when } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
-import type { Segment } from "../../lang/pipeline/segments.ts";
 import { threadRows } from "./configuration.ts";
 import { finished } from "./epilogue.ts";
 import type { Piece } from "./epilogue.ts";
@@ -9,37 +11,75 @@ import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 
-/** Stores a thread's rows of a tile, piece by piece. */
-export function storeTile(work: Work, product: Tile, segment: Segment, index: Scalar<"i32">): void {
-  const { form, shapes, out, result, inputs } = work;
-  const { problem, location } = form;
-  const { turned } = form.configuration;
-  const { columns, piece } = shapes;
-  const place = work.place(segment.tile);
-  const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
-  const top = place.top.add(index.mul(threadRows));
-  for (let column = 0; column < columns; column += piece) {
-    // In the array, as the copy engine is told: what is added to a large number may be less than it.
-    const left = column === 0 ? place.left : notBefore(place.left.add(column));
-    const sums = product.slice([0, column], [threadRows, piece]);
-    const at = turned
-      ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
-      : { batch: place.batch, top, left, rows: threadRows, columns: piece };
-    const sumsOfPiece = turned ? sums.transpose() : sums;
-    const done = finished(sumsOfPiece, at, problem, inputs, location, work.dimensions);
-    storePiece(target, { ...at, end: place.end }, done, result, index, column / piece);
+/** Columns of a tile at which its pieces begin. */
+function pieceStarts({ shapes: { columns, piece } }: Work): readonly number[] {
+  return Array.from({ length: columns / piece }, (_, turn) => turn * piece);
+}
+
+/** Where a piece of a thread's rows of a tile lies in the result. */
+function pieceAt(work: Work, place: TilePlace, index: Scalar<"i32">, column: number): Piece {
+  const { piece } = work.shapes;
+  const { batch } = place;
+  const top = notBefore(place.top).add(index.mul(threadRows));
+  // In the array, as the copy engine is told: what is added to a large number may be less than it.
+  const left = notBefore(column === 0 ? place.left : place.left.add(column));
+  return work.form.configuration.turned
+    ? { batch, top: left, left: top, rows: piece, columns: threadRows }
+    : { batch, top, left, rows: threadRows, columns: piece };
+}
+
+/** A piece as it is stored. */
+function finishPiece(work: Work, product: Tile, at: Piece, column: number): Tile {
+  const { problem, location, configuration } = work.form;
+  const sums = product.slice([0, column], [threadRows, work.shapes.piece]);
+  const turned = configuration.turned ? sums.transpose() : sums;
+  return finished(turned, at, problem, work.inputs, location, work.dimensions);
+}
+
+/** The pieces of a thread's rows of a tile as they are stored. */
+export function finishTile(
+  work: Work,
+  product: Tile,
+  place: TilePlace,
+  index: Scalar<"i32">,
+): readonly Tile[] {
+  return pieceStarts(work).map((column) =>
+    finishPiece(work, product, pieceAt(work, place, index, column), column),
+  );
+}
+
+/** Stores what `finishTile` gave. */
+export function storePieces(
+  work: Work,
+  pieces: readonly Tile[],
+  place: TilePlace,
+  index: Scalar<"i32">,
+): void {
+  for (const [turn, column] of pieceStarts(work).entries()) {
+    const piece = pieces[turn];
+    if (piece === undefined) throw new Error(`a tile has no piece ${turn}`);
+    storePiece(work, pieceAt(work, place, index, column), piece, place, index, turn);
+  }
+}
+
+/** Finishes and stores a thread's rows of a tile, one piece after the other. */
+export function storeTile(work: Work, product: Tile, place: TilePlace, index: Scalar<"i32">): void {
+  for (const [turn, column] of pieceStarts(work).entries()) {
+    const at = pieceAt(work, place, index, column);
+    storePiece(work, at, finishPiece(work, product, at, column), place, index, turn);
   }
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
 function storePiece(
-  target: Ref,
-  { top, left, rows, columns, end }: Piece & Pick<TilePlace, "end">,
+  { form, out, result }: Work,
+  { top, left, rows, columns }: Piece,
   piece: Tile,
-  result: Ref | undefined,
+  { batch, end }: TilePlace,
   index: Scalar<"i32">,
   turn: number,
 ): void {
+  const target: Ref = form.problem.sizes.batch === undefined ? out : out.at(batch);
   const across = slice(left, columns);
   const byLanes = (): void => {
     target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);

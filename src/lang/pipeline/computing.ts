@@ -229,9 +229,10 @@ class TileRun {
     if (!(end instanceof Tile) || done === undefined)
       return unsplit(end instanceof Tile ? "no third function" : describe(end), location);
     const holder = { worker: segment.worker, part: this.#work.part };
-    handSums(segment.handing, segment, holder, end, (sums) => {
+    const whole = (sums: Tile): void => {
       callBody("what is done with the sums", location, done, sums);
-    });
+    };
+    handSums(segment.handing, segment, holder, end, whole, (): void => undefined);
     return undefined;
   }
 

@@ -19,6 +19,7 @@ import type { Ref } from "../ref.ts";
 import type { Scalar } from "../scalar.ts";
 import type { Semaphore } from "../sync.ts";
 import type { Tile } from "../tile.ts";
+import type { Tree } from "../tree.ts";
 
 type Integer = Scalar<"i32">;
 
@@ -95,19 +96,21 @@ export function workerOf(index: Integer, workers: Integer): Integer {
   return workers.sub(1).sub(index);
 }
 
-/** Hands sums to the block that began the tile, or adds those of others to them and calls `whole`. */
-export function handSums(
+/** Hands sums to the block that began the tile, and gives `otherwise`; or adds those of others to them, and gives `whole` of all. */
+export function handSums<R extends Tree | void>(
   { sums, told }: Handing,
   { from, others }: Segment,
   { worker, part }: Holder,
   product: Tile,
-  whole: (sums: Tile) => void,
-): void {
-  when(
+  whole: (sums: Tile) => R,
+  otherwise: () => R,
+): R {
+  return when<R>(
     from.gt(0),
     () => {
       sums.at(worker, part).store(product);
       told.at(worker, part).signal();
+      return otherwise();
     },
     () => {
       const added = loop({ to: others, carry: product }, (position, before) => {
@@ -115,7 +118,7 @@ export function handSums(
         told.at(other, part).wait(1, { decrement: true });
         return before.add(sums.at(other, part).load());
       });
-      whole(added);
+      return whole(added);
     },
   );
 }

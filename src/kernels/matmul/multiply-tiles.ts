@@ -1,0 +1,269 @@
+/**
+ * The threads that multiply, 64 rows each. Tensor cores should never wait, so what else a tile takes is done while they
+ * multiply the first step of the next one: its finished pieces stay in registers until then.
+ *
+ *   tensor cores   tile 0, step 0  1  2 …  n │ tile 1, step 0      1  2 …
+ *   lanes          where is tile 0?    round │ store tile 0, where is tile 1?
+ *
+ * Where registers do not suffice for two tiles, or lanes store the result themselves, each tile is stored at once.
+ */
+import {
+  accumulator,
+  commitShared,
+  constant,
+  loop,
+  setRegisters,
+  slice,
+  waitGroup,
+  wgmma,
+  when,
+  withoutNans,
+  zeros,
+} from "../../lang/index.ts";
+import type { Accumulator, Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
+import { handSums } from "../../lang/pipeline/segments.ts";
+import type { Segment } from "../../lang/pipeline/segments.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { threadRows } from "./configuration.ts";
+import { computedRows } from "./computed-rows.ts";
+import { following } from "./copy-tiles.ts";
+import { notBefore } from "./order.ts";
+import type { TilePlace } from "./order.ts";
+import type { Work } from "./persistent.ts";
+import { prologueOf } from "./problem.ts";
+import { columnsOfTile, rowsOfTile } from "./sides.ts";
+import { unpackedMetadata } from "./sparse-weights.ts";
+import { finishTile, storePieces, storeTile } from "./store-tile.ts";
+
+/** A thread multiplies its 64 rows of each tile, and stores what comes out. */
+export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
+  if (work.form.configuration.multipliers === 2) setRegisters(232);
+  if (defersStores(work)) multiplyAhead(work, index);
+  else multiplyInOrder(work, index);
+  if (work.result !== undefined) waitGroup(0, { read: true });
+}
+
+/** Registers of a lane that two tiles may take together: sums of one, and what is stored of the other. */
+const registersOfTiles = 192;
+
+/** Whether a tile is stored while the next one is multiplied. */
+function defersStores({ form, shapes, result }: Work): boolean {
+  const { problem, recipe, dealt } = form;
+  const lanes = 128;
+  const elements = (threadRows * shapes.columns) / lanes;
+  const registers = elements + (elements * problem.out.dtype.bits) / 32;
+  const isPlain = dealt === undefined && !recipe.promoted && prologueOf(problem) === undefined;
+  return result !== undefined && isPlain && registers <= registersOfTiles;
+}
+
+function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
+  const { form, segments } = work;
+  const sumsOf = form.recipe.promoted ? promotedSums : plainSums;
+  const nothing = (): void => undefined;
+  loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
+    const segment = segments.at(position);
+    const { product, place, slot } = sumsOf(work, segment, before, index, nothing);
+    const finish = (sums: Tile): void => {
+      storeTile(work, sums, place, index);
+    };
+    finishSegment(work, product, segment, index, { finish, otherwise: nothing });
+    return slot;
+  });
+}
+
+/** A tile that is finished and not stored yet, if there is one. */
+type Waiting = {
+  readonly isThere: Scalar<"bool">;
+  readonly pieces: readonly Tile[];
+  readonly place: Pick<TilePlace, "batch" | "top" | "left">;
+};
+
+function multiplyAhead(work: Work, index: Scalar<"i32">): void {
+  const { segments } = work;
+  const zero = constant(dtypes.i32, 0);
+  const none: Waiting = {
+    isThere: zero.gt(0),
+    pieces: emptyPieces(work),
+    place: { batch: zero, top: zero, left: zero },
+  };
+  const { waiting } = loop(
+    { to: segments.count, carry: { slot: zero, waiting: none } },
+    (position, before) => {
+      const segment = segments.at(position);
+      const { product, place, slot } = plainSums(work, segment, before.slot, index, () => {
+        storeWaiting(work, before.waiting, index);
+      });
+      const { batch, top, left } = place;
+      const pieces = finishSegment(work, product, segment, index, {
+        finish: (sums) => finishTile(work, sums, place, index),
+        otherwise: () => emptyPieces(work),
+      });
+      const isThere = segment.from.eq(0);
+      return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
+    },
+  );
+  storeWaiting(work, waiting, index);
+}
+
+function emptyPieces({ form, shapes: { columns, piece } }: Work): readonly Tile[] {
+  const { problem, configuration } = form;
+  const shape = configuration.turned ? [piece, threadRows] : [threadRows, piece];
+  return Array.from({ length: columns / piece }, () => zeros(problem.out.dtype, shape) as Tile);
+}
+
+function storeWaiting(work: Work, { isThere, pieces, place }: Waiting, index: Scalar<"i32">): void {
+  when(isThere, () => {
+    storePieces(work, pieces, place, index);
+  });
+}
+
+/** Tells every block that fills it that a slot has been read. */
+function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
+  const { cluster } = form.configuration;
+  // The copy engine overwrites metadata that lanes have read.
+  if (metadata !== undefined) commitShared();
+  if (cluster === 1) empty.at(slot).arrive();
+  else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
+}
+
+/** What the steps of a segment come to, where the tile lies, and the slot after the last one. */
+interface Sums {
+  readonly product: Tile;
+  readonly place: TilePlace;
+  readonly slot: Scalar<"i32">;
+}
+
+/** Which thread multiplies, the number of the step in the whole of k, and where its tile lies, where that is asked for. */
+interface Turn {
+  readonly index: Scalar<"i32">;
+  readonly step: Scalar<"i32">;
+  readonly place: () => TilePlace;
+}
+
+/** Adds the product of the tiles in a slot, once they are there. */
+function multiplySlot(
+  work: Work,
+  sum: Accumulator<"f32">,
+  slot: Scalar<"i32">,
+  { index, step, place }: Turn,
+): Accumulator<"f32"> {
+  const { sides, leftTiles, rightTiles, full } = work;
+  full.at(slot).wait();
+  const mine = slice(index.mul(threadRows), threadRows);
+  const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
+  const { prologue } = sides.rows;
+  return wgmma(
+    sum,
+    prologue === undefined
+      ? rows
+      : computedRows(work, prologue, rows, {
+          ...{ slot, mine, along: step.mul(work.shapes.depth) },
+          top: notBefore(place().top).add(index.mul(threadRows)),
+        }),
+    columnsOfTile(sides.columns, rightTiles, slot),
+    { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
+  );
+}
+
+/** The metadata of a thread's rows, which go with what is multiplied. */
+function rowsMetadata({ form }: Work, stored: Ref): Tile<"u16"> {
+  return unpackedMetadata(stored.load() as Tile<"u16">, form.recipe.b.bits);
+}
+
+function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
+  const dtype = form.problem.accumulator as DType<"f32">;
+  return accumulator(dtype, [threadRows, shapes.columns]);
+}
+
+/**
+ * One sum, in the registers of the tensor cores. What is done meanwhile is done while they multiply the first step; so is
+ * finding out where the tile lies, which takes divisions, unless a prologue asks for it before.
+ */
+function plainSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+  meanwhile: () => void,
+): Sums {
+  const { stages } = work.form.configuration;
+  const place = once(() => work.place(tile));
+  const started = multiplySlot(work, emptySums(work), first, { index, step: from, place });
+  const found = place();
+  meanwhile();
+  const { sum, slot, last } = loop(
+    {
+      from: 1,
+      to: steps,
+      carry: { sum: started.waitPending(1), slot: following(first, stages), last: first },
+    },
+    (step, carried) => {
+      const turn = { index, step: from.add(step), place };
+      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
+      // The product of the step before is over, so its tiles may be replaced.
+      release(work, carried.last);
+      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+    },
+  );
+  const product = sum.wait();
+  release(work, last);
+  return { product, place: found, slot };
+}
+
+/** What a function gives, found when it is first asked for. */
+function once<T extends object>(find: () => T): () => T {
+  let found: T | undefined;
+  return () => (found ??= find());
+}
+
+/** The products of small parts, which the greatest one is added to. */
+function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
+  return accumulator(dtypes.f32, [threadRows, shapes.columns], withoutNans(sum.wait()));
+}
+
+/** A sum for each step, which is added to others in f32. */
+function promotedSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+): Sums {
+  const { form, shapes } = work;
+  const { stages } = form.configuration;
+  const place = once(() => work.place(tile));
+  const found = place();
+  const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
+  const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
+    const turn = { index, step: from.add(step), place };
+    let { slot } = carried;
+    let sum = emptySums(work);
+    let before: Scalar<"i32"> | undefined;
+    for (const [ofA, ofB] of form.recipe.terms) {
+      if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
+      sum = multiplySlot(work, sum, slot, turn).waitPending(1);
+      if (before !== undefined) release(work, before);
+      before = slot;
+      slot = following(slot, stages);
+    }
+    const product = sum.wait();
+    if (before !== undefined) release(work, before);
+    return { product: carried.product.add(product), slot };
+  });
+  return { ...sums, place: found };
+}
+
+/** Hands the sums to the block that began the tile, or adds those of others to them and finishes the tile. */
+function finishSegment<R extends Tree | void>(
+  work: Work,
+  product: Tile,
+  segment: Segment,
+  index: Scalar<"i32">,
+  { finish, otherwise }: { readonly finish: (sums: Tile) => R; readonly otherwise: () => R },
+): R {
+  const { handed, worker, rank } = work;
+  if (handed === undefined) return finish(product);
+  const { cluster, multipliers } = work.form.configuration;
+  const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
+  return handSums(handed, segment, { worker, part }, product, finish, otherwise);
+}
