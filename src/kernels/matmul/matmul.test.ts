@@ -280,6 +280,46 @@ describe("on the simulator", () => {
   });
 });
 
+describe("blocks with several tiles each", () => {
+  const tiles = [
+    { name: "of one piece", configuration: small },
+    { name: "of two pieces", configuration: wide },
+    { name: "of three pieces", configuration: { ...small, columns: 192 } },
+    { name: "the last of which are split", configuration: split },
+    { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },
+    { name: "stored by lanes", configuration: { ...small, columns: 16, turned: true } },
+  ] as const satisfies readonly { name: string; configuration: MatmulConfiguration }[];
+  const places = ["simulator", "emulator"] as const;
+
+  test.each(tiles.flatMap((one) => places.map((place) => ({ ...one, place }))))(
+    "$name, on the $place",
+    async ({ configuration, place }) => {
+      const { columns, turned, cluster, multipliers } = configuration;
+      // Five tiles, the last of them cut, for two blocks or pairs.
+      const [height, width] = [64 * multipliers * cluster - 3, 5 * columns - 8];
+      const [rows, across, depth] = turned ? [16, 5 * 64 - 8, 200] : [height, width, 200];
+      const op = matmul({ a: bf16, b: bf16, configuration });
+      const [launched] = op.kernels({ m: rows, n: across, k: depth });
+      const a = numbers(bf16, [rows, depth], 1);
+      const b = numbers(bf16, [depth, across], 2);
+      const device = await open(place);
+      const dimensions = { m: rows, n: across, k: depth, workers: 2 };
+      if (launched === undefined) throw new Error("a product has a launch");
+      const { out } = await device.run(launched, { a: a.array, b: b.array }, { dimensions });
+      device.dispose();
+      if (out === undefined) throw new Error("a product has a result");
+      const expected = Float64Array.from({ length: rows * across }, (_, index) => {
+        const [i, j] = [Math.floor(index / across), index % across];
+        let sum = 0;
+        for (let l = 0; l < depth; l += 1)
+          sum += (a.values[i * depth + l] ?? NaN) * (b.values[l * across + j] ?? NaN);
+        return sum;
+      });
+      expect(toNumbers(out)).toEqual(toNumbers(fromNumbers(bf16, [rows, across], expected)));
+    },
+  );
+});
+
 describe("on the emulator", () => {
   const chosen = [
     "both by columns",

@@ -35,10 +35,12 @@ import { prologueOf } from "./problem.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import { finishTile, storePieces, storeTile } from "./store-tile.ts";
+import { tradesRegisters } from "./tile-shapes.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
-  if (work.form.configuration.multipliers === 2) setRegisters(232);
+  const { problem, configuration } = work.form;
+  if (tradesRegisters(problem, configuration)) setRegisters(232);
   if (defersStores(work)) multiplyAhead(work, index);
   else multiplyInOrder(work, index);
   if (work.result !== undefined) waitGroup(0, { read: true });

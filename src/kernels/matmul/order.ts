@@ -12,8 +12,16 @@ import type { Deal, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 
-/** Rows of tiles in a group: few enough for their operands to stay in the cache. */
-const group = 8;
+/** Rows of tiles in a group unless told: few enough for their operands to stay in the cache. */
+const usualGroup = 8;
+
+/**
+ * Rows of tiles in a group: tiles that run at the same time should be about as high as wide together, since that is what
+ * reads the fewest rows and columns. 132 tiles of 128 × 256 are 16 by 8, or 2048 × 2112 elements.
+ */
+export function groupOf(rows: number, columns: number, workers: number): number {
+  return Math.max(1, Math.round(Math.sqrt((workers * columns) / rows)));
+}
 
 export interface TileGrid {
   readonly batch: Size;
@@ -25,6 +33,8 @@ export interface TileGrid {
   /** Blocks that have tiles one below the other, and which of them this is. */
   readonly cluster: number;
   readonly rank: Scalar<"i32">;
+  /** Rows of tiles in a group. */
+  readonly group: number;
 }
 
 export interface TilePlace {
@@ -53,10 +63,10 @@ export interface DealtRows {
 
 /** How many tiles there are, and where each lies. */
 export function tileOrder(grid: TileGrid): TileOrder {
-  const { batch, height, width, rows, columns, cluster, rank } = grid;
+  const { batch, height, width, rows, columns, cluster, rank, group } = grid;
   const zero = constant(dtypes.i32, 0);
   const [down, across] = [zero.add(cdiv(height, cluster * rows)), zero.add(cdiv(width, columns))];
-  const { tiles: plane, place } = planeOrder(down, across);
+  const { tiles: plane, place } = planeOrder(down, across, group);
   const placed = (layer: Scalar<"i32">, { i, j }: ReturnType<typeof place>): TilePlace => {
     const row = cluster === 1 ? i : i.mul(cluster).add(rank);
     return { batch: layer, top: notBefore(row.mul(rows)), left: notBefore(j.mul(columns)) };
@@ -80,6 +90,7 @@ export function notBefore(position: Scalar<"i32">): Scalar<"i32"> {
 export function planeOrder(
   down: Scalar<"i32">,
   across: Scalar<"i32">,
+  group = usualGroup,
 ): {
   readonly tiles: Scalar<"i32">;
   readonly place: (tile: Scalar<"i32">) => {

@@ -42,7 +42,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { inputSpecs } from "./epilogue.ts";
 import { multiplyTiles } from "./multiply-tiles.ts";
-import { tileOrder, wholeTiles } from "./order.ts";
+import { groupOf, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { Prepared } from "./prepare.ts";
@@ -52,7 +52,7 @@ import { copiedInputs, prologueSpecs } from "./prologue.ts";
 import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { sidesOf, sideSpec, tileShape } from "./sides.ts";
-import { depthOf, pieceColumns, pieceOf } from "./tile-shapes.ts";
+import { depthOf, pieceColumns, pieceOf, resultBuffers } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
 import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
@@ -62,6 +62,8 @@ export interface PersistentForm {
   readonly prepared: Prepared;
   readonly configuration: PersistentConfiguration;
   readonly sizes: ProductSizes;
+  /** Processors of the GPU. */
+  readonly processors: number;
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
   readonly location: Location;
@@ -170,7 +172,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         ]),
         ...(copiesOut && {
           result: smem(output, [
-            ...[multipliers, 2],
+            ...[multipliers, resultBuffers(columns / piece)],
             ...(turned ? [piece, threadRows] : [threadRows, piece]),
           ]),
         }),
@@ -233,6 +235,7 @@ function workOf(
   const grid: TileGrid = {
     batch: problem.sizes.batch === undefined ? 1 : dimensions.batch,
     ...{ rows: shapes.rows, columns: shapes.columns, cluster, rank },
+    group: groupOf(shapes.rows * cluster, shapes.columns, form.processors / cluster),
     height: sides.rows.extent,
     width: sides.columns.extent,
   };

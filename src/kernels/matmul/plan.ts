@@ -252,7 +252,8 @@ export function persistentLaunches(
     ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
     ...dealing?.dimensions,
   };
-  const form = { problem, recipe, prepared, configuration, sizes, copiesOut, location };
+  const { processors } = target;
+  const form = { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };
   const product = (): KernelDefinition =>
     persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows });
   const tables = Object.keys(dealing?.scratch ?? {}).map(

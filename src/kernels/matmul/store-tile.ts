@@ -10,6 +10,7 @@ import type { Piece } from "./epilogue.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
+import { resultBuffers } from "./tile-shapes.ts";
 
 /** Columns of a tile at which its pieces begin. */
 function pieceStarts({ shapes: { columns, piece } }: Work): readonly number[] {
@@ -72,7 +73,7 @@ export function storeTile(work: Work, product: Tile, place: TilePlace, index: Sc
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
 function storePiece(
-  { form, out, result }: Work,
+  { form, shapes, out, result }: Work,
   { top, left, rows, columns }: Piece,
   piece: Tile,
   { batch, end }: TilePlace,
@@ -88,10 +89,11 @@ function storePiece(
     byLanes();
     return;
   }
+  const pieces = shapes.columns / shapes.piece;
   const copied = (): void => {
-    // The piece before the last has left its buffer.
-    waitGroup(1, { read: true });
-    const buffer = result.at(index, turn % 2);
+    // What was in the buffer has left it: the piece before the last, or the last one, where a tile before ended with this buffer.
+    waitGroup(turn === 0 && pieces % 2 === 1 ? 0 : 1, { read: true });
+    const buffer = result.at(index, turn % resultBuffers(pieces));
     buffer.store(piece);
     commitShared();
     copyAsync(buffer, target.at(slice(top, rows), across));

@@ -34,6 +34,11 @@ export function pieceColumns({ bits }: DType, columns: number): number {
   return piece;
 }
 
+/** Buffers that the pieces of a thread's rows of a tile go through in turn. */
+export function resultBuffers(pieces: number): number {
+  return Math.min(2, pieces);
+}
+
 /** Rows and columns of the pieces of the result that a thread finishes. */
 export function pieceOf(
   { out, sparse }: MatmulProblem,
@@ -41,6 +46,17 @@ export function pieceOf(
 ): PieceShape {
   if (!turned) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
   return { rows: sparse ? pieceColumns(out.dtype, columns) : columns, columns: threadRows };
+}
+
+/**
+ * Whether multiplying threads take registers from the copying one. Those of narrow tiles have enough, and blocks that do not
+ * fill a processor may be started beside those of the kernel before.
+ */
+export function tradesRegisters(
+  problem: MatmulProblem,
+  { multipliers, columns }: Pick<PersistentConfiguration, "multipliers" | "columns">,
+): boolean {
+  return multipliers === 2 && (columns > 64 || prologueOf(problem) !== undefined);
 }
 
 /** Bytes that a row and a column of tiles take in a stage. */
@@ -77,7 +93,9 @@ export function sharedBytes(
 ): number {
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
-  const results = turned && !problem.sparse ? 0 : multipliers * 2 * threadRows * rowBytes;
+  const pieces = columns / pieceColumns(problem.out.dtype, columns);
+  const result = resultBuffers(pieces) * threadRows * rowBytes;
+  const results = turned && !problem.sparse ? 0 : multipliers * result;
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
