@@ -2,14 +2,16 @@
  * Tunes products for the shapes of the benchmark, into a file that comes with the package or that `TILEWRIGHT_TUNING`
  * names. A run that is stopped goes on where it was.
  *
- *   node dist/cli/main.js run bench/gpu/tune-products.ts -- FILE [SECONDS] [kn|nk]
+ *   node dist/cli/main.js run bench/gpu/tune-products.ts -- FILE [SECONDS] [kn|nk] [CHOICES]
+ *
+ * Of each shape so many choices are measured, those that the model thinks fastest; all of them unless told.
  */
 import { array, bf16, dim, open } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import { tune } from "tilewright/tune";
 import { productShapes } from "./parts.ts";
 
-const [file = "tuning.jsonl", seconds = "500", lies = "kn"] = process.argv.slice(2);
+const [file = "tuning.jsonl", seconds = "500", lies = "kn", most] = process.argv.slice(2);
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const product = matmul({
   a: array(bf16, [m, k]),
@@ -21,6 +23,7 @@ try {
     cases: productShapes.map(([rows, columns, depth]) => ({ m: rows, n: columns, k: depth })),
     file,
     seconds: Number(seconds),
+    ...(most !== undefined && { most: Number(most) }),
     onProgress: ({ done, all, doing, sizes }) => {
       process.stderr.write(`${JSON.stringify(sizes)} ${doing}: ${done} of ${all}\n`);
     },

@@ -38,6 +38,8 @@ export interface TuneOptions {
         sizes: Sizes,
       ) => { readonly [output: string]: HostArray })
     | undefined;
+  /** How many choices of a case to measure, those that the model thinks fastest; all of them unless given. */
+  readonly most?: number | undefined;
   /** When to start nothing more, in seconds; everything is measured unless given. */
   readonly seconds?: number | undefined;
   /** Rounds of the last comparison, among the fastest; 15 unless given. */
@@ -60,6 +62,7 @@ const names: readonly (keyof TuneOptions)[] = [
   "file",
   "inputs",
   "reference",
+  "most",
   "seconds",
   "rounds",
   "launches",
@@ -75,6 +78,7 @@ export function tuneSettings(options: TuneOptions, location: Location): TuneSett
     file,
     inputs,
     reference,
+    most,
     seconds,
     rounds = 15,
     launches,
@@ -96,6 +100,7 @@ export function tuneSettings(options: TuneOptions, location: Location): TuneSett
   check("file", file === undefined || (typeof file === "string" && file !== ""), "a file's name");
   check("inputs", isFunction(inputs), "a function of sizes");
   check("reference", isFunction(reference), "a function of inputs");
+  check("most", most === undefined || whole(most, 1), "a whole number, 1 or more");
   check(
     "seconds",
     seconds === undefined || (typeof seconds === "number" && seconds > 0),

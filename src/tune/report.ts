@@ -75,7 +75,8 @@ function caseText({ sizes, modelled, lines, fresh, left }: CaseReport): string {
     .map(
       ({ rejected: why, choice, reason }) => `  rejected, ${why}: ${pairs(choice, " ")}: ${reason}`,
     );
-  const unmeasured = left === 0 ? [] : [`  not measured, since the time was over: ${left}`];
+  const unmeasured =
+    left === 0 ? [] : [`  not measured, for want of time or as "most" says: ${left}`];
   const head = `${pairs(sizes, ", ")} ${said} (${fresh} of ${lines.length} choices are new)`;
   return `${[head, ...texts, ...rejected, ...unmeasured].join("\n")}\n`;
 }

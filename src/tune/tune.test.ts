@@ -224,7 +224,7 @@ describe("on a GPU", () => {
       seconds: 1e-6,
     });
     expect(report.cases[0]).toMatchObject({ left: 3, fresh: 0 });
-    expect(report.table()).toContain("not measured, since the time was over: 3");
+    expect(report.table()).toContain('not measured, for want of time or as "most" says: 3');
   });
 });
 
@@ -235,6 +235,16 @@ describe("without a GPU", () => {
     expect(report.cases[0]).toMatchObject({ modelled: true, fresh: 2 });
     expect(report.cases[0]?.lines[0]).toMatchObject({ source: "model" });
     expect(report.table()).toContain("estimates of a model of");
+    device.dispose();
+  });
+
+  test("no more choices than asked for are measured, the model's best", async () => {
+    const device = await open("simulator");
+    const all = await tune(device, mine([128, 256, 512]), { cases });
+    const few = await tune(device, mine([128, 256, 512]), { cases, most: 2 });
+    const choices = all.cases[0]?.lines.map(({ choice }) => choice);
+    expect(few.cases[0]).toMatchObject({ fresh: 2, left: 1 });
+    expect(few.cases[0]?.lines.map(({ choice }) => choice)).toEqual(choices?.slice(0, 2));
     device.dispose();
   });
 
@@ -306,6 +316,7 @@ describe("mistakes", () => {
       ["TW9815", device, operation, { cases: [] }],
       ["TW9815", device, operation, { cases: [{ n: 1.5 }] }],
       ["TW9815", device, operation, { cases, rounds: 3 }],
+      ["TW9815", device, operation, { cases, most: 0 }],
       ["TW9815", device, operation, { cases, seconds: 0 }],
       ["TW9815", device, operation, { cases, workers: -1 }],
       ["TW9815", device, operation, { cases, round: 7 }],

@@ -96,7 +96,9 @@ class Tuner {
     const list = candidatesOf(this.#operation, this.#choices, sizes, place);
     const bucket = this.#choices.bucket(sizes);
     const { candidates } = list;
-    const fresh = candidates.filter(({ choice, key }) => !this.#isKnown(bucket, choice, key));
+    const fresh = candidates
+      .slice(0, this.#settings.most)
+      .filter(({ choice, key }) => !this.#isKnown(bucket, choice, key));
     this.#all += fresh.length;
     const found: TuningLine[] = [];
     const tell = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
