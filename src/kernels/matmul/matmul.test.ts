@@ -280,6 +280,31 @@ describe("on the simulator", () => {
   });
 });
 
+test.each(["a", "b"] as const)("a batch of 1 of %s is for all of the other's", async (one) => {
+  const [rows, columns, depth, count] = [5, 16, 8, 3];
+  const batchOf = (name: "a" | "b") => (name === one ? 1 : count);
+  const op = matmul({
+    a: array(bf16, [one === "a" ? 1 : batch, m, k]),
+    b: array(bf16, [one === "b" ? 1 : batch, k, n]),
+  });
+  const a = numbers(bf16, [batchOf("a"), rows, depth], 1);
+  const b = numbers(bf16, [batchOf("b"), depth, columns], 2);
+  const device = await open("simulator");
+  const { out } = await device.run(op, { a: a.array, b: b.array });
+  device.dispose();
+  const expected = Array.from({ length: count * rows * columns }, (_, index) => {
+    const [layer, within] = [Math.floor(index / (rows * columns)), index % (rows * columns)];
+    const [i, j] = [Math.floor(within / columns), within % columns];
+    const ofA = (one === "a" ? 0 : layer) * rows * depth + i * depth;
+    const ofB = (one === "b" ? 0 : layer) * depth * columns + j;
+    let sum = 0;
+    for (let l = 0; l < depth; l += 1)
+      sum += (a.values[ofA + l] ?? NaN) * (b.values[ofB + l * columns] ?? NaN);
+    return sum;
+  });
+  expect([...toNumbers(out)]).toEqual(expected.map((value) => value + 0));
+});
+
 describe("blocks with several tiles each", () => {
   const tiles = [
     { name: "of one piece", configuration: small },
@@ -414,6 +439,7 @@ test("mistakes are told", () => {
     ["TW9901", () => matmul({ a: bf16, b: f16 })],
     ["TW9902", () => matmul({ a: bf16, b: 5 as never })],
     ["TW9902", () => matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })],
+    ["TW9902", () => matmul({ a: array(bf16, [2, m, k]), b: array(bf16, [3, k, n]) })],
     ["TW9902", () => matmul({ a: array(bf16, [m]), b: bf16 })],
     ["TW9902", () => matmul({ a: array(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
     ["TW9902", () => matmul({ a: bf16, b: bf16, inputs: { bias: array(f32, [k]) } })],

@@ -29,6 +29,7 @@ import {
   operandOf,
   outputSpec,
   refused,
+  sharedBatch,
   usualOutput,
 } from "./problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
@@ -263,14 +264,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
       "two sizes along k",
       location,
     );
-  if (a.batch !== undefined && b.batch !== undefined && !equalSizes(a.batch, b.batch))
-    throw refused(
-      "TW9902",
-      "the operands of matmul have two batches",
-      "one batch, or one of them without",
-      "two sizes",
-      location,
-    );
+  const { batch, batched } = sharedBatch(a, b, location);
   const given = spec.inputs ?? {};
   if (sparse !== undefined) requireAlone(spec.prologue, given, location);
   const { prologues, prologueInputs: ofPrologues } =
@@ -286,7 +280,6 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     location,
   );
   requireSaid(spec, multiplied, location);
-  const batch = a.batch ?? b.batch;
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
   const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
   const inputs = Object.fromEntries(
@@ -301,7 +294,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     out,
     sizes,
     major: { a: a.byRows ? "k" : "m", b: b.byRows ? "n" : "k" },
-    batched: { a: a.batch !== undefined, b: b.batch !== undefined },
+    batched,
     accumulator,
     precision: spec.precision,
     accumulation: spec.accumulation,

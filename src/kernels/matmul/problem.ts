@@ -117,6 +117,25 @@ function isProduct(stride: Size, rows: Size, columns: Size): boolean {
   return sameSize(stride, multiplySizes(rows, columns));
 }
 
+/** The batch of the product, and which operands have one matrix for each of it; a batch of 1 has one for all. */
+export function sharedBatch(
+  { batch: ofA }: Operand,
+  { batch: ofB }: Operand,
+  location: Location,
+): Pick<MatmulProblem, "batched"> & { readonly batch: Size | undefined } {
+  if (ofA === undefined || ofB === undefined || equalSizes(ofA, ofB))
+    return { batch: ofA ?? ofB, batched: { a: ofA !== undefined, b: ofB !== undefined } };
+  if (ofA === 1) return { batch: ofB, batched: { a: false, b: true } };
+  if (ofB === 1) return { batch: ofA, batched: { a: true, b: false } };
+  throw refused(
+    "TW9902",
+    "the operands of matmul have two batches",
+    "one batch, one of them without, or one of them with a batch of 1",
+    `${sizeText(ofA)} and ${sizeText(ofB)}`,
+    location,
+  );
+}
+
 /** The format that products of the operands are summed in. */
 export function accumulatorOf(a: DType, b: DType, location: Location): DType {
   const candidates = [dtypes.f32, dtypes.i32, dtypes.f64];
