@@ -122,7 +122,27 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
     { name: "three axes", input: [3, 4, 2], taps: [2, 3, 1], channels: 72, outputs: 8 },
     { name: "one axis", input: [130], taps: [3], channels: 8, outputs: 136, dilation: 2 },
   ];
-  // The emulator takes one of them, unless it is asked for more.
+  // The emulator takes one of these and of the next ones, unless it is asked for more.
+  const depthwise = [
+    { name: "3 × 3", input: [3, 4], taps: [3, 3], groups: 20, dtype: bf16 },
+    { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, stride: 2, dtype: f16 },
+    { name: "three axes", input: [2, 3, 4], taps: [1, 2, 3], groups: 5, dtype: f64 },
+    { name: "many taps", input: [6, 7], taps: [7, 7], groups: 40, padding: 3, dtype: f32 },
+  ];
+  test.each(kind === "emulator" && rounds === 0 ? depthwise.slice(0, 1) : depthwise)(
+    "every channel a group: $name",
+    { timeout: 120_000 },
+    async ({ input, taps, padding = 1, groups, dtype, ...others }) => {
+      const all = (value: number) => input.map(() => value);
+      await check(device, {
+        ...{ batch: 3, groups, channels: 1, outputs: 1, input, taps },
+        ...{ stride: all(others.stride ?? 1), dilation: all(1) },
+        ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
+        dtype: dtype as unknown as DType<"f32">,
+      });
+    },
+  );
+
   test.each(kind === "emulator" && rounds === 0 ? copied.slice(0, 1) : copied)(
     "by the copy engine: $name",
     { timeout: 600_000 },
@@ -167,6 +187,12 @@ test("one operation serves all sizes of its dimensions", async () => {
   device.dispose();
 });
 
+test("where every channel is a group there is no product of matrices", () => {
+  const spec = { x: array(bf16, [8, 14, 14, 96]), w: array(bf16, [96, 3, 3, 1]), groups: 96 };
+  for (const op of [convolution(spec), convolutionBackwardX(spec), convolutionBackwardW(spec)])
+    expect(op.plan().configuration.kernel).toBe("depthwise");
+});
+
 test("the copy engine is used where channels are last and rows are aligned", () => {
   const spec = (c: number) => ({ x: array(bf16, [8, 56, 56, c]), w: array(bf16, [c, 3, 3, c]) });
   const fast = convolution({ ...spec(64), padding: 1 }).plan();
@@ -178,7 +204,12 @@ test("the copy engine is used where channels are last and rows are aligned", () 
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
   const spec = { x: array(bf16, [64, 28, 28, 256]), w: array(bf16, [256, 3, 3, 256]), padding: 1 };
-  for (const op of [convolution(spec), convolutionBackwardX(spec), convolutionBackwardW(spec)])
+  const each = { x: array(bf16, [64, 28, 28, 144]), w: array(bf16, [144, 3, 3, 1]), groups: 144 };
+  for (const op of [spec, each].flatMap((own) => [
+    convolution(own),
+    convolutionBackwardX(own),
+    convolutionBackwardW(own),
+  ]))
     expect(assemblyProblems(op.kernels())).toEqual([]);
 });
 

@@ -18,6 +18,19 @@ import { chooseCopiedWeights, copiedWeightsKernel, sumSlotsKernel } from "./copi
 import type { CopiedWeightsConfiguration } from "./copied-weights.ts";
 import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
 import type { CopiedConfiguration } from "./copied.ts";
+import {
+  addWeightsKernel,
+  chooseDepthwise,
+  chooseDepthwiseWeights,
+  depthwiseKernel,
+  depthwiseShapes,
+  depthwiseText,
+  depthwiseWeightsKernel,
+  isDepthwise,
+  tapCount,
+  turnWeightsKernel,
+} from "./depthwise.ts";
+import type { DepthwiseConfiguration, DepthwiseWeightsConfiguration } from "./depthwise.ts";
 import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
 import type { Direction, GatheredConfiguration } from "./gathered.ts";
 import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
@@ -26,10 +39,16 @@ import { geometryOf, problemOf } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
 
 /** How places of the result, or of the gradient of x, are made. */
-export type PixelConfiguration = GatheredConfiguration | CopiedConfiguration;
+export type PixelConfiguration =
+  | GatheredConfiguration
+  | CopiedConfiguration
+  | DepthwiseConfiguration;
 
 /** How the gradient of w is made. */
-export type WeightsConfiguration = GatheredWeightsConfiguration | CopiedWeightsConfiguration;
+export type WeightsConfiguration =
+  | GatheredWeightsConfiguration
+  | CopiedWeightsConfiguration
+  | DepthwiseWeightsConfiguration;
 
 export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
@@ -164,6 +183,7 @@ function planPixels(
   kernels: Kernels,
   target: Target,
 ): Planned<PixelConfiguration> {
+  if (isDepthwise(problem, geometry)) return planDepthwise(problem, direction, geometry, kernels);
   const slow = copiedProblem(problem, geometry, direction, target);
   if (slow === undefined) return planCopied(problem, direction, geometry, kernels, target);
   return {
@@ -204,6 +224,44 @@ function planCopied(
       };
       return [launched(kernel, reshaped(kernel, given, values), values)];
     },
+  };
+}
+
+function planDepthwise(
+  problem: ConvolutionProblem,
+  direction: Direction,
+  geometry: Geometry,
+  kernels: Kernels,
+): Planned<PixelConfiguration> {
+  const configuration = chooseDepthwise(geometry, problem.x.dtype);
+  const shapes = depthwiseShapes(geometry);
+  const isForward = direction === "forward";
+  const [from, to] = isForward ? [shapes.input, shapes.output] : [shapes.output, shapes.input];
+  if (to.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  const text = depthwiseText(geometry);
+  const turned = { argument: "turned", shape: shapes.turned };
+  return {
+    configuration,
+    source: "heuristic",
+    scratch: { turned: { dtype: problem.w.dtype, shape: shapes.turned } },
+    launches: () => [
+      {
+        kernel: known(kernels, `turn ${text}`, () =>
+          turnWeightsKernel(problem.w.dtype, tapCount(geometry.taps), geometry.groups),
+        ),
+        arguments: { w: { argument: "w", shape: shapes.weights }, turned },
+      },
+      {
+        kernel: known(kernels, JSON.stringify(configuration) + text, () =>
+          depthwiseKernel(problem, direction, geometry, configuration),
+        ),
+        arguments: {
+          read: { argument: isForward ? "x" : "dOut", shape: from },
+          turned,
+          made: { argument: isForward ? "out" : "dx", shape: to },
+        },
+      },
+    ],
   };
 }
 
@@ -260,6 +318,8 @@ function planWeights(
   kernels: Kernels,
   target: Target,
 ): Planned<WeightsConfiguration> {
+  if (isDepthwise(problem, geometry))
+    return planDepthwiseWeights(problem, geometry, kernels, target);
   const slow = copiedWeightsProblem(problem, geometry, target);
   if (slow === undefined) return planCopiedWeights(problem, geometry, kernels, target);
   return {
@@ -309,6 +369,40 @@ function planCopiedWeights(
         ),
       ];
     },
+  };
+}
+
+function planDepthwiseWeights(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  kernels: Kernels,
+  { processors }: Target,
+): Planned<WeightsConfiguration> {
+  const configuration = chooseDepthwiseWeights(geometry, problem, processors);
+  const shapes = depthwiseShapes(geometry);
+  const { parts } = configuration;
+  const text = JSON.stringify(configuration) + depthwiseText(geometry);
+  const sums = { argument: "sums", shape: [parts, ...shapes.turned] };
+  return {
+    configuration,
+    source: "heuristic",
+    scratch: { sums: { dtype: problem.accumulator, shape: sums.shape } },
+    launches: () => [
+      {
+        kernel: known(kernels, text, () =>
+          depthwiseWeightsKernel(problem, geometry, configuration),
+        ),
+        arguments: {
+          x: { argument: "x", shape: shapes.input },
+          dOut: { argument: "dOut", shape: shapes.output },
+          sums,
+        },
+      },
+      {
+        kernel: known(kernels, `add ${text}`, () => addWeightsKernel(problem, geometry, parts)),
+        arguments: { sums, dw: { argument: "dw", shape: shapes.weights } },
+      },
+    ],
   };
 }
 

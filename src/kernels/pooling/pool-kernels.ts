@@ -1,21 +1,15 @@
 /**
- * The kernels of pooling. Arrays are seen as [outer, depth, height, width, inner], where channels that stand last are `inner` and channels
- * that stand first belong to `outer`. A block has some places of the result, one after the other, and some of the inner
- * elements, and goes through the window tap by tap. Gradients are gathered, too: an element of x looks at the windows that it
- * is in, so that nothing is added by two blocks and results repeat bit for bit.
- *
- *   taps 3, stride 2, before 1        x      0   1   2   3   4   5
- *   window 0                          t1  t2                            element 1 is tap 2 of window 0: u = 1 + 1 − 2 = 0 · 2
- *   window 1                              t0  t1  t2                    and tap 0 of window 1:           u = 1 + 1 − 0 = 1 · 2
+ * The kernels of pooling. A block has some places of the result, one after the other, and some of the inner elements, and goes
+ * through the window tap by tap (`convolution/windows.ts`). Results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { Size } from "../../ir/size.ts";
-import { array, cdiv, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
-import type { KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { array, cdiv, full, iota, kernel, slice } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Steps, Triple } from "../convolution/problem.ts";
+import { WindowGrid, overTaps, source, windowsOf } from "../convolution/windows.ts";
+import type { FiveExtents } from "../convolution/windows.ts";
 import { extreme } from "../reduce/combinations.ts";
-import { alignedDimension } from "../support/sizes.ts";
 import { computeFormat } from "../support/numbers.ts";
 
 const { i32 } = dtypes;
@@ -33,111 +27,11 @@ export interface PoolForm extends Steps {
   readonly columns: number;
 }
 
-/** Extents of an array's five axes; an axis of one element is known to the kernel. */
-export interface FiveExtents {
-  readonly outer: number;
-  readonly spatial: Triple;
-  readonly inner: number;
-}
-
-const axisNames = ["depth", "height", "width"] as const;
-
-class Grid {
-  readonly outer = dim("outer");
-  readonly inner: Size;
-  readonly spatial: readonly Size[];
-
-  constructor(prefix: string, { spatial, inner }: FiveExtents) {
-    this.inner = inner === 1 ? 1 : alignedDimension("inner", inner);
-    this.spatial = spatial.map((extent, axis) =>
-      extent === 1 ? 1 : dim(`${prefix}_${axisNames[axis] ?? ""}`),
-    );
-  }
-
-  get shape(): readonly Size[] {
-    return [this.outer, ...this.spatial, this.inner];
-  }
-
-  get places(): LaunchSize {
-    return this.spatial.reduce<LaunchSize>((all, extent) => all.mul(extent), this.outer);
-  }
-
-  /** The array as rows of inner elements. */
-  rows(ref: Ref): Ref {
-    return ref.reshape([this.places, this.inner]);
-  }
-
-  /** The number of the outer element and the spatial coordinates of places. */
-  coordinates(places: Tile<"i32">): readonly [outer: Tile<"i32">, ...at: readonly Tile<"i32">[]] {
-    let left = places;
-    const found = this.spatial.toReversed().map((extent) => {
-      if (extent === 1) return full(i32, [1], 0);
-      const whole = left.div(extent as never);
-      const own = left.sub(whole.mul(extent as never));
-      left = whole;
-      return own;
-    });
-    return [left, ...found.toReversed()];
-  }
-
-  /** The row of coordinates. */
-  row(outer: Tile<"i32">, at: readonly Tile<"i32">[]): Tile<"i32"> {
-    return at.reduce(
-      (row, own, axis) => row.mul((this.spatial[axis] ?? 1) as never).add(own),
-      outer,
-    );
-  }
-
-  isIn(at: readonly Tile<"i32">[]): Tile<"bool"> {
-    return at
-      .map((own, axis) => own.ge(0).and(own.lt((this.spatial[axis] ?? 1) as never)))
-      .reduce((all, own) => all.and(own));
-  }
-}
-
-type Tap = readonly (number | Scalar<"i32">)[];
-
-/** Windows of so many taps are written out one after the other. */
-const mostUnrolled = 32;
-
-function overTaps<C extends { readonly [name: string]: Tile }>(
-  [depth, height, width]: Triple,
-  start: C,
-  body: (tap: Tap, number: number | Scalar<"i32">, carry: C) => C,
-): C {
-  const count = depth * height * width;
-  if (count <= mostUnrolled) {
-    let carry = start;
-    for (let tap = 0; tap < count; tap += 1) {
-      const rest = Math.floor(tap / width);
-      carry = body([Math.floor(rest / height), rest % height, tap % width], tap, carry);
-    }
-    return carry;
-  }
-  return loop({ to: count, carry: start }, (tap, carry) => {
-    const rest = tap.div(width);
-    return body([rest.div(height), rest.rem(height), tap.rem(width)], tap, carry as C);
-  }) as C;
-}
-
-/** Where a tap of windows lies in x. */
-function source(form: Steps, windows: readonly Tile<"i32">[], tap: Tap): readonly Tile<"i32">[] {
-  return windows.map((own, axis) => {
-    const shift = tap[axis] ?? 0;
-    const dilation = form.dilation[axis] ?? 1;
-    const by = typeof shift === "number" ? shift * dilation : shift.mul(dilation);
-    return own
-      .mul(form.stride[axis] ?? 1)
-      .add(by)
-      .sub(form.before[axis] ?? 0);
-  });
-}
-
 /** By how much the sum of windows is divided. */
 function countOf(
   form: PoolForm,
   windows: readonly Tile<"i32">[],
-  x: Grid,
+  x: WindowGrid,
   compute: DType<"f32">,
 ): Tile<"f32"> {
   const [depth, height, width] = form.taps;
@@ -180,7 +74,7 @@ export function poolKernel(
   input: FiveExtents,
   output: FiveExtents,
 ): KernelDefinition {
-  const [from, to] = [new Grid("input", input), new Grid("output", output)];
+  const [from, to] = [new WindowGrid("input", input), new WindowGrid("output", output)];
   const { dtype, places, columns } = form;
   return kernel(
     {
@@ -243,7 +137,7 @@ export function poolBackwardKernel(
   input: FiveExtents,
   output: FiveExtents,
 ): KernelDefinition {
-  const [to, from] = [new Grid("input", input), new Grid("output", output)];
+  const [to, from] = [new WindowGrid("input", input), new WindowGrid("output", output)];
   const { dtype, places, columns } = form;
   const isMax = form.kind === "max";
   return kernel(
@@ -284,26 +178,4 @@ export function poolBackwardKernel(
         .store(sum.cast(dtype));
     },
   ) as unknown as KernelDefinition;
-}
-
-/** The windows of which elements are a tap, and whether there are such. */
-function windowsOf(
-  form: Steps,
-  elements: readonly Tile<"i32">[],
-  tap: Tap,
-  windows: Grid,
-): { readonly windows: readonly Tile<"i32">[]; readonly isIn: Tile<"bool"> } {
-  const found = elements.map((own, axis) => {
-    const shift = tap[axis] ?? 0;
-    const dilation = form.dilation[axis] ?? 1;
-    const by = typeof shift === "number" ? shift * dilation : shift.mul(dilation);
-    const along = own.add(form.before[axis] ?? 0).sub(by);
-    const stride = form.stride[axis] ?? 1;
-    const window = along.maximum(0).div(stride);
-    const isWhole = window.mul(stride).eq(along);
-    return { window, isWhole };
-  });
-  const at = found.map(({ window }) => window);
-  const isIn = found.map(({ isWhole }) => isWhole).reduce((all, own) => all.and(own));
-  return { windows: at, isIn: isIn.and(windows.isIn(at)) };
 }

@@ -26,8 +26,9 @@ import {
 } from "../support/given.ts";
 import type { Fields } from "../support/given.ts";
 import { alignment, laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import type { FiveExtents } from "../convolution/windows.ts";
 import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";
-import type { FiveExtents, PoolForm } from "./pool-kernels.ts";
+import type { PoolForm } from "./pool-kernels.ts";
 
 export interface PoolSpec<X extends DTypeName> {
   /** [n, …, c] by rows: a batch, one to three spatial axes, channels. */
