@@ -269,17 +269,21 @@ const outer = [
   0.00943887047, 1.00167406, 2.83297682,
 ];
 
-/** The number whose error function is x: a polynomial of w = -log(1 - x²), or of √w far from zero. */
+/**
+ * The number whose error function is x: a polynomial of w = -log(1 - x²), or of √w far from zero. Approximations of the
+ * GPU are enough for it: w is added to 2.5 or more, so that 2^-22 of it is no unit in the last place of the result.
+ */
 function inverseError(x: Tile<"f32">): Tile<"f32"> {
-  const w = x.mul(x).neg().log1p().neg();
+  const rest = x.neg().fma(x, 1);
+  const w = rest.log2({ approximate: true }).mul(-Math.LN2);
   const isCentral = w.lt(5);
-  const at = isCentral.select(w.sub(2.5), w.sqrt().sub(3));
+  const at = isCentral.select(w.sub(2.5), w.sqrt({ approximate: true }).sub(3));
   const coefficient = (index: number): Tile<"f32"> =>
     isCentral.select(
       full(f32, [1], Math.fround(central[index] ?? 0)).broadcastTo(x.shape),
       full(f32, [1], Math.fround(outer[index] ?? 0)).broadcastTo(x.shape),
     );
   let sum = coefficient(0);
-  for (let index = 1; index < central.length; index += 1) sum = sum.mul(at).add(coefficient(index));
+  for (let index = 1; index < central.length; index += 1) sum = sum.fma(at, coefficient(index));
   return sum.mul(x);
 }
