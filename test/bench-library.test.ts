@@ -13,6 +13,7 @@ import {
   sumCase,
   topCase,
 } from "../bench/gpu/cases/library.ts";
+import { attentionByHand, productByHand } from "../bench/gpu/cases/handwritten.ts";
 import { poolCase, uniqueCase } from "../bench/gpu/cases/windows.ts";
 import { pagedCase } from "../bench/gpu/cases/paged.ts";
 import { raggedCase } from "../bench/gpu/cases/ragged.ts";
@@ -36,6 +37,10 @@ const cases: readonly BenchCase[] = [
   scatterCase(table, true),
   normalCase(2000),
   raggedCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
+  productByHand(136),
+  ...[false, true].map((causal) =>
+    attentionByHand({ batch: 1, length: 256, heads: 2, shared: 2, head: 128, back: 0, causal }),
+  ),
   pagedCase({ sequences: 2, length: 40, ragged: true, heads: 4, shared: 2, head: 16, size: 16 }),
 ];
 

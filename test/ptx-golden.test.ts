@@ -9,6 +9,7 @@ import { TilewrightError, targets } from "tilewright";
 import type { KernelDefinition, Target } from "tilewright";
 import type { PtxModule } from "../src/ptx/module.ts";
 import { printPtx } from "../src/ptx/printer.ts";
+import { handwrittenAttention, handwrittenProduct } from "../bench/gpu/handwritten-kernels.ts";
 import { exampleKernels } from "./example-kernels.ts";
 import { expectGolden } from "./golden.ts";
 import { matrixCases } from "./matrix/index.ts";
@@ -55,9 +56,17 @@ function sampledKernels(): readonly KernelDefinition[] {
     .map((one) => one.prepare().definition);
 }
 
+const handwritten: readonly KernelDefinition[] = [
+  handwrittenProduct({ blocks: 132 }),
+  handwrittenProduct({ blocks: 132, sharing: 2 }),
+  handwrittenAttention(),
+  handwrittenAttention({ causal: true }),
+];
+
 describe.skipIf(!hasPtxas)("ptxas", () => {
-  test("assembles the examples without spills or serialised wgmma", () => {
-    const { modules, refused } = compileAll(Object.values(exampleKernels), targets.sm_90a);
+  test("assembles the examples, and kernels written by hand, without spills or serialised wgmma", () => {
+    const definitions = [...Object.values(exampleKernels), ...handwritten];
+    const { modules, refused } = compileAll(definitions, targets.sm_90a);
     expect(refused).toBe(0);
     const said = describeAssembly(combineModules(modules), "sm_90a");
     expect(said.match(/Compiling entry function/g)).toHaveLength(modules.length);

@@ -18,6 +18,8 @@ export interface Task {
 /** The case on a device, ready to be timed. */
 export interface PreparedCase {
   readonly ours: BenchEntry;
+  /** Other ways of ours to do the same, timed in the same rounds. */
+  readonly beside?: { readonly [name: string]: BenchEntry };
   /** Throws where the result is wrong, by a reference in float64. */
   readonly check: () => Promise<void>;
   readonly dispose: () => void;

@@ -59,7 +59,8 @@ export async function compare(
   try {
     await prepared.check();
     const { lanes, refused } = await preparedPeers(peers, one, sets, launches);
-    const entries: { [name: string]: BenchEntry } = { [ourName]: prepared.ours };
+    const { ours, beside = {} } = prepared;
+    const entries: { [name: string]: BenchEntry } = { [ourName]: ours, ...beside };
     for (const { name, timed } of lanes) entries[name] = () => timed;
     const result = await bench(device, entries, {
       rounds,
@@ -70,12 +71,14 @@ export async function compare(
       onProgress,
     });
     const how = new Map(lanes.map((lane) => [lane.name, lane.how]));
-    how.set(ourName, `CUDA graph of ${launches} launches`);
+    for (const name of [ourName, ...Object.keys(beside)])
+      how.set(name, `CUDA graph of ${launches} launches`);
     const entryOf = (name: string): ComparedEntry => {
       const { milliseconds, spread } = result.of(name);
       return { name, how: how.get(name) ?? "", milliseconds, spread };
     };
-    const compared = lanes.map(({ name }): ComparedPeer => {
+    const others = [...Object.keys(beside), ...lanes.map(({ name }) => name)];
+    const compared = others.map((name): ComparedPeer => {
       const { ratio, interval } = result.against(name).of(ourName);
       return { ...entryOf(name), ratio, low: interval.low, high: interval.high };
     });

@@ -6,6 +6,7 @@ import type { BenchCase } from "./case.ts";
 import { attentionBackwardCase } from "./cases/attention-backward.ts";
 import { attentionCase } from "./cases/attention.ts";
 import type { AttentionTask } from "./cases/attention.ts";
+import { handwrittenCases } from "./cases/handwritten.ts";
 import { languageCases } from "./cases/language.ts";
 import { libraryParts } from "./cases/library.ts";
 import { matmulCase } from "./cases/matmul.ts";
@@ -131,6 +132,7 @@ export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
 >([
   ["memory", memoryCases],
   ["language", languageCases],
+  ["handwritten", handwrittenCases],
   ...libraryParts,
   ["attention", attentions()],
   ["attention-gradients", attentionGradients()],

@@ -1,6 +1,6 @@
 /** Attention and its gradients with everything that they can be told, against float64; offsets, masks and dropout among them. */
 import type { Device } from "../../src/device/device.ts";
-import type { Outcome } from "../matrix/case.ts";
+import type { Check } from "./check.ts";
 import { checkForward, checkGradients } from "../support/attention-checks.ts";
 import { masks } from "../support/attention-masks.ts";
 import type { MaskName } from "../support/attention-masks.ts";
@@ -48,28 +48,17 @@ const packed: { readonly [name: string]: PackedCase } = {
   "in a window": { lengths, rest: [1, 0], heads: [2, 1, 128, 64], window: { left: 50 } },
 };
 
-export async function runAttention(
-  device: Device,
-  chosen: (name: string) => boolean,
-): Promise<readonly Outcome[]> {
-  const checks: readonly (readonly [name: string, check: () => Promise<void>])[] = [
-    ...[...both, ...forward].map(
-      (one) => [`attention, ${one.name}`, () => checkForward(device, one)] as const,
-    ),
-    ...both.map(
-      (one) => [`attention gradients, ${one.name}`, () => checkGradients(device, one)] as const,
-    ),
-    ...Object.entries(packed).map(
-      ([name, one]) => [`attention with offsets, ${name}`, () => checkPacked(device, one)] as const,
-    ),
-  ];
-  const outcomes: Outcome[] = [];
-  for (const [name, check] of checks.filter(([each]) => chosen(each)))
-    try {
-      await check();
-      outcomes.push({ name, problem: undefined });
-    } catch (error) {
-      outcomes.push({ name, problem: error instanceof Error ? error.message : String(error) });
-    }
-  return outcomes;
-}
+export const attentionChecks: readonly Check[] = [
+  ...[...both, ...forward].map((one) => ({
+    name: `attention, ${one.name}`,
+    run: (device: Device) => checkForward(device, one),
+  })),
+  ...both.map((one) => ({
+    name: `attention gradients, ${one.name}`,
+    run: (device: Device) => checkGradients(device, one),
+  })),
+  ...Object.entries(packed).map(([name, one]) => ({
+    name: `attention with offsets, ${name}`,
+    run: (device: Device) => checkPacked(device, one),
+  })),
+];

@@ -9,7 +9,7 @@ import * as matmul from "../../examples/matmul.ts";
 import * as softmax from "../../examples/softmax.ts";
 import * as transpose from "../../examples/transpose.ts";
 import type { Device } from "../../src/device/device.ts";
-import type { Outcome } from "../matrix/case.ts";
+import type { Check } from "./check.ts";
 
 interface Example {
   readonly main: (device: Device) => Promise<unknown>;
@@ -27,21 +27,9 @@ const examples: { readonly [name: string]: Example } = {
   attention,
 };
 
-/** Runs those whose name, such as "example axpy", is chosen. */
-export async function runExamples(
-  device: Device,
-  chosen: (name: string) => boolean,
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
-  for (const [short, { main }] of Object.entries(examples)) {
-    const name = `example ${short}`;
-    if (!chosen(name)) continue;
-    try {
-      await main(device);
-      outcomes.push({ name, problem: undefined });
-    } catch (error) {
-      outcomes.push({ name, problem: error instanceof Error ? error.message : String(error) });
-    }
-  }
-  return outcomes;
-}
+export const exampleChecks: readonly Check[] = Object.entries(examples).map(([name, { main }]) => ({
+  name: `example ${name}`,
+  run: async (device) => {
+    await main(device);
+  },
+}));

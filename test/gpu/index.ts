@@ -1,64 +1,111 @@
 /**
  * The device suite: every example and every case of the matrix on a device, against the simulator and
- * float64 references. `npm run test:gpu` runs it on the GPU; arguments pick another device or some cases.
+ * float64 references. `npm run test:gpu` runs it on the GPU; arguments pick another device or some checks.
  *
  *   npm run test:gpu                         everything
- *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "pipeline" for
+ *   npm run test:gpu -- --jobs 12            in so many processes, which share the GPU: most of the time is that of references
+ *   npm run test:gpu -- --only "cast f32"    checks whose name contains the text; "example" for the examples, "pipeline" for
  *                                            pipelines, "runtime" for what devices do besides, "products" for those of
  *                                            the library, "attention" for its attention
- *   npm run test:gpu -- --device emulator    the same cases on the emulator
+ *   npm run test:gpu -- --every 10           one in so many
+ *   npm run test:gpu -- --device emulator    the same checks on the emulator
  */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { open } from "../../src/runtime/open.ts";
 import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
-import { runAttention } from "./attention.ts";
-import { runExamples } from "./examples.ts";
-import { runPipelines } from "./pipelines.ts";
-import { runProducts } from "./products.ts";
-import { runRuntimeChecks } from "./runtime.ts";
+import { attentionChecks } from "./attention.ts";
+import { runChecks } from "./check.ts";
+import type { Check, Counts, Share } from "./check.ts";
+import { exampleChecks } from "./examples.ts";
+import { pipelineChecks } from "./pipelines.ts";
+import { productChecks } from "./products.ts";
+import { runtimeChecks } from "./runtime.ts";
 
-function option(name: string, otherwise: string): string {
-  const position = process.argv.indexOf(`--${name}`);
-  return position < 0 ? otherwise : (process.argv[position + 1] ?? otherwise);
+const { values: settings } = parseArgs({
+  options: {
+    jobs: { type: "string", default: "1" },
+    only: { type: "string", default: "" },
+    every: { type: "string", default: "1" },
+    device: { type: "string", default: "gpu" },
+    /** Of a process that another has started: which share of the checks is its own. */
+    share: { type: "string" },
+  },
+});
+
+function matrixChecks(): readonly Check[] {
+  return matrixCases().map((one) => ({
+    name: one.name,
+    run: async (device) => {
+      const { problem } = await runCase(device, one);
+      if (problem !== undefined) throw new Error(problem);
+    },
+  }));
 }
 
-const only = option("only", "");
-const every = Number(option("every", "1"));
-// Cases are made to be odd; what slows them is nobody's concern here.
-const device = await open(option("device", "gpu") as DeviceName, { onNotes: () => undefined });
-const write = (text: string): boolean => process.stdout.write(text);
-let failures = 0;
-
-const isWanted = (name: string): boolean => name.includes(only);
-for (const { name, problem } of [
-  ...(await runExamples(device, isWanted)),
-  ...(await runRuntimeChecks(device, isWanted)),
-  ...(await runPipelines(device, isWanted)),
-  ...(await runProducts(device, isWanted)),
-  ...(await runAttention(device, isWanted)),
-]) {
-  if (problem !== undefined) failures += 1;
-  write(problem === undefined ? `ok   ${name}\n` : `FAIL ${name}: ${problem}\n`);
+function chosenChecks(): readonly Check[] {
+  const all = [
+    ...exampleChecks,
+    ...runtimeChecks,
+    ...pipelineChecks,
+    ...productChecks,
+    ...attentionChecks,
+    ...matrixChecks(),
+  ];
+  return all
+    .filter(({ name }) => name.includes(settings.only))
+    .filter((_, index) => index % Number(settings.every) === 0);
 }
 
-const cases = matrixCases().filter(({ name }, index) => name.includes(only) && index % every === 0);
-const started = performance.now();
-let done = 0;
-for (const one of cases) {
-  const { name, problem } = await runCase(device, one);
-  done += 1;
-  if (problem !== undefined) {
-    failures += 1;
-    write(`FAIL ${name}: ${problem}\n`);
+const write = (line: string): boolean => process.stdout.write(`${line}\n`);
+
+async function runShare(share: Share): Promise<Counts> {
+  // Cases are made to be odd; what slows them is nobody's concern here.
+  const device = await open(settings.device as DeviceName, { onNotes: () => undefined });
+  try {
+    return await runChecks(device, chosenChecks(), share, write);
+  } finally {
+    device.dispose();
   }
-  if (done % 250 === 0)
-    write(
-      `     ${done} of ${cases.length} cases, ${((performance.now() - started) / 1000).toFixed(0)} s\n`,
-    );
 }
-write(
-  `${cases.length} cases on ${device.name}, ${failures} failures, ${((performance.now() - started) / 1000).toFixed(1)} s\n`,
-);
-device.dispose();
-process.exitCode = failures === 0 ? 0 : 1;
+
+/** Has another process run a share. One that ends without its counts is a failure of its own. */
+function startShare({ number, of }: Share): Promise<Counts> {
+  const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+  const [, script = "", ...given] = process.argv;
+  const command = [cli, "run", script, "--", ...given, "--share", `${number}/${of}`];
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, command, { stdio: ["ignore", 1, 2, "ipc"] });
+    let counts: Counts | undefined;
+    child.on("message", (message) => {
+      counts = message as Counts;
+    });
+    child.on("exit", (code) => {
+      if (counts === undefined) write(`FAIL share ${number} ended with ${code}`);
+      resolve(counts ?? { checks: 0, failures: 1 });
+    });
+  });
+}
+
+async function runAll(jobs: number): Promise<Counts> {
+  if (jobs === 1) return runShare({ number: 0, of: 1 });
+  const shares = Array.from({ length: jobs }, (_, number) => startShare({ number, of: jobs }));
+  const counts = await Promise.all(shares);
+  const sum = (of: keyof Counts): number => counts.reduce((total, each) => total + each[of], 0);
+  return { checks: sum("checks"), failures: sum("failures") };
+}
+
+const [number, of] = (settings.share ?? "").split("/").map(Number);
+if (number !== undefined && of !== undefined) {
+  process.send?.(await runShare({ number, of }));
+  process.disconnect();
+} else {
+  const started = performance.now();
+  const { checks, failures } = await runAll(Number(settings.jobs));
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  write(`${checks} checks on ${settings.device}, ${failures} failures, ${seconds} s`);
+  process.exitCode = failures === 0 && checks > 0 ? 0 : 1;
+}

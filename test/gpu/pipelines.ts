@@ -3,7 +3,7 @@ import { toNumbers } from "../../src/formats/hostarray.ts";
 import type { Device } from "../../src/device/device.ts";
 import type { RunArguments } from "../../src/device/types.ts";
 import type { KernelDefinition } from "../../src/lang/kernel.ts";
-import type { Outcome } from "../matrix/case.ts";
+import type { Check } from "./check.ts";
 import { choicesText, plainChoices, specialisedChoices } from "../pipelines/choices.ts";
 import { compiledCases } from "../pipelines/compiled.ts";
 import { earlyChoices, earlyExpected, earlyKernel } from "../pipelines/early.ts";
@@ -42,36 +42,26 @@ const pipelines: readonly Pipeline[] = [
   })),
 ];
 
-/** Runs those whose name is chosen. */
-export async function runPipelines(
-  device: Device,
-  chosen: (name: string) => boolean,
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
-  for (const one of pipelines)
-    if (chosen(one.name)) outcomes.push({ name: one.name, problem: await problemOf(device, one) });
-  return outcomes;
-}
+export const pipelineChecks: readonly Check[] = pipelines.map((one) => ({
+  name: one.name,
+  run: (device) => check(device, one),
+}));
 
-async function problemOf(
+async function check(
   device: Device,
   { definition, expected, dimensions = {} }: Pipeline,
-): Promise<string | undefined> {
+): Promise<void> {
   const { inputs, results } = expected();
-  try {
-    const found = await device.run(definition(), inputs as RunArguments<KernelDefinition>, {
-      dimensions,
-    });
-    for (const [name, elements] of Object.entries(results)) {
-      const array = found[name];
-      const values = array === undefined ? [] : [...toNumbers(array)];
-      const wrong = elements.findIndex(
-        (element, index) => !Object.is(element + 0, (values[index] ?? NaN) + 0),
-      );
-      if (wrong >= 0) return `${name}[${wrong}] is ${values[wrong]}, not ${elements[wrong]}`;
-    }
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+  const found = await device.run(definition(), inputs as RunArguments<KernelDefinition>, {
+    dimensions,
+  });
+  for (const [name, elements] of Object.entries(results)) {
+    const array = found[name];
+    const values = array === undefined ? [] : [...toNumbers(array)];
+    const wrong = elements.findIndex(
+      (element, index) => !Object.is(element + 0, (values[index] ?? NaN) + 0),
+    );
+    if (wrong >= 0)
+      throw new Error(`${name}[${wrong}] is ${values[wrong]}, not ${elements[wrong]}`);
   }
 }

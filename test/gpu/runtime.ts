@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { open } from "../../src/runtime/open.ts";
 import type { Device } from "../../src/device/device.ts";
 import type { KernelProfile } from "../../src/device/profile/kernel-profile.ts";
@@ -15,7 +15,19 @@ import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
 import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNested } from "../../src/formats/hostarray.ts";
-import { array, dim, kernel, loop, profile, scalar } from "../../src/lang/index.ts";
+import {
+  array,
+  assert,
+  dim,
+  kernel,
+  loop,
+  profile,
+  scalar,
+  semaphore,
+  when,
+  whileLoop,
+} from "../../src/lang/index.ts";
+import type { Check } from "./check.ts";
 import { emptyArrayChecks } from "./empty-arrays.ts";
 
 const count = (length: number): Float32Array => Float32Array.from({ length }, (_, index) => index);
@@ -229,9 +241,55 @@ async function profiles(device: Device): Promise<string> {
   }
 }
 
-type Check = (device: Device) => Promise<string | void>;
+/** Loops and waits end where an assertion fails, and the device goes on. */
+async function failedAssertions(device: Device): Promise<void> {
+  const counting = kernel(
+    { name: "counting", inputs: { x: array(i32, [1]) }, outputs: { out: array(i32, [1]) } },
+    ({ x, out }) => {
+      const last = whileLoop(
+        x.at(0).loadScalar(),
+        (value) => value.ne(0),
+        (value) => {
+          assert(value.gt(0), "comes to 0");
+          return value.sub(2);
+        },
+      );
+      out.at(0).store(last);
+    },
+  );
+  const waiting = kernel(
+    {
+      name: "waiting",
+      grid: { i: 2 },
+      inputs: { x: array(i32, [1]) },
+      outputs: { out: array(i32, [2]) },
+      scratch: { told: semaphore() },
+    },
+    ({ i, x, out, told }) => {
+      const value = x.at(0).loadScalar();
+      when(
+        i.eq(0),
+        () => {
+          assert(value.eq(1), "is 1");
+          when(value.eq(1), () => {
+            told.signal();
+          });
+        },
+        () => {
+          told.wait(1);
+        },
+      );
+      out.at(i).store(value);
+    },
+  );
+  const word = (value: number) => fromNumbers(i32, [1], [value]);
+  for (const definition of [counting, waiting])
+    await rejects(device.run(definition, { x: word(7) }), { code: "TW3012" });
+  deepEqual(toNested((await device.run(counting, { x: word(8) })).out), [0]);
+  deepEqual(toNested((await device.run(waiting, { x: word(1) })).out), [1, 1]);
+}
 
-const checks: { readonly [name: string]: Check } = {
+const checks: { readonly [name: string]: Check["run"] } = {
   "views with strides": stridedViews,
   "copies between devices": copiesBetweenDevices,
   streams,
@@ -239,24 +297,11 @@ const checks: { readonly [name: string]: Check } = {
   "tensor maps of code": tensorMaps,
   memory,
   profiles,
+  "failed assertions": failedAssertions,
   ...emptyArrayChecks,
 };
 
-/** Runs the checks whose name is wanted. */
-export async function runRuntimeChecks(
-  device: Device,
-  isWanted: (name: string) => boolean,
-): Promise<readonly { readonly name: string; readonly problem: string | undefined }[]> {
-  const results: { name: string; problem: string | undefined }[] = [];
-  for (const [title, check] of Object.entries(checks)) {
-    const name = `runtime: ${title}`;
-    if (!isWanted(name)) continue;
-    try {
-      const said = await check(device);
-      results.push({ name: said === undefined ? name : `${name}: ${said}`, problem: undefined });
-    } catch (error) {
-      results.push({ name, problem: error instanceof Error ? error.message : String(error) });
-    }
-  }
-  return results;
-}
+export const runtimeChecks: readonly Check[] = Object.entries(checks).map(([name, run]) => ({
+  name: `runtime: ${name}`,
+  run,
+}));

@@ -1,6 +1,6 @@
 /** Attention: `tilewright/kernels` beside cuDNN and FlashAttention, through PyTorch. */
 import { bf16, toNumbers } from "tilewright";
-import type { Device, DeviceArray } from "tilewright";
+import type { BoundLaunch, Device, DeviceArray } from "tilewright";
 import { attention } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
@@ -55,17 +55,28 @@ export function attentionCase(task: AttentionTask): BenchCase {
     unit: "TFLOP/s",
     work: 4 * batch * heads * head * pairs(task),
     setBytes: 2 * batch * length * head * 2 * (heads + shared),
-    prepare: (device, sets) => prepared(device, task, sets),
+    prepare: (device, sets) => {
+      const { causal, back, asMask } = task;
+      const op = attention({
+        ...{ q: bf16, k: bf16, v: bf16, causal: causal && asMask !== true },
+        ...(asMask === true && { mask: ({ row, column }) => row.ge(column) }),
+        ...(back > 0 && { window: { left: back } }),
+      });
+      return preparedAttention(device, task, sets, (arrays) => device.bind(op, arrays));
+    },
   };
 }
 
-function prepared(device: Device, task: AttentionTask, sets: number): PreparedCase {
-  const { batch, length, heads, shared, head, causal, back, asMask } = task;
-  const op = attention({
-    ...{ q: bf16, k: bf16, v: bf16, causal: causal && asMask !== true },
-    ...(asMask === true && { mask: ({ row, column }) => row.ge(column) }),
-    ...(back > 0 && { window: { left: back } }),
-  });
+export type AttentionArrays = { readonly [N in "q" | "k" | "v" | "out"]: DeviceArray<"bf16"> };
+
+/** Attention of arrays of [batch, length, heads, head], as `bind` has it computed. */
+export function preparedAttention(
+  device: Device,
+  task: AttentionTask,
+  sets: number,
+  bind: (arrays: AttentionArrays) => BoundLaunch,
+): PreparedCase {
+  const { batch, length, heads, shared, head } = task;
   const made = Array.from({ length: sets }, (_, seed) => ({
     q: randomArray(device, bf16, [batch, length, heads, head], seed),
     k: randomArray(device, bf16, [batch, length, shared, head], seed + 40),
@@ -74,7 +85,7 @@ function prepared(device: Device, task: AttentionTask, sets: number): PreparedCa
   }));
   const [first] = made;
   if (first === undefined) throw new RangeError("a case has one set at least");
-  const bound = (set: number) => device.bind(op, made[set % sets] ?? first);
+  const bound = (set: number) => bind(made[set % sets] ?? first);
   return {
     ours: bound,
     check: async () => {
@@ -93,7 +104,7 @@ function prepared(device: Device, task: AttentionTask, sets: number): PreparedCa
 /** Some rows of the first and the last head, against float64. */
 async function checkRows(
   device: Device,
-  { q, k, v, out }: { readonly [N in "q" | "k" | "v" | "out"]: DeviceArray<"bf16"> },
+  { q, k, v, out }: AttentionArrays,
   { batch, length, heads, shared, head, causal, back }: AttentionTask,
 ): Promise<void> {
   const start = (batch - 1) * length;

@@ -1,6 +1,6 @@
 /** Products: `tilewright/kernels` beside cuBLAS, Pallas:Mosaic GPU and Triton. */
 import { array, bf16, cdiv, dim, f16, i32, kernel, scalar, slice, toNumbers } from "tilewright";
-import type { Device, DeviceArray, DType } from "tilewright";
+import type { BoundLaunch, Device, DeviceArray, DType } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
@@ -24,19 +24,40 @@ export function matmulCase(task: ProductTask): BenchCase {
     unit: "TFLOP/s",
     work: 2 * m * n * k,
     setBytes: 2 * (m * k + k * n + m * n),
-    prepare: (device, sets) => prepared(device, task, sets),
+    prepare: (device, sets) => preparedProduct(device, task, sets, byLibrary(task)),
   };
 }
 
-function prepared(device: Device, { dtype, m, n, k, b }: ProductTask, sets: number): PreparedCase {
+export type ProductArrays<F extends Format = Format> = {
+  readonly [N in "a" | "b" | "out"]: DeviceArray<F>;
+};
+
+/** A way to compute out = a · b on a device. */
+export type ProductWay = (device: Device) => (arrays: ProductArrays) => BoundLaunch;
+
+const byLibrary =
+  ({ dtype, m, n, k, b }: ProductTask): ProductWay =>
+  (device) => {
+    const format = dtypes[dtype];
+    const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
+    const product = matmul({
+      a: array(format, [rows, depth]),
+      b: array(format, [depth, columns], b === "nk" ? { strides: [1, depth] } : {}),
+      out: format,
+    });
+    return (arrays) => device.bind(product, arrays, { dimensions: { m, n, k } });
+  };
+
+/** Our way and others beside it, all of which are checked. */
+export function preparedProduct(
+  device: Device,
+  { dtype, m, n, k, b }: ProductTask,
+  sets: number,
+  ours: ProductWay,
+  beside: { readonly [name: string]: ProductWay } = {},
+): PreparedCase {
   const format = dtypes[dtype];
-  const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const byColumns = b === "nk";
-  const product = matmul({
-    a: array(format, [rows, depth]),
-    b: array(format, [depth, columns], byColumns ? { strides: [1, depth] } : {}),
-    out: format,
-  });
   const made = Array.from({ length: sets }, (_, seed) => ({
     a: randomArray(device, format, [m, k], seed),
     b: randomArray(device, format, byColumns ? [n, k] : [k, n], seed + 50),
@@ -44,16 +65,24 @@ function prepared(device: Device, { dtype, m, n, k, b }: ProductTask, sets: numb
   }));
   const [first] = made;
   if (first === undefined) throw new RangeError("a case has one set at least");
-  const bound = (set: number) =>
-    device.bind(product, made[set % sets] ?? first, { dimensions: { m, n, k } });
+  const entryOf = (way: ProductWay) => {
+    const bind = way(device);
+    return (set: number) => bind(made[set % sets] ?? first);
+  };
+  const others = Object.entries(beside).map(([name, way]) => [name, entryOf(way)] as const);
+  const own = entryOf(ours);
   return {
-    ours: bound,
+    ours: own,
+    beside: Object.fromEntries(others),
     check: async () => {
-      const once = bound(0);
-      once.launch();
-      await device.synchronize();
-      once.dispose();
-      await checkSample(device, first, { m, n, k, byColumns });
+      for (const entry of [...others.map(([, each]) => each), own]) {
+        await device.fill(first.out, NaN);
+        const once = entry(0);
+        once.launch();
+        await device.synchronize();
+        once.dispose();
+        await checkSample(device, first, { m, n, k, byColumns });
+      }
     },
     dispose: () => {
       for (const set of made) for (const each of Object.values(set)) each.dispose();
@@ -115,7 +144,7 @@ async function columnNumbers(
 /** Elements where some rows meet some columns, against sums in float64. */
 export async function checkSample(
   device: Device,
-  { a, b, out }: { readonly [N in "a" | "b" | "out"]: DeviceArray<Format> },
+  { a, b, out }: ProductArrays,
   { m, n, k, byColumns }: { m: number; n: number; k: number; byColumns: boolean },
 ): Promise<void> {
   const right = new Map<number, Float64Array>();

@@ -1,0 +1,46 @@
+/** A check of the device suite: it throws where the device is wrong, and may say something where it is right. */
+import type { Device } from "../../src/device/device.ts";
+
+export interface Check {
+  readonly name: string;
+  readonly run: (device: Device) => Promise<string | void>;
+}
+
+/** One check in `of`, beginning with the one of this number. */
+export interface Share {
+  readonly number: number;
+  readonly of: number;
+}
+
+export interface Counts {
+  readonly checks: number;
+  readonly failures: number;
+}
+
+/** Time between two lines that say how far it is. */
+const millisecondsBetween = 10_000;
+
+/** Runs a share of the checks, one after the other, and writes what fails, what is said, and from time to time how far it is. */
+export async function runChecks(
+  device: Device,
+  checks: readonly Check[],
+  { number, of }: Share,
+  write: (line: string) => void,
+): Promise<Counts> {
+  const own = checks.filter((_, index) => index % of === number);
+  let [failures, told] = [0, performance.now()];
+  for (const [done, { name, run }] of own.entries()) {
+    if (performance.now() - told > millisecondsBetween) {
+      told = performance.now();
+      write(`     ${done} of ${own.length} checks, at ${name}`);
+    }
+    try {
+      const said = await run(device);
+      if (said !== undefined) write(`ok   ${name}: ${said}`);
+    } catch (error) {
+      failures += 1;
+      write(`FAIL ${name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return { checks: own.length, failures };
+}
