@@ -4,7 +4,8 @@
  */
 import { gemmOf } from "../../../examples/gemm.ts";
 import type { BenchCase } from "../case.ts";
-import { handwrittenAttention, handwrittenProduct } from "../handwritten-kernels.ts";
+import { handwrittenAttention } from "../handwritten/attention.ts";
+import { handwrittenProduct } from "../handwritten/product.ts";
 import { attentionCase, preparedAttention } from "./attention.ts";
 import type { AttentionTask } from "./attention.ts";
 import { matmulCase, preparedProduct } from "./matmul.ts";
