@@ -10,10 +10,7 @@ import {
   add,
   array,
   astype,
-  checkpoint,
   einsum,
-  greaterEqual,
-  iota,
   jit,
   logsumexp,
   matmul,
@@ -24,15 +21,12 @@ import {
   random,
   reshape,
   slice,
-  softmax,
   sub,
   sum,
   take,
   tanh,
-  transpose,
   useDevice,
   valueAndGrad,
-  where,
   zeros,
   mapTree,
   mean,
@@ -92,11 +86,11 @@ export interface Parameters {
 /** Parameters as GPT-2 starts with: normal with deviation 0.02, smaller before each sum with the residual. */
 export function initialParameters(configuration: Configuration, seed = 0): Parameters {
   const { vocabulary, context, layers, width } = configuration;
-  let key = random.key(seed);
+  const keys = random.split(random.key(seed), 2 + 4 * layers).values();
   const normal = (shape: readonly number[], deviation = 0.02): F32 => {
-    const [next, own] = random.split(key);
-    key = next as typeof key;
-    return mul(random.normal(own as typeof key, shape), deviation);
+    const { value: key } = keys.next();
+    if (key === undefined) throw new Error("every matrix of parameters has a key");
+    return mul(random.normal(key, shape), deviation);
   };
   const linear = (from: number, to: number, deviation?: number): Linear => ({
     weight: normal([from, to], deviation),
@@ -145,22 +139,14 @@ function attention(x: Bf16, { heads }: Configuration): Bf16 {
   const [batch = 1, length = 1, triple = 3] = x.shape;
   const width = triple / 3;
   const part = (at: number): Bf16 =>
-    transpose(
-      reshape(slice(x, [null, null, [at * width, (at + 1) * width]]), [
-        batch,
-        length,
-        heads,
-        width / heads,
-      ]),
-      [0, 2, 1, 3],
-    );
-  const scores = einsum("bhqd,bhkd->bhqk", part(0), part(1));
-  const shape = [batch, heads, length, length];
-  const isSeen = greaterEqual(iota(shape, 2, "i32"), iota(shape, 3, "i32"));
-  const scaled = mul(single(scores), 1 / Math.sqrt(width / heads));
-  const weights = half(softmax(where(isSeen, scaled, -1e30)));
-  const mixed = einsum("bhqk,bhkd->bhqd", weights, part(2));
-  return reshape(transpose(mixed, [0, 2, 1, 3]), [batch, length, width]);
+    reshape(slice(x, [null, null, [at * width, (at + 1) * width]]), [
+      batch,
+      length,
+      heads,
+      width / heads,
+    ]);
+  const mixed = nn.attention(part(0), part(1), part(2), { causal: true });
+  return reshape(mixed, [batch, length, width]);
 }
 
 /** The logits of the next token at every place. */
@@ -172,11 +158,9 @@ export function forward(
   const length = tokens.shape[1] ?? 1;
   const table = half(parameters.tokens);
   const places = half(slice(parameters.positions, [[0, length], null]));
-  // The weights of attention take the most memory by far, and are quickly computed again.
-  const attend = checkpoint((mixed: Bf16) => attention(mixed, configuration));
   let x = add(take(table, tokens), places);
   for (const layer of parameters.layers) {
-    const mixed = attend(linear(normalized(x, layer.before), layer.attention));
+    const mixed = attention(linear(normalized(x, layer.before), layer.attention), configuration);
     x = add(x, linear(mixed, layer.projection));
     const grown = gelu(linear(normalized(x, layer.between), layer.up));
     x = add(x, linear(grown, layer.down));
@@ -266,7 +250,11 @@ export async function train(
   await useDevice(device);
   // Parameters and moments stay where they lie: the results take their memory.
   const step = jit(stepOf(configuration), { name: "train", donate: [0] });
-  let state = initialState(initialParameters(configuration));
+  const since = (start: number): string => `${(performance.now() - start).toFixed(1)} ms`;
+  const begin = performance.now();
+  let state = jit(() => initialState(initialParameters(configuration)))();
+  await state.parameters.after.scale.values();
+  console.log(`parameters and moments  ${since(begin)}`);
   const [tokens, targets] = sampleBatch(configuration, batch);
   const losses: number[] = [];
   for (let turn = 0; turn < steps; turn++) {
@@ -275,9 +263,7 @@ export async function train(
     state = result.state;
     losses.push(Number(await result.loss.values()));
     result.loss.dispose();
-    console.log(
-      `step ${turn}  loss ${losses.at(-1)?.toFixed(4)}  ${(performance.now() - start).toFixed(1)} ms`,
-    );
+    console.log(`step ${turn}  loss ${losses.at(-1)?.toFixed(4)}  ${since(start)}`);
   }
   mapTree(state, (leaf) => {
     leaf.dispose();

@@ -2,10 +2,12 @@
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, optional } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
+import * as attending from "./attention.ts";
 import { array, checked, isArray, number, tree } from "./kinds.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
 
+export type { AttentionOptions } from "./attention.ts";
 export type * from "./nn.ts";
 
 const optionNames = ["rate", "firstDecay", "secondDecay", "epsilon", "weightDecay"];
@@ -43,6 +45,20 @@ const parameters: ArgumentKind = {
   holds: (value) => tree.holds(value, []) && flatten(value).leaves.length > 0,
 };
 
+const attentionOptions = optional({
+  expected: "{ causal, scale }, a boolean and a number",
+  holds: (value) =>
+    isRecord(value) &&
+    isReadable(value, ["causal", "scale"]) &&
+    ["undefined", "boolean"].includes(typeof value["causal"]) &&
+    ["undefined", "number"].includes(typeof value["scale"]),
+});
+
+export const attention = checked(
+  "nn.attention",
+  [array, array, array, attentionOptions],
+  attending.attention,
+);
 export const relu = checked("nn.relu", [array], nn.relu);
 export const gelu = checked("nn.gelu", [array], nn.gelu);
 export const layerNorm = checked(

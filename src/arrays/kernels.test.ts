@@ -5,7 +5,19 @@ import { f32 } from "../formats/dtype.ts";
 import { array as arraySpec, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { add, array, fromKernel, grad, jit, lower, mul, sum, tanh, useDevice } from "./index.ts";
+import {
+  add,
+  array,
+  customVjp,
+  fromKernel,
+  grad,
+  jit,
+  lower,
+  mul,
+  sum,
+  tanh,
+  useDevice,
+} from "./index.ts";
 import type { LazyArray } from "./index.ts";
 
 type F32 = LazyArray<"f32">;
@@ -77,6 +89,17 @@ describe("on the evaluator", () => {
     );
     const gradient = grad((b: F32) => sum(own(x, b)[0]))(y);
     expect(await gradient.values()).toEqual([3.5, 1.75, 14, 7]);
+  });
+
+  test("second derivatives go through what it means", async () => {
+    // The kernel's own result is kept for the way back, so that its derivative is asked for.
+    const kept = customVjp(
+      (a: F32) => productAndSum(a, a)[0],
+      (a: F32) => [productAndSum(a, a)[0], [a, productAndSum(a, a)[1]]] as const,
+      ([, twice], cotangent: F32) => [mul(twice, cotangent)],
+    );
+    const slope = (a: F32): F32 => sum(mul(grad((b: F32) => sum(kept(b)))(a), a));
+    expect(await grad(slope)(x).values()).toEqual([4, 8, 12, -16]);
   });
 
   test("programs name the kernel", () => {

@@ -44,7 +44,8 @@ export async function compileAside(
   const file = helperFile();
   if (file === undefined || cacheSettings().folder === undefined) return 0;
   const count = Math.min(helpers, mostHelpers, texts.length);
-  const waiting = [...texts];
+  // The longest first, so that none of them is begun when the others are done.
+  const waiting = [...texts].sort((a, b) => b.length - a.length);
   const done = await Promise.all(
     Array.from({ length: count }, () => compileWith(file, waiting, signal)),
   );

@@ -24,8 +24,6 @@ export interface LibraryCall {
     readonly value: GraphValue;
     readonly shape: readonly number[];
   }[];
-  /** The sizes that its kernels are made for, where they are known before it is bound. */
-  readonly sizes?: { readonly [name: string]: number };
   /** The arguments that the op's results are, in their order. */
   readonly outputs: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
@@ -116,12 +114,6 @@ export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCal
       { name: "b", value: rhs, shape: shaped(b.contracted, b.free) },
     ],
     outputs: [{ name: "out", shape: shaped(a.free, b.free) }],
-    sizes: {
-      ...(a.batch > 1 && { batch: a.batch }),
-      m: a.free,
-      n: b.free,
-      k: a.contracted,
-    },
   };
 }
 

@@ -50,6 +50,8 @@ export type Lowering<K extends GraphOpKind> =
       /** Whether computing it again is cheaper than keeping it. */
       readonly isFree: boolean;
       readonly rule: PointRule<K>;
+      /** The operand whose bytes are those of the result: where both need memory, they share it. */
+      readonly sameBytes?: ((op: GraphOp<K>) => GraphValue) | undefined;
     }
   | {
       readonly form: "fold";
@@ -95,7 +97,9 @@ export function map<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
 }
 
 /** A map that moves elements, which costs no more than loading them. */
-export function view<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
+export function view<K extends GraphOpKind>(
+  rule: PointRule<K>,
+): Lowering<K> & { readonly form: "map" } {
   return { form: "map", isFree: true, rule };
 }
 

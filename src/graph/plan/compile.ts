@@ -296,6 +296,7 @@ class Compiler {
       this.#constant(op);
       return;
     }
+    if (this.#sharesBytes(op, wanted)) return;
     const call = libraryCallOf(op);
     if (call !== undefined) {
       this.#call(op, call, wanted, steps);
@@ -315,9 +316,21 @@ class Compiler {
     this.#launch(group, outputs, op.name, steps);
   }
 
+  /** Gives a result the memory of the operand that has its bytes, where that has some. */
+  #sharesBytes(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
+    const lowering = loweringOf(op);
+    const [result] = op.results;
+    if (lowering.form !== "map" || result === undefined || wanted.has(result)) return false;
+    const operand = lowering.sameBytes?.(op as never);
+    const buffer = operand === undefined ? undefined : this.#buffers.get(operand);
+    if (buffer === undefined) return false;
+    this.#buffers.set(result, buffer);
+    return true;
+  }
+
   #call(
     op: AnyGraphOp,
-    { operation, inputs, outputs: results, sizes }: LibraryCall,
+    { operation, inputs, outputs: results }: LibraryCall,
     wanted: ReadonlyMap<GraphValue, Buffer>,
     steps: Step[],
   ): void {
@@ -328,7 +341,6 @@ class Compiler {
     steps.push({
       kind: "operation",
       operation,
-      sizes,
       inputs: inputs.map(({ name, value, shape }) => ({
         name,
         shape,
@@ -362,26 +374,29 @@ class Compiler {
       inputs: inputs.map((value) => this.#bufferOf(value)),
       outputs,
       overwritten: new Map(),
-      inPlace: this.#inPlace({ ...group, inputs }),
+      ...this.#inPlace({ ...group, inputs }),
       name,
     });
   }
 
-  /** The kernels of a group that write over some of its inputs. */
-  #inPlace(group: Group): LaunchStep["inPlace"] {
+  /** The inputs of a group that results may be written over, and the kernel that does. */
+  #inPlace(group: Group): Pick<LaunchStep, "pointwise" | "inPlace"> {
     const values = new Map(
       pointwiseInputs(group).map((value) => [this.#bufferOf(value), value] as const),
     );
-    return (buffers) => {
-      const inPlace = new Map<number, GraphValue>();
-      for (const [place, buffer] of buffers) {
-        const value = values.get(buffer);
-        if (value === undefined) return undefined;
-        inPlace.set(place, value);
-      }
-      const taken = new Set(inPlace.values());
-      const inputs = group.inputs.filter((value) => !taken.has(value));
-      return kernelOf({ ...group, inputs, inPlace });
+    return {
+      pointwise: new Set(values.keys()),
+      inPlace: (buffers) => {
+        const inPlace = new Map<number, GraphValue>();
+        for (const [place, buffer] of buffers) {
+          const value = values.get(buffer);
+          if (value === undefined) throw new Error("the buffer is read elsewhere, too");
+          inPlace.set(place, value);
+        }
+        const taken = new Set(inPlace.values());
+        const inputs = group.inputs.filter((value) => !taken.has(value));
+        return kernelOf({ ...group, inputs, inPlace });
+      },
     };
   }
 
@@ -417,7 +432,8 @@ class Compiler {
       inputs: [source],
       outputs: [target],
       overwritten: new Map(),
-      inPlace: () => undefined,
+      pointwise: new Set(),
+      inPlace: () => kernel,
       name: "copy",
     });
   }

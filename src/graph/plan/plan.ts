@@ -36,8 +36,10 @@ export interface LaunchStep {
   readonly outputs: readonly Buffer[];
   /** Inputs that results are written over, by the results' places. */
   readonly overwritten: ReadonlyMap<number, Buffer>;
-  /** The kernel that writes results over inputs, where these are read each at the results' own places. */
-  readonly inPlace: (inputs: ReadonlyMap<number, Buffer>) => KernelDefinition | undefined;
+  /** Inputs that are read each at the results' own places. */
+  readonly pointwise: ReadonlySet<Buffer>;
+  /** The kernel that writes results over some of these, by the results' places. */
+  readonly inPlace: (inputs: ReadonlyMap<number, Buffer>) => KernelDefinition;
   /** What the program calls it. */
   readonly name: string;
 }
@@ -46,8 +48,6 @@ export interface LaunchStep {
 export interface OperationStep {
   readonly kind: "operation";
   readonly operation: Operation;
-  /** The sizes that it is carried out for, where they are known. */
-  readonly sizes: { readonly [name: string]: number } | undefined;
   readonly inputs: readonly NamedBuffer[];
   readonly outputs: readonly NamedBuffer[];
   readonly name: string;

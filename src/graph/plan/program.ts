@@ -8,6 +8,7 @@
  */
 import { u8 } from "../../formats/dtype.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
+import { bindDimensions } from "../../device/binding.ts";
 import type { BoundLaunch } from "../../device/bound-launch.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
@@ -233,9 +234,24 @@ export class Program {
 function kernelsOf(plan: Plan, device: Device): readonly Kernel[] {
   return Array.from(allSteps(plan.steps)).flatMap((step) => {
     if (step.kind === "launch") return [step.kernel.kernel];
-    if (step.kind !== "operation" || step.sizes === undefined) return [];
-    return step.operation.kernels(step.sizes, device).map(({ kernel }) => kernel);
+    if (step.kind !== "operation") return [];
+    const { operation } = step;
+    return operation.kernels(sizesOf(step, device), device).map(({ kernel }) => kernel);
   });
+}
+
+/** The sizes that an operation is carried out for, by the shapes of its arguments. */
+function sizesOf(
+  { operation, inputs, outputs }: OperationStep,
+  { target }: Device,
+): { readonly [name: string]: number } {
+  const arrays = new Map(
+    [...inputs, ...outputs].map(({ name, shape, buffer }) => [
+      name,
+      { dtype: buffer.dtype, shape },
+    ]),
+  );
+  return Object.fromEntries(bindDimensions(operation.kernel, arrays, {}, target));
 }
 
 /** Binds the launches of a plan to arrays. */

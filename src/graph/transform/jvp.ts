@@ -11,9 +11,10 @@ import { GraphBuilder } from "../infer/builder.ts";
 import type { chloOps } from "../ops/chlo.ts";
 import type { controlOps } from "../ops/control.ts";
 import type { derivativeOps } from "../ops/derivatives.ts";
+import { kernelCallOf } from "../ops/kernel-calls.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
-import { copyRegion, replaceOperands } from "../ops/rebuild.ts";
+import { copyRegion, inlineRegion, replaceOperands } from "../ops/rebuild.ts";
 import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
 import { tensorType } from "../ops/types.ts";
@@ -71,7 +72,13 @@ const controlJvp: JvpRules<keyof typeof controlOps> = {
   "sdy.sharding_constraint": (op, context) => [context.tangent(op.operands.input)],
   "func.call": refused,
   "stablehlo.composite": refused,
-  "stablehlo.custom_call": refused,
+  "stablehlo.custom_call": (op, context) => {
+    const own = kernelCallOf(op.attributes.call_target_name);
+    if (own === undefined) return refused(op, context);
+    return through(op, context, (builder) =>
+      inlineRegion(builder, own.meaning, op.operands.inputs),
+    );
+  },
   "stablehlo.tuple": refused,
   "stablehlo.get_tuple_element": refused,
   "sdy.manual_computation": refused,

@@ -10,6 +10,7 @@ import type { controlOps } from "../ops/control.ts";
 import type { derivativeOps } from "../ops/derivatives.ts";
 import type { distributionOps } from "../ops/distribution.ts";
 import type { elementwiseOps } from "../ops/elementwise.ts";
+import { kernelCallOf } from "../ops/kernel-calls.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { copyOp, replaceOperands } from "../ops/rebuild.ts";
@@ -153,7 +154,10 @@ const controlBatching: BatchRules<keyof typeof controlOps> = {
   "sdy.sharding_constraint": (op, context) => [context.get(op.operands.input)],
   "func.call": unbatchable,
   "stablehlo.composite": unbatchable,
-  "stablehlo.custom_call": unbatchable,
+  "stablehlo.custom_call": (op, context) =>
+    kernelCallOf(op.attributes.call_target_name) === undefined
+      ? unbatchable(op)
+      : oneByOne(op, context),
   "stablehlo.tuple": unbatchable,
   "stablehlo.get_tuple_element": unbatchable,
   "sdy.manual_computation": unbatchable,

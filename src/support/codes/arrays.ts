@@ -120,4 +120,11 @@ export const arrayCodes = registerCodes({
     example: "fromKernel(scale, (x) => mul(x, factor))   // factor is an array from outside",
     remedy: "hand everything over as an argument, and return what the kernel writes",
   },
+  TW9319: {
+    title: "operands of attention that do not go together",
+    cause:
+      "Attention takes q of [b, s, h, d], k of [b, t, kv, d] and v of [b, t, kv, e], all of one float dtype, where h is a multiple of kv.",
+    example: "nn.attention(zeros([1, 4, 2, 8]), zeros([1, 4, 2, 16]), zeros([1, 4, 2, 8]))",
+    remedy: "put batch, length, heads and head size in this order, with as many heads of k as of v",
+  },
 });

@@ -124,6 +124,5 @@ export function forwardCall(op: Convolution): LibraryCall {
       { name: "w", value: op.operands.rhs, shape: types.rhs.shape },
     ],
     outputs: [{ name: "out", shape: types.out.shape }],
-    sizes: {},
   };
 }

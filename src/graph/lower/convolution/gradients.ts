@@ -289,7 +289,6 @@ function inputCall(op: Convolution): LibraryCall {
       { name: "w", value: op.operands.rhs, shape: rhs.shape },
     ],
     outputs: [{ name: "dx", shape: out.shape }],
-    sizes: {},
   };
 }
 
@@ -304,7 +303,6 @@ function weightCall(op: Convolution): LibraryCall {
       { name: "dOut", value: op.operands.rhs, shape: rhs.shape },
     ],
     outputs: [{ name: "dw", shape: out.shape }],
-    sizes: {},
   };
 }
 

@@ -219,9 +219,12 @@ export const shapeLowerings = {
     const dimensions = shapeOf(operands.operand).map((_, axis) => axis + added);
     return broadcastAt(operands.operand, dimensions, points, context);
   }),
-  "stablehlo.reshape": view(({ operands }, points, context) => [
-    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
-  ]),
+  "stablehlo.reshape": {
+    ...view(({ operands }, points, context) => [
+      context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
+    ]),
+    sameBytes: ({ operands }) => operands.operand,
+  },
   "stablehlo.dynamic_reshape": view(({ operands }, points, context) => [
     context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
   ]),

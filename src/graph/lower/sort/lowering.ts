@@ -136,7 +136,6 @@ function librarySort(op: Sort): LibraryCall {
     operation: operationOf(op, order.isDescending, isInner),
     inputs: op.operands.inputs.map((value, i) => ({ name: name(i), value, shape })),
     outputs: op.results.map((_, i) => ({ name: sorted(i), shape })),
-    sizes: { outer, length, ...(isInner && { inner }) },
   };
 }
 

@@ -70,7 +70,6 @@ function libraryTopK(op: TopK): LibraryCall {
       { name: "values", shape: [rows, k] },
       { name: "indices", shape: [rows, k] },
     ],
-    sizes: { rows, length },
   };
 }
 

@@ -1,0 +1,161 @@
+/**
+ * Attention as a function of arrays. Of f16 and bf16 it is the library's on devices, forward and backward, so that scores
+ * are never in memory; what it means, there and everywhere else, is the formula.
+ *
+ *   q [b, s, h, d]   k [b, t, kv, d]   v [b, t, kv, e]   ──▶   [b, s, h, e]
+ *
+ *   forward    out, logSumExp        kept with q, k and v for the way back
+ *   backward   dq, dk, dv            from those and the cotangent of out, in one order of summing
+ */
+import { dtypes } from "../formats/dtype.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import { attention as attentionOf } from "../kernels/attention/attention.ts";
+import { attentionBackward } from "../kernels/attention/backward.ts";
+import type { Operation } from "../device/operation.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { LazyArray } from "./array.ts";
+import { customVjp } from "./derivatives.ts";
+import { astype, exp, greaterEqual, mul, sub, where } from "./functions.ts";
+import { fromKernel } from "./kernels.ts";
+import { einsum, logsumexp } from "./reductions.ts";
+import { iota, reshape } from "./shapes.ts";
+import { vjp } from "./transforms.ts";
+
+export interface AttentionOptions {
+  /** Whether row i sees columns 0 to i alone. */
+  readonly causal?: boolean | undefined;
+  /** What products are multiplied by; 1 / √d unless told. */
+  readonly scale?: number | undefined;
+}
+
+interface Settled {
+  readonly causal: boolean;
+  readonly scale: number;
+}
+
+type Operands = readonly [q: LazyArray, k: LazyArray, v: LazyArray];
+
+/** Weights' logarithms and what they sum to, in f32 for narrower formats; heads of q that share one of k and v lie together. */
+function logWeights([q, k]: Operands, { causal, scale }: Settled) {
+  const [b = 1, s = 1, h = 1, d = 1] = q.shape;
+  const [, t = 1, kv = 1] = k.shape;
+  const shape = [b, kv, h / kv, s, t];
+  const products = einsum(
+    "bskgd,btkd->bkgst",
+    reshape(widened(q), [b, s, kv, h / kv, d]),
+    widened(k),
+  );
+  const scores = mul(products, scale);
+  const isSeen = greaterEqual(iota(shape, 3, "i32"), iota(shape, 4, "i32"));
+  const seen = causal ? where(isSeen, scores, -Infinity) : scores;
+  return { seen, sums: logsumexp(seen, { axis: -1, keepDims: true }) };
+}
+
+function widened(x: LazyArray): LazyArray {
+  return isHalf(x.dtype) ? (astype(x, "f32") as unknown as LazyArray) : x;
+}
+
+function isHalf(dtype: DTypeName): dtype is "bf16" | "f16" {
+  return dtype === "bf16" || dtype === "f16";
+}
+
+/** The formula: its result, and the logarithm of each row's sum. */
+function formula(operands: Operands, options: Settled): readonly [LazyArray, LazyArray<"f32">] {
+  const [q, , v] = operands;
+  const { seen, sums } = logWeights(operands, options);
+  const mixed = einsum("bkgst,btke->bskge", exp(sub(seen, sums)), widened(v));
+  const [b = 1, s = 1, h = 1] = q.shape;
+  const out = astype(reshape(mixed, [b, s, h, v.shape[3] ?? 1]), q.dtype);
+  return [out, astype(reshape(sums, [b, h, s]), "f32")];
+}
+
+type Attend = (...operands: Operands) => LazyArray;
+
+/** The library's attention of a format, with its gradients. */
+function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
+  const of = dtypes[dtype];
+  const spec = { q: of, k: of, v: of, ...options } as const;
+  const alone = fromKernel(
+    attentionOf(spec) as unknown as Operation,
+    (...operands: Operands) => formula(operands, options)[0],
+  );
+  const withSums = fromKernel(
+    attentionOf({ ...spec, logSumExp: true }) as unknown as Operation,
+    (...operands: Operands) => formula(operands, options),
+  );
+  const gradients = fromKernel(
+    attentionBackward({ ...spec, deterministic: true }) as unknown as Operation,
+    (
+      q: LazyArray,
+      k: LazyArray,
+      v: LazyArray,
+      _out: LazyArray,
+      dOut: LazyArray,
+      _sums: LazyArray,
+    ) => vjp((...operands: Operands) => formula(operands, options)[0], q, k, v)[1](dOut),
+  );
+  return customVjp(
+    alone,
+    (...operands: Operands) => {
+      const [out, sums] = withSums(...operands);
+      return [out, [...operands, out, sums as unknown as LazyArray]] as const;
+    },
+    ([q, k, v, out, sums], dOut: LazyArray) =>
+      gradients(q, k, v, out, dOut, sums) as readonly [LazyArray, LazyArray, LazyArray],
+  );
+}
+
+/** One operation for each format and options, so that layers share their kernels. */
+const made = new Map<string, Attend>();
+
+function libraryAttention(dtype: "bf16" | "f16", options: Settled): Attend {
+  const key = [dtype, options.causal, options.scale].join();
+  const known = made.get(key) ?? byLibrary(dtype, options);
+  made.set(key, known);
+  return known;
+}
+
+/** The widest head that the library takes. */
+const widestHead = 256;
+
+/** softmax(q · kᵀ · scale) · v over heads; those of q may be a multiple of those of k and v. */
+export function attention<D extends DTypeName>(
+  q: LazyArray<D>,
+  k: LazyArray<D>,
+  v: LazyArray<D>,
+  options: AttentionOptions = {},
+): LazyArray<D> {
+  requireShapes(q, k, v);
+  const { causal = false, scale = 1 / Math.sqrt(q.shape[3] ?? 1) } = options;
+  const settled = { causal, scale };
+  const operands = [q, k, v] as unknown as Operands;
+  const isSmall = Math.max(q.shape[3] ?? 0, v.shape[3] ?? 0) <= widestHead;
+  const isSome = [...q.shape, ...k.shape, ...v.shape].every((extent) => extent > 0);
+  const result =
+    isHalf(q.dtype) && isSmall && isSome
+      ? libraryAttention(q.dtype, settled)(...operands)
+      : formula(operands, settled)[0];
+  return result as unknown as LazyArray<D>;
+}
+
+/** Fails unless the operands are q, k and v of one attention. */
+function requireShapes(q: LazyArray, k: LazyArray, v: LazyArray): void {
+  const [b = 0, , h = 0, d = 0] = q.shape;
+  const [, t = 0, kv = 0] = k.shape;
+  const isSame = (found: readonly number[], expected: readonly number[]): boolean =>
+    expected.every((extent, axis) => extent === found[axis]);
+  const fits =
+    [q, k, v].every(({ rank, dtype }) => rank === 4 && dtype === q.dtype) &&
+    isSame(k.shape, [b, t, kv, d]) &&
+    isSame(v.shape, [b, t, kv]) &&
+    kv > 0 &&
+    h % kv === 0;
+  if (fits) return;
+  throw new TilewrightError({
+    code: "TW9319",
+    message: "attention: the shapes of q, k and v do not go together",
+    expected:
+      "q [b, s, h, d], k [b, t, kv, d] and v [b, t, kv, e] of one dtype, h a multiple of kv",
+    found: [q, k, v].map(({ dtype, shape }) => `${dtype}[${shape.join(", ")}]`).join(", "),
+  });
+}
