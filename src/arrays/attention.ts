@@ -138,6 +138,8 @@ export function attention<D extends DTypeName>(
   return result as unknown as LazyArray<D>;
 }
 
+const floats: readonly DTypeName[] = ["f64", "f32", "bf16", "f16"];
+
 /** Fails unless the operands are q, k and v of one attention. */
 function requireShapes(q: LazyArray, k: LazyArray, v: LazyArray): void {
   const [b = 0, , h = 0, d = 0] = q.shape;
@@ -145,6 +147,7 @@ function requireShapes(q: LazyArray, k: LazyArray, v: LazyArray): void {
   const isSame = (found: readonly number[], expected: readonly number[]): boolean =>
     expected.every((extent, axis) => extent === found[axis]);
   const fits =
+    floats.includes(q.dtype) &&
     [q, k, v].every(({ rank, dtype }) => rank === 4 && dtype === q.dtype) &&
     isSame(k.shape, [b, t, kv, d]) &&
     isSame(v.shape, [b, t, kv]) &&
@@ -155,7 +158,7 @@ function requireShapes(q: LazyArray, k: LazyArray, v: LazyArray): void {
     code: "TW9319",
     message: "attention: the shapes of q, k and v do not go together",
     expected:
-      "q [b, s, h, d], k [b, t, kv, d] and v [b, t, kv, e] of one dtype, h a multiple of kv",
+      "q [b, s, h, d], k [b, t, kv, d] and v [b, t, kv, e] of one float dtype, h a multiple of kv",
     found: [q, k, v].map(({ dtype, shape }) => `${dtype}[${shape.join(", ")}]`).join(", "),
   });
 }

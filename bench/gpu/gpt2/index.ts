@@ -9,7 +9,8 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import type { Device, HostArray } from "tilewright";
 import { readNpz } from "tilewright/files";
-import { array, jit, mapTree, useDevice } from "tilewright/arrays";
+import { compilePlan, parseGraph, Program, tensorOfArray } from "tilewright/graph";
+import { array, jit, lower, mapTree, useDevice } from "tilewright/arrays";
 import type { LazyArray } from "tilewright/arrays";
 import { configurations, initialParameters, initialState, stepOf } from "../../../examples/gpt2.ts";
 import type { Parameters } from "../../../examples/gpt2.ts";
@@ -32,6 +33,45 @@ function filled(tree: unknown, arrays: Arrays, path: readonly string[] = []): un
   );
 }
 
+/** The time of every kind of launch of a step, the longest first. */
+async function profile(
+  device: Device,
+  parameters: Parameters,
+  tokens: readonly LazyArray<"i32">[],
+): Promise<void> {
+  const [x, y] = tokens as readonly [LazyArray<"i32">, LazyArray<"i32">];
+  const state = initialState(parameters);
+  const text = lower(stepOf(configurations.small), state, x, y);
+  const [module] = parseGraph(text);
+  if (module === undefined) throw new Error("a step is a program");
+  const leaves: LazyArray[] = [];
+  mapTree([state, x, y], (leaf) => {
+    leaves.push(leaf);
+    return leaf;
+  });
+  const inputs = await Promise.all(leaves.map(async (leaf) => tensorOfArray(await leaf.read())));
+  const program = await Program.load(device, compilePlan(module, "main"));
+  await program.run(inputs);
+  const kinds = new Map<string, { launches: number; milliseconds: number; bytes: number }>();
+  for (const { kernel, arrays, milliseconds, bytes } of await program.profile()) {
+    const kind = `${kernel} ${arrays.join(" ").replaceAll(/tensor<|>/g, "")}`;
+    const row = kinds.get(kind) ?? { launches: 0, milliseconds: 0, bytes: 0 };
+    row.launches += 1;
+    row.milliseconds += milliseconds;
+    row.bytes += bytes;
+    kinds.set(kind, row);
+  }
+  const rows = [...kinds].sort(([, a], [, b]) => b.milliseconds - a.milliseconds);
+  const all = rows.reduce((sum, [, { milliseconds }]) => sum + milliseconds, 0);
+  console.log(`${all.toFixed(2)} ms in all, launch by launch`);
+  for (const [kind, { launches, milliseconds, bytes }] of rows) {
+    const each = ((1000 * milliseconds) / launches).toFixed(1);
+    const speed = (bytes / milliseconds / 1e9).toFixed(2);
+    console.log(`${milliseconds.toFixed(3)} ms  ${launches} × ${each} µs  ${speed} TB/s  ${kind}`);
+  }
+  program.dispose();
+}
+
 export async function main(device: Device): Promise<void> {
   const folder = process.argv.at(2) ?? "/tmp/gpt2";
   const configuration = configurations.small;
@@ -40,6 +80,8 @@ export async function main(device: Device): Promise<void> {
   await useDevice(device);
   const parameters = filled(initialParameters(configuration), arrays) as Parameters;
   const [tokens, targets] = ["x", "y"].map((name) => array(arrays[name] as HostArray));
+  if (process.argv.includes("--profile"))
+    await profile(device, parameters, [tokens, targets] as readonly LazyArray<"i32">[]);
   const step = jit(stepOf(configuration), { name: "train", donate: [0] });
   let state = initialState(parameters);
   for (let turn = 0; turn < 20; turn++) {

@@ -9,7 +9,6 @@
 import { u8 } from "../../formats/dtype.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import { bindDimensions } from "../../device/binding.ts";
-import type { BoundLaunch } from "../../device/bound-launch.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import type { Kernel } from "../../ir/node.ts";
@@ -18,41 +17,36 @@ import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
 import { datumText, emptyTensor, tensor } from "../evaluate/datum.ts";
 import type { Tensor } from "../evaluate/datum.ts";
-import { inputName, outputName } from "../lower/kernel-of.ts";
 import { heldElements } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
+import { Binder } from "./binder.ts";
+import type { Piece } from "./binder.ts";
 import { unlimited, waitOf, withinLimits } from "./limits.ts";
-import { allSteps } from "./plan.ts";
-import type { Buffer, CheckStep, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
-
-/** What running a step list takes: recorded launches, and what the host decides between them. */
-type Piece =
-  | { readonly kind: "launches"; readonly work: BoundLaunch }
-  | {
-      readonly kind: "while";
-      readonly condition: readonly Piece[];
-      readonly predicate: DeviceArray;
-      readonly body: readonly Piece[];
-      readonly trips: number | undefined;
-    }
-  | {
-      readonly kind: "branch";
-      readonly index: DeviceArray;
-      readonly branches: readonly (readonly Piece[])[];
-    }
-  | {
-      readonly kind: "check";
-      readonly step: CheckStep;
-      /** None for what has no elements. */
-      readonly operands: readonly (DeviceArray | undefined)[];
-    };
+import { allSteps, buffersOf } from "./plan.ts";
+import type { Buffer, OperationStep, Plan } from "./plan.ts";
 
 /** The program bound to arrays. */
 export interface BoundProgram {
   run(limits?: LimitedProgram): Promise<void>;
   dispose(): void;
 }
+
+/** How long a launch took by itself. */
+export interface LaunchTime {
+  /** The kernel's, or the operation's. */
+  readonly kernel: string;
+  /** What the program calls it. */
+  readonly name: string;
+  readonly milliseconds: number;
+  /** What its arrays hold together. */
+  readonly bytes: number;
+  /** The types of its arrays. */
+  readonly arrays: readonly string[];
+}
+
+/** Launches of which the time of one is the mean. */
+const profiledLaunches = 5;
 
 export function allocateFor(device: Device, type: TensorType): DeviceArray {
   const held = heldElements(type.element);
@@ -135,6 +129,38 @@ export class Program {
         outputs.map((array, i) => this.#tensor(array, this.plan.results[i] as TensorType, limited)),
       );
     });
+  }
+
+  /**
+   * How long each launch takes, by itself and one after another, on what the last `run` left in memory; those of loops and
+   * branches once each.
+   */
+  async profile(): Promise<readonly LaunchTime[]> {
+    const { inputs, outputs } = this.#ownArrays();
+    const device = this.#device;
+    const binder = new Binder(device, this.plan, this.#arena, this.#constants, inputs, outputs);
+    const times: LaunchTime[] = [];
+    try {
+      for (const step of allSteps(this.plan.steps)) {
+        if (step.kind !== "launch" && step.kind !== "operation") continue;
+        const bound = binder.bound(step);
+        bound.launch();
+        const all = await device.time(() => {
+          for (let i = 0; i < profiledLaunches; i++) bound.launch();
+        });
+        const buffers = buffersOf(step);
+        times.push({
+          kernel: step.kind === "launch" ? step.kernel.kernel.name : step.operation.name,
+          name: step.name,
+          milliseconds: all / profiledLaunches,
+          bytes: buffers.reduce((sum, { bytes }) => sum + bytes, 0),
+          arrays: buffers.map(({ type }) => typeText(type)),
+        });
+      }
+    } finally {
+      for (const bound of [...binder.made].reverse()) bound.dispose();
+    }
+    return times;
   }
 
   #ownArrays() {
@@ -252,130 +278,4 @@ function sizesOf(
     ]),
   );
   return Object.fromEntries(bindDimensions(operation.kernel, arrays, {}, target));
-}
-
-/** Binds the launches of a plan to arrays. */
-class Binder {
-  readonly made: BoundLaunch[] = [];
-  readonly #device: Device;
-  readonly #plan: Plan;
-  readonly #arena: DeviceArray | undefined;
-  readonly #constants: readonly DeviceArray[];
-  readonly #inputs: readonly DeviceArray[];
-  readonly #outputs: readonly DeviceArray[];
-  readonly #views = new Map<Buffer, DeviceArray>();
-
-  constructor(
-    device: Device,
-    plan: Plan,
-    arena: DeviceArray | undefined,
-    constants: readonly DeviceArray[],
-    inputs: readonly DeviceArray[],
-    outputs: readonly DeviceArray[],
-  ) {
-    this.#device = device;
-    this.#plan = plan;
-    this.#arena = arena;
-    this.#constants = constants;
-    this.#inputs = inputs;
-    this.#outputs = outputs;
-  }
-
-  #array(buffer: Buffer): DeviceArray {
-    const known = this.#views.get(buffer);
-    if (known !== undefined) return known;
-    const made = this.#find(buffer);
-    this.#views.set(buffer, made);
-    return made;
-  }
-
-  #find(buffer: Buffer): DeviceArray {
-    const { place, dtype, count } = buffer;
-    if (place.kind === "arena") {
-      const offset = this.#plan.offsets.get(buffer);
-      if (this.#arena === undefined || offset === undefined)
-        throw new Error("a buffer has no place");
-      return this.#arena.part(dtype, [count], offset);
-    }
-    const lists = {
-      argument: this.#inputs,
-      result: this.#outputs,
-      constant: this.#constants,
-    };
-    const array = lists[place.kind][place.index];
-    if (array === undefined) throw new Error(`no ${place.kind} ${place.index}`);
-    return array.shape.length === 1 ? array : array.reshape([count]);
-  }
-
-  pieces(steps: readonly Step[]): readonly Piece[] {
-    const pieces: Piece[] = [];
-    let pending: BoundLaunch[] = [];
-    const flush = (): void => {
-      const [only] = pending;
-      if (only === undefined) return;
-      const work = pending.length === 1 ? only : this.#keep(this.#device.record(pending));
-      pieces.push({ kind: "launches", work });
-      pending = [];
-    };
-    for (const step of steps) {
-      if (step.kind === "launch" || step.kind === "operation") {
-        pending.push(step.kind === "launch" ? this.#launch(step) : this.#operation(step));
-        continue;
-      }
-      flush();
-      pieces.push(this.#controlled(step));
-    }
-    flush();
-    return pieces;
-  }
-
-  #keep(bound: BoundLaunch): BoundLaunch {
-    this.made.push(bound);
-    return bound;
-  }
-
-  #launch({ kernel, inputs, outputs }: LaunchStep): BoundLaunch {
-    const args = Object.fromEntries([
-      ...inputs.map((buffer, i) => [inputName(i), this.#array(buffer)] as const),
-      ...outputs.map((buffer, i) => [outputName(i), this.#array(buffer)] as const),
-    ]);
-    return this.#keep(this.#device.bind(kernel, args as never));
-  }
-
-  #operation({ operation, inputs, outputs }: OperationStep): BoundLaunch {
-    const args = Object.fromEntries(
-      [...inputs, ...outputs].map(({ name, buffer, shape }) => [
-        name,
-        this.#array(buffer).reshape(shape),
-      ]),
-    );
-    return this.#keep(this.#device.bind(operation, args as never));
-  }
-
-  #controlled(step: Exclude<Step, LaunchStep | OperationStep>): Piece {
-    switch (step.kind) {
-      case "while":
-        return {
-          kind: "while",
-          condition: this.pieces(step.condition),
-          predicate: this.#array(step.predicate),
-          body: this.pieces(step.body),
-          trips: step.trips,
-        };
-      case "branch":
-        return {
-          kind: "branch",
-          index: this.#array(step.index),
-          branches: step.branches.map((branch) => this.pieces(branch)),
-        };
-      case "check":
-        return {
-          kind: "check",
-          step,
-          operands: step.operands.map((buffer) =>
-            buffer.count === 0 ? undefined : this.#array(buffer),
-          ),
-        };
-    }
-  }
 }

@@ -106,3 +106,35 @@ test("kernels that a device has not compiled are compiled together before they a
   first.dispose();
   device.dispose();
 });
+
+test("a profile has a time for every launch, with its name", async () => {
+  const device = await open("simulator");
+  const plan = compilePlan(moduleOf(), "main");
+  const program = await Program.load(device, plan);
+  const four = tensor("f32", [4], Float32Array.of(1, 2, 3, 4));
+  await program.run([four, four]);
+  const times = await program.profile();
+  expect(times.map(({ kernel, arrays, bytes }) => [kernel, arrays.length, bytes])).toEqual([
+    ["subtract", 3, 48],
+    ["reduce", 2, 20],
+  ]);
+  for (const { milliseconds } of times) expect(milliseconds).toBeGreaterThanOrEqual(0);
+  program.dispose();
+  device.dispose();
+});
+
+test("a reshape of what lies in memory takes none of its own", () => {
+  const program = `func.func @main(%x: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+    %p = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+    %r = stablehlo.reshape %p : (tensor<64x64xbf16>) -> tensor<4096xbf16>
+    %s = "stablehlo.sort"(%r) <{dimension = 0 : i64, is_stable = true}> ({
+    ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+      %l = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<bf16>, tensor<bf16>) -> tensor<i1>
+      stablehlo.return %l : tensor<i1>
+    }) : (tensor<4096xbf16>) -> tensor<4096xbf16>
+    %q = stablehlo.reshape %s : (tensor<4096xbf16>) -> tensor<64x64xbf16>
+    return %q : tensor<64x64xbf16> }`;
+  const plan = compilePlan(moduleOf(program), "main");
+  const lines = planText(plan).split("\n");
+  expect(lines.filter((line) => line.includes("reshape"))).toHaveLength(1);
+});

@@ -94,7 +94,16 @@ const wholeNumber = parameter(() => 3, "negative", "zero");
 const parameters = parameter(() => ({ w: floats() }));
 const learning = parameter(() => 0.1, ...numberTakes);
 
+const heads = parameter(() => arrays.zeros([1, 2, 1, 4]));
+
 export const arrayCalls: readonly BadCall[] = [
+  call(
+    "nn.attention",
+    heads,
+    heads,
+    heads,
+    options(() => ({ causal: true })),
+  ),
   call("nn.relu", array),
   call("nn.gelu", array),
   call(
