@@ -49,22 +49,26 @@ export function formatPlace({ position, generated }: Location): string {
 const framePattern =
   /^\s*at (?:async )?(?:(?<name>.*?) \()?(?<file>.+?):(?<line>\d+):(?<column>\d+)\)?$/;
 
-/** Frames of a V8 stack text as positions; lines that name no file are dropped. */
-function parseFrames(stack: string): { readonly text: string; readonly position: Position }[] {
-  const frames = [];
+interface WrittenFrame {
+  readonly text: string;
+  readonly position: Position;
+}
+
+/** Frames of a V8 stack text as positions, as they are asked for; lines that name no file are dropped. */
+function* parseFrames(stack: string): Generator<WrittenFrame> {
   for (const text of stack.split("\n")) {
-    const groups = framePattern.exec(text)?.groups;
-    if (groups?.["file"] === undefined) continue;
-    frames.push({
-      text,
-      position: {
-        file: toPath(groups["file"]),
-        line: Number(groups["line"]),
-        column: Number(groups["column"]),
-      },
-    });
+    const position = positions.get(text, () => positionOf(text));
+    if (position !== undefined) yield { text, position };
   }
-  return frames;
+}
+
+/** Stacks of one kernel share most of their lines. */
+const positions = new Memo<Position | undefined>(4096);
+
+function positionOf(text: string): Position | undefined {
+  const { file, line, column } = framePattern.exec(text)?.groups ?? {};
+  if (file === undefined) return undefined;
+  return { file: toPath(file), line: Number(line), column: Number(column) };
 }
 
 const paths = new Memo<string>(256);
@@ -81,7 +85,8 @@ function pathOfUrl(file: string): string {
 }
 
 /** This module's file as stacks name it: the source, a bundle, or what a source map makes of that. */
-const ownFile = parseFrames(new Error().stack ?? "")[0]?.position.file ?? "";
+const [ownFrame] = parseFrames(new Error().stack ?? "");
+const ownFile = ownFrame?.position.file ?? "";
 const ownName = /support\/location\.[jt]s$/;
 
 /** The folder of the library's modules; undefined where a bundler has joined them. */
@@ -182,8 +187,9 @@ function positionInFrames(frames: readonly Frame[]): Position | undefined {
 }
 
 function positionInText(trace: Error): Position | undefined {
-  const frames = parseFrames(trace.stack ?? "");
-  return frames.find(({ position: { file } }) => isUserFile(file))?.position;
+  for (const { position } of parseFrames(trace.stack ?? ""))
+    if (isUserFile(position.file)) return position;
+  return undefined;
 }
 
 const captureDepth = 24;
@@ -214,7 +220,7 @@ export function captureLocation(): Location {
 
 /** `stack` without the frames of this library, of packages and of the host below the user's program. */
 export function userFrames(stack: string): readonly string[] {
-  return parseFrames(stack)
+  return [...parseFrames(stack)]
     .filter(({ position: { file } }) => isUserFile(file) && !isPackageFile(file))
     .map(({ text }) => text);
 }
