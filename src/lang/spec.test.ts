@@ -153,7 +153,7 @@ const specifications: readonly Mistake[] = [
     name: "a combining function that loses a tile",
     code: "TW1038",
     make: () =>
-      kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      kernel({ name: "k", inputs: { x: array(f32, [4, 4]) } }, ({ x }) => {
         const tile = x.load();
         reduceWith([tile, tile], ([a]) => [a] as never, { axis: 0, identity: [0, 0] }); // <- here
       }),
