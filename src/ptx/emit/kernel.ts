@@ -19,6 +19,7 @@ import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
 import { AskedBounds, requireInside } from "./memory/inside.ts";
+import { blocksTogether } from "./resident-blocks.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 
@@ -35,9 +36,10 @@ export function emitKernel(kernel: Kernel): Executable {
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
   if (sharedBytes === undefined) throw new Error(`the memory of ${kernel.name} is not allocated`);
+  const together = blocksTogether(kernel, target, sharedBytes);
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
-    entryOf(context, entry, { directives: directives(lanes, cluster), body }),
+    entryOf(context, entry, { directives: directives(lanes, cluster, together), body }),
   ];
   return {
     name: kernel.name,
@@ -96,10 +98,14 @@ function entryName(name: string): string {
   return /^[A-Za-z]/.test(plain) && !takenNames.has(plain) ? plain : `kernel_${plain}`;
 }
 
-function directives(lanes: number, cluster: number): readonly FunctionDirective[] {
+function directives(
+  lanes: number,
+  cluster: number,
+  together: number,
+): readonly FunctionDirective[] {
   return [
     { name: "reqntid", values: [lanes, 1, 1] },
-    { name: "minnctapersm", values: [1] },
+    { name: "minnctapersm", values: [together] },
     ...(cluster > 1 ? [{ name: "reqnctapercluster", values: [cluster, 1, 1] }] : []),
   ];
 }

@@ -1,0 +1,65 @@
+/**
+ * How many blocks a processor should hold at once, which bounds the registers that the assembler takes. A kernel that runs straight
+ * through waits for its loads, computes, and stores: while one block waits only others can compute, so that too few of them
+ * leave memory or arithmetic idle. Left alone the assembler takes registers for convenience:
+ *
+ *   softmax of rows of 8192    tiles take    assembler takes    blocks    bounded to    blocks
+ *   4 warps                    64            168                3         128           4
+ *   8 warps                    32            95                 2         64            4
+ *
+ * A lane keeps twice what its tiles take at once, and 64 at least, so that nothing is spilled for this. Kernels with loops or several
+ * threads have work of their own to put under their waits, and ops that need many registers for themselves do not unroll:
+ * kernels with any of these are left alone.
+ */
+import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
+import { onlyComputes, traitsOf } from "../../ir/traits.ts";
+import { operandValues } from "../../ir/traverse.ts";
+import { registersPerLane } from "../../layout/algebra/register-layout.ts";
+import { parseLayout } from "../../layout/algebra/text.ts";
+import { lanesPerWarp, occupancy } from "../../targets/target.ts";
+import type { Target } from "../../targets/target.ts";
+import { clusterSize } from "./grid.ts";
+
+/** Registers of a lane that are never asked back. */
+const fewestRegisters = 64;
+
+/** Blocks of the kernel that a processor is to hold at once; 1 says nothing. */
+export function blocksTogether(kernel: Kernel, target: Target, sharedBytes: number): number {
+  const { body, grid, threads, warps } = kernel;
+  const isStraight = body.ops.every((op) => traitsOf(op).unrolls === "freely");
+  const isAlone = threads.length === 1 && clusterSize(grid) === 1;
+  if (!isStraight || !isAlone) return 1;
+  const registers = Math.max(fewestRegisters, 2 * registersHeld(kernel));
+  const lanes = warps * lanesPerWarp;
+  return Math.max(1, occupancy(target, { lanes, sharedBytes, registers }).blocks);
+}
+
+/** Registers of a lane for the tiles that are held at once, between ops, where they are most. */
+function registersHeld({ body, parameters }: Kernel): number {
+  const single = new Set<Value>(parameters.map(({ value }) => value));
+  for (const op of body.ops)
+    if (isSingle(op, single)) op.results.forEach((value) => single.add(value));
+  const held = new Set<Value>();
+  let most = 0;
+  for (const op of body.ops.toReversed()) {
+    for (const result of op.results) held.delete(result);
+    for (const operand of operandValues(op)) if (!single.has(operand)) held.add(operand);
+    let registers = 0;
+    for (const value of held) registers += registersOf(value);
+    most = Math.max(most, registers);
+  }
+  return most;
+}
+
+/** Whether the results are one number each: scalars, and what is computed of nothing but single numbers. */
+function isSingle(op: AnyOp, single: ReadonlySet<Value>): boolean {
+  if (op.results.every(({ type }) => type.kind !== "tile")) return true;
+  const operands = operandValues(op);
+  return onlyComputes(op) && operands.length > 0 && operands.every((value) => single.has(value));
+}
+
+function registersOf({ type }: Value): number {
+  if (type.kind !== "tile" || type.layout === undefined) return 0;
+  const elements = registersPerLane(parseLayout(type.layout), type.shape);
+  return type.dtype.kind === "bool" ? elements : Math.ceil((elements * type.dtype.bits) / 32);
+}
