@@ -60,6 +60,7 @@ export {
   barrier,
   block,
   blockSync,
+  castStochastic,
   cdiv,
   clusterArrive,
   clusterRank,

@@ -4,6 +4,7 @@ export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
+export { castStochastic } from "./stochastic.ts";
 export { philox4x32, randomKey, threefry2x32 } from "./random.ts";
 export type {
   ElementNumbers,

@@ -1,7 +1,7 @@
 /** The calls, each with what its parameters take. */
 import * as library from "tilewright";
 import type { GivenArray, Tile } from "tilewright";
-import { f32, i32 } from "tilewright";
+import { bf16, f32, i32, u32 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
 import { checkKernel, compareWithReference } from "tilewright/testing";
 import { arrayCalls } from "./array-calls.ts";
@@ -196,6 +196,12 @@ const language: readonly BadCall[] = [
   ),
   traced("concatenate", parameter(given(({ tile: each }) => [each, each])), axis),
   traced("takeAlong", square, parameter(given(({ square: each }) => positions(each))), axis),
+  traced(
+    "castStochastic",
+    square,
+    parameter(() => bf16),
+    parameter(given(({ square: each }) => each.bitcast(u32))),
+  ),
   traced("flip", square, axis),
   traced(
     "roll",
