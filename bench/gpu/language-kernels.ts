@@ -10,6 +10,7 @@ import {
   histogram,
   i32,
   kernel,
+  loop,
   scanWith,
   slice,
   topK,
@@ -60,6 +61,36 @@ export const wideSoftmax = (rows: number, columns: number, warps: number) =>
       const powers = row.sub(row.max()).exp();
       const scale = constant(f32, 1).div(powers.sum());
       out.at(i).store(powers.mul(scale).cast(bf16));
+    },
+  );
+
+/** A row a block, too long for its registers: worked on in parts, which are read once more where they are needed again. */
+export const longSoftmax = (rows: number, columns: number, part: number, warps: number) =>
+  kernel(
+    {
+      name: `long_softmax_${warps}`,
+      grid: { i: rows },
+      warps,
+      inputs: { x: array(bf16, [rows, columns]) },
+      outputs: { out: array(bf16, [rows, columns]) },
+    },
+    ({ i, x, out }) => {
+      const first = { high: constant(f32, -Infinity), sum: constant(f32, 0) };
+      const { high, sum } = loop({ to: columns / part, carry: first }, (k, carry) => {
+        const values = x
+          .at(i, slice(k.mul(part), part))
+          .load()
+          .cast(f32);
+        const higher = carry.high.maximum(values.max());
+        const scaled = carry.sum.mul(carry.high.sub(higher).exp());
+        return { high: higher, sum: scaled.add(values.sub(higher).exp().sum()) };
+      });
+      const scale = constant(f32, 1).div(sum);
+      loop(columns / part, (k) => {
+        const here = slice(k.mul(part), part);
+        const values = x.at(i, here).load().cast(f32);
+        out.at(i, here).store(values.sub(high).exp().mul(scale).cast(bf16));
+      });
     },
   );
 

@@ -11,6 +11,7 @@ import {
   gatherElements,
   gatherRows,
   greatest,
+  longSoftmax,
   recurrence,
   wideSoftmax,
 } from "../language-kernels.ts";
@@ -127,11 +128,14 @@ function elementsCase(table: number, together: number): BenchCase {
   };
 }
 
-const [rows, columns] = [16384, 8192];
-
-function softmaxCase(warps: number): BenchCase {
+/** Rows of a softmax, one a block. */
+function softmaxOf(
+  name: string,
+  [rows, columns]: readonly [number, number],
+  made: () => ReturnType<typeof wideSoftmax>,
+): BenchCase {
   return {
-    name: `softmax of ${warps} warps bf16 ${rows}x${columns}`,
+    name: `${name} bf16 ${rows}x${columns}`,
     task: { op: "softmax_rows", rows, columns },
     unit: "TB/s",
     work: rows * columns * 4,
@@ -144,7 +148,7 @@ function softmaxCase(warps: number): BenchCase {
           x: randomArray(device, bf16, [rows, columns], seed),
           out: device.allocate(bf16, [rows, columns]),
         }),
-        (arrays) => device.bind(wideSoftmax(rows, columns, warps), arrays),
+        (arrays) => device.bind(made(), arrays),
         async ({ x, out }) => {
           const given = await rowOf(device, x, 777);
           const sum = given.reduce((total, value) => total + Math.exp(value), 0);
@@ -155,9 +159,27 @@ function softmaxCase(warps: number): BenchCase {
               Math.exp(given[column] ?? NaN) / sum,
               2 ** -7.9,
             );
+          requireNoSpills(device);
         },
       ),
   };
+}
+
+/** What was compiled keeps its tiles in registers. */
+function requireNoSpills(device: Device): void {
+  for (const { kernel, machineCode } of device.compilations)
+    if (kernel.includes("softmax"))
+      requireEqual(`local bytes of ${kernel}`, machineCode?.localBytes ?? 0, 0);
+}
+
+function softmaxCase(warps: number): BenchCase {
+  const shape = [16384, 8192] as const;
+  return softmaxOf(`softmax of ${warps} warps`, shape, () => wideSoftmax(...shape, warps));
+}
+
+function longSoftmaxCase(part: number, warps: number): BenchCase {
+  const shape = [2048, 65536] as const;
+  return softmaxOf("softmax in parts", shape, () => longSoftmax(...shape, part, warps));
 }
 
 function greatestCase(together: number, warps: number): BenchCase {
@@ -248,13 +270,14 @@ function recurrenceCase(together: number, warps: number): BenchCase {
 }
 
 export const languageCases: readonly BenchCase[] = [
-  rowsCase(1024, 4),
-  rowsCase(32, 128),
-  elementsCase(2 ** 18, 1024),
-  elementsCase(2 ** 26, 1024),
+  rowsCase(1024, 1),
+  rowsCase(32, 32),
+  elementsCase(2 ** 18, 512),
+  elementsCase(2 ** 26, 512),
   softmaxCase(4),
   softmaxCase(8),
+  longSoftmaxCase(8192, 8),
   greatestCase(4, 4),
-  countsCase(8192, 8),
+  countsCase(32768, 16),
   recurrenceCase(1, 4),
 ];
