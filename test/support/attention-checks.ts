@@ -27,9 +27,16 @@ import type { AttentionCase } from "./attention-reference.ts";
 const smallest = { bf16: 2 ** -133, f16: 2 ** -24, f32: 2 ** -149 } as const;
 const bounds = { bf16: 2 ** -7, f16: 2 ** -10, f32: 2 ** -18 };
 
+/**
+ * Powers of FP8 are rounded to four bits, and products summed to about fourteen of them. Each of those beneath 2⁻¹⁴ of the largest is off
+ * by up to 2⁻¹⁸ of it, however small it is.
+ */
+const narrowBounds = { relative: 2 ** -4 + 2 ** -7, absolute: 2 ** -18, logarithm: 2 ** -10 };
+
 /** What both passes are told. */
 function specOf(one: AttentionCase) {
-  const { dtype = bf16, causal, window, softCap, scale, bias } = one;
+  const { causal, window, softCap, scale, bias } = one;
+  const dtype = (one.dtype ?? bf16) as typeof bf16;
   const sized = [dim("b"), dim("h"), dim("s"), dim("t")].map((size, axis) =>
     bias?.[axis] === true ? size : 1,
   );
@@ -42,6 +49,7 @@ function specOf(one: AttentionCase) {
     ...(bias && { bias: array(f32, sized) }),
     ...(one.dropout !== undefined && { dropout: one.dropout }),
     ...(one.mask !== undefined && { mask: masks[one.mask].traced }),
+    ...(one.scales === true && { scales: true }),
   } satisfies AttentionSpec;
 }
 
@@ -67,8 +75,10 @@ function keyOf({ dropout }: AttentionCase) {
 export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
   const { dtype = bf16, configuration } = one;
   const given = inputsOf(one);
+  const isNarrow = dtype.bits === 8;
   const op = attention({
     ...specOf(one),
+    ...(isNarrow && { out: bf16 }),
     logSumExp: true,
     ...(configuration !== undefined && { configuration }),
     ...(given.sinks && { sinks: f32 }),
@@ -85,18 +95,36 @@ export async function checkForward(device: Device, one: AttentionCase): Promise<
     ...{ q: q.array, k: k.array, v: v.array },
     ...(bias && { bias: bias.array }),
     ...(sinks && { sinks: sinks.array }),
+    ...scalesOf({ q, k, v }),
     ...keyOf(one),
   };
   const results = await device.run(op, arrays as never, { dimensions: sizes });
   const wanted = expected(one, given);
-  withinMagnitudes(toNumbers(results.out), wanted.out, bounds[dtype.name], smallest[dtype.name]);
-  closeTo(toNumbers(results.logSumExp), wanted.logSumExp, 2 ** -17);
+  const own = boundsOf(dtype, sizes.t);
+  withinMagnitudes(toNumbers(results.out), wanted.out, own.relative, own.absolute);
+  closeTo(toNumbers(results.logSumExp), wanted.logSumExp, own.logarithm);
+}
+
+function boundsOf({ name }: NonNullable<AttentionCase["dtype"]>, t: number) {
+  if (name === "f8e4m3fn" || name === "f8e5m2")
+    // Values are at most 1, times scales of up to 1.25.
+    return { ...narrowBounds, absolute: 1.25 * t * narrowBounds.absolute };
+  return { relative: bounds[name], absolute: smallest[name], logarithm: 2 ** -17 };
+}
+
+/** The arrays of scales, where there are some. */
+function scalesOf(operands: { readonly [name: string]: object }): object {
+  const found = Object.entries(operands).flatMap(([name, operand]) =>
+    "scale" in operand ? [[`${name}Scale`, operand.scale]] : [],
+  );
+  return Object.fromEntries(found);
 }
 
 /** The gradients of Σ out · dOut, from a forward pass by the reference. */
 export async function checkGradients(device: Device, one: AttentionCase): Promise<void> {
   const [b, s, , h, , , e] = one.sizes;
-  const { dtype = bf16, gradients: configuration } = one;
+  const { gradients: configuration } = one;
+  const dtype = (one.dtype ?? bf16) as typeof bf16;
   const given = inputsOf(one);
   const forward = expected(one, given);
   const dOut = numbersOf(b * s * h * e, 9);

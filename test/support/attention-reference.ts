@@ -11,11 +11,15 @@ import { threefry } from "./threefry.ts";
 import { masks } from "./attention-masks.ts";
 import type { MaskName } from "./attention-masks.ts";
 
+type AttentionFormat = "bf16" | "f16" | "f32" | "f8e4m3fn" | "f8e5m2";
+
 export interface AttentionCase {
   readonly name: string;
   /** b, s, t, h, kv, d, e. */
   readonly sizes: readonly [number, number, number, number, number, number, number];
-  readonly dtype?: DType<"bf16"> | DType<"f16"> | DType<"f32">;
+  readonly dtype?: DType<AttentionFormat>;
+  /** Operands have scales, heads of them different ones. */
+  readonly scales?: boolean;
   readonly causal?: boolean;
   readonly window?: Window;
   readonly softCap?: number;
@@ -44,12 +48,20 @@ export const dropoutKey = [0x12345678, 0x9abcdef0] as const;
 
 type Given = ReturnType<typeof inputsOf>;
 
-/** Numbers between -1 and 1 that every format holds exactly. */
-export function numbersOf(count: number, seed: number): readonly number[] {
+/** Numbers between -1 and 1, this far apart: bf16 and wider formats hold them all exactly. */
+export function numbersOf(count: number, seed: number, parts = 64): readonly number[] {
   return Array.from({ length: count }, (_, index) => {
     const mixed = Math.imul(index + 1, 2654435761) ^ Math.imul(seed, 40503);
-    return (((mixed >>> 8) & 127) - 64) / 64;
+    return (((mixed >>> 8) & (2 * parts - 1)) - parts) / parts;
   });
+}
+
+/** Parts of 1 that narrow formats hold exactly. */
+const partsOf: { readonly [name: string]: number } = { f8e4m3fn: 8, f8e5m2: 4 };
+
+/** What the numbers of a head are multiplied by. */
+function scaleOfHead(head: number, seed: number): number {
+  return 0.75 + 0.25 * ((head + seed) % 3);
 }
 
 export function inputsOf({
@@ -57,18 +69,29 @@ export function inputsOf({
   dtype = bf16,
   bias,
   sinks,
+  scales,
 }: AttentionCase) {
   const made = (own: DType, shape: readonly number[], seed: number) => {
     const values = numbersOf(
       shape.reduce((product, extent) => product * extent, 1),
-      seed,
+      ...[seed, partsOf[own.name]],
     );
     return { shape, values, array: fromNumbers(own, shape, values) };
   };
+  // Arrays hold the numbers as they are, and the reference sees them multiplied.
+  const operand = (shape: readonly [number, number, number, number], seed: number) => {
+    const own = made(dtype, shape, seed);
+    const [, , heads, size] = shape;
+    const factors = Array.from({ length: heads }, (_, head) => scaleOfHead(head, seed));
+    if (scales !== true) return own;
+    const headOf = (index: number) => Math.floor(index / size) % heads;
+    const values = own.values.map((value, index) => value * (factors[headOf(index)] ?? NaN));
+    return { ...own, values, scale: fromNumbers(f32, [heads], factors) };
+  };
   return {
-    q: made(dtype, [b, s, h, d], 1),
-    k: made(dtype, [b, t, kv, d], 2),
-    v: made(dtype, [b, t, kv, e], 3),
+    q: operand([b, s, h, d], 1),
+    k: operand([b, t, kv, d], 2),
+    v: operand([b, t, kv, e], 3),
     bias:
       bias &&
       made(

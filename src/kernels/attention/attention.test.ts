@@ -5,8 +5,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
-import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
-import { toNumbers } from "../../formats/hostarray.ts";
+import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { checkForward } from "../../../test/support/attention-checks.ts";
@@ -14,6 +15,7 @@ import { inputsOf } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { attention } from "./attention.ts";
+import { attentionBackward } from "./backward.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionSpec } from "./problem.ts";
 
@@ -89,6 +91,45 @@ const cases: readonly AttentionCase[] = [
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
   { name: "odd heads", sizes: [1, 17, 33, 1, 1, 5, 3], kernel: "plain" },
+  {
+    name: "FP8, tails of rows and columns",
+    sizes: [2, 70, 150, 2, 1, 32, 32],
+    dtype: f8e4m3fn,
+    kernel: "specialised",
+  },
+  {
+    name: "FP8, causal, with scales",
+    sizes: [1, 130, 140, 4, 2, 16, 48],
+    ...{ dtype: f8e4m3fn, causal: true, scales: true },
+    configuration: { kernel: "specialised", consumers: 2, columns: 64, stages: 2 },
+  },
+  {
+    name: "FP8 of two bits, sinks",
+    sizes: [1, 40, 70, 2, 2, 32, 16],
+    ...{ dtype: f8e5m2, sinks: true, scales: true, window: { left: 20 } },
+    configuration: small,
+  },
+  {
+    name: "FP8, capped",
+    sizes: [1, 40, 70, 2, 2, 32, 16],
+    ...{ dtype: f8e4m3fn, softCap: 2, scales: true },
+    configuration: small,
+  },
+  {
+    name: "FP8, plain",
+    sizes: [1, 20, 37, 2, 1, 12, 10],
+    ...{ dtype: f8e4m3fn, scales: true, causal: true, kernel: "plain" as const },
+  },
+  {
+    name: "a negative scale",
+    sizes: [1, 70, 40, 1, 1, 16, 16],
+    ...{ scale: -2, causal: true, configuration: small },
+  },
+  {
+    name: "a scale of 0",
+    sizes: [1, 20, 40, 1, 1, 16, 16],
+    ...{ scale: 0, causal: true, configuration: small },
+  },
   { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], dtype: f16, configuration: small },
   { name: "f32", sizes: [1, 20, 37, 2, 1, 12, 12], dtype: f32, causal: true, kernel: "plain" },
   {
@@ -176,6 +217,8 @@ describe("on the emulator", () => {
     "a window",
     "three consumers",
     "plain, everything",
+    "FP8, causal, with scales",
+    "FP8 of two bits, sinks",
   ];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", (one) =>
     checkForward(device, one),
@@ -205,6 +248,24 @@ test("twenty schedules give the same bits, and nothing is found", async () => {
   expect(results.size).toBe(1);
 });
 
+test("a scale that is not more than 0 stops the kernel", async () => {
+  using device = await open("simulator");
+  const one: AttentionCase = {
+    ...{ name: "no scale", sizes: [1, 8, 8, 2, 1, 16, 16] },
+    ...{ dtype: f8e4m3fn, scales: true },
+  };
+  const op = attention({ q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16, scales: true });
+  const given = inputsOf(one);
+  const ones = (heads: number) => fromNumbers(f32, [heads], new Float64Array(heads).fill(1));
+  const { q, k, v } = { q: given.q.array, k: given.k.array, v: given.v.array } as {
+    readonly [N in "q" | "k" | "v"]: HostArray<"f8e4m3fn">;
+  };
+  const qScale = fromNumbers(f32, [2], [1, 0]);
+  await expect(
+    device.run(op, { q, k, v, qScale, kScale: ones(1), vScale: ones(1) }),
+  ).rejects.toThrow(/scales of q and k/);
+});
+
 describe("what cannot be done is refused", () => {
   const operands = { q: bf16, k: bf16, v: bf16 };
   const [b, s, t, h] = [dim("b"), dim("s"), dim("t"), dim("h")];
@@ -212,6 +273,13 @@ describe("what cannot be done is refused", () => {
     ["a format", "TW9901", () => attention({ ...operands, q: i32 })],
     ["two formats", "TW9901", () => attention({ ...operands, v: f16 })],
     ["a result", "TW9901", () => attention({ ...operands, out: i32 })],
+    ["an FP8 result", "TW9901", () => attention({ q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn })],
+    ["scales of bf16", "TW9902", () => attention({ ...operands, scales: true })],
+    [
+      "gradients of FP8",
+      "TW9901",
+      () => attentionBackward({ q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn }),
+    ],
     ["no array", "TW9902", () => attention({ ...operands, q: "bf16" as never })],
     ["three axes", "TW9902", () => attention({ ...operands, q: array(bf16, [b, s, 64]) })],
     [

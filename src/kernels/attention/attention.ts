@@ -20,10 +20,11 @@ import { consumerRows } from "./configuration.ts";
 import type { AttentionConfiguration, SpecialisedAttention } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { plainAttention } from "./plain.ts";
-import { attentionFields, problemOf } from "./problem.ts";
+import { attentionFields, isNarrow, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes, specialisedAttention } from "./specialised.ts";
+import { turnedScratch, turnValues } from "./turned-values.ts";
 import { visitLists } from "./visit-lists.ts";
 import type { VisitLists } from "./visit-lists.ts";
 import { tileCounts } from "./visits.ts";
@@ -46,8 +47,14 @@ type AttentionInputs<S extends AttentionSpec> = {
   readonly v: ArraySpec<FormatOf<S["v"]>>;
 } & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
   (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  ScaleInputs<S> &
   KeyInput<S> &
   OffsetInputs<S>;
+
+/** What the numbers of FP8 operands are multiplied by, of what was told that there are scales. */
+type ScaleInputs<S extends Pick<AttentionSpec, "scales">> = S extends { readonly scales: true }
+  ? { readonly [N in "qScale" | "kScale" | "vScale"]: ArraySpec<"f32"> }
+  : Empty;
 
 /** What dropout draws from, of what was told of some. */
 export type KeyInput<S extends Pick<AttentionSpec, "dropout">> = S extends {
@@ -78,13 +85,15 @@ export type Attention<S extends AttentionSpec = AttentionSpec> = Operation<
 export function attention<const S extends AttentionOptions>(spec: S): Attention<S> {
   const location = captureLocation();
   requireFields("attention", spec, attentionFields, location);
-  const problem = problemOf(spec, location);
+  const problem = problemOf(spec, location, "forward");
   const { q, k, v, out, bias, sinks, key, qOffsets, kOffsets, logSumExp } = problem;
+  const { qScale, kScale, vScale } = problem;
   const { configuration } = spec;
   return operation({
     name: "attention",
     inputs: {
       ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
+      ...(qScale && kScale && vScale && { qScale, kScale, vScale }),
       ...{ ...(key && { key }), ...(qOffsets && kOffsets && { qOffsets, kOffsets }) },
     },
     outputs: { out, ...(logSumExp && { logSumExp }) },
@@ -101,7 +110,7 @@ function planOf(
 ): Planned<AttentionConfiguration> {
   const sizes = sizesOf(problem, dimensions, location);
   const slow = specialisedProblem(problem, sizes, target);
-  if (given !== undefined) requirePossible(given, sizes, slow, target, location);
+  if (given !== undefined) requirePossible(given, problem, sizes, slow, target, location);
   const configuration = given ?? chooseAttention(problem, sizes, target);
   const notes =
     slow === undefined || configuration.kernel === "specialised"
@@ -113,7 +122,7 @@ function planOf(
   const form: AttentionForm = { problem, sizes, location };
   const parameters = [
     ...(["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const),
-    ...(["key", "qOffsets", "kOffsets"] as const),
+    ...(["qScale", "kScale", "vScale", "key", "qOffsets", "kOffsets"] as const),
   ];
   const shape = tileShape(configuration);
   const lists = visitLists(form, shape, "rows");
@@ -121,15 +130,23 @@ function planOf(
     ...parameters.filter((name) => problem[name] !== undefined),
     ...(lists === undefined ? [] : ["visits"]),
   ];
+  const isTurned = configuration.kernel === "specialised" && isNarrow(problem);
   return {
     ...{ configuration, source, notes },
-    ...(lists && { scratch: { visits: lists.scratch } }),
+    scratch: {
+      ...(lists && { visits: lists.scratch }),
+      ...(isTurned && { turned: turnedScratch(form) }),
+    },
     ...(ends === 0 && { tiles: () => tileCounts(form, shape, "rows") }),
     launches: () => [
       ...(lists === undefined ? [] : [lists.launch("visits")]),
+      ...(isTurned ? [turnValues(form, "turned")] : []),
       {
         kernel: attentionKernel(form, configuration, lists),
-        arguments: Object.fromEntries(named.map((name) => [name, { argument: name }])),
+        arguments: {
+          ...Object.fromEntries(named.map((name) => [name, { argument: name }])),
+          ...(isTurned && { v: { argument: "turned" } }),
+        },
         dimensions: {
           ...{ b, s, t, h, kv, ...(ends > 0 && { ends }) },
           ...(configuration.kernel === "specialised" && {
@@ -218,7 +235,8 @@ export function sizesOf(
 
 function requirePossible(
   configuration: AttentionConfiguration,
-  { d, e }: AttentionSizes,
+  problem: AttentionProblem,
+  sizes: AttentionSizes,
   slow: string | undefined,
   target: Target,
   location: Location,
@@ -237,8 +255,8 @@ function requirePossible(
   const within = (value: unknown, allowed: readonly number[]): boolean =>
     allowed.includes(value as number);
   if (configuration.kernel === "plain") {
-    const sizes = [16, 32, 64, 128];
-    if (within(configuration.rows, sizes) && within(configuration.columns, sizes)) return;
+    const extents = [16, 32, 64, 128];
+    if (within(configuration.rows, extents) && within(configuration.columns, extents)) return;
     throw wrong("attention has no such tiles", "rows and columns of 16, 32, 64 or 128");
   }
   if (slow !== undefined)
@@ -257,7 +275,7 @@ function requirePossible(
       "attention has no such configuration",
       "1 to 3 consumers, columns of 32, 64 or 128, 1, 2 or 4 stages, and workers from 1",
     );
-  const bytes = attentionBytes(configuration, d, e);
+  const bytes = attentionBytes(problem, configuration, sizes);
   if (bytes > target.sharedMemoryPerBlock)
     throw wrong(
       `the configuration of attention takes ${bytes} bytes of shared memory`,

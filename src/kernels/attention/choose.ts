@@ -11,21 +11,26 @@ import type { Target } from "../../targets/target.ts";
 import type { AttentionConfiguration, PlainAttention } from "./configuration.ts";
 import { consumerRows } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
+import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 
 /** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
 export function specialisedProblem(
-  { q }: AttentionProblem,
-  { t, d, e }: AttentionSizes,
+  problem: AttentionProblem,
+  { t, d, e, ends }: AttentionSizes,
   target: Target,
 ): string | undefined {
   if (!target.features.includes("wgmma") || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
-  if (q.dtype === dtypes.f32) return "wgmma does not multiply f32 as it is";
+  const { dtype } = problem.q;
+  if (dtype === dtypes.f32) return "wgmma does not multiply f32 as it is";
+  if (isNarrow(problem) && ends > 0)
+    return "values of FP8 are turned in whole tiles, which sequences with offsets do not begin with";
+  const along = 128 / dtype.bits;
   for (const [name, size] of Object.entries({ d, e }))
-    if (size % 8 !== 0 || size === 0)
-      return `${name} = ${size} keeps the copy engine out: pad it to ${Math.max(8, Math.ceil(size / 8) * 8)}`;
+    if (size % along !== 0 || size === 0)
+      return `${name} = ${size} keeps the copy engine out: pad it to ${Math.max(along, Math.ceil(size / along) * along)}`;
   if (t === 0) return "there are no columns";
   return undefined;
 }
@@ -38,15 +43,15 @@ export function chooseAttention(
   const largest = paddedHead(Math.max(sizes.d, sizes.e));
   if (specialisedProblem(problem, sizes, target) !== undefined) return plainTiles(problem, largest);
   // Random bits take two words for each score beside it.
-  const isNarrow = largest > 128 || problem.dropout !== undefined;
+  const hasFewColumns = largest > 128 || problem.dropout !== undefined;
   if (sizes.s <= consumerRows)
-    return { kernel: "specialised", consumers: 1, columns: isNarrow ? 64 : 128, stages: 2 };
+    return { kernel: "specialised", consumers: 1, columns: hasFewColumns ? 64 : 128, stages: 2 };
   // A bias, a mask, a score of one's own or dropout takes registers that three consumers do not have.
   const { bias, mask, score, dropout } = problem;
   const isPlain = [bias, mask, score, dropout].every((each) => each === undefined);
   if (largest <= 64 && isPlain && sizes.s > 2 * consumerRows)
     return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
-  if (isNarrow) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
+  if (hasFewColumns) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
   return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
 }
 

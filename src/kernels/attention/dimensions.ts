@@ -35,7 +35,7 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
   };
   const { b, s, t, h, kv } = dimensions;
   const { d, e } = sizes;
-  const { q, k, v, out, logSumExp, bias, sinks, key } = problem;
+  const { q, k, v, out, logSumExp, bias, sinks, key, qScale, kScale, vScale } = problem;
   const biasSizes = [b, h, s, t].map((size, axis) => (bias?.shape[axis] === 1 ? 1 : size));
   return {
     inputs: {
@@ -44,6 +44,9 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
       v: array(v.dtype, [b, t, kv, e]),
       ...(bias !== undefined && { bias: array(bias.dtype, biasSizes) }),
       ...(sinks !== undefined && { sinks: array(sinks.dtype, [h]) }),
+      ...(qScale && { qScale: array(qScale.dtype, [h]) }),
+      ...(kScale && { kScale: array(kScale.dtype, [kv]) }),
+      ...(vScale && { vScale: array(vScale.dtype, [kv]) }),
       ...(key !== undefined && { key }),
       ...offsetArrays(dimensions),
     },
@@ -79,6 +82,7 @@ export function optionalRefs(
   readonly sinks: Ref<"f32"> | undefined;
   readonly key: Ref<"u32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
+  readonly scales: { readonly [N in "q" | "k" | "v"]: Ref<"f32"> } | undefined;
 } {
   const named = argument as { readonly [name: string]: Ref };
   const refOf = (name: "bias" | "sinks" | "key" | "logSumExp") =>
@@ -88,5 +92,13 @@ export function optionalRefs(
     sinks: refOf("sinks") as Ref<"f32"> | undefined,
     key: refOf("key") as Ref<"u32"> | undefined,
     logSumExp: refOf("logSumExp") as Ref<"f32"> | undefined,
+    scales: problem.qScale && scaleRefs(argument),
   };
+}
+
+function scaleRefs(argument: unknown): { readonly [N in "q" | "k" | "v"]: Ref<"f32"> } {
+  const { qScale, kScale, vScale } = argument as {
+    readonly [N in "qScale" | "kScale" | "vScale"]: Ref<"f32">;
+  };
+  return { q: qScale, k: kScale, v: vScale };
 }

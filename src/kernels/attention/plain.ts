@@ -9,6 +9,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { PlainAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { isNarrow } from "./problem.ts";
 import { columnTiles, finishScores, keptWeights } from "./scores.ts";
 import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
@@ -23,7 +24,8 @@ export function plainAttention(
 ): KernelDefinition {
   const { problem, sizes, location } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
-  const format = problem.q.dtype as DType<"bf16">;
+  // FP8 is exact in bf16, of which powers keep more.
+  const format = (isNarrow(problem) ? dtypes.bf16 : problem.q.dtype) as DType<"bf16">;
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   return kernel(
     {
@@ -42,7 +44,7 @@ export function plainAttention(
       const { q, k, v, out } = argument as unknown as {
         readonly [N in "q" | "k" | "v" | "out"]: Ref<"bf16">;
       };
-      const { bias, sinks, key, logSumExp } = optionalRefs(form, argument);
+      const { bias, sinks, key, logSumExp, scales } = optionalRefs(form, argument);
       const { sequence, top } = rowsOfBlock(argument, dimensions, { batch, block }, rows);
       const { memory } = sequence;
       const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, key, location };
@@ -53,7 +55,9 @@ export function plainAttention(
       const down = inSpan(sequence.rows, top, rows);
       const [along, across] = [slice(0, d), slice(0, e)];
       const exact = format.bits === 32 ? ({ precision: "ieee" } as const) : {};
-      const queries = q.at(memory, down, head, along).load();
+      const queries = q.at(memory, down, head, along).load().cast(format);
+      const powersFormat = { dtype: format, lift: 0 };
+      const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
       const start = {
         ...startingRows(rows, head, sinks),
         sums: zeros(dtypes.f32, [rows, e]),
@@ -62,13 +66,14 @@ export function plainAttention(
         const { tile: number, isMasked } = visits.at(step);
         const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
-        const keys = k.at(memory, here, kvHead, along).transpose().load();
-        const products = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+        const keys = k.at(memory, here, kvHead, along).transpose().load().cast(format);
+        const dots = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+        const products = factor === undefined ? dots : dots.mul(factor);
         const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
-        const added = addColumns(finishScores(rules, products, tile), before, format, () =>
+        const added = addColumns(finishScores(rules, products, tile), before, powersFormat, () =>
           keptWeights(rules, tile),
         );
-        const values = v.at(memory, here, kvHead, across).load();
+        const values = v.at(memory, here, kvHead, across).load().cast(format);
         const accumulator = sums.mul(added.change);
         return {
           ...added.rows,
@@ -79,7 +84,9 @@ export function plainAttention(
           }) as Tile<"f32">,
         };
       });
-      const done = finishedRows(end.sums, end, problem.dropout);
+      const done = finishedRows(end.sums, end, {
+        ...{ dropout: problem.dropout, factor: scales?.v.at(kvHead).loadScalar() },
+      });
       (out as Ref)
         .at(memory, down, head, across)
         .store(done.values.cast(problem.out.dtype) as Tile);

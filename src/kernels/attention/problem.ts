@@ -53,6 +53,8 @@ export interface AttentionSpec {
   readonly sinks?: GivenArray<"f32">;
   /** What q · k is multiplied by; 1 / √d unless told. */
   readonly scale?: number;
+  /** What the numbers of FP8 operands are multiplied by, of f32: inputs `qScale` of [h], `kScale` and `vScale` of [kv]. */
+  readonly scales?: boolean;
   /** The part of the weights that become 0, the others being divided by what is left; bits follow from an input `key` of two words. */
   readonly dropout?: number;
   /** Where sequences begin that lie one behind the other along s and t, which then have one batch: [sequences + 1] of i32 each. */
@@ -69,6 +71,10 @@ export interface AttentionProblem {
   readonly logSumExp: ArraySpec | undefined;
   readonly bias: ArraySpec | undefined;
   readonly sinks: ArraySpec | undefined;
+  /** What the numbers of a head are multiplied by. */
+  readonly qScale: ArraySpec | undefined;
+  readonly kScale: ArraySpec | undefined;
+  readonly vScale: ArraySpec | undefined;
   /** What dropout draws from. */
   readonly key: ArraySpec | undefined;
   readonly qOffsets: ArraySpec | undefined;
@@ -109,21 +115,35 @@ export const attentionFields = {
   softCap: "number",
   sinks: "array",
   scale: "number",
+  scales: "flag",
   dropout: "number",
   offsets: "named",
   logSumExp: "flag",
   configuration: "settings",
 } as const;
 
+/** What there are gradients of, and results. */
 const formats: readonly DType[] = [dtypes.bf16, dtypes.f16, dtypes.f32];
+const narrow: readonly DType[] = [dtypes.f8e4m3fn, dtypes.f8e5m2];
 
-export function problemOf(spec: AttentionSpec, location: Location): AttentionProblem {
+/** Whether operands are FP8, whose products the hardware sums in an order of its own. */
+export function isNarrow({ q }: Pick<AttentionProblem, "q">): boolean {
+  return narrow.includes(q.dtype);
+}
+
+/** Taken apart; FP8 is an operand of the forward pass alone. */
+export function problemOf(
+  spec: AttentionSpec,
+  location: Location,
+  taken: "forward" | "gradients" = "gradients",
+): AttentionProblem {
   const [s, t, h, kv, d, e] = ["s", "t", "h", "kv", "d", "e"].map((name) => dim(name));
   const b = spec.offsets === undefined ? dim("b") : 1;
   const usual = { q: [b, s, h, d], k: [b, t, kv, d], v: [b, t, kv, e] } as const;
-  const q = operandOf("q", spec.q, usual.q, location);
-  const k = operandOf("k", spec.k, usual.k, location);
-  const v = operandOf("v", spec.v, usual.v, location);
+  const operands = taken === "forward" ? [...formats, ...narrow] : formats;
+  const q = operandOf("q", spec.q, usual.q, operands, location);
+  const k = operandOf("k", spec.k, usual.k, operands, location);
+  const v = operandOf("v", spec.v, usual.v, operands, location);
   requireTogether(q, k, v, location);
   const { qOffsets, kOffsets } = offsetsOf(spec, axis(q, 0), location);
   const sizes = {
@@ -133,6 +153,7 @@ export function problemOf(spec: AttentionSpec, location: Location): AttentionPro
   };
   return {
     ...{ q, k, v, sizes, qOffsets, kOffsets },
+    ...scalesOf(spec, q, sizes, location),
     out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
     logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
@@ -159,15 +180,16 @@ function operandOf(
   name: string,
   given: unknown,
   usual: readonly (Size | undefined)[],
+  taken: readonly DType[],
   location: Location,
 ): ArraySpec {
   const shape = usual.filter((size) => size !== undefined);
   const spec = givenArray(name, "attention", given, shape, location);
-  if (!formats.includes(spec.dtype))
+  if (!taken.includes(spec.dtype))
     throw refused(
       "TW9901",
       `attention has no products of ${spec.dtype.name}`,
-      formats.map((dtype) => dtype.name).join(", "),
+      taken.map((dtype) => dtype.name).join(", "),
       `${name} of ${spec.dtype.name}`,
       location,
     );
@@ -243,6 +265,26 @@ function offsetsOf(
     "[sequences + 1] of i32 for q and for k",
     [q, k].map((each) => `${shapeText(each?.shape ?? [])} of ${each?.dtype.name}`).join(" and "),
   );
+}
+
+/** The arrays of scales, which belong to FP8. */
+function scalesOf(
+  { scales }: AttentionSpec,
+  q: ArraySpec,
+  { h, kv }: AttentionProblem["sizes"],
+  location: Location,
+): Pick<AttentionProblem, "qScale" | "kScale" | "vScale"> {
+  if (scales !== true) return { qScale: undefined, kScale: undefined, vScale: undefined };
+  if (!isNarrow({ q }))
+    throw refused(
+      "TW9902",
+      "attention has scales of FP8 alone",
+      `q of ${narrow.map(({ name }) => name).join(" or ")}, or \`scale\``,
+      `q of ${q.dtype.name}`,
+      location,
+    );
+  const shared = array(dtypes.f32, [kv]);
+  return { qScale: array(dtypes.f32, [h]), kScale: shared, vScale: shared };
 }
 
 function outputFormat(dtype: DType, location: Location): DType {

@@ -50,7 +50,7 @@ export interface ScoreTile {
 /** Scores as they are, and what they are multiplied by to be exponents of two. */
 export interface Exponents {
   readonly scores: Tile<"f32">;
-  readonly scale: number;
+  readonly scale: number | Scalar<"f32">;
 }
 
 export interface ScoreRules {
@@ -59,6 +59,8 @@ export interface ScoreRules {
   /** Columns there are. */
   readonly t: Index;
   readonly bias: Ref | undefined;
+  /** What products are multiplied by beside the scale: more than 0. */
+  readonly factor?: Scalar<"f32"> | undefined;
   /** What dropout draws from. */
   readonly key: Ref<"u32"> | undefined;
   readonly location: Location;
@@ -112,13 +114,19 @@ export function scaleOf({ scale }: AttentionProblem, { d }: AttentionSizes): num
 
 /** The scores of a tile of products, -∞ where a row does not see a column. */
 export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: ScoreTile): Exponents {
-  const { problem } = rules;
+  const { problem, factor } = rules;
   const scale = scaleOf(problem, rules.sizes);
+  // The largest product is the largest score, and -∞ stays what it is, where the scale is more than 0.
   const isPlain =
-    problem.softCap === undefined && rules.bias === undefined && problem.score === undefined;
-  const scores = isPlain ? products : changedScores(rules, products.mul(scale), tile);
+    scale > 0 &&
+    [problem.softCap, rules.bias, problem.score].every((change) => change === undefined);
+  const times = (number: number) => factor?.mul(number) ?? number;
+  const scores = isPlain ? products : changedScores(rules, products.mul(times(scale)), tile);
   const seen = windowed(rules, scores, tile);
-  return { scores: masked(rules, seen, tile), scale: Math.LOG2E * (isPlain ? scale : 1) };
+  return {
+    scores: masked(rules, seen, tile),
+    scale: isPlain ? times(Math.LOG2E * scale) : Math.LOG2E,
+  };
 }
 
 /** Asks the mask, where it is not known to hold of the whole tile. */

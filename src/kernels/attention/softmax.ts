@@ -7,12 +7,21 @@
  *   1       5  4        5         2⁻²                   1.25·2⁻² + 2⁰ + 2⁻¹ = 1.8125
  */
 import { dtypes } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { full, zeros } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Exponents } from "./scores.ts";
 
 const fast = { approximate: true } as const;
+
+/**
+ * The format that powers are rounded to, and the exponent of the largest: 0, so that they are at most 1, or more where
+ * the format would lose small ones. FP8 has numbers from 2⁻⁹ to 448, so the largest is 2⁸.
+ */
+export interface PowerFormat<D extends DTypeName = DTypeName> {
+  readonly dtype: DType<D>;
+  readonly lift: number;
+}
 
 export interface RowSums {
   readonly largest: Tile<"f32">;
@@ -24,6 +33,7 @@ export function startingRows(
   rows: number,
   head: Scalar<"i32">,
   sinks: Ref<"f32"> | undefined,
+  lift = 0,
 ): RowSums {
   if (sinks === undefined)
     return {
@@ -32,21 +42,21 @@ export function startingRows(
     };
   const sink = sinks.at(head).loadScalar().mul(Math.LOG2E);
   const none = zeros(dtypes.f32, [rows, 1]);
-  return { largest: none.add(sink), sum: none.add(1) };
+  return { largest: none.add(sink), sum: none.add(2 ** lift) };
 }
 
 /** The powers of a tile of scores, of those that dropout keeps, the sums with all of them, and what the sums before are scaled by. */
-export function addColumns<D extends "bf16" | "f16" | "f32">(
+export function addColumns<D extends DTypeName>(
   { scores, scale }: Exponents,
   { largest, sum }: RowSums,
-  dtype: DType<D>,
+  { dtype, lift }: PowerFormat<D>,
   kept?: () => Tile<"bool"> | undefined,
 ): { readonly rows: RowSums; readonly powers: Tile<D>; readonly change: Tile<"f32"> } {
   const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
   // A row that has seen nothing yet stays at -∞, which must not be subtracted from itself.
   const base = high.eq(-Infinity).select(zeros(dtypes.f32, high.shape), high);
   const change = largest.sub(base).exp2(fast);
-  const powers = scores.fma(scale, base.neg()).exp2(fast);
+  const powers = scores.fma(scale, lift === 0 ? base.neg() : base.neg().add(lift)).exp2(fast);
   return {
     rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
     powers: (kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
@@ -54,16 +64,25 @@ export function addColumns<D extends "bf16" | "f16" | "f32">(
   };
 }
 
-/** The values of a row, divided by what dropout leaves, and the logarithm of the sum of its exponentials. A row that saw nothing gives 0 and -∞. */
+export interface FinishOptions {
+  readonly dropout?: number | undefined;
+  /** Of the format of the powers. */
+  readonly lift?: number;
+  /** What values are multiplied by. */
+  readonly factor?: Scalar<"f32"> | undefined;
+}
+
+/** The values of a row, divided by what dropout leaves, times what v is, and the logarithm of the sum of its exponentials. A row that saw nothing gives 0 and -∞. */
 export function finishedRows(
   values: Tile<"f32">,
   { largest, sum }: RowSums,
-  dropout = 0,
+  { dropout = 0, lift = 0, factor }: FinishOptions = {},
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
   const isEmpty = sum.eq(0);
   const divisor = isEmpty.select(full(dtypes.f32, sum.shape, 1), sum);
+  const means = values.div(dropout === 0 ? divisor : divisor.mul(1 - dropout), fast);
   return {
-    values: values.div(dropout === 0 ? divisor : divisor.mul(1 - dropout), fast),
-    logSumExp: largest.add(sum.log2()).mul(Math.LN2),
+    values: factor === undefined ? means : means.mul(factor),
+    logSumExp: (lift === 0 ? largest : largest.sub(lift)).add(sum.log2()).mul(Math.LN2),
   };
 }

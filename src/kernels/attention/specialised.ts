@@ -44,12 +44,15 @@ import { consumerRows } from "./configuration.ts";
 import type { SpecialisedAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { isNarrow } from "./problem.ts";
+import type { AttentionProblem } from "./problem.ts";
 import { fromSpan, inSpan, offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
 import { columnTiles, finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
-import type { RowSums } from "./softmax.ts";
+import type { PowerFormat, RowSums } from "./softmax.ts";
+import { dealtPowers, turnedSpec } from "./turned-values.ts";
 import { stretch } from "./visit-lists.ts";
 import type { Visit, VisitLists, Visits } from "./visit-lists.ts";
 
@@ -75,6 +78,7 @@ interface Work {
   readonly refs: Refs;
   readonly sinks: Ref<"f32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
+  readonly scales: { readonly [N in "q" | "k" | "v"]: Ref<"f32"> } | undefined;
 }
 
 /** A tile of rows, and the tiles of columns that they see. */
@@ -105,20 +109,39 @@ interface Refs {
 
 /** Bytes of shared memory that the operands of a configuration take. */
 export function attentionBytes(
+  problem: AttentionProblem,
   { consumers, columns, stages }: SpecialisedAttention,
-  d: number,
-  e: number,
+  sizes: { readonly d: number; readonly e: number },
 ): number {
-  const [own, other] = [paddedHead(d), paddedHead(e)];
-  return 2 * (consumers * consumerRows * own + stages * columns * (own + other)) + 1024;
+  const { d, e } = heads(problem, sizes);
+  const elements = consumers * consumerRows * d + stages * columns * (d + e);
+  return (problem.q.dtype.bits / 8) * elements + 1024;
+}
+
+/** Sizes of tiles that hold heads; wgmma sums over 32 numbers of FP8 at a time. */
+function heads(
+  problem: AttentionProblem,
+  { d, e }: { readonly d: number; readonly e: number },
+): { readonly d: number; readonly e: number } {
+  return { d: Math.max(paddedHead(d), isNarrow(problem) ? 32 : 0), e: paddedHead(e) };
+}
+
+/** FP8 powers have three bits behind the point, whatever the operands have. */
+function powersOf(problem: AttentionProblem): PowerFormat<Half> {
+  return isNarrow(problem)
+    ? { dtype: dtypes.f8e4m3fn as unknown as DType<Half>, lift: 8 }
+    : { dtype: problem.q.dtype as DType<Half>, lift: 0 };
 }
 
 /** Whether results leave through memory of their own, so that the next rows of q come while they do. */
-function hasOutTile({ sizes }: AttentionForm, configuration: SpecialisedAttention): boolean {
+function hasOutTile(
+  { problem, sizes }: AttentionForm,
+  configuration: SpecialisedAttention,
+): boolean {
   if (sizes.ends > 0) return false;
-  const { d, e } = sizes;
-  const own = 2 * configuration.consumers * consumerRows * paddedHead(e);
-  return attentionBytes(configuration, d, e) + own <= sharedBytes;
+  const bytes = problem.out.dtype.bits / 8;
+  const own = bytes * configuration.consumers * consumerRows * paddedHead(sizes.e);
+  return attentionBytes(problem, configuration, sizes) + own <= sharedBytes;
 }
 
 /** What a block has of a processor with wgmma. */
@@ -132,22 +155,27 @@ export function specialisedAttention(
   const { problem, sizes, location } = form;
   const { consumers, columns, stages } = configuration;
   const { inputs, outputs, dimensions } = attentionArrays(form);
-  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const { d, e } = heads(problem, sizes);
   const format = problem.q.dtype;
+  const isTurned = isNarrow(problem);
   const names = consumerNames.slice(0, consumers);
   return kernel(
     {
       name: "attention",
       grid: { worker: dim("workers") },
       threads: ["copy", ...names],
-      inputs: { ...inputs, ...(lists && { visits: lists.spec }) },
+      inputs: {
+        ...inputs,
+        ...(isTurned && { v: turnedSpec(form) }),
+        ...(lists && { visits: lists.spec }),
+      },
       outputs,
       scratch: {
         tileQ: smem(format, [consumers, consumerRows, d]),
         tileK: smem(format, [stages, columns, d]),
-        tileV: smem(format, [stages, columns, e]),
+        tileV: smem(format, isTurned ? [stages, e, columns] : [stages, columns, e]),
         ...(hasOutTile(form, configuration) && {
-          tileOut: smem(format, [consumers, consumerRows, e]),
+          tileOut: smem(problem.out.dtype, [consumers, consumerRows, e]),
         }),
         fullQ: barrier({ count: consumers }),
         emptyQ: barrier({ count: consumers }),
@@ -277,7 +305,9 @@ function copyTile(
   const { sequence, head, top, visits } = placeOf(tile);
   const { memory } = sequence;
   const kvHead = head.div(sizes.h / sizes.kv);
-  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
+  const { d, e } = heads(form.problem, sizes);
+  const [along, across] = [slice(0, d), slice(0, e)];
+  const isTurned = isNarrow(form.problem);
   for (let part = 0; part < consumers; part += 1) {
     when(tile.gt(tiles.first), () => {
       emptyQ.at(part).wait();
@@ -297,7 +327,10 @@ function copyTile(
     when(isUsed, () => {
       emptyV.at(slot).wait();
     });
-    copyAsync(v.at(memory, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
+    const values = isTurned
+      ? v.at(memory, kvHead, across, here)
+      : v.at(memory, here, kvHead, across);
+    copyAsync(values, tileV.at(slot), { barrier: fullV.at(slot) });
   });
   return done.add(visits.steps);
 }
@@ -322,8 +355,11 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const { steps } = visits;
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
-  const format = form.problem.q.dtype as DType<Half>;
-  const e = paddedHead(form.sizes.e);
+  const powersFormat = powersOf(form.problem);
+  const { lift } = powersFormat;
+  const isTurned = isNarrow(form.problem);
+  const { e } = heads(form.problem, form.sizes);
+  const kvHead = head.div(form.sizes.h / form.sizes.kv);
   const zero = constant(dtypes.i32, 0);
   const top = place.top.add(part * consumerRows);
   const slotOf = (step: Index): Index => done.add(step).and(stages - 1);
@@ -334,27 +370,41 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   };
   const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>) => {
     fullV.at(slotOf(step)).wait();
-    return wgmma(accumulator(dtypes.f32, [consumerRows, e], sums), powers, tileV.at(slotOf(step)));
+    const there = tileV.at(slotOf(step));
+    const start = accumulator(dtypes.f32, [consumerRows, e], sums);
+    return wgmma(start, powers, isTurned ? there.transpose() : there);
   };
   const release = (ring: Barrier, step: Index) => {
     ring.at(slotOf(step)).arrive();
   };
-  const own = { ...rules, t: sequence.columns.count };
+  const scaleAt = (name: "q" | "k" | "v", at: Index) => work.scales?.[name].at(at).loadScalar();
+  const [ofQueries, ofKeys] = [scaleAt("q", head), scaleAt("k", kvHead)];
+  const factor = ofKeys && ofQueries?.mul(ofKeys);
+  const own = { ...rules, t: sequence.columns.count, factor };
   const added = ({ tile, isMasked }: Visit, scores: Tile<"f32">, before: RowSums) => {
     const there = {
       ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
       ...{ left: tile.mul(columns), isMasked },
     };
-    return addColumns(finishScores(own, scores, there), before, format, () =>
-      keptWeights(own, there),
+    const { powers, ...rest } = addColumns(
+      finishScores(own, scores, there),
+      before,
+      powersFormat,
+      () => keptWeights(own, there),
     );
+    return {
+      ...rest,
+      powers: isTurned
+        ? (dealtPowers(powers as unknown as Tile<"f8e4m3fn">) as unknown as Tile<Half>)
+        : powers,
+    };
   };
 
   const opening = visits.at(zero);
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
-  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks));
+  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift));
   const start = {
     ...begun.rows,
     powers: begun.powers,
@@ -381,7 +431,9 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   if (consumers > 1) turn.at((part + 1) % consumers).arrive();
   const sums = last.wait();
   release(emptyV, steps.sub(1));
-  const finished = finishedRows(sums, end, form.problem.dropout);
+  const finished = finishedRows(sums, end, {
+    ...{ dropout: form.problem.dropout, lift, factor: scaleAt("v", kvHead) },
+  });
   storeRows(work, part, { ...place, top }, finished.values);
   if (!hasOwn) emptyQ.at(part).arrive();
   work.logSumExp
@@ -398,13 +450,14 @@ function storeRows(
   values: Tile<"f32">,
 ): void {
   const { problem, sizes } = form;
-  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const { d, e } = heads(problem, sizes);
   const rows = inSpan(sequence.rows, top, consumerRows);
   const window = refs.out.at(sequence.memory, rows, head, slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
   const hasOwn = hasOutTile(form, configuration);
+  const isAlike = d === e && problem.out.dtype === problem.q.dtype;
   // The copy engine knows no end of a sequence.
-  if (sizes.ends > 0 || (d !== e && !hasOwn) || problem.out.dtype !== problem.q.dtype) {
+  if (sizes.ends > 0 || !(isAlike || hasOwn)) {
     window.store(result);
     return;
   }

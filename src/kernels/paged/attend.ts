@@ -259,7 +259,10 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
     const left = segment.first.add(step).mul(configuration.columns);
     const keys = refs.tileK.at(slot).transpose().load().cast(format);
     const products = dot(queries(), keys, { dtype: dtypes.f32 }) as Tile<"f32">;
-    const added = addColumns(exponents(work, segment, products, unit, left), before, format);
+    const added = addColumns(exponents(work, segment, products, unit, left), before, {
+      dtype: format,
+      lift: 0,
+    });
     clearUnwritten(work, segment, slot, left);
     const values = loadedValues(work, slot).cast(format);
     const accumulator = sums.mul(added.change);
@@ -380,7 +383,9 @@ function exponents(
   const { rows, columns } = configuration;
   const { softCap, window } = problem;
   const scale = problem.scale ?? 1 / Math.sqrt(sizes.d);
-  const isPlain = softCap === undefined && kScale === undefined && unit === undefined;
+  // The largest product is the largest score where the scale is more than 0.
+  const isPlain =
+    scale > 0 && softCap === undefined && kScale === undefined && unit === undefined;
   const byHead = kScale?.at(head).loadScalar().mul(scale) ?? scale;
   const scores = isPlain ? products : products.mul(unit === undefined ? byHead : unit.mul(byHead));
   const capped =

@@ -1,0 +1,108 @@
+/**
+ * FP8 values as wgmma multiplies them: it wants the columns that a product sums over one beside the other, so v is
+ * turned before the others run, [b, t, kv, e] ──▶ [b, kv, e, t]. Powers come out of the first product in pairs, and go into the second
+ * in fours. Lanes keep theirs if both sides of the product are dealt alike, in every sixteen columns:
+ *
+ *   lane                           0         1         2         3         0         1         2         3
+ *   scores, pairs of a lane        0 1       2 3       4 5       6 7       8 9       10 11     12 13     14 15
+ *   powers, fours of a lane        0 1 8 9   2 3 10 11   4 5 12 13   6 7 14 15
+ */
+import { assert, cdiv, dim, array, constant, kernel, slice } from "../../lang/index.ts";
+import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import { attentionArrays, paddedHead } from "./dimensions.ts";
+import type { AttentionForm } from "./dimensions.ts";
+import { scaleOf } from "./scores.ts";
+
+/** Columns that a block turns, of which there are so many more in memory. */
+const turnedTogether = 128;
+
+/** Columns in memory: tiles of the kernel that reads them are whole. */
+function turnedColumns(t: number): number {
+  return Math.ceil(t / turnedTogether) * turnedTogether;
+}
+
+/** Turned values, for the kernel that reads them. */
+export function turnedSpec({ problem, sizes }: AttentionForm): ArraySpec {
+  const columns = dim("turnedColumns", { multipleOf: turnedTogether });
+  return array(problem.v.dtype, [dim("b"), dim("kv"), sizes.e, columns]);
+}
+
+export function turnedScratch({ problem, sizes: { b, t, kv, e } }: AttentionForm): ScratchArray {
+  return { dtype: problem.v.dtype, shape: [b, kv, e, turnedColumns(t)] };
+}
+
+/** Powers as they are multiplied by turned values. */
+export function dealtPowers<D extends "f8e4m3fn">(powers: Tile<D>): Tile<D> {
+  const [rows = 0, columns = 0] = powers.shape;
+  return powers
+    .reshape([rows, columns / 16, 2, 4, 2])
+    .transpose([0, 1, 3, 2, 4])
+    .reshape([rows, columns]);
+}
+
+/** The launch that turns v into the scratch array of this name; it also stops where scales are not more than 0. */
+export function turnValues(form: AttentionForm, turned: string): PlannedLaunch {
+  const { problem } = form;
+  const named = ["v", ...(problem.qScale === undefined ? [] : ["qScale", "kScale"])];
+  return {
+    kernel: turningKernel(form),
+    arguments: {
+      ...Object.fromEntries(named.map((name) => [name, { argument: name }])),
+      turned: { argument: turned },
+    },
+  };
+}
+
+function turningKernel(form: AttentionForm): KernelDefinition {
+  const { inputs, dimensions } = attentionArrays(form);
+  const { v, qScale, kScale } = inputs;
+  const e = paddedHead(form.sizes.e);
+  return kernel(
+    {
+      name: "attention_turn_values",
+      grid: {
+        ...{ head: dimensions.kv, batch: dimensions.b },
+        block: cdiv(dimensions.t, turnedTogether),
+      },
+      inputs: { ...(v && { v }), ...(qScale && { qScale }), ...(kScale && { kScale }) },
+      outputs: { turned: turnedSpec(form) },
+    },
+    (argument) => {
+      const { head, batch, block } = argument as unknown as {
+        readonly [N in "head" | "batch" | "block"]: Scalar<"i32">;
+      };
+      const { v: given, turned } = argument as unknown as {
+        readonly [N in "v" | "turned"]: Ref<"f8e4m3fn">;
+      };
+      requireScales(form, argument, head);
+      const here = slice(block.mul(turnedTogether), turnedTogether);
+      const across = slice(0, e);
+      const values = given.at(batch, here, head, across).load();
+      const [many, pairs] = [turnedTogether / 16, 4];
+      const dealt = values
+        .reshape([many, 2, pairs, 2, e])
+        .transpose([4, 0, 2, 1, 3])
+        .reshape([e, turnedTogether]);
+      turned.at(batch, head, across, here).store(dealt);
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** The largest product would else not be the largest score. */
+function requireScales(form: AttentionForm, argument: unknown, head: Scalar<"i32">): void {
+  const { problem, sizes } = form;
+  if (problem.qScale === undefined) return;
+  const { qScale, kScale } = argument as { readonly [N in "qScale" | "kScale"]: Ref<"f32"> };
+  const group = sizes.h / sizes.kv;
+  const first = head.mul(group);
+  const scale = Math.LOG2E * Math.abs(scaleOf(problem, sizes));
+  for (let own = 0; own < group; own += 1) {
+    const product = qScale.at(first.add(own)).loadScalar().mul(kScale.at(head).loadScalar());
+    assert(
+      product.mul(scale).gt(constant(dtypes.f32, 0)),
+      "the scales of q and k of attention are more than 0",
+    );
+  }
+}
