@@ -84,6 +84,8 @@ function attentions(): readonly BenchCase[] {
     { ...square(128, 16384), causal: true, back: 1024 },
     { ...square(128, 1024), causal: true },
     { ...square(128, 4096), causal: true, asMask: true },
+    { ...square(128, 4096), isNarrow: true },
+    { ...square(128, 4096), isNarrow: true, causal: true },
   ];
   return tasks.map(attentionCase);
 }

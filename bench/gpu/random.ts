@@ -13,7 +13,7 @@ function mix(position: Tile<"u32">, seed: Scalar<"u32">): Tile<"u32"> {
 }
 
 /** Each element is the sum of the four bytes of a mixed counter: mean 510, deviation 147.8. */
-const randomKernel = <N extends "bf16" | "f16" | "f32">(
+const randomKernel = <N extends "bf16" | "f16" | "f32" | "f8e4m3fn">(
   dtype: DType<N>,
   shape: readonly number[],
 ) => {
@@ -38,7 +38,7 @@ const randomKernel = <N extends "bf16" | "f16" | "f32">(
 };
 
 /** An array of random numbers on the device. */
-export function randomArray<N extends "bf16" | "f16" | "f32">(
+export function randomArray<N extends "bf16" | "f16" | "f32" | "f8e4m3fn">(
   device: Device,
   dtype: DType<N>,
   shape: readonly number[],

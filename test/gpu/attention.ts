@@ -1,5 +1,10 @@
 /** Attention and its gradients with everything that they can be told, against float64; offsets, masks and dropout among them. */
 import type { Device } from "../../src/device/device.ts";
+import { f8e4m3fn, f8e5m2 } from "../../src/formats/dtype.ts";
+import type {
+  AttentionConfiguration,
+  TileDealing,
+} from "../../src/kernels/attention/configuration.ts";
 import type { Check } from "./check.ts";
 import { checkForward, checkGradients } from "../support/attention-checks.ts";
 import { masks } from "../support/attention-masks.ts";
@@ -12,6 +17,11 @@ const [small, large] = [
   [2, 150, 300, 4, 2, 64, 64],
   [1, 300, 260, 2, 1, 128, 128],
 ] as const;
+
+/** Three blocks share the tiles. */
+function dealt(dealing: TileDealing): AttentionConfiguration {
+  return { kernel: "specialised", consumers: 2, columns: 64, stages: 2, workers: 3, dealing };
+}
 
 /** What both passes take; a score function is one with a slope. */
 const both: readonly AttentionCase[] = [
@@ -29,7 +39,30 @@ const both: readonly AttentionCase[] = [
   { name: "bias of columns", bias: [true, false, false, true], sizes: large, causal: true },
 ];
 
+const narrow = { dtype: f8e4m3fn, scales: true } as const;
+
 const forward: readonly AttentionCase[] = [
+  { name: "FP8", sizes: small, ...narrow },
+  { name: "FP8, causal", sizes: large, ...narrow, causal: true },
+  {
+    name: "FP8, wide, in a window",
+    sizes: [1, 90, 200, 2, 2, 256, 256],
+    ...narrow,
+    window: { left: 40 },
+  },
+  { name: "FP8 of two bits, plain", sizes: [1, 90, 70, 2, 2, 40, 24], dtype: f8e5m2 },
+  {
+    name: "in pairs",
+    sizes: [2, 400, 400, 3, 1, 64, 64],
+    causal: true,
+    configuration: dealt("in pairs"),
+  },
+  {
+    name: "back and forth",
+    sizes: [2, 400, 400, 3, 1, 64, 64],
+    causal: true,
+    configuration: dealt("back and forth"),
+  },
   { name: "slopes by head", slopes: true, causal: true, sizes: large },
 ];
 

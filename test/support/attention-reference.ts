@@ -115,6 +115,24 @@ function placeOf({ shape }: Matrix, ...place: readonly number[]): number {
   );
 }
 
+/** Where the numbers of a head begin. */
+function startOf({ shape }: Matrix, batch: number, place: number, head: number): number {
+  const [, places = 1, heads = 1, size = 1] = shape;
+  return ((batch * places + place) * heads + head) * size;
+}
+
+function product(
+  left: readonly number[],
+  from: number,
+  right: readonly number[],
+  start: number,
+  count: number,
+): number {
+  let sum = 0;
+  for (let i = 0; i < count; i += 1) sum += (left[from + i] ?? NaN) * (right[start + i] ?? NaN);
+  return sum;
+}
+
 function at(matrix: Matrix, ...place: readonly number[]): number {
   return matrix.values[placeOf(matrix, ...place)] ?? NaN;
 }
@@ -150,10 +168,8 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
     if (column < row - left || column > row + right) return -Infinity;
     if (one.mask !== undefined && !masks[one.mask].sees({ batch, head, row, column }))
       return -Infinity;
-    let sum = 0;
-    for (let i = 0; i < d; i += 1)
-      sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);
-    let score = sum * scale;
+    const own = startOf(q, batch, row, head);
+    let score = scale * product(q.values, own, k.values, startOf(k, batch, column, shared), d);
     if (one.softCap !== undefined) {
       const bent = Math.tanh(score / one.softCap);
       slopes[column] = 1 - bent ** 2;
@@ -212,12 +228,14 @@ export function expected(one: AttentionCase, given: Given) {
       for (let head = 0; head < h; head += 1) {
         const { shared, weights, factors, logarithm } = rowOf(one, given, [batch, row, head]);
         logSumExp[(batch * h + head) * s + row] = logarithm;
-        for (let i = 0; i < e; i += 1)
-          weights.forEach((weight, column) => {
-            const index = ((batch * s + row) * h + head) * e + i;
-            const factor = factors[column] ?? NaN;
-            out.add(index, weight * factor * at(given.v, batch, column, shared, i));
-          });
+        const index = ((batch * s + row) * h + head) * e;
+        weights.forEach((weight, column) => {
+          if (weight === 0) return;
+          const part = weight * (factors[column] ?? NaN);
+          const from = startOf(given.v, batch, column, shared);
+          for (let i = 0; i < e; i += 1)
+            out.add(index + i, part * (given.v.values[from + i] ?? NaN));
+        });
       }
   return { out, logSumExp };
 }
@@ -240,12 +258,14 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
         const { shared, scale, slopes, ownSlopes, factors, weights, sink } = rowOf(one, given, [
           ...[batch, row, head],
         ]);
-        const changes = weights.map((_, column) => {
+        const above = startOf(upstream, batch, row, head);
+        const changes = weights.map((weight, column) => {
           let [sum, magnitude] = [0, 0];
+          if (weight === 0) return { sum, magnitude };
+          const factor = factors[column] ?? NaN;
+          const from = startOf(v, batch, column, shared);
           for (let i = 0; i < e; i += 1) {
-            const factor = factors[column] ?? NaN;
-            const term =
-              factor * at(upstream, batch, row, head, i) * at(v, batch, column, shared, i);
+            const term = factor * (dOut[above + i] ?? NaN) * (v.values[from + i] ?? NaN);
             sum += term;
             magnitude += Math.abs(term);
           }
@@ -273,15 +293,13 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
             ((batch * t + column) * kv + shared) * d,
           ];
           for (let i = 0; i < d; i += 1) {
-            const [left, right] = [at(q, batch, row, head, i), at(k, batch, column, shared, i)];
+            const [left, right] = [q.values[own + i] ?? NaN, k.values[other + i] ?? NaN];
             dq.add(own + i, change * right, magnitude * Math.abs(right));
             dk.add(other + i, change * left, magnitude * Math.abs(left));
           }
-          for (let i = 0; i < e; i += 1)
-            dv.add(
-              ((batch * t + column) * kv + shared) * e + i,
-              weight * (factors[column] ?? NaN) * at(upstream, batch, row, head, i),
-            );
+          const part = weight * (factors[column] ?? NaN);
+          const values = startOf(v, batch, column, shared);
+          for (let i = 0; i < e; i += 1) dv.add(values + i, part * (dOut[above + i] ?? NaN));
           if (dBias && bias) {
             const ofScore = weight * (ownSlopes[column] ?? NaN);
             dBias.add(

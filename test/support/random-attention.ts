@@ -1,5 +1,6 @@
 /** Random cases of attention: any sizes within a budget of work, any options, and any configuration that can be given. */
-import { bf16, f16, f32 } from "../../src/formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn, f8e5m2 } from "../../src/formats/dtype.ts";
+import { tileDealings } from "../../src/kernels/attention/configuration.ts";
 import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
 import type { Random } from "../../src/support/random.ts";
 import { masks } from "./attention-masks.ts";
@@ -16,10 +17,11 @@ export interface RandomLimits {
 export function randomAttention(random: Random, limits: RandomLimits): AttentionCase {
   const within = (most: number): number => 1 + random.below(most);
   const chance = (parts: number): boolean => random.below(parts) === 0;
-  const dtype = random.pick([bf16, bf16, bf16, f16, f32] as const);
+  const dtype = random.pick([bf16, bf16, bf16, f16, f32, f8e4m3fn, f8e5m2] as const);
+  const step = dtype.bits === 8 ? 16 : 8;
   // Most heads are such that the copy engine takes them.
   const head = (): number =>
-    chance(6) ? within(limits.head) : 8 * within(Math.floor(limits.head / 8));
+    chance(6) ? within(limits.head) : step * within(Math.floor(limits.head / step));
   const d = head();
   const e = chance(3) ? head() : d;
   const kv = within(2);
@@ -45,7 +47,11 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
     slopes: chance(6),
     sinks: chance(6),
     deterministic: chance(4),
-    ...(dtype !== f32 && d % 8 === 0 && e % 8 === 0 && chance(2) && configured(random, d, e)),
+    ...(dtype.bits === 8 && { scales: chance(2) }),
+    ...(dtype !== f32 &&
+      [d, e].every((size) => size % step === 0) &&
+      chance(2) &&
+      configured(random, d, e)),
   };
 }
 
@@ -62,6 +68,8 @@ function configured(
       consumers: random.pick([1, 2] as const),
       columns,
       stages: random.pick([1, 2] as const),
+      dealing: random.pick(tileDealings),
+      workers: 1 + random.below(20),
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Attention: `tilewright/kernels` beside cuDNN and FlashAttention, through PyTorch. */
-import { bf16, toNumbers } from "tilewright";
+import { bf16, f8e4m3fn, toNumbers } from "tilewright";
 import type { BoundLaunch, Device, DeviceArray } from "tilewright";
 import { attention } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
@@ -17,6 +17,8 @@ export interface AttentionTask {
   readonly back: number;
   /** Whether a mask function says what is causal. */
   readonly asMask?: boolean;
+  /** Whether operands are FP8, of which results are bf16. */
+  readonly isNarrow?: boolean;
 }
 
 /** Pairs of a row and a column that it sees, in one head. */
@@ -35,16 +37,17 @@ export function taskText({
   causal,
   back,
   asMask,
+  isNarrow,
 }: AttentionTask): string {
   const groups = heads === shared ? "" : ` for ${shared}`;
   const seen =
     back > 0 ? ` window ${back}` : causal ? ` causal${asMask === true ? " by a mask" : ""}` : "";
-  return `bf16 ${batch}x${length}, ${heads}${groups} heads of ${head}${seen}`;
+  return `${isNarrow === true ? "f8e4m3fn" : "bf16"} ${batch}x${length}, ${heads}${groups} heads of ${head}${seen}`;
 }
 
 /** What peers are told, to whom a mask is no matter. */
-export function peerTask(op: string, { causal, asMask: _, ...task }: AttentionTask) {
-  return { op, ...task, causal: causal ? 1 : 0 };
+export function peerTask(op: string, { causal, asMask: _, isNarrow, ...task }: AttentionTask) {
+  return { op: isNarrow === true ? `${op}_fp8` : op, ...task, causal: causal ? 1 : 0 };
 }
 
 export function attentionCase(task: AttentionTask): BenchCase {
@@ -54,17 +57,23 @@ export function attentionCase(task: AttentionTask): BenchCase {
     task: peerTask("attention", task),
     unit: "TFLOP/s",
     work: 4 * batch * heads * head * pairs(task),
-    setBytes: 2 * batch * length * head * 2 * (heads + shared),
+    setBytes: (task.isNarrow === true ? 1.5 : 2) * batch * length * head * 2 * (heads + shared),
     prepare: (device, sets) => {
       const { causal, back, asMask } = task;
+      const dtype = formatOf(task);
       const op = attention({
-        ...{ q: bf16, k: bf16, v: bf16, causal: causal && asMask !== true },
+        ...{ q: dtype, k: dtype, v: dtype, out: bf16, causal: causal && asMask !== true },
         ...(asMask === true && { mask: ({ row, column }) => row.ge(column) }),
         ...(back > 0 && { window: { left: back } }),
       });
       return preparedAttention(device, task, sets, (arrays) => device.bind(op, arrays));
     },
   };
+}
+
+/** The format of the operands, as one that arrays of either are typed by. */
+function formatOf({ isNarrow }: AttentionTask): typeof bf16 {
+  return (isNarrow === true ? f8e4m3fn : bf16) as typeof bf16;
 }
 
 export type AttentionArrays = { readonly [N in "q" | "k" | "v" | "out"]: DeviceArray<"bf16"> };
@@ -77,10 +86,11 @@ export function preparedAttention(
   bind: (arrays: AttentionArrays) => BoundLaunch,
 ): PreparedCase {
   const { batch, length, heads, shared, head } = task;
+  const dtype = formatOf(task);
   const made = Array.from({ length: sets }, (_, seed) => ({
-    q: randomArray(device, bf16, [batch, length, heads, head], seed),
-    k: randomArray(device, bf16, [batch, length, shared, head], seed + 40),
-    v: randomArray(device, bf16, [batch, length, shared, head], seed + 80),
+    q: randomArray(device, dtype, [batch, length, heads, head], seed),
+    k: randomArray(device, dtype, [batch, length, shared, head], seed + 40),
+    v: randomArray(device, dtype, [batch, length, shared, head], seed + 80),
     out: device.allocate(bf16, [batch, length, heads, head]),
   }));
   const [first] = made;
@@ -105,7 +115,7 @@ export function preparedAttention(
 async function checkRows(
   device: Device,
   { q, k, v, out }: AttentionArrays,
-  { batch, length, heads, shared, head, causal, back }: AttentionTask,
+  { batch, length, heads, shared, head, causal, back, isNarrow }: AttentionTask,
 ): Promise<void> {
   const start = (batch - 1) * length;
   const part = async (array: DeviceArray<"bf16">, from: number, count: number) =>
@@ -131,8 +141,8 @@ async function checkRows(
       );
       for (const [i, value] of expected.entries()) {
         const got = found[own * head + i] ?? NaN;
-        // Powers and results are rounded to bf16; values are normally distributed, and weights sum to 1.
-        if (!(Math.abs(got - value) <= 2 ** -6))
+        // Powers and results are rounded to the format; values are normally distributed, and weights sum to 1.
+        if (!(Math.abs(got - value) <= 2 ** (isNarrow === true ? -3 : -6)))
           throw new Error(`out[${row}, ${own}, ${i}] is ${got}, not ${value}`);
       }
     }

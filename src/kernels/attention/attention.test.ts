@@ -78,6 +78,18 @@ const cases: readonly AttentionCase[] = [
     configuration: { ...small, workers: 3 },
   },
   {
+    name: "in pairs, of an odd number of blocks",
+    sizes: [2, 150, 90, 3, 1, 16, 16],
+    causal: true,
+    configuration: { ...small, workers: 4, dealing: "in pairs" },
+  },
+  {
+    name: "in pairs, of an even number of blocks",
+    sizes: [1, 250, 200, 2, 1, 16, 16],
+    causal: true,
+    configuration: { ...small, workers: 3, dealing: "in pairs" },
+  },
+  {
     name: "tile after tile, two consumers",
     sizes: [1, 300, 70, 2, 2, 16, 16],
     window: { left: 50, right: 20 },
@@ -86,7 +98,7 @@ const cases: readonly AttentionCase[] = [
   {
     name: "tile after tile, values of another size",
     sizes: [1, 150, 40, 2, 2, 16, 40],
-    configuration: { ...small, workers: 1 },
+    configuration: { ...small, workers: 1, dealing: "back and forth" },
   },
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
@@ -99,9 +111,9 @@ const cases: readonly AttentionCase[] = [
   },
   {
     name: "FP8, causal, with scales",
-    sizes: [1, 130, 140, 4, 2, 16, 48],
+    sizes: [1, 70, 80, 4, 2, 16, 48],
     ...{ dtype: f8e4m3fn, causal: true, scales: true },
-    configuration: { kernel: "specialised", consumers: 2, columns: 64, stages: 2 },
+    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
   },
   {
     name: "FP8 of two bits, sinks",
@@ -309,6 +321,7 @@ describe("what cannot be done is refused", () => {
     ["heads", "TW9902", () => plan({}, { h: 5, kv: 2 })],
     ["a large head", "TW9902", () => plan({}, { d: 264 })],
     ["a configuration", "TW9904", () => plan({ configuration: { kernel: "fast" } as never })],
+    ["an order", "TW9904", () => plan({ configuration: { ...small, dealing: "any" as never } })],
     ["tiles", "TW9904", () => plan({ configuration: { kernel: "plain", rows: 48 } as never })],
     [
       "shared memory",

@@ -16,14 +16,15 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
-import { consumerRows } from "./configuration.ts";
-import type { AttentionConfiguration, SpecialisedAttention } from "./configuration.ts";
+import { consumerRows, tileDealings } from "./configuration.ts";
+import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { plainAttention } from "./plain.ts";
 import { attentionFields, isNarrow, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes, specialisedAttention } from "./specialised.ts";
+import { workersOf } from "./tile-order.ts";
 import { turnedScratch, turnValues } from "./turned-values.ts";
 import { visitLists } from "./visit-lists.ts";
 import type { VisitLists } from "./visit-lists.ts";
@@ -158,25 +159,6 @@ function planOf(
   };
 }
 
-/**
- * Blocks that share the tiles of rows. Where rows see a part of the columns, tiles are short or differ, and there is one
- * block for each processor that goes from one to the next; else each tile has a block. So it is for large heads too, whose
- * sums leave no room to begin the next tile early: 0.90 of the time was measured for heads of 256, causal.
- */
-function workersOf(
-  { consumers, workers }: SpecialisedAttention,
-  { problem, sizes }: AttentionForm,
-  target: Target,
-): number {
-  const { b, s, h, ends } = sizes;
-  const rows = consumers * consumerRows;
-  const tiles = h * (ends > 0 ? Math.floor(s / rows) + ends : b * Math.ceil(s / rows));
-  const { left, right } = problem.window;
-  const isWhole = left === undefined && right === undefined && problem.mask === undefined;
-  const isLarge = Math.max(sizes.d, sizes.e) > 128;
-  return Math.min(workers ?? (isWhole || isLarge ? tiles : target.processors), tiles);
-}
-
 /** Rows and columns of scores that a block looks at together. */
 function tileShape(configuration: AttentionConfiguration): TileShape {
   const { columns } = configuration;
@@ -264,7 +246,7 @@ function requirePossible(
       `attention cannot use the specialised kernel here: ${slow}`,
       '{ kernel: "plain", … }',
     );
-  const { consumers, columns, stages, workers = 1 } = configuration;
+  const { consumers, columns, stages, workers = 1, dealing = "by rows" } = configuration;
   if (
     !within(consumers, [1, 2, 3]) ||
     !within(columns, [32, 64, 128]) ||
@@ -274,6 +256,12 @@ function requirePossible(
     throw wrong(
       "attention has no such configuration",
       "1 to 3 consumers, columns of 32, 64 or 128, 1, 2 or 4 stages, and workers from 1",
+    );
+  const dealings = sizes.ends > 0 ? ["by rows"] : tileDealings;
+  if (!dealings.includes(dealing))
+    throw wrong(
+      "attention does not deal its tiles so",
+      `dealing: ${dealings.map((each) => JSON.stringify(each)).join(" or ")}`,
     );
   const bytes = attentionBytes(problem, configuration, sizes);
   if (bytes > target.sharedMemoryPerBlock)

@@ -8,7 +8,13 @@ export interface SpecialisedAttention {
   readonly stages: 1 | 2 | 4;
   /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
   readonly workers?: number;
+  /** The order in which they take them; what suits the sizes unless told. */
+  readonly dealing?: TileDealing;
 }
+
+/** Orders of tiles of rows, as `tile-order.ts` has them; sequences with offsets are dealt by rows. */
+export const tileDealings = ["by rows", "in pairs", "back and forth"] as const;
+export type TileDealing = (typeof tileDealings)[number];
 
 /** Blocks of one thread that read memory themselves. */
 export interface PlainAttention {

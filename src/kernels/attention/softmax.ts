@@ -80,9 +80,13 @@ export function finishedRows(
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
   const isEmpty = sum.eq(0);
   const divisor = isEmpty.select(full(dtypes.f32, sum.shape, 1), sum);
-  const means = values.div(dropout === 0 ? divisor : divisor.mul(1 - dropout), fast);
+  // One quotient a row; sums are from 1 on, so that it is a number like others.
+  const left = full(dtypes.f32, sum.shape, 1).div(
+    dropout === 0 ? divisor : divisor.mul(1 - dropout),
+    fast,
+  );
   return {
-    values: factor === undefined ? means : means.mul(factor),
+    values: values.mul(factor === undefined ? left : left.mul(factor)),
     logSumExp: (lift === 0 ? largest : largest.sub(lift)).add(sum.log2()).mul(Math.LN2),
   };
 }

@@ -9,23 +9,16 @@
  *   second          q·k0 softmax                | q·k1 p0·v0        |           | q·k2 p1·v1 …
  *                                               |      softmax ……………|………         |      softmax …
  *
- * A block takes tile after tile of rows, so that the operands of the next come under the last steps of one. Tiles with
- * most to do go first, and those that run together are of different heads. Every other round of them is dealt backwards, since
- * the first block would have the most to do in each:
- *
- *   tiles, causal     0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
- *   blocks            0: tiles 0, 263, 264 …     1: tiles 1, 262, 265 …       131: tiles 131, 132, 395 …
+ * A block takes tile after tile of rows (`tile-order.ts`), so that the operands of the next come under the last steps of one.
  */
 import {
   accumulator,
   barrier,
-  cdiv,
   commitGroup,
   commitShared,
   constant,
   copyAsync,
   dim,
-  gridSize,
   kernel,
   loop,
   setRegisters,
@@ -46,15 +39,15 @@ import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
-import { fromSpan, inSpan, offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
-import type { Sequence } from "./packing.ts";
-import { columnTiles, finishScores, keptWeights } from "./scores.ts";
+import { fromSpan, inSpan } from "./packing.ts";
+import { finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import type { PowerFormat, RowSums } from "./softmax.ts";
 import { dealtPowers, turnedSpec } from "./turned-values.ts";
-import { stretch } from "./visit-lists.ts";
-import type { Visit, VisitLists, Visits } from "./visit-lists.ts";
+import { tileOrder } from "./tile-order.ts";
+import type { Place, TileOrder } from "./tile-order.ts";
+import type { Visit, VisitLists } from "./visit-lists.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
@@ -72,21 +65,11 @@ interface Work {
   readonly form: AttentionForm;
   readonly configuration: SpecialisedAttention;
   readonly rules: ScoreRules;
-  readonly tiles: { readonly first: Index; readonly total: Index; readonly stride: Index };
-  /** Which rows and columns the tile has that a block takes as this one of all. */
-  readonly placeOf: (taken: Index) => Place;
+  readonly order: TileOrder;
   readonly refs: Refs;
   readonly sinks: Ref<"f32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
   readonly scales: { readonly [N in "q" | "k" | "v"]: Ref<"f32"> } | undefined;
-}
-
-/** A tile of rows, and the tiles of columns that they see. */
-interface Place {
-  readonly sequence: Sequence;
-  readonly head: Index;
-  readonly top: Index;
-  readonly visits: Visits;
 }
 
 interface Refs {
@@ -195,11 +178,9 @@ export function specialisedAttention(
         t: zero.add(dimensions.t),
         ...{ bias, key },
       };
-      const { blocks, placeOf } = rowOrder(form, configuration, argument, lists, worker);
-      const [b, h] = [zero.add(dimensions.b), zero.add(dimensions.h)];
-      const tiles = { first: worker, total: blocks.mul(b).mul(h), stride: gridSize("worker") };
+      const order = tileOrder(form, configuration, argument, lists, worker);
       const refs = argument as unknown as Refs;
-      const work: Work = { form, configuration, rules, tiles, placeOf, refs, ...optional };
+      const work: Work = { form, configuration, rules, order, refs, ...optional };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
@@ -215,111 +196,41 @@ export function specialisedAttention(
   ) as unknown as KernelDefinition;
 }
 
-/** How many blocks of rows a head of a batch has, and which tile of rows has which number. */
-function rowOrder(
-  form: AttentionForm,
-  { consumers, columns }: SpecialisedAttention,
-  argument: unknown,
-  lists: VisitLists | undefined,
-  worker: Index,
-): { readonly blocks: Index } & Pick<Work, "placeOf"> {
-  const { problem } = form;
-  const { dimensions } = attentionArrays(form);
-  const rows = consumers * consumerRows;
-  const zero = constant(dtypes.i32, 0);
-  const h = zero.add(dimensions.h);
-  const headOf = (tile: Index): { readonly above: Index; readonly head: Index } => {
-    const above = tile.div(h);
-    return { above, head: tile.sub(above.mul(h)) };
-  };
-  const visitsOf = (sequence: Sequence, head: Index, block: Index, top: Index, t: Index): Visits =>
-    lists?.read(argument, { batch: sequence.batch, head, block }) ??
-    stretch(columnTiles({ problem, s: sequence.rows.count, t }, top, rows, columns));
-  const offsets = offsetsOf(argument, dimensions);
-  if (offsets !== undefined)
-    return {
-      blocks: offsets.q.size.div(rows).add(offsets.q.ends),
-      placeOf: (tile) => {
-        const { above, head } = headOf(tile);
-        const { sequence, block } = sequenceOfBlock(offsets, "q", above, rows);
-        const top = block.mul(rows);
-        // A block behind the last row goes over one tile, of which nothing is seen.
-        const t = top.lt(sequence.rows.count).select(sequence.columns.count, zero);
-        return { sequence, head, top, visits: visitsOf(sequence, head, above, top, t) };
-      },
-    };
-  const blocks = zero.add(cdiv(dimensions.s, rows));
-  const b = zero.add(dimensions.b);
-  const hasEnd = problem.window.right !== undefined;
-  const total = blocks.mul(b).mul(h);
-  return {
-    blocks,
-    placeOf: (taken) => {
-      const { above, head } = headOf(hasEnd ? backAndForth(taken, worker, total) : taken);
-      const block = above.div(b);
-      // With an end to the right, later rows have more to do, and go first.
-      const place = {
-        batch: above.sub(block.mul(b)),
-        block: hasEnd ? blocks.sub(1).sub(block) : block,
-      };
-      const top = place.block.mul(rows);
-      const { sequence } = wholeBatch(dimensions, place);
-      const visits = visitsOf(sequence, head, place.block, top, sequence.columns.count);
-      return { sequence, head, top, visits };
-    },
-  };
-}
-
-/** The tile that a worker takes instead of this one: every other round goes backwards, but for one that is not whole. */
-function backAndForth(taken: Index, worker: Index, total: Index): Index {
-  const workers = gridSize("worker");
-  const start = taken.sub(worker);
-  const behind = start.add(workers);
-  const isBackwards = start.div(workers).and(1).eq(1).and(behind.le(total));
-  return isBackwards.select(behind.sub(1).sub(worker), taken);
-}
-
 /** One warp brings the rows of q, and k and v step by step, tile after tile. */
 function copyOperands(work: Work): void {
   const given = registers[work.configuration.consumers];
   if (given !== undefined) setRegisters(given.copy);
   warps((warp) => {
     when(warp.eq(0), () => {
-      const { first, total, stride } = work.tiles;
-      const zero = constant(dtypes.i32, 0);
-      const bounds = { from: first, to: total, step: stride, carry: zero };
-      loop(bounds, (tile, done) => copyTile(work, tile, done));
+      const bounds = { to: work.order.count, carry: constant(dtypes.i32, 0) };
+      loop(bounds, (turn, done) => copyTile(work, turn, done));
     });
   });
 }
 
 /** Gives how many steps there have been, in all tiles. */
-function copyTile(
-  { form, configuration, tiles, placeOf, refs }: Work,
-  tile: Index,
-  done: Index,
-): Index {
+function copyTile({ form, configuration, order, refs }: Work, turn: Index, done: Index): Index {
   const { consumers, columns, stages } = configuration;
   const { sizes } = form;
   const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
-  const { sequence, head, top, visits } = placeOf(tile);
+  const { sequence, head, top, visits } = order.placeOf(turn);
   const { memory } = sequence;
   const kvHead = head.div(sizes.h / sizes.kv);
   const { d, e } = heads(form.problem, sizes);
   const [along, across] = [slice(0, d), slice(0, e)];
   const isTurned = isNarrow(form.problem);
   for (let part = 0; part < consumers; part += 1) {
-    when(tile.gt(tiles.first), () => {
+    when(turn.gt(0), () => {
       emptyQ.at(part).wait();
     });
     const rows = fromSpan(sequence.rows, top.add(part * consumerRows), consumerRows);
     copyAsync(q.at(memory, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
   }
   loop(visits.steps, (step) => {
-    const turn = done.add(step);
-    const slot = turn.and(stages - 1);
+    const passed = done.add(step);
+    const slot = passed.and(stages - 1);
     const here = fromSpan(sequence.columns, visits.at(step).tile.mul(columns), columns);
-    const isUsed = turn.ge(stages);
+    const isUsed = passed.ge(stages);
     when(isUsed, () => {
       emptyK.at(slot).wait();
     });
@@ -337,14 +248,13 @@ function copyTile(
 
 /** A consumer's 64 rows of each tile. */
 function consume(work: Work, part: number): void {
-  const { configuration, tiles, refs } = work;
+  const { configuration, order, refs } = work;
   const { consumers } = configuration;
   const given = registers[consumers];
   if (given !== undefined) setRegisters(given.consumer);
   if (part === 0 && consumers > 1) refs.turn.at(0).arrive();
-  const zero = constant(dtypes.i32, 0);
-  const bounds = { from: tiles.first, to: tiles.total, step: tiles.stride, carry: zero };
-  loop(bounds, (tile, done) => consumeTile(work, part, work.placeOf(tile), done));
+  const bounds = { to: order.count, carry: constant(dtypes.i32, 0) };
+  loop(bounds, (turn, done) => consumeTile(work, part, order.placeOf(turn), done));
   waitGroup(0, { read: true });
 }
 

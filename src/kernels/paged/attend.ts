@@ -384,8 +384,7 @@ function exponents(
   const { softCap, window } = problem;
   const scale = problem.scale ?? 1 / Math.sqrt(sizes.d);
   // The largest product is the largest score where the scale is more than 0.
-  const isPlain =
-    scale > 0 && softCap === undefined && kScale === undefined && unit === undefined;
+  const isPlain = scale > 0 && softCap === undefined && kScale === undefined && unit === undefined;
   const byHead = kScale?.at(head).loadScalar().mul(scale) ?? scale;
   const scores = isPlain ? products : products.mul(unit === undefined ? byHead : unit.mul(byHead));
   const capped =
