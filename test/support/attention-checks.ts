@@ -117,7 +117,7 @@ function scalesOf(operands: { readonly [name: string]: object }): object {
   const found = Object.entries(operands).flatMap(([name, operand]) =>
     "scale" in operand ? [[`${name}Scale`, operand.scale]] : [],
   );
-  return Object.fromEntries(found);
+  return Object.fromEntries(found) as object;
 }
 
 /** The gradients of Σ out · dOut, from a forward pass by the reference. */

@@ -216,6 +216,20 @@ export class Summed {
     this.values[index] = (this.values[index] ?? NaN) + term;
     this.magnitudes[index] = (this.magnitudes[index] ?? NaN) + magnitude;
   }
+
+  /** Numbers from a place on, times one that is known as well as its magnitude says. */
+  addTimes(
+    index: number,
+    numbers: readonly number[],
+    from: number,
+    count: number,
+    { change, magnitude }: { readonly change: number; readonly magnitude: number },
+  ): void {
+    for (let i = 0; i < count; i += 1) {
+      const number = numbers[from + i] ?? NaN;
+      this.add(index + i, change * number, magnitude * Math.abs(number));
+    }
+  }
 }
 
 /** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
@@ -292,14 +306,11 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
             ((batch * s + row) * h + head) * d,
             ((batch * t + column) * kv + shared) * d,
           ];
-          for (let i = 0; i < d; i += 1) {
-            const [left, right] = [q.values[own + i] ?? NaN, k.values[other + i] ?? NaN];
-            dq.add(own + i, change * right, magnitude * Math.abs(right));
-            dk.add(other + i, change * left, magnitude * Math.abs(left));
-          }
+          dq.addTimes(own, k.values, other, d, { change, magnitude });
+          dk.addTimes(other, q.values, own, d, { change, magnitude });
           const part = weight * (factors[column] ?? NaN);
           const values = startOf(v, batch, column, shared);
-          for (let i = 0; i < e; i += 1) dv.add(values + i, part * (dOut[above + i] ?? NaN));
+          dv.addTimes(values, dOut, above, e, { change: part, magnitude: Math.abs(part) });
           if (dBias && bias) {
             const ofScore = weight * (ownSlopes[column] ?? NaN);
             dBias.add(

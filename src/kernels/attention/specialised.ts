@@ -257,16 +257,14 @@ function consume(work: Work, part: number): void {
 
 /** Gives how many steps there have been, in all tiles. */
 function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
-  const { form, configuration, rules, refs } = work;
+  const { form, configuration, refs } = work;
   const { sequence, head, visits } = place;
   const { steps } = visits;
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
-  const powersFormat = powersOf(form.problem);
-  const { lift } = powersFormat;
+  const { lift } = powersOf(form.problem);
   const isTurned = isNarrow(form.problem);
   const { e } = heads(form.problem, form.sizes);
-  const kvHead = head.div(form.sizes.h / form.sizes.kv);
   const zero = constant(dtypes.i32, 0);
   const top = place.top.add(part * consumerRows);
   const slotOf = (step: Index): Index => done.add(step).and(stages - 1);
@@ -284,28 +282,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const release = (ring: Barrier, step: Index) => {
     ring.at(slotOf(step)).arrive();
   };
-  const scaleAt = (name: "q" | "k" | "v", at: Index) => work.scales?.[name].at(at).loadScalar();
-  const [ofQueries, ofKeys] = [scaleAt("q", head), scaleAt("k", kvHead)];
-  const factor = ofKeys && ofQueries?.mul(ofKeys);
-  const own = { ...rules, t: sequence.columns.count, factor };
-  const added = ({ tile, isMasked }: Visit, scores: Tile<"f32">, before: RowSums) => {
-    const there = {
-      ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
-      ...{ left: tile.mul(columns), isMasked },
-    };
-    const { powers, ...rest } = addColumns(
-      finishScores(own, scores, there),
-      before,
-      powersFormat,
-      () => keptWeights(own, there),
-    );
-    return {
-      ...rest,
-      powers: isTurned
-        ? (dealtPowers(powers as unknown as Tile<"f8e4m3fn">) as unknown as Tile<Half>)
-        : powers,
-    };
-  };
+  const { added, ofValues } = tileSoftmax(work, { ...place, top });
 
   const opening = visits.at(zero);
   fullQ.at(part).wait();
@@ -336,7 +313,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const sums = values(steps.sub(1), end.sums, end.powers).wait();
   release(emptyV, steps.sub(1));
   const finished = finishedRows(sums, end, {
-    ...{ dropout: form.problem.dropout, lift, factor: scaleAt("v", kvHead) },
+    ...{ dropout: form.problem.dropout, lift, factor: ofValues() },
   });
   storeRows(work, part, { ...place, top }, finished.values);
   if (!hasOwn) emptyQ.at(part).arrive();
@@ -344,6 +321,42 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
   return done.add(steps);
+}
+
+/** What adds the scores of a tile of columns to the rows so far, and what values are multiplied by in the end. */
+function tileSoftmax(
+  { form, configuration, rules, scales }: Work,
+  { sequence, head, top }: Place,
+): {
+  readonly added: (
+    visit: Visit,
+    scores: Tile<"f32">,
+    before: RowSums,
+  ) => {
+    readonly rows: RowSums;
+    readonly powers: Tile<Half>;
+    readonly change: Tile<"f32">;
+  };
+  readonly ofValues: () => Scalar<"f32"> | undefined;
+} {
+  const { problem, sizes } = form;
+  const { columns } = configuration;
+  const kvHead = head.div(sizes.h / sizes.kv);
+  const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
+  const own = { ...rules, t: sequence.columns.count, factor };
+  return {
+    added: ({ tile, isMasked }, scores, before) => {
+      const there = {
+        ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
+        ...{ left: tile.mul(columns), isMasked },
+      };
+      const exponents = finishScores(own, scores, there);
+      const kept = () => keptWeights(own, there);
+      const { powers, ...rest } = addColumns(exponents, before, powersOf(problem), kept);
+      return { ...rest, powers: isNarrow(problem) ? dealtPowers(powers) : powers };
+    },
+    ofValues: () => scales?.v.at(kvHead).loadScalar(),
+  };
 }
 
 /** By the copy engine through shared memory, or by the lanes themselves where the tile of q would not do. */

@@ -10,6 +10,7 @@
 import { assert, cdiv, dim, array, constant, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
+import type { DTypeName } from "../../formats/dtype.ts";
 import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { attentionArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -34,7 +35,7 @@ export function turnedScratch({ problem, sizes: { b, t, kv, e } }: AttentionForm
 }
 
 /** Powers as they are multiplied by turned values. */
-export function dealtPowers<D extends "f8e4m3fn">(powers: Tile<D>): Tile<D> {
+export function dealtPowers<D extends DTypeName>(powers: Tile<D>): Tile<D> {
   const [rows = 0, columns = 0] = powers.shape;
   return powers
     .reshape([rows, columns / 16, 2, 4, 2])
