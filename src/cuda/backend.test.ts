@@ -340,6 +340,18 @@ describe("time", () => {
 });
 
 describe("disposal", () => {
+  test("lets tools that watch the driver report while programs are still loaded", async () => {
+    const { driver, device } = openTest();
+    await device.run(scaled, { x: floats(1), factor: 2 });
+    const before = driver.log.length;
+    device.dispose();
+    await settle();
+    const ending = driver.log.slice(before);
+    expect(ending).toContain("cuModuleUnload");
+    expect(ending.indexOf("cuCtxSynchronize")).toBeGreaterThanOrEqual(0);
+    expect(ending.indexOf("cuCtxSynchronize")).toBeLessThan(ending.indexOf("cuModuleUnload"));
+  });
+
   test("while work is under way waits for it", async () => {
     const { driver, device } = openTest();
     const x = await device.upload(floats(1));

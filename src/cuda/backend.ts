@@ -416,7 +416,10 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       await pending;
     const steps = [
       () => {
-        if (this.#context.loss === undefined) this.#context.enter();
+        if (this.#context.loss !== undefined) return;
+        this.#context.enter();
+        // Nothing runs any more; tools that watch the driver report what they found, and need the programs for that.
+        this.#context.driver.calls.cuCtxSynchronize();
       },
       ...[
         this.#streams,
