@@ -1,7 +1,15 @@
 /** The programs of the gallery: every one of them, as the dialog lists them. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { closeBrowser, linesWith, openBrowser, openItem, programText, verdict } from "./browser.ts";
+import {
+  closeBrowser,
+  linesWith,
+  openBrowser,
+  openItem,
+  programText,
+  stopAfter,
+  verdict,
+} from "./browser.ts";
 import type { Opened } from "./browser.ts";
 import { galleryFiles } from "./gallery-files.ts";
 
@@ -13,6 +21,7 @@ beforeAll(async () => {
   page = await opened.context.newPage();
   await page.goto(opened.address);
   await verdict(page);
+  await stopAfter(page, 120);
 });
 
 afterAll(async () => {

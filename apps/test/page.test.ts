@@ -11,6 +11,7 @@ import {
   openItem,
   paste,
   show,
+  stopAfter,
   verdict,
 } from "./browser.ts";
 import type { Opened } from "./browser.ts";
@@ -86,6 +87,7 @@ describe("everybody", () => {
     page = await opened.context.newPage();
     await page.goto(`${opened.address}#g=handoff`);
     await verdict(page);
+    await stopAfter(page, 120);
   });
 
   const views = ["results", "stages", "layouts", "memory", "timeline", "cost"] as const;

@@ -23,6 +23,7 @@ beforeAll(async () => {
   page = await opened.context.newPage();
   await page.goto(opened.address);
   await verdict(page);
+  await stopAfter(page, 120);
 });
 
 afterAll(async () => {

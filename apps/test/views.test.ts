@@ -12,6 +12,7 @@ import {
   openItem,
   paste,
   show,
+  stopAfter,
   verdict,
   verdictAfter,
 } from "./browser.ts";
@@ -26,6 +27,7 @@ beforeAll(async () => {
   page = await opened.context.newPage();
   await page.goto(`${opened.address}#g=matmul-3`);
   await verdict(page);
+  await stopAfter(page, 120);
 });
 
 afterAll(async () => {

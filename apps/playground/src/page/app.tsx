@@ -30,10 +30,14 @@ const restPause = 300;
 /** Milliseconds without a key before an edited program runs. */
 const editPause = 50;
 
-function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
+function sessionOf(
+  item: GalleryItem,
+  settings: Settings = defaultSettings,
+  seconds = usualLimit,
+): Session {
   const { name, language, source, guide } = item;
   const program = { name, language, source };
-  return { program, settings, seconds: usualLimit, trusted: true, guide, edited: false };
+  return { program, settings, seconds, trusted: true, guide, edited: false };
 }
 
 /** What the address asks for; the first example where it asks for nothing. */
@@ -130,7 +134,7 @@ export function App({ first, frame }: AppProps) {
   }, [session.guide, run.kind]);
 
   const open = (item: GalleryItem): void => {
-    const next = sessionOf(item, session.settings);
+    const next = sessionOf(item, session.settings, session.seconds);
     history.replaceState(null, "", `#g=${item.id}`);
     show(next);
     void start(next);
@@ -142,7 +146,7 @@ export function App({ first, frame }: AppProps) {
     setSession(next);
     forget();
   };
-  useEffect(() => onFragment(runner, show, start), []);
+  useEffect(() => onFragment(runner, latest, show, start), []);
 
   return (
     <>
@@ -211,12 +215,14 @@ async function shareSession({ program, settings }: Session): Promise<void> {
 /** Shows what the address asks for when it changes; gives what stops that. */
 function onFragment(
   runner: Runner,
+  latest: { readonly current: Session },
   show: (session: Session) => void,
   start: (session: Session) => Promise<void>,
 ): () => void {
   const changed = async (): Promise<void> => {
     runner.stop();
-    const next = await firstSession(location.hash);
+    const asked = await firstSession(location.hash);
+    const next = { ...asked, seconds: latest.current.seconds };
     show(next);
     if (next.trusted) await start(next);
   };
