@@ -6,6 +6,8 @@ import { checkPacked } from "../../../test/support/packed-attention.ts";
 import type { PackedCase } from "../../../test/support/packed-attention.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { numbersOf } from "../../../test/support/attention-reference.ts";
 import { open } from "../../runtime/open.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { attention } from "./attention.ts";
@@ -59,6 +61,42 @@ test("is right on the emulator", async () => {
       causal: true,
     },
     deterministic: true,
+  });
+});
+
+describe("what is no number in one sequence stays there", () => {
+  const lengths = [70, 3, 40];
+  const [h, d] = [2, 16];
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const starts = fromNumbers(i32, [4], [0, 70, 73, 113]);
+  const shape = [1, total, h, d];
+  const ordinary = numbersOf(total * h * d, 3);
+  // The second sequence, all of it.
+  const spoilt = ordinary.map((value, index) => {
+    const row = Math.floor(index / (h * d));
+    return row >= 70 && row < 73 ? NaN : value;
+  });
+  test.each(["simulator", "emulator"] as const)("on the %s", async (kind) => {
+    using device = await open(kind, { onNotes: () => undefined });
+    const op = attention({
+      ...{ q: bf16, k: bf16, v: bf16, offsets },
+      configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
+    });
+    const outOf = async (values: readonly number[]) => {
+      const given = fromNumbers(bf16, shape, values);
+      const arrays = { q: given, k: given, v: given, qOffsets: starts, kOffsets: starts };
+      return toNumbers((await device.run(op, arrays)).out);
+    };
+    const [wanted, found] = [await outOf(ordinary), await outOf(spoilt)];
+    const others = (index: number) => {
+      const row = Math.floor(index / (h * d));
+      return row < 70 || row >= 73;
+    };
+    const kept = (values: ArrayLike<number>) => Array.from(values).filter((_, i) => others(i));
+    expect(kept(found)).toEqual(kept(wanted));
+    expect(
+      Array.from(found).filter((value, index) => !others(index) && !Number.isNaN(value)),
+    ).toEqual([]);
   });
 });
 

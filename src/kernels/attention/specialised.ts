@@ -16,6 +16,7 @@ import {
   constant,
   copyAsync,
   dim,
+  iota,
   kernel,
   loop,
   setRegisters,
@@ -85,6 +86,8 @@ interface Refs {
   readonly emptyK: Barrier;
   readonly emptyV: Barrier;
   readonly turn: Barrier;
+  /** Of kernels with offsets. */
+  readonly cleared: Barrier;
 }
 
 /** Bytes of shared memory that the operands of a configuration take. */
@@ -164,6 +167,7 @@ export function specialisedAttention(
         emptyK: barrier({ count: stages, arrivals: consumers }),
         emptyV: barrier({ count: stages, arrivals: consumers }),
         turn: barrier({ count: consumers }),
+        ...(sizes.ends > 0 && { cleared: barrier({ arrivals: consumers }) }),
       },
     },
     (argument) => {
@@ -273,8 +277,9 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     const start = accumulator(dtypes.f32, [consumerRows, columns]);
     return wgmma(start, tileQ.at(part), tileK.at(slotOf(step)).transpose());
   };
-  const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>) => {
+  const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>, isLast = false) => {
     fullV.at(slotOf(step)).wait();
+    if (isLast && form.sizes.ends > 0) clearOthers(work, part, place, slotOf(step));
     const there = tileV.at(slotOf(step));
     const start = accumulator(dtypes.f32, [consumerRows, e], sums);
     return wgmma(start, powers, isTurned ? there.transpose() : there);
@@ -310,7 +315,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   });
   const hasOwn = hasOutTile(form, configuration);
   if (hasOwn) emptyQ.at(part).arrive();
-  const sums = values(steps.sub(1), end.sums, end.powers).wait();
+  const sums = values(steps.sub(1), end.sums, end.powers, true).wait();
   release(emptyV, steps.sub(1));
   const finished = finishedRows(sums, end, {
     ...{ dropout: form.problem.dropout, lift, factor: ofValues() },
@@ -321,6 +326,31 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
   return done.add(steps);
+}
+
+/**
+ * Values that lie behind a sequence belong to another one, and may be no numbers. Their weights are 0, and so have they to be, since 0
+ * times such a value is none either. They are in the last tile that is looked at; the first consumer clears them for all.
+ */
+function clearOthers(
+  { configuration, refs: { tileV, cleared } }: Work,
+  part: number,
+  { sequence, visits }: Place,
+  slot: Index,
+): void {
+  const { columns, consumers } = configuration;
+  const left = visits.at(visits.steps.sub(1)).tile.mul(columns);
+  const { count } = sequence.columns;
+  when(left.add(columns).gt(count), () => {
+    if (part === 0) {
+      const column = iota(dtypes.i32, [columns, 1], 0).add(left);
+      tileV.at(slot).store(0, { where: column.ge(count) });
+      commitShared();
+    }
+    if (consumers === 1) return;
+    cleared.arrive();
+    cleared.wait();
+  });
 }
 
 /** What adds the scores of a tile of columns to the rows so far, and what values are multiplied by in the end. */
