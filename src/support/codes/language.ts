@@ -114,7 +114,7 @@ export const languageCodes = registerCodes({
   TW1016: {
     title: "index out of bounds",
     cause:
-      "An index lies within its axis, and so does a window on shared memory. A window on global memory may reach beyond the end of the array but cannot start below 0.",
+      "An index lies within its axis, and so does a window on shared memory. A window of several elements on global memory may begin before the array and reach beyond its end.",
     example: "x.at(-1)",
     remedy: "give a position within the axis",
   },
