@@ -5,6 +5,8 @@
  */
 import {
   array,
+  bf16,
+  castStochastic,
   cdiv,
   dim,
   dot,
@@ -157,7 +159,7 @@ function draws(random: Random): Program {
   const size = mostlySmall([16, 32, 7, 64], random);
   const generator = random.pick(["philox", "philox", "threefry"] as const);
   const seed = random.below(2 ** 31);
-  const [fromMemory, way, kind] = [random.below(2) === 0, random.below(3), random.below(3)];
+  const [fromMemory, way, kind] = [random.below(2) === 0, random.below(3), random.below(4)];
   const { kernel: traced } = kernel(
     {
       name: "draws",
@@ -173,6 +175,7 @@ function draws(random: Random): Program {
         () => own.bits(numbers).rem(65_521).cast(f32),
         () => own.uniform(numbers),
         () => own.bernoulli(0.25, numbers).cast(f32),
+        () => castStochastic(own.uniform(numbers), bf16, own.foldIn(1).bits(numbers)).cast(f32),
       ][kind];
       if (drawn !== undefined) out.at(i).store(drawn());
     },

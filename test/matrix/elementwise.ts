@@ -18,7 +18,16 @@ import type { ConversionOptions } from "../../src/formats/floats.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { methodName } from "../../src/ir/op-names.ts";
-import { array, cdiv, constant, full, iota, kernel, slice } from "../../src/lang/index.ts";
+import {
+  array,
+  castStochastic,
+  cdiv,
+  constant,
+  full,
+  iota,
+  kernel,
+  slice,
+} from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { mathBounds } from "../../src/ptx/math/index.ts";
 import type { ErrorBound } from "../../src/ptx/math/index.ts";
@@ -282,6 +291,23 @@ function bitcasts(): readonly MatrixCase[] {
   );
 }
 
+/** Casts that round by chance: of any number, by any bits. */
+function chances(): readonly MatrixCase[] {
+  const inputs = {
+    x: anyNumbers(dtypes.f32, [length], 1),
+    bits: anyNumbers(dtypes.u32, [length], 2),
+  };
+  return [dtypes.bf16, dtypes.f16].map((to) =>
+    pointwise(
+      `castStochastic f32 ${to.name}`,
+      inputs,
+      to,
+      ({ x, bits }) => castStochastic(x as Tile<"f32">, to, bits as Tile<"u32">),
+      exact,
+    ),
+  );
+}
+
 /** Constants and counting, which take no input. */
 function made(): readonly MatrixCase[] {
   const numeric = allFormats.filter((dtype) => acceptsUnary("neg", dtype));
@@ -333,7 +359,7 @@ export function functionCases(): readonly MatrixCase[] {
 }
 
 export function castCases(): readonly MatrixCase[] {
-  return [...casts(), ...bitcasts()];
+  return [...casts(), ...chances(), ...bitcasts()];
 }
 
 export function elementwiseCases(): readonly MatrixCase[] {
