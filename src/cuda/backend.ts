@@ -15,6 +15,7 @@ import type {
   KernelToCompile,
   Launch,
   Repeatable,
+  Control,
 } from "../device/backend.ts";
 import type { MemoryUse } from "../device/memory-account.ts";
 import { packedBytes } from "../formats/dtype.ts";
@@ -30,7 +31,8 @@ import { printLine } from "../support/console.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
 import { CudaBound, CudaRecording, clearScratch, cudaStream } from "./bound.ts";
-import type { BoundHost, Scratch } from "./bound.ts";
+import type { BoundHost, Scratch, CudaPart } from "./bound.ts";
+import { Conditions, CudaControl } from "./conditions.ts";
 import type { KernelLoader, LoadedKernel } from "./compiler.ts";
 import { compileAside } from "./compile-aside.ts";
 import { Completion } from "./completion.ts";
@@ -96,6 +98,8 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly #programs = new Set<CudaProgram>();
   readonly #host: BoundHost;
   #failure: { readonly error: unknown } | undefined;
+  /** Looked for when they are first asked for. */
+  #conditions: { readonly loaded: Conditions | undefined } | undefined;
 
   /** Takes the context over: it is disposed of with the back end. */
   constructor(context: CudaContext, loader: KernelLoader, options: CudaOptions = {}) {
@@ -367,13 +371,23 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   record(works: readonly Repeatable[]): Repeatable {
-    return new CudaRecording(
+    return new CudaRecording(this.#host, partsOf(works));
+  }
+
+  get decides(): boolean {
+    this.#conditions ??= { loaded: Conditions.load(this.#context) };
+    return this.#conditions.loaded !== undefined;
+  }
+
+  control(control: Control<Repeatable, CudaAllocation>): Repeatable {
+    const conditions = this.decides ? this.#conditions?.loaded : undefined;
+    if (conditions === undefined) throw new Error("this driver has no conditional nodes");
+    return new CudaControl(
       this.#host,
-      works.flatMap((work) => {
-        if (work instanceof CudaBound) return [work];
-        if (work instanceof CudaRecording) return work.parts;
-        throw new Error("the work was bound by another back end");
-      }),
+      conditions,
+      control.kind === "while"
+        ? { ...control, condition: partsOf(control.condition), body: partsOf(control.body) }
+        : { ...control, branches: control.branches.map(partsOf) },
     );
   }
 
@@ -431,6 +445,9 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       ...[...this.#programs].map(({ program }) => () => {
         program.unload();
       }),
+      () => {
+        this.#conditions?.loaded?.dispose();
+      },
       ...[this.#staging, this.#completion, this.#memory, this.#context],
     ];
     const all = steps.map((step) => () => {
@@ -523,6 +540,15 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 }
 
 /** The arrays that a launch reads, and those that it writes. */
+/** The parts of works, those of recordings one by one. */
+function partsOf(works: readonly Repeatable[]): readonly CudaPart[] {
+  return works.flatMap((work) => {
+    if (work instanceof CudaBound || work instanceof CudaControl) return [work];
+    if (work instanceof CudaRecording) return work.parts;
+    throw new Error("the work was bound by another back end");
+  });
+}
+
 function usesOf({ kernel, arrays }: CudaLaunch): Required<MemoryUses> {
   const reads: MemoryRecord[] = [];
   const writes: MemoryRecord[] = [];

@@ -62,7 +62,17 @@ export function cudaStream(stream: BackendStream | undefined): CudaStream | unde
   throw new Error("the stream is another back end's");
 }
 
-export class CudaBound implements Repeatable {
+/** What recordings consist of. */
+export interface CudaPart {
+  readonly kernel: string;
+  readonly uses: MemoryUses;
+  /** Its messages are to be read at the next wait. */
+  mark(): void;
+  /** Puts the work on a stream, or into what is being recorded from it. */
+  put(stream: number): void;
+}
+
+export class CudaBound implements Repeatable, CudaPart {
   readonly #host: BoundHost;
   readonly #parts: BoundParts;
   /** Its memory as launches on several streams meet it: its own is theirs in turn. */
@@ -129,16 +139,16 @@ const captureThreadLocal = 1;
 
 export class CudaRecording implements Repeatable {
   readonly #host: BoundHost;
-  readonly #parts: readonly CudaBound[];
+  readonly #parts: readonly CudaPart[];
   readonly #graph: number;
 
-  constructor(host: BoundHost, parts: readonly CudaBound[]) {
+  constructor(host: BoundHost, parts: readonly CudaPart[]) {
     this.#host = host;
     this.#parts = parts;
     this.#graph = capture(host.context, parts);
   }
 
-  get parts(): readonly CudaBound[] {
+  get parts(): readonly CudaPart[] {
     return this.#parts;
   }
 
@@ -170,7 +180,7 @@ export class CudaRecording implements Repeatable {
 }
 
 /** The works as an instantiated graph. */
-function capture(context: CudaContext, works: readonly CudaBound[]): number {
+function capture(context: CudaContext, works: readonly CudaPart[]): number {
   context.enter();
   const { driver, stream } = context;
   const { calls } = driver;
@@ -181,7 +191,7 @@ function capture(context: CudaContext, works: readonly CudaBound[]): number {
   try {
     let failure: { readonly error: unknown } | undefined;
     try {
-      for (const work of works) work.put();
+      for (const work of works) work.put(stream);
     } catch (error) {
       failure = { error };
     }

@@ -69,6 +69,11 @@ export class CudaContext {
     }
   }
 
+  /** The driver's own. */
+  get handle(): number {
+    return this.#handle;
+  }
+
   /** The number of the latest launch. */
   get sequence(): number {
     return this.#sequence;

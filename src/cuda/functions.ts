@@ -13,6 +13,8 @@ export type ArgumentForm = "i32" | "u32" | "u8" | "u64";
 export interface DriverFunction {
   readonly symbol: string;
   readonly forms: readonly ArgumentForm[];
+  /** Whether drivers that tilewright takes may lack it: calls of it then answer that it is not supported. */
+  readonly isNewer?: true;
 }
 
 function define<const F extends readonly ArgumentForm[]>(
@@ -20,6 +22,13 @@ function define<const F extends readonly ArgumentForm[]>(
   ...forms: F
 ): { readonly symbol: string; readonly forms: F } {
   return { symbol, forms };
+}
+
+function defineNewer<const F extends readonly ArgumentForm[]>(
+  symbol: string,
+  ...forms: F
+): { readonly symbol: string; readonly forms: F; readonly isNewer: true } {
+  return { symbol, forms, isNewer: true };
 }
 
 export const driverFunctions = {
@@ -57,6 +66,31 @@ export const driverFunctions = {
   cuStreamWaitEvent: define("cuStreamWaitEvent", "u64", "u64", "u32"),
   cuStreamBeginCapture: define("cuStreamBeginCapture_v2", "u64", "i32"),
   cuStreamEndCapture: define("cuStreamEndCapture", "u64", "u64"),
+  cuStreamGetCaptureInfo: define(
+    "cuStreamGetCaptureInfo_v2",
+    "u64",
+    "u64",
+    "u64",
+    "u64",
+    "u64",
+    "u64",
+  ),
+  cuStreamUpdateCaptureDependencies: define(
+    "cuStreamUpdateCaptureDependencies",
+    "u64",
+    "u64",
+    "u64",
+    "u32",
+  ),
+  cuStreamBeginCaptureToGraph: defineNewer(
+    "cuStreamBeginCaptureToGraph",
+    "u64",
+    "u64",
+    "u64",
+    "u64",
+    "u64",
+    "i32",
+  ),
   cuEventCreate: define("cuEventCreate", "u64", "u32"),
   cuEventDestroy: define("cuEventDestroy_v2", "u64"),
   cuEventRecord: define("cuEventRecord", "u64", "u64"),
@@ -104,6 +138,15 @@ export const driverFunctions = {
     "i32",
   ),
   cuLaunchKernelEx: define("cuLaunchKernelEx", "u64", "u64", "u64", "u64"),
+  cuGraphConditionalHandleCreate: defineNewer(
+    "cuGraphConditionalHandleCreate",
+    "u64",
+    "u64",
+    "u64",
+    "u32",
+    "u32",
+  ),
+  cuGraphAddNode: defineNewer("cuGraphAddNode", "u64", "u64", "u64", "u64", "u64"),
   cuGraphInstantiate: define("cuGraphInstantiateWithFlags", "u64", "u64", "u64"),
   cuGraphLaunch: define("cuGraphLaunch", "u64", "u64"),
   cuGraphExecDestroy: define("cuGraphExecDestroy", "u64"),

@@ -7,7 +7,14 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { AsideName, Driver, HostMemory } from "./driver.ts";
 import { driverFunctions, functionNames } from "./functions.ts";
-import type { ArgumentForm, DriverArguments, DriverCalls, FunctionName } from "./functions.ts";
+import type {
+  ArgumentForm,
+  DriverArguments,
+  DriverCalls,
+  DriverFunction,
+  FunctionName,
+} from "./functions.ts";
+import { notSupported } from "./results.ts";
 
 /** What of koffi is used here. */
 interface Koffi {
@@ -159,8 +166,15 @@ function onThread(call: KoffiFunction, values: readonly number[]): Promise<numbe
   });
 }
 
+/** A function that this driver does not have. */
+const unsupported: KoffiFunction = Object.assign(() => notSupported, {
+  async: (...values: readonly [...number[], (error: null, result: number) => void]) => {
+    (values.at(-1) as (error: null, result: number) => void)(null, notSupported);
+  },
+});
+
 function bindFunction(library: KoffiLibrary, name: FunctionName): KoffiFunction {
-  const { symbol, forms } = driverFunctions[name];
+  const { symbol, forms, isNewer }: DriverFunction = driverFunctions[name];
   try {
     return library.func(
       symbol,
@@ -168,6 +182,7 @@ function bindFunction(library: KoffiLibrary, name: FunctionName): KoffiFunction 
       forms.map((form) => typeNames[form]),
     );
   } catch {
+    if (isNewer === true) return unsupported;
     throw new TilewrightError({
       code: "TW4504",
       message: `the NVIDIA driver is too old: it has no ${symbol}`,

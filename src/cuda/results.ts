@@ -113,6 +113,7 @@ export const outOfMemory = 2;
 export const noDevice = 100;
 export const invalidContext = 201;
 export const notReady = 600;
+export const notSupported = 801;
 
 /** The result's name as cuda.h has it. */
 export function resultName(result: number): string {

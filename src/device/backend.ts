@@ -76,6 +76,22 @@ export interface Repeatable {
   dispose(): void;
 }
 
+/** A loop or a choice over prepared work, by what lies in memory when it comes to it. */
+export type Control<W, A> = {
+  /** A predicate, or the index of a branch. */
+  readonly told: A;
+  /** Whether that is one byte, of which true is index 0; else an i32. An index out of range is the last. */
+  readonly isBool: boolean;
+} & (
+  | {
+      readonly kind: "while";
+      /** Makes the predicate, before each turn. */
+      readonly condition: readonly W[];
+      readonly body: readonly W[];
+    }
+  | { readonly kind: "branch"; readonly branches: readonly (readonly W[])[] }
+);
+
 /** A GPU and its driver, as measurements name them. */
 export interface GpuDescription {
   readonly name: string;
@@ -152,6 +168,10 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   bind(launch: Launch<A, P>): Repeatable;
   /** Work of `bind`, one after the other, as a single piece. */
   record(works: readonly Repeatable[]): Repeatable;
+  /** Whether it decides loops and branches by itself; where there is no such thing, the host has to. */
+  readonly decides?: boolean;
+  /** A loop or a choice over such work, to be recorded with others; called where `decides`. */
+  control?(control: Control<Repeatable, A>): Repeatable;
   /** Resolves when all work is done; rejects with the first failure of a launch since the last time. */
   synchronize(): Promise<void>;
   /** Milliseconds that the device spends on what `work` issues. */

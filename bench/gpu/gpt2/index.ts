@@ -70,6 +70,14 @@ async function profile(
     console.log(`${milliseconds.toFixed(3)} ms  ${launches} × ${each} µs  ${speed} TB/s  ${kind}`);
   }
   program.dispose();
+  disposeAll(state);
+}
+
+function disposeAll(tree: unknown): void {
+  mapTree(tree, (leaf) => {
+    leaf.dispose();
+    return leaf;
+  });
 }
 
 export async function main(device: Device): Promise<void> {
@@ -80,8 +88,6 @@ export async function main(device: Device): Promise<void> {
   await useDevice(device);
   const parameters = filled(initialParameters(configuration), arrays) as Parameters;
   const [tokens, targets] = ["x", "y"].map((name) => array(arrays[name] as HostArray));
-  if (process.argv.includes("--profile"))
-    await profile(device, parameters, [tokens, targets] as readonly LazyArray<"i32">[]);
   const step = jit(stepOf(configuration), { name: "train", donate: [0] });
   let state = initialState(parameters);
   for (let turn = 0; turn < 20; turn++) {
@@ -99,9 +105,12 @@ export async function main(device: Device): Promise<void> {
     console.log(`step ${turn}  ${time} ms  loss ${loss.toFixed(4)}${difference}`);
   }
   console.log(`memory: ${(device.memory.peak / 2 ** 30).toFixed(2)} GiB at most`);
-  mapTree(state, (leaf) => {
-    leaf.dispose();
-    return leaf;
-  });
+  disposeAll(state);
+  if (process.argv.includes("--profile"))
+    await profile(
+      device,
+      filled(initialParameters(configuration), arrays) as Parameters,
+      [tokens, targets] as readonly LazyArray<"i32">[],
+    );
   await useDevice();
 }

@@ -3,12 +3,25 @@
  * which the host decides where it has to.
  *
  *   launch a, launch b, while p { launch c }, launch d     ──▶  pieces  [a b], while [c], [d]
+ *
+ * A device that decides loops and branches by itself has them recorded with the launches around them, so that a program is
+ * one piece: [a b ⟳c d].
  */
 import type { BoundLaunch } from "../../device/bound-launch.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import { inputName, outputName } from "../lower/kernel-of.ts";
-import type { Buffer, CheckStep, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
+import { allSteps } from "./plan.ts";
+import type {
+  BranchStep,
+  Buffer,
+  CheckStep,
+  LaunchStep,
+  OperationStep,
+  Plan,
+  Step,
+  WhileStep,
+} from "./plan.ts";
 
 /** What running a step list takes: recorded launches, and what the host decides between them. */
 export type Piece =
@@ -32,6 +45,9 @@ export type Piece =
       readonly operands: readonly (DeviceArray | undefined)[];
     };
 
+/** Steps of loops with a known number of turns that are recorded turn by turn within another. */
+const mostRecorded = 1024;
+
 /** Binds the launches of a plan to arrays. */
 export class Binder {
   readonly made: BoundLaunch[] = [];
@@ -42,6 +58,8 @@ export class Binder {
   readonly #inputs: readonly DeviceArray[];
   readonly #outputs: readonly DeviceArray[];
   readonly #views = new Map<Buffer, DeviceArray>();
+  /** Loops and branches of the device's own, which run as parts of recordings. */
+  readonly #decided = new Set<BoundLaunch>();
 
   constructor(
     device: Device,
@@ -85,13 +103,15 @@ export class Binder {
     return array.shape.length === 1 ? array : array.reshape([count]);
   }
 
-  pieces(steps: readonly Step[]): readonly Piece[] {
+  /** The pieces of steps; loops and branches are the device's own where it decides them and may. */
+  pieces(steps: readonly Step[], mayDecide: boolean): readonly Piece[] {
     const pieces: Piece[] = [];
     let pending: BoundLaunch[] = [];
     const flush = (): void => {
       const [only] = pending;
       if (only === undefined) return;
-      const work = pending.length === 1 ? only : this.#keep(this.#device.record(pending));
+      const isWhole = pending.length === 1 && !this.#decided.has(only);
+      const work = isWhole ? only : this.#keep(this.#device.record(pending));
       pieces.push({ kind: "launches", work });
       pending = [];
     };
@@ -100,8 +120,16 @@ export class Binder {
         pending.push(this.bound(step));
         continue;
       }
+      const decided =
+        mayDecide && this.#device.decides && step.kind !== "check"
+          ? this.#onDevice([step])
+          : undefined;
+      if (decided !== undefined) {
+        pending.push(...decided);
+        continue;
+      }
       flush();
-      pieces.push(this.#controlled(step));
+      pieces.push(this.#controlled(step, mayDecide));
     }
     flush();
     return pieces;
@@ -135,21 +163,79 @@ export class Binder {
     return this.#keep(this.#device.bind(operation, args as never));
   }
 
-  #controlled(step: Exclude<Step, LaunchStep | OperationStep>): Piece {
+  /** The work of steps that leave nothing to the host; undefined where one does. */
+  #onDevice(steps: readonly Step[]): readonly BoundLaunch[] | undefined {
+    const all: BoundLaunch[] = [];
+    for (const step of steps) {
+      const works = this.#stepOnDevice(step);
+      if (works === undefined) return undefined;
+      all.push(...works);
+    }
+    return all;
+  }
+
+  #stepOnDevice(step: Step): readonly BoundLaunch[] | undefined {
+    switch (step.kind) {
+      case "launch":
+      case "operation":
+        return [this.bound(step)];
+      case "check":
+        return undefined;
+      case "branch":
+        return this.#branchOnDevice(step);
+      case "while":
+        return step.trips === undefined
+          ? this.#loopOnDevice(step)
+          : this.#repeatedOnDevice(step, step.trips);
+    }
+  }
+
+  #loopOnDevice({ predicate, ...step }: WhileStep): readonly BoundLaunch[] | undefined {
+    const condition = this.#onDevice(step.condition);
+    const body = condition === undefined ? undefined : this.#onDevice(step.body);
+    if (condition === undefined || body === undefined) return undefined;
+    return [this.#control({ kind: "while", ...this.#told(predicate), condition, body })];
+  }
+
+  #branchOnDevice({ index, ...step }: BranchStep): readonly BoundLaunch[] | undefined {
+    const branches = step.branches.map((branch) => this.#onDevice(branch));
+    if (!branches.every((branch) => branch !== undefined)) return undefined;
+    return [this.#control({ kind: "branch", ...this.#told(index), branches })];
+  }
+
+  /** A known number of turns, as long as a recording of all of them stays small. */
+  #repeatedOnDevice({ body }: WhileStep, trips: number): readonly BoundLaunch[] | undefined {
+    if (trips * Array.from(allSteps(body)).length > mostRecorded) return undefined;
+    const turn = this.#onDevice(body);
+    return turn === undefined ? undefined : Array.from({ length: trips }, () => turn).flat();
+  }
+
+  #told(buffer: Buffer): { readonly told: DeviceArray; readonly isBool: boolean } {
+    const told = this.#array(buffer);
+    return { told, isBool: told.dtype.kind === "bool" };
+  }
+
+  #control(control: Parameters<Device["control"]>[0]): BoundLaunch {
+    const bound = this.#keep(this.#device.control(control));
+    this.#decided.add(bound);
+    return bound;
+  }
+
+  #controlled(step: Exclude<Step, LaunchStep | OperationStep>, mayDecide: boolean): Piece {
     switch (step.kind) {
       case "while":
         return {
           kind: "while",
-          condition: this.pieces(step.condition),
+          condition: this.pieces(step.condition, mayDecide),
           predicate: this.#array(step.predicate),
-          body: this.pieces(step.body),
+          body: this.pieces(step.body, mayDecide),
           trips: step.trips,
         };
       case "branch":
         return {
           kind: "branch",
           index: this.#array(step.index),
-          branches: step.branches.map((branch) => this.pieces(branch)),
+          branches: step.branches.map((branch) => this.pieces(branch, mayDecide)),
         };
       case "check":
         return {

@@ -100,9 +100,16 @@ export class Program {
       inputs,
       outputs,
     );
-    const pieces = binder.pieces(this.plan.steps);
+    const { steps } = this.plan;
+    const pieces = binder.pieces(steps, true);
+    // Within limits the host decides loops, since a GPU cannot be stopped in the middle of one.
+    let limitedPieces = this.#device.decides ? undefined : pieces;
     return {
-      run: (limits = unlimited) => this.#runAll(pieces, limits),
+      run: (limits = unlimited) =>
+        this.#runAll(
+          limits.stop === undefined ? pieces : (limitedPieces ??= binder.pieces(steps, false)),
+          limits,
+        ),
       dispose: () => {
         for (const bound of [...binder.made].reverse()) bound.dispose();
       },

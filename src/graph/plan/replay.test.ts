@@ -138,3 +138,38 @@ test("a reshape of what lies in memory takes none of its own", () => {
   const lines = planText(plan).split("\n");
   expect(lines.filter((line) => line.includes("reshape"))).toHaveLength(1);
 });
+
+test("a device that decides by itself is given loops and branches, but not within limits", async () => {
+  const program = `func.func @main(%n: tensor<i32>) -> tensor<i32> {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %end = stablehlo.constant dense<40> : tensor<i32>
+    %r = stablehlo.while(%i = %n) : tensor<i32>
+      cond { %p = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1> }
+      do { %odd = stablehlo.and %i, %one : tensor<i32>
+        %s = "stablehlo.case"(%odd) ({ %a = stablehlo.add %i, %one : tensor<i32>
+          stablehlo.return %a : tensor<i32> }, { %b = stablehlo.add %i, %i : tensor<i32>
+          stablehlo.return %b : tensor<i32> }) : (tensor<i32>) -> tensor<i32>
+        stablehlo.return %s : tensor<i32> }
+    return %r : tensor<i32> }`;
+  const device = await open("simulator");
+  vi.spyOn(device, "decides", "get").mockReturnValue(true);
+  const given: string[] = [];
+  vi.spyOn(device, "control").mockImplementation((control) => {
+    const [first] = control.kind === "while" ? control.body : control.branches.flat();
+    const sizes =
+      control.kind === "while"
+        ? [control.condition.length, control.body.length]
+        : control.branches.map(({ length }) => length);
+    given.push(`${control.kind} ${control.isBool} ${sizes.join(" ")}`);
+    if (first === undefined) throw new Error("there is something to do");
+    return first;
+  });
+  const loaded = await Program.load(device, compilePlan(moduleOf(program), "main"));
+  const run = loaded.run([tensor("i32", [], Int32Array.of(3))], { stepLimit: 1000 });
+  // 3, 6, 7, 14, 15, 30, 31, 62: the host decided, since it could be stopped.
+  expect([...((await run)[0]?.lanes ?? [])]).toEqual([62]);
+  expect(given).toEqual(["branch false 1 1", "while true 1 3"]);
+  loaded.dispose();
+  device.dispose();
+});

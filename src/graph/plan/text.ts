@@ -38,14 +38,14 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
       ];
     case "branch":
       return [
-        `${indent}branch ${place(step.index)}, read by the host {${remark(step.name)}`,
+        `${indent}branch ${place(step.index)}, by the device or else the host {${remark(step.name)}`,
         ...step.branches.flatMap((branch, i) => [`${indent} case ${i}:`, ...inner(branch)]),
         `${indent}}`,
       ];
     case "while": {
       const how =
         step.trips === undefined
-          ? `while ${place(step.predicate)}, read by the host each turn`
+          ? `while ${place(step.predicate)}, asked each turn by the device or else the host`
           : `repeat ${step.trips} times`;
       const condition = step.trips === undefined ? inner(step.condition) : [];
       return [

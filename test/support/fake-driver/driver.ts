@@ -10,6 +10,7 @@ import { functionNames } from "../../../src/cuda/functions.ts";
 import type { DriverArguments, DriverCalls, FunctionName } from "../../../src/cuda/functions.ts";
 import { invalidContext, success } from "../../../src/cuda/results.ts";
 import { FakeFault, FakeMemory } from "./memory.ts";
+import { FakeConditions } from "./conditions.ts";
 import { fakeFunctions } from "./functions.ts";
 import type { FakeStream } from "./stream.ts";
 
@@ -114,6 +115,7 @@ export class FakeDriver implements Driver {
   /** The fault that ended the context. */
   sticky = success;
   clock = 0;
+  readonly conditions = new FakeConditions();
   readonly #objects = new Map<number, FakeObject>();
   readonly #failures: { name: FunctionName; result: number; after: number; forGood: boolean }[] =
     [];
@@ -124,7 +126,7 @@ export class FakeDriver implements Driver {
     this.gpus = options.gpus ?? [fakeHopper];
     this.driverVersion = options.driverVersion ?? 13000;
     this.memoryBytes = options.memoryBytes ?? 2 ** 30;
-    this.kernels = options.kernels ?? {};
+    this.kernels = { ...options.kernels, tell_condition: this.conditions.tell };
     this.assembled = options.assembled ?? new Set();
     const functions = fakeFunctions(this);
     this.calls = Object.fromEntries(

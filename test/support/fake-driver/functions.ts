@@ -9,6 +9,7 @@ import {
   success,
 } from "../../../src/cuda/results.ts";
 import type { FakeDriver, FakeEvent } from "./driver.ts";
+import { conditionFunctions } from "./conditions.ts";
 import { launchFunctions } from "./launch.ts";
 import { moduleFunctions } from "./modules.ts";
 import { FakeStream } from "./stream.ts";
@@ -225,7 +226,8 @@ function streamFunctions(driver: FakeDriver): StreamFunctions {
     cuStreamEndCapture: (handle, address) => {
       const captured = stream(handle)?.endCapture();
       if (captured === undefined) return invalidValue;
-      return give(driver, address, driver.add("graph", captured));
+      const within = driver.conditions.bodies.has(captured);
+      return give(driver, address, within ? 0 : driver.add("graph", captured));
     },
     cuEventCreate: (address) => {
       const made: FakeEvent = { stream: undefined, position: 0, recordedAt: 0 };
@@ -275,5 +277,6 @@ export function fakeFunctions(driver: FakeDriver): DriverCalls {
     ...streamFunctions(driver),
     ...moduleFunctions(driver, give),
     ...launchFunctions(driver, give),
+    ...conditionFunctions(driver, give),
   };
 }

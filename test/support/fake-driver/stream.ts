@@ -19,8 +19,13 @@ export class FakeStream {
     this.#issued += 1;
   }
 
-  beginCapture(): void {
-    this.#captured = [];
+  beginCapture(into: (() => void)[] = []): void {
+    this.#captured = into;
+  }
+
+  /** What is being captured. */
+  get captured(): (() => void)[] | undefined {
+    return this.#captured;
   }
 
   endCapture(): readonly (() => void)[] | undefined {
