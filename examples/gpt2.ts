@@ -265,6 +265,7 @@ export async function train(
     result.loss.dispose();
     console.log(`step ${turn}  loss ${losses.at(-1)?.toFixed(4)}  ${since(start)}`);
   }
+  console.log(`memory  ${(device.memory.peak / 2 ** 30).toFixed(2)} GiB at most`);
   mapTree(state, (leaf) => {
     leaf.dispose();
     return leaf;

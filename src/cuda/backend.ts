@@ -15,8 +15,9 @@ import type {
   KernelToCompile,
   Launch,
   Repeatable,
-  Control,
 } from "../device/backend.ts";
+import { mapControl } from "../device/control.ts";
+import type { Control } from "../device/control.ts";
 import type { MemoryUse } from "../device/memory-account.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
@@ -382,13 +383,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   control(control: Control<Repeatable, CudaAllocation>): Repeatable {
     const conditions = this.decides ? this.#conditions?.loaded : undefined;
     if (conditions === undefined) throw new Error("this driver has no conditional nodes");
-    return new CudaControl(
-      this.#host,
-      conditions,
-      control.kind === "while"
-        ? { ...control, condition: partsOf(control.condition), body: partsOf(control.body) }
-        : { ...control, branches: control.branches.map(partsOf) },
-    );
+    return new CudaControl(this.#host, conditions, mapControl(control, control.told, partsOf));
   }
 
   async synchronize(): Promise<void> {

@@ -8,7 +8,9 @@
  *
  * All nodes of a branch are told before the first of them, since a branch may write where the index lay.
  */
-import type { Control, Repeatable } from "../device/backend.ts";
+import type { Repeatable } from "../device/backend.ts";
+import { worksOf } from "../device/control.ts";
+import type { Control } from "../device/control.ts";
 import { unknownLocation } from "../support/location.ts";
 import type { BoundHost, CudaPart } from "./bound.ts";
 import type { CudaContext } from "./context.ts";
@@ -176,10 +178,7 @@ export class CudaControl implements Repeatable, CudaPart {
   }
 
   get #parts(): readonly CudaPart[] {
-    const control = this.#control;
-    return control.kind === "while"
-      ? [...control.condition, ...control.body]
-      : control.branches.flat();
+    return worksOf(this.#control);
   }
 
   launch(): void {

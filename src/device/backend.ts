@@ -16,6 +16,7 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import type { LaunchLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
+import type { Control } from "./control.ts";
 import type { CodeBackend } from "./foreign-code.ts";
 import type { MemoryUse } from "./memory-account.ts";
 
@@ -75,22 +76,6 @@ export interface Repeatable {
   launch(stream?: BackendStream, stop?: AbortSignal): void;
   dispose(): void;
 }
-
-/** A loop or a choice over prepared work, by what lies in memory when it comes to it. */
-export type Control<W, A> = {
-  /** A predicate, or the index of a branch. */
-  readonly told: A;
-  /** Whether that is one byte, of which true is index 0; else an i32. An index out of range is the last. */
-  readonly isBool: boolean;
-} & (
-  | {
-      readonly kind: "while";
-      /** Makes the predicate, before each turn. */
-      readonly condition: readonly W[];
-      readonly body: readonly W[];
-    }
-  | { readonly kind: "branch"; readonly branches: readonly (readonly W[])[] }
-);
 
 /** A GPU and its driver, as measurements name them. */
 export interface GpuDescription {

@@ -24,7 +24,9 @@ import { LimitClock } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectInputs } from "./arguments.ts";
-import type { Backend, Control, GpuDescription, Repeatable } from "./backend.ts";
+import type { Backend, GpuDescription } from "./backend.ts";
+import { mapControl, worksOf } from "./control.ts";
+import type { Control } from "./control.ts";
 import type { SharedTensor } from "./array-access.ts";
 import { ArrayOperations } from "./array-operations.ts";
 import { BoundLaunch } from "./bound-launch.ts";
@@ -426,28 +428,14 @@ export class Device {
   /** @internal A loop or a branch over bound launches that the device decides; it runs as a part of a recording. */
   control(control: Control<BoundLaunch, DeviceArray>): BoundLaunch {
     this.#requireOpen();
-    const { told } = control;
-    const workOf = (bound: BoundLaunch): Repeatable => bound.workFor(this.#owner);
-    const place = told.allocationFor(this.#owner.arrays);
+    const told = control.told.allocationFor(this.#owner.arrays);
     const work = this.#backend.control?.(
-      control.kind === "while"
-        ? {
-            ...control,
-            told: place,
-            condition: control.condition.map(workOf),
-            body: control.body.map(workOf),
-          }
-        : {
-            ...control,
-            told: place,
-            branches: control.branches.map((branch) => branch.map(workOf)),
-          },
+      mapControl(control, told, (works) => works.map((bound) => bound.workFor(this.#owner))),
     );
     if (work === undefined) throw new Error("the device leaves loops and branches to the host");
-    const parts =
-      control.kind === "while" ? [...control.condition, ...control.body] : control.branches.flat();
+    const parts = worksOf(control);
     const kernels = parts.flatMap((bound) => bound.kernels);
-    const arrays = [...new Set([told, ...parts.flatMap((bound) => bound.arrays)])];
+    const arrays = [...new Set([control.told, ...parts.flatMap((bound) => bound.arrays)])];
     return this.#keep(new BoundLaunch(this.#owner, kernels, arrays, work));
   }
 
