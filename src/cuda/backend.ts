@@ -376,7 +376,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   get decides(): boolean {
-    this.#conditions ??= { loaded: Conditions.load(this.#context) };
+    this.#conditions ??= { loaded: triedConditions(this.#host) };
     return this.#conditions.loaded !== undefined;
   }
 
@@ -535,6 +535,22 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 }
 
 /** The arrays that a launch reads, and those that it writes. */
+/** What tells conditions, once a loop that is never launched could be recorded with it. */
+function triedConditions(host: BoundHost): Conditions | undefined {
+  const loaded = Conditions.load(host.context);
+  if (loaded === undefined) return undefined;
+  const told = { address: 0, record: new MemoryRecord() };
+  const trial = { kind: "while", told, isBool: true, condition: [], body: [] } as const;
+  try {
+    new CudaRecording(host, [new CudaControl(host, loaded, trial)]).dispose();
+    return loaded;
+  } catch (error) {
+    loaded.dispose();
+    if (host.context.loss !== undefined) throw error;
+    return undefined;
+  }
+}
+
 /** The parts of works, those of recordings one by one. */
 function partsOf(works: readonly Repeatable[]): readonly CudaPart[] {
   return works.flatMap((work) => {

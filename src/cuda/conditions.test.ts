@@ -118,6 +118,15 @@ describe("left to the host", () => {
     expect(device.decides).toBe(false);
     expect(device.decides).toBe(false);
   });
+
+  test("where the driver refuses to record a loop", () => {
+    const { driver, device } = openTest();
+    const { module, stream } = driver.live;
+    driver.fail("cuGraphAddNode", 801);
+    expect(device.decides).toBe(false);
+    expect(driver.live["module"]).toBe(module);
+    expect(driver.live["stream"]).toBe(stream);
+  });
 });
 
 test.each([
