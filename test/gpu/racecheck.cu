@@ -4,8 +4,8 @@
  * lane, once __syncwarp has ordered what the others did before it, or by every lane:
  *
  *   nvcc -arch=sm_90 -o racecheck racecheck.cu
- *   compute-sanitizer --tool racecheck ./racecheck one      4 errors: writes of the other lanes and reads of the warp that waited
- *   compute-sanitizer --tool racecheck ./racecheck every    0 errors
+ *   compute-sanitizer --tool racecheck ./racecheck one      errors: writes of the other lanes, reads of the warp that waited
+ *   compute-sanitizer --tool racecheck ./racecheck every    none
  *
  * By the memory model both are the same: what a warp's lanes do before __syncwarp comes before what each of them does after it.
  */
