@@ -10,7 +10,7 @@
 import type { Target } from "../../targets/target.ts";
 import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import type { RowConfiguration } from "./row-kernel.ts";
+import type { HeldRowsConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 
 /**
@@ -27,7 +27,7 @@ export function chooseRows(
   op: RowOp,
   axes: readonly StridedAxis[],
   target: Target,
-): RowConfiguration {
+): HeldRowsConfiguration {
   const columns = axes.at(-1)?.extent ?? 1;
   const leads = axes.slice(0, -1);
   const count = leads.reduce((product, { extent }) => product * extent, 1);
@@ -73,7 +73,7 @@ function shortForm(
   count: number,
   short: number,
   { processors }: Target,
-): RowConfiguration {
+): HeldRowsConfiguration {
   const width = powerOfTwoFrom(columns);
   let rows = Math.min(Math.max(1, (short * lanes) / width), powerOfTwoFrom(extent));
   while (rows > 1 && count / rows < 4 * processors && rows * width > 4 * lanes) rows /= 2;
@@ -89,7 +89,7 @@ function crossingAxis(op: RowOp, axes: readonly StridedAxis[]): boolean {
   );
 }
 
-function crossingForm(columns: number, extent: number, short: number): RowConfiguration {
+function crossingForm(columns: number, extent: number, short: number): HeldRowsConfiguration {
   const rows = Math.min(crossingRows, powerOfTwoFrom(extent));
   const most = Math.max(1, (2 * short * lanes) / rows);
   const width = Math.min(most, powerOfTwoFrom(columns));

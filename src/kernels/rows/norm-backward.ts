@@ -5,7 +5,7 @@
  *   dx = inverseDeviation · (g − mean of g − h · mean of (g · h))
  *   dScale = Σ over rows of dOut · h,   dBias = Σ over rows of dOut
  *
- * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (summed-rows.ts). Rows that are too long
+ * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (streamed-rows.ts). Rows that are too long
  * for registers to hold them with their sums are read twice: for dx, and for the sums. Either way all orders are fixed.
  */
 import { dtypes } from "../../formats/dtype.ts";
@@ -25,8 +25,8 @@ import { computeFormat, computed, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
 import { planRows, rowAxes } from "./row-plan.ts";
-import { chooseSummedRows, planSummedRows } from "./summed-rows.ts";
-import type { SummedRowsConfiguration } from "./summed-rows.ts";
+import { chooseStreamedRows, planStreamedRows } from "./streamed-rows.ts";
+import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
 export interface NormBackwardSpec {
   /** What was normalised: x, or its sum with the residual. A format is an array of [m, n]. */
@@ -69,7 +69,7 @@ export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends strin
 
 /** Rows with their sums in one pass; or rows, then sums over their columns. */
 export type NormBackwardConfiguration =
-  | SummedRowsConfiguration
+  | StreamedRowsConfiguration
   | { readonly rows: RowConfiguration; readonly columns: ReduceConfiguration | undefined };
 
 /** The gradients of `layerNorm`; inputs `x`, `dOut`, `scale`, and `mean` and `inverseDeviation` of the forward operation. */
@@ -154,15 +154,10 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
     outputs: { ...outputs },
     plan: (dimensions, target): Planned<NormBackwardConfiguration> => {
       const axes = rowAxes(problem, dimensions);
-      const once = wanted.length > 0 ? chooseSummedRows(op, axes, target) : undefined;
-      if (once !== undefined)
-        return planSummedRows(
-          op,
-          { names: wanted, terms: sumTerms(wanted, compute) },
-          axes,
-          once,
-          kernels,
-        );
+      const columnTerms = { names: wanted, terms: sumTerms(wanted, compute) };
+      const once =
+        wanted.length > 0 ? chooseStreamedRows(op, columnTerms, axes, target) : undefined;
+      if (once !== undefined) return planStreamedRows(op, columnTerms, axes, once, kernels);
       const rows = planRows(problem, kernels, dimensions, target);
       const columns = summing?.(dimensions, target, kernels);
       const all = [rows, ...(columns === undefined ? [] : [columns])];

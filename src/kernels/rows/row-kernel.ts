@@ -10,24 +10,18 @@
  *
  * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
  */
-import { dtypes } from "../../formats/dtype.ts";
-import {
-  cdiv,
-  clusterSync,
-  constant,
-  full,
-  iota,
-  kernel,
-  loop,
-  smem,
-  when,
-} from "../../lang/index.ts";
+import { cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
+import { exchanged, rowPiece } from "./row-parts.ts";
+import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
-export interface RowConfiguration {
+/** How an operation on rows is done: in one of the forms above, or by blocks that stay (`streamed-rows.ts`). */
+export type RowConfiguration = HeldRowsConfiguration | StreamedRowsConfiguration;
+
+export interface HeldRowsConfiguration {
   /** Rows of a block. */
   readonly rows: number;
   /** Columns of a piece. */
@@ -41,7 +35,7 @@ export interface RowConfiguration {
 export function rowKernel(
   op: RowOp,
   form: StridedForm,
-  configuration: RowConfiguration,
+  configuration: HeldRowsConfiguration,
 ): KernelDefinition {
   const { rows, columns, blocks } = configuration;
   const last = form.axes.length - 1;
@@ -81,7 +75,7 @@ export function rowKernel(
 class RowBody {
   readonly #op: RowOp;
   readonly #form: StridedForm;
-  readonly #configuration: RowConfiguration;
+  readonly #configuration: HeldRowsConfiguration;
   readonly #argument: { readonly [name: string]: unknown };
   readonly #starts: readonly Index[];
   readonly #last: number;
@@ -89,7 +83,7 @@ class RowBody {
   constructor(
     op: RowOp,
     form: StridedForm,
-    configuration: RowConfiguration,
+    configuration: HeldRowsConfiguration,
     argument: { readonly [name: string]: unknown },
     starts: readonly Index[],
   ) {
@@ -143,23 +137,10 @@ class RowBody {
     });
   }
 
-  /** Statistics of whole rows, from those of the blocks of a cluster. */
   #exchanged(own: Statistics, shared: Ref | undefined): Statistics {
-    if (shared === undefined) return own;
-    const names = this.#op.statistics;
-    for (const [position, name] of names.entries()) {
-      const value = own[name];
-      if (value !== undefined) shared.at(position).store(value);
-    }
-    clusterSync();
-    const of = (rank: number): Statistics =>
-      Object.fromEntries(
-        names.map((name, position) => [name, shared.peer(rank).at(position).load()]),
-      );
-    let merged = of(0);
-    for (let rank = 1; rank < this.#configuration.blocks; rank += 1)
-      merged = this.#op.merge(merged, of(rank));
-    return merged;
+    return shared === undefined
+      ? own
+      : exchanged(this.#op, own, shared, this.#configuration.blocks);
   }
 
   #rowTiles(): RowTiles {
@@ -232,26 +213,6 @@ class RowBody {
   }
 
   #piece(start: Scalar<"i32">): Piece {
-    const { columns, blocks, pieces } = this.#configuration;
-    const extent = this.#form.extents[this.#last] ?? 1;
-    const isWhole = extent === columns * blocks * pieces;
-    const positions = (): Tile<"i32"> => iota(dtypes.i32, [1, columns], 1).add(start);
-    return {
-      within: (tile, value) =>
-        isWhole
-          ? tile
-          : positions()
-              .lt(extent as never)
-              .select(tile, full(tile.dtype, [1, 1], value)),
-      count: isWhole
-        ? constant(this.#op.compute, columns)
-        : constant(dtypes.i32, extent as never)
-            .sub(start)
-            .minimum(columns)
-            .maximum(0)
-            .cast(this.#op.compute),
-      total: this.#total(),
-      columns: positions,
-    };
+    return rowPiece(this.#op, this.#form, this.#configuration, start);
   }
 }

@@ -11,6 +11,7 @@ import { chooseRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
+import { chooseStreamedRows, noSums, planStreamedRows } from "./streamed-rows.ts";
 
 /** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
 export interface RowProblem {
@@ -67,6 +68,13 @@ export function rowAxes(
   return [...leads, { extent: shape[axis] ?? 1, strides: strides.map((each) => each.column) }];
 }
 
+/** Rows from which on blocks stay: shorter ones keep a processor busy several at a time. */
+const streamedColumns = 4096;
+
+function streams(axes: readonly StridedAxis[]): boolean {
+  return (axes.at(-1)?.extent ?? 1) > streamedColumns;
+}
+
 /** The launches of an operation on rows; of use to operations that have others besides. */
 export function planRows(
   problem: RowProblem,
@@ -76,6 +84,8 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
+  const streamed = streams(axes) ? chooseStreamedRows(op, noSums, axes, target) : undefined;
+  if (streamed !== undefined) return planStreamedRows(op, noSums, axes, streamed, kernels);
   const configuration = chooseRows(op, axes, target);
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
