@@ -6,6 +6,8 @@ import { stepChannels, tilePlaces } from "./copied.ts";
 import type { CopiedConfiguration, CopiedForm, ReadForm } from "./copied.ts";
 import type { Direction } from "./gathered.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
+import { hasPhases } from "./phases.ts";
+import type { Phase } from "./phases.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
 
 /** Whether channels are last and nothing lies between elements. */
@@ -35,7 +37,12 @@ export function copiedProblem(
   if (groups > 1 && [channels, outputs].some((count) => count % stepChannels !== 0))
     return `groups of ${channels} channels are not multiples of ${stepChannels}`;
   if (stride.every((each) => each === 1)) return undefined;
-  if (!isForward) return "windows of the gradient of x lie apart";
+  if (!isForward) {
+    if (!hasPhases(problem, geometry)) return "windows of the gradient of x lie apart";
+    return channels % stepChannels === 0
+      ? undefined
+      : `windows lie apart, and ${channels} channels are no multiple of ${stepChannels}`;
+  }
   const isPairs =
     stride[0] === 1 &&
     geometry.taps[0] === 1 &&
@@ -84,6 +91,7 @@ export function chooseCopied(
   geometry: Geometry,
   direction: Direction,
   target: Target,
+  phase?: Phase,
 ): CopiedConfiguration {
   const isForward = direction === "forward";
   const { batch, channels, outputs, groups, input, output, taps } = geometry;
@@ -91,9 +99,11 @@ export function chooseCopied(
     ? [outputs, output, channels]
     : [channels, input, outputs];
   const box = tightestBox(tilePlaces, batch, places);
+  // What overhangs would be channels of the next group, or of the other column of a pair.
+  const isApart = groups > 1 || phase !== undefined;
   const steps = taps[0] * taps[1] * taps[2] * Math.ceil(summed / stepChannels) + tileSteps;
   const possible = ([256, 192, 128, 64] as const).filter(
-    (columns) => columns === 64 || (groups === 1 ? columns < 2 * made : made % columns === 0),
+    (columns) => columns === 64 || (isApart ? made % columns === 0 : columns < 2 * made),
   );
   const seconds = (columns: (typeof possible)[number]): number => {
     const tiles = tileCount(geometry, places, made, { box, columns });
@@ -110,11 +120,13 @@ export function readForm(
   { stride }: ConvolutionProblem,
   { input, output, taps }: Geometry,
   direction: Direction,
+  phase?: Phase,
 ): ReadForm {
   return {
     direction,
     isDeep: input[0] > 1 || output[0] > 1 || taps[0] > 1,
-    halved: [stride[1] === 2, stride[2] === 2],
+    halved: direction === "forward" ? [stride[1] === 2, stride[2] === 2] : [false, false],
+    ...(phase && { phase }),
   };
 }
 
@@ -123,9 +135,10 @@ export function copiedForm(
   geometry: Geometry,
   direction: Direction,
   target: Target,
+  phase?: Phase,
 ): CopiedForm {
   return {
-    ...readForm(problem, geometry, direction),
-    configuration: chooseCopied(geometry, direction, target),
+    ...readForm(problem, geometry, direction, phase),
+    configuration: chooseCopied(geometry, direction, target, phase),
   };
 }

@@ -117,7 +117,16 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   const copied = [
     { name: "3 × 1", input: [3, 2], taps: [3, 1], padding: 1, channels: 64, outputs: 8 },
     { name: "3 × 3", input: [5, 3], taps: [3, 3], padding: 1, channels: 64, outputs: 8 },
-    { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, stride: 2 },
+    { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, stride: [2, 2] },
+    {
+      name: "gaps",
+      input: [4, 3],
+      taps: [1, 1],
+      padding: 0,
+      channels: 64,
+      outputs: 8,
+      stride: [2, 1],
+    },
     { name: "groups", input: [3, 4], taps: [1, 3], channels: 64, outputs: 64, groups: 2 },
     { name: "three axes", input: [3, 4, 2], taps: [2, 3, 1], channels: 72, outputs: 8 },
     { name: "one axis", input: [130], taps: [3], channels: 8, outputs: 136, dilation: 2 },
@@ -150,7 +159,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       const all = (value: number) => input.map(() => value);
       await check(device, {
         ...{ batch: 2, groups: others.groups ?? 1, channels, outputs, input, taps },
-        ...{ stride: all(others.stride ?? 1), dilation: all(others.dilation ?? 1) },
+        ...{ stride: [others.stride ?? all(1)].flat(), dilation: all(others.dilation ?? 1) },
         ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
         dtype: bf16 as unknown as DType<"f32">,
       });

@@ -7,7 +7,8 @@
  *
  * Windows that go two by two see x of even extents as [n, height / 2, 2, width / 2, 2 c]: a tap picks one of the two, and
  * neighbours lie together again. The gradient of x is the same product of dOut with shifts the other way around, and
- * with the weights read along the other axis.
+ * with the weights read along the other axis. Where windows went two by two, each of the four places of a pair of rows and
+ * columns has taps of its own (`phases.ts`), and is a product of its own over these.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -29,6 +30,7 @@ import {
 import type {
   Accumulator,
   ArraySpec,
+  Index,
   KernelDefinition,
   Ref,
   Scalar,
@@ -38,6 +40,7 @@ import { alignedDimension, alignment } from "../support/sizes.ts";
 import { halfBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
 import type { Direction } from "./gathered.ts";
+import type { Phase } from "./phases.ts";
 import { windowAlong } from "./problem.ts";
 import type { ConvolutionProblem, Geometry, Triple, WindowSteps } from "./problem.ts";
 
@@ -64,6 +67,8 @@ export interface ReadForm {
   readonly isDeep: boolean;
   /** Whether windows go two by two, along height and width. */
   readonly halved: readonly [boolean, boolean];
+  /** Which places of pairs are made, and from which taps; of gradients of windows that go two by two. */
+  readonly phase?: Phase;
 }
 
 /** What of the sizes a kernel is made for. */
@@ -115,7 +120,7 @@ export function copiedDimensions(
 
 export function copiedSizes(
   geometry: Geometry,
-  { direction, isDeep, halved }: ReadForm,
+  { direction, isDeep, halved, phase }: ReadForm,
 ): CopiedSizes {
   const numbers = numbersOf(geometry, direction);
   const spatial = (of: string, own: readonly number[]): readonly [Size, Size, Size] => [
@@ -132,7 +137,8 @@ export function copiedSizes(
     made: alignedDimension("made", numbers.made),
     read: spatial("read", [read[0], half(read[1], halved[0]), half(read[2], halved[1])]),
     places: spatial("places", places),
-    taps: spatial("taps", taps),
+    // Phases have few, and differ by them.
+    taps: phase === undefined ? spatial("taps", taps) : taps,
   };
 }
 
@@ -162,12 +168,15 @@ export function readSpec(
 
 /** How far a tap lies from the place that it belongs to. */
 function shiftOf(
-  direction: Direction,
+  { direction, phase }: ReadForm,
   tap: Scalar<"i32">,
   { dilation, before }: WindowSteps,
+  axis: number,
 ): Scalar<"i32"> {
   const reach = dilation === 1 ? tap : tap.mul(dilation);
-  return direction === "forward" ? reach.sub(before) : reach.mul(-1).add(before);
+  return direction === "forward"
+    ? reach.sub(before)
+    : reach.mul(-1).add(phase?.axes[axis]?.shift ?? before);
 }
 
 /** Where a tile's box begins. */
@@ -192,9 +201,9 @@ export function boxWindow(
   read: Ref,
   { box: [images, rows, columns], corner, taps, channel }: Reading,
 ): Ref {
-  const { direction, isDeep, halved } = form;
+  const { isDeep, halved } = form;
   const [inDepth, down, across] = taps.map((tap, axis) =>
-    shiftOf(direction, tap, windowAlong(problem, axis)),
+    shiftOf(form, tap, windowAlong(problem, axis), axis),
   ) as [Scalar<"i32">, Scalar<"i32">, Scalar<"i32">];
   const along = (start: Scalar<"i32">, by: Scalar<"i32">, isHalf: boolean, size: number): Slice =>
     slice(start.add(isHalf ? by.shr(1) : by), size);
@@ -238,7 +247,7 @@ function weightSizes({ form, sizes: { summed, made } }: Setting) {
 function weightSpec(setting: Setting): ArraySpec {
   const { taps, group } = setting.sizes;
   const { outputs, channels } = weightSizes(setting);
-  const count = multiplySizes(...taps);
+  const count = multiplySizes(...(setting.form.phase?.taps ?? taps));
   return array(setting.problem.w.dtype, [count, multiplySizes(group, outputs), channels], {
     strides: [channels, multiplySizes(count, channels), 1],
   });
@@ -263,12 +272,17 @@ function cornerOf({ box: [images, rows, columns] }: CopiedConfiguration, at: Til
 function weightWindow(setting: Setting, weights: Ref, at: TileIndices & StepIndices): Ref {
   const { form, sizes } = setting;
   const { columns } = form.configuration;
-  const [, height, width] = sizes.taps;
-  const tap = at.z
+  const { phase } = form;
+  const [, height, width] = phase?.taps ?? sizes.taps;
+  const whole = (tap: Scalar<"i32">, axis: number): Scalar<"i32"> => {
+    const own = phase?.axes[axis];
+    return own === undefined ? tap : tap.mul(own.apart).add(own.first);
+  };
+  const tap = whole(at.z, 0)
     .mul(height as never)
-    .add(at.y)
+    .add(whole(at.y, 1))
     .mul(width as never)
-    .add(at.x);
+    .add(whole(at.x, 2));
   const first = at.g.mul(weightSizes(setting).outputs as never);
   const [along, across] = [at.step.mul(stepChannels), at.j.mul(columns)];
   return form.direction === "forward"
@@ -293,32 +307,53 @@ function multiplied(
   );
 }
 
+/** The result, what a thread stores of it at a time, and where; of a phase pairs are axes of their own, as for what is read. */
+function resultForm(
+  { form, sizes: { batch, group, made, places } }: Setting,
+  dtype: DType<"bf16">,
+) {
+  const { isDeep, phase, configuration } = form;
+  const [images, rows, columns] = halfBox(configuration.box);
+  const [, down, across] = phase?.axes ?? [];
+  const channels = multiplySizes(group, made);
+  const [isPairedDown, isPairedAcross] = [down?.apart === 2, across?.apart === 2];
+  return {
+    whole: array(dtype, [
+      ...[batch, ...(isDeep ? [places[0]] : []), places[1], ...(isPairedDown ? [2] : [])],
+      ...[places[2], isPairedAcross ? multiplySizes(2, channels) : channels],
+    ]),
+    ownShape: [images, ...(isDeep ? [1] : []), rows, ...(isPairedDown ? [1] : []), columns],
+    placeOf: (corner: Corner, own: Scalar<"i32">): readonly Index[] => [
+      ...[corner.image, ...(isDeep ? [corner.depth] : []), corner.top],
+      ...(isPairedDown ? [down?.place ?? 0] : []),
+      // Channels of the second column of a pair lie behind those of the first.
+      ...[corner.left, isPairedAcross && across?.place === 1 ? own.add(channels as never) : own],
+    ],
+  };
+}
+
 export function copiedKernel(
   problem: ConvolutionProblem,
   geometry: Geometry,
   form: CopiedForm,
 ): KernelDefinition {
-  const { direction, isDeep, configuration } = form;
+  const { direction, configuration } = form;
   const { box, columns, stages } = configuration;
   const setting: Setting = { problem, form, sizes: copiedSizes(geometry, form) };
   const { batch, group, summed, made, places, taps } = setting.sizes;
   const isForward = direction === "forward";
   const output = (isForward ? problem.out : problem.x).dtype as DType<"bf16">;
-  const [ownImages, ...ownPlane] = halfBox(box);
-  const ownShape = [ownImages, ...(isDeep ? [1] : []), ...ownPlane];
+  const { whole, ownShape, placeOf } = resultForm(setting, output);
   return kernel(
     {
       name: isForward ? "convolution_copied" : "convolution_backward_x_copied",
       grid: { worker: dim("workers") },
       threads: ["copy", "first", "second"],
       inputs: { read: readSpec(problem, setting.sizes, form), weights: weightSpec(setting) },
-      outputs: {
-        result: array(output, [
-          batch,
-          ...(isDeep ? [places[0]] : []),
-          ...[places[1], places[2], multiplySizes(group, made)],
-        ]),
-      },
+      // A phase makes a part of the result, beside those of the others.
+      ...(form.phase === undefined
+        ? { outputs: { result: whole } }
+        : { inouts: { result: whole } }),
       scratch: { buffers: smem(output, [2, 2, ...ownShape, (8 * rowBytes) / output.bits]) },
     },
     ({ read, weights, result, buffers }) => {
@@ -349,12 +384,11 @@ export function copiedKernel(
             multiplied(form, sum, blocks, tile.part),
           );
           const corner = partCorner(cornerOf(configuration, tile), box, tile.part);
-          const channel = tile.g.mul(made as never).add(tile.j.mul(columns));
           storeThrough(
             buffers.at(tile.part),
             product.cast(output).reshape([...ownShape, columns]),
             result,
-            [corner.image, ...(isDeep ? [corner.depth] : []), corner.top, corner.left, channel],
+            placeOf(corner, tile.g.mul(made as never).add(tile.j.mul(columns))),
           );
         },
       );

@@ -68,11 +68,16 @@ export function rowAxes(
   return [...leads, { extent: shape[axis] ?? 1, strides: strides.map((each) => each.column) }];
 }
 
-/** Rows from which on blocks stay: shorter ones keep a processor busy several at a time. */
-const streamedColumns = 4096;
+/**
+ * Rows that are longer than this are done by blocks that stay: shorter ones keep a processor busy several at a time. So are those
+ * that meet several arrays of columns, which would be read again for every row.
+ */
+const [streamedColumns, streamedWithColumns] = [16_384, 4096];
 
-function streams(axes: readonly StridedAxis[]): boolean {
-  return (axes.at(-1)?.extent ?? 1) > streamedColumns;
+function streams({ arrays }: RowOp, axes: readonly StridedAxis[]): boolean {
+  const extent = axes.at(-1)?.extent ?? 1;
+  const perColumn = arrays.filter(({ per }) => per === "column").length;
+  return extent > (perColumn > 1 ? streamedWithColumns : streamedColumns);
 }
 
 /** The launches of an operation on rows; of use to operations that have others besides. */
@@ -84,7 +89,7 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
-  const streamed = streams(axes) ? chooseStreamedRows(op, noSums, axes, target) : undefined;
+  const streamed = streams(op, axes) ? chooseStreamedRows(op, noSums, axes, target) : undefined;
   if (streamed !== undefined) return planStreamedRows(op, noSums, axes, streamed, kernels);
   const configuration = chooseRows(op, axes, target);
   if (axes.some(({ extent }) => extent === 0))

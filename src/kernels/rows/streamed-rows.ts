@@ -64,7 +64,7 @@ export interface ColumnSums {
 /** Nothing is summed over rows. */
 export const noSums: ColumnSums = { names: [], terms: () => ({}) };
 
-/** Warps of a block: so many that one or two blocks keep a processor busy. */
+/** Warps of a block: so many that one block keeps a processor busy. */
 const warps = 16;
 /** Registers of a lane for rows and those in flight; for these and what stays: sums, and what belongs to columns. */
 const [rowRegisters, allRegisters] = [96, 84];
@@ -97,7 +97,9 @@ export function chooseStreamedRows(
   // As it is computed, and as it is in flight.
   const each = inputs.length * wide + registers(inputs) + names.length * wide;
   const room = names.length > 0 ? allRegisters : rowRegisters;
-  const most = powerOfTwoFrom(Math.floor(room / each) + 1) / 2;
+  // What belongs to columns is in registers for a while, too.
+  const passing = registers(bitsOf("column")) / 2;
+  const most = powerOfTwoFrom(Math.floor(room / (each + (names.length > 0 ? 0 : passing))) + 1) / 2;
   const span = 32 * warps;
   const isShared = target.features.includes("cluster") && names.length === 0;
   const isHeld = (blocks: number, elements: number): boolean =>
@@ -119,16 +121,15 @@ export function chooseStreamedRows(
   const fixed = { columns, blocks, pieces: 1, keepsColumns } as const;
   if (names.length > 0)
     return { ...fixed, ...summedRows(lead.extent, columns, span * most, target) };
-  const pairs = held <= pairElements ? Number((globalThis as any).process.env.PAIRS ?? 1) : 1;
-  const ahead = held <= pairElements ? Number((globalThis as any).process.env.AHEAD ?? 2) : 1;
+  const ahead = held <= fewElements ? 2 : 1;
   const { processors } = target;
   const found = blocks > 2 ? processors - (processors % groupedProcessors) : processors;
-  const workers = Math.min(Math.max(1, Math.floor((pairs * found) / blocks)), lead.extent);
+  const workers = Math.min(Math.max(1, Math.floor(found / blocks)), lead.extent);
   return { ...fixed, rows: 1, ahead, workers };
 }
 
-/** Elements of a lane up to which two blocks share a processor. */
-const pairElements = 16;
+/** Elements of a lane up to which there are registers for two more rows in flight. */
+const fewElements = 16;
 /** Elements of a lane from which few rows are shared by more blocks. */
 const leastElements = 8;
 
