@@ -14,6 +14,7 @@ import {
   i32,
   kernel,
   scalar,
+  semaphore,
   slice,
   smem,
 } from "tilewright";
@@ -69,14 +70,54 @@ const copied = placedText(
   ),
 );
 
+/** Barriers and counters that may not be there. */
+const places = placedText(
+  kernel(
+    {
+      name: "places",
+      inputs: { x: array(f32, [64]), at: scalar(i32) },
+      outputs: { out: array(f32, [64]) },
+      scratch: { room: smem(f32, [64]), full: barrier({ count: 2 }), counts: semaphore([2, 3]) },
+    },
+    ({ x, at, out, room, full, counts }) => {
+      copyAsync(x, room, { barrier: full.at(at) });
+      full.at(at).wait();
+      full.at(at.and(1)).arrive();
+      counts.at(at.and(1), at).signal();
+      counts.at(at, at.and(1)).wait(1);
+      out.store(room.load());
+    },
+  ),
+);
+
 function placedText({ kernel: traced }: KernelDefinition): string {
   return printModule({ kernels: [place(traced, targets.sm_80).kernel] });
 }
 
-rejectsBroken({ axpy: readText("test/golden/placed/axpy.sm_90a.ir"), windows, copied }, [
+const axpy = readText("test/golden/placed/axpy.sm_90a.ir");
+
+rejectsBroken({ axpy, windows, copied, places }, [
   [
     "TW6209",
     [
+      {
+        what: "nothing asks whether there is such a barrier",
+        of: "places",
+        replace: /(barrier_wait .*), guard = \["index 0"\]/,
+        by: "$1",
+      },
+      {
+        what: "nothing asks whether there is such a barrier for a copy",
+        of: "places",
+        replace: /(copy_async .*), guard = \["index 0"\]/,
+        by: "$1",
+      },
+      {
+        what: "nothing asks whether there is such a counter",
+        of: "places",
+        replace: 'guard = ["index 1"]',
+        by: 'guard = ["index 0"]',
+      },
       {
         what: "nothing tests the end of an array",
         of: "axpy",

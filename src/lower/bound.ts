@@ -1,5 +1,5 @@
 /**
- * The stage that bounds accesses: which bounds of a window lanes test, and how much an instruction moves. Both follow from
+ * The stage that bounds accesses: which bounds of a window and which indices lanes test, and how much an instruction moves. Both follow from
  * facts, and are said in the kernel, so that the verifier can hold them against facts again and the emitter has nothing to
  * decide:
  *
@@ -15,6 +15,7 @@ import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
 import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
 import { testedIndexText, unprovedIndices } from "../layout/access/picked.ts";
+import { unprovedPlaces } from "../layout/access/places.ts";
 import type { TileAccess } from "../layout/access/regular.ts";
 import { accessOf, accessesByLanes, requestsOf } from "../layout/access/requests.ts";
 import type { AccessSetting } from "../layout/access/requests.ts";
@@ -61,7 +62,7 @@ class Binder {
     const ops = region.ops.map((op) => {
       const inner = changeRegions(op, (each) => this.region(each, walkedInside(op, agents)));
       if (op.kind === "slice_ref") return withAttributes(inner, { guard: this.#guardOf(op) });
-      return accessesByLanes(op) ? this.#access(op, agents) : inner;
+      return this.#withPlaces(accessesByLanes(op) ? this.#access(op, agents) : inner);
     });
     return changeOps(region, ops);
   }
@@ -90,6 +91,12 @@ class Binder {
     return requestsOf(op, setting, windowOf).map((request) =>
       accessOf(request, windowOf(request.ref), setting),
     );
+  }
+
+  /** The op with a guard where it may pick a barrier or counter that is not there. */
+  #withPlaces(op: AnyOp): AnyOp {
+    const guard = unprovedPlaces(op, this.#facts).map(({ text }) => text);
+    return guard.length === 0 ? op : withAttributes(op, { guard: Object.freeze(guard) });
   }
 
   /** Index tiles that may hold what is not inside their axis. */

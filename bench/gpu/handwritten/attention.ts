@@ -163,7 +163,8 @@ function multiplyBlocks(parts: Parts, part: number): void {
   const sums = startValues(steps.sub(1), end.sums, end.powers).wait();
   own.store(sums.div(end.sum, fast).cast(bf16));
   commitShared();
-  copyAsync(own, out.at(head, slice(top, half)));
+  // The engine writes nothing that may begin before the array, which arithmetic that wraps could.
+  copyAsync(own, out.at(head, slice(top.maximum(0), half)));
   commitGroup();
   waitGroup(0, { read: true });
 }

@@ -131,7 +131,9 @@ function storeTile(
     const buffer = result.at(part, (at / piece) % 2);
     buffer.store(product.slice([0, at], [half, piece]).cast(bf16));
     commitShared();
-    copyAsync(buffer, out.at(slice(top.add(part * half), half), slice(start.add(at), piece)));
+    // The engine writes nothing that may begin before the array, which arithmetic that wraps could.
+    const rows = slice(top.add(part * half).maximum(0), half);
+    copyAsync(buffer, out.at(rows, slice(start.add(at).maximum(0), piece)));
     commitGroup();
   }
 }

@@ -40,6 +40,27 @@ const ringStep = (slot: string, next: string): string => `
 const interval = ({ least, greatest }: Fact): readonly [bigint, bigint] => [least, greatest];
 
 describe("rings", () => {
+  test("a slot some steps back stays within its ring where it goes around", () => {
+    const kernel = kernelWith(`${constants}
+      %r = loop %0, %100, %1 initial(%0) body(%i: i32, %slot: i32) {
+        loop %0, %4, %1 body(%back: i32) {
+          %d = binary %slot, %back {fn = sub} : i32
+          %below = compare %d, %0 {predicate = lt} : bool
+          %around = binary %d, %4 {fn = add} : i32
+          %before = select %below, %around, %d : i32
+          yield
+        }
+        ${ringStep("slot", "next")}
+        yield %next
+      } : i32`);
+    const facts = new Facts(kernel);
+    const found: Fact[] = [];
+    walkOps(kernel.body, (op) => {
+      if (op.kind === "select") found.push(...op.results.map((value) => facts.of(value)));
+    });
+    expect(found.map(interval)).toEqual(Array(2).fill([0n, 3n]));
+  });
+
   test("a slot stays within its ring, and so does the one before it", () => {
     const { inside, after } = carriedFacts(`${constants}
       %r, %r2 = loop %0, %100, %1 initial(%0, %0) body(%i: i32, %slot: i32, %last: i32) {

@@ -197,6 +197,11 @@ type Rule = (op: unknown, request: Request) => Fact;
 
 const anything: Rule = (_, { range }) => anyOf(range);
 
+/** The one that leaves fewer values, of two that both hold. */
+function narrower(first: Fact, second: Fact): Fact {
+  return first.greatest - first.least < second.greatest - second.least ? first : second;
+}
+
 /** The elements of the result are elements of the source. */
 function elementsOf(
   { operands }: { readonly operands: { readonly source: Value } },
@@ -231,11 +236,19 @@ const rules: OpRules<[Request], Fact> = {
     binaryFact(attributes.fn, facts.of(operands.left), facts.of(operands.right), range),
   compare: anything,
   fma: anything,
-  select: ({ operands }, { facts }) => {
+  select: ({ operands }, { facts, range }) => {
     const condition = facts.definitions.get(operands.condition);
     const constant = (value: Value): bigint | undefined => constantOf(facts.of(value));
-    const chosen = (value: Value, holds: boolean): Fact =>
+    const known = (value: Value, holds: boolean): Fact =>
       refined(value, facts.of(value), condition, holds, constant);
+    /** Of what is computed from the value that the condition asks about, as `x < 0 ? x + 4 : x`, what follows from it there. */
+    const chosen = (value: Value, holds: boolean): Fact => {
+      const op = facts.definitions.get(value);
+      if (op?.kind !== "binary") return known(value, holds);
+      const { left, right } = op.operands;
+      const follows = binaryFact(op.attributes.fn, known(left, holds), known(right, holds), range);
+      return narrower(follows, known(value, holds));
+    };
     return either(chosen(operands.ifTrue, true), chosen(operands.ifFalse, false));
   },
   cast: ({ operands, attributes }, { facts, range }) => {

@@ -19,7 +19,7 @@ const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, and `scope` how far its arrivals elsewhere reach. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',
+      'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, `scope` how far its arrivals elsewhere reach, and `guard` that lanes test the barrier\'s index. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: {
       fill: ["zero", "nan"],
@@ -30,6 +30,7 @@ export const asynchronousOps = defineOps({
       unit: "text?",
       scope: "text?",
       map: "text?",
+      guard: "texts?",
     },
     regions: {},
     traits: {

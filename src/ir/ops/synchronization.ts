@@ -21,9 +21,9 @@ export const synchronizationOps = defineOps({
   },
   barrier_arrive: {
     summary:
-      "Arrives once on a barrier, of the cluster's block `peer` where given. Placed, `scope` says whom it tells of ordinary accesses: the block or the cluster.",
+      "Arrives once on a barrier, of the cluster's block `peer` where given. Placed, `scope` says whom it tells of ordinary accesses, the block or the cluster, and `guard` that lanes test the index.",
     operands: { barrier: "one", index: "optional", peer: "optional" },
-    attributes: { scope: "text?" },
+    attributes: { scope: "text?", guard: "texts?" },
     regions: {},
     traits: {
       ...acts,
@@ -34,9 +34,9 @@ export const synchronizationOps = defineOps({
   },
   barrier_wait: {
     summary:
-      "Waits for the next phase this thread has not yet seen, or for the phase of the given parity. Placed, `scope` says whose arrivals it hears.",
+      "Waits for the next phase this thread has not yet seen, or for the phase of the given parity. Placed, `scope` says whose arrivals it hears, and `guard` that lanes test the index.",
     operands: { barrier: "one", index: "optional", parity: "optional" },
-    attributes: { scope: "text?" },
+    attributes: { scope: "text?", guard: "texts?" },
     regions: {},
     traits: {
       ...waits,
@@ -107,9 +107,10 @@ export const synchronizationOps = defineOps({
     traits: allocates,
   },
   semaphore_signal: {
-    summary: "Adds to a counter, releasing what this thread did before.",
+    summary:
+      "Adds to a counter, releasing what this thread did before. Placed, `guard` says which indices lanes test.",
     operands: { semaphore: "one", indices: "many", increment: "one" },
-    attributes: {},
+    attributes: { guard: "texts?" },
     regions: {},
     traits: {
       ...acts,
@@ -119,9 +120,9 @@ export const synchronizationOps = defineOps({
   },
   semaphore_wait: {
     summary:
-      "Waits until a counter is at least `value`, acquiring what the signallers did; with `decrement`, subtracts it.",
+      "Waits until a counter is at least `value`, acquiring what the signallers did; with `decrement`, subtracts it. Placed, `guard` says which indices lanes test.",
     operands: { semaphore: "one", indices: "many", value: "one" },
-    attributes: { decrement: "flag" },
+    attributes: { decrement: "flag", guard: "texts?" },
     regions: {},
     traits: {
       ...waits,

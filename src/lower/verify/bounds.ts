@@ -13,6 +13,7 @@ import { sizeText } from "../../ir/size.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { pairProblem } from "../../layout/access/pairs.ts";
 import { testedIndexText, unprovedIndices } from "../../layout/access/picked.ts";
+import { unprovedPlaces } from "../../layout/access/places.ts";
 import { accessOf, accessesByLanes, requestsOf } from "../../layout/access/requests.ts";
 import type { AccessSetting } from "../../layout/access/requests.ts";
 import { boundText, namedBounds } from "../../layout/access/slice.ts";
@@ -28,6 +29,7 @@ export function verifyBounds(kernel: Kernel, { target }: PlacedFor): void {
   const uses = countUses(kernel.body);
   walkAgents(kernel, (op, { warps }) => {
     if (op.kind === "slice_ref") for (const result of op.results) windows.of(result);
+    verifyPlaces(op, facts);
     if (!accessesByLanes(op)) return;
     if ("indices" in op.operands) verifyIndices(op as AccessOp, facts);
     verifyUnits(op, windows, { target, warps, isUsed: (value) => uses.has(value) });
@@ -68,6 +70,15 @@ function verifyIndices(op: AccessOp, facts: Facts): void {
         expected: `{guard = ["${text}"]}`,
       });
   }
+}
+
+function verifyPlaces(op: AnyOp, facts: Facts): void {
+  const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
+  for (const { text } of unprovedPlaces(op, facts))
+    if (!guard.includes(text))
+      reject(op, "TW6209", `an index of ${op.kind} may lie outside, and nothing tests it`, {
+        expected: `{guard = ["${text}"]}`,
+      });
 }
 
 function verifyUnits(op: AnyOp, windows: WindowModel, setting: AccessSetting): void {

@@ -17,7 +17,7 @@ import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
-import { needsFailureCell } from "./failure.ts";
+import { needsFailureCell, startsProducts } from "./failure.ts";
 import type { ProfileRing } from "./profile.ts";
 import type {
   BarrierValue,
@@ -57,6 +57,8 @@ export class EmitContext {
   readonly messages: MessageSite[] = [];
   /** b64: the launch's cell for the time of a failure (`failure.ts`); undefined where the kernel has no use for it. */
   readonly failureCell: Register | undefined;
+  /** Whether products may be in flight beside other instructions. */
+  readonly hasProducts: boolean;
   /** Registers that only a window which may be outside is found by, and what they are after a failure. */
   readonly redirects = new Map<Register, Operand>();
   /** Where a profiled kernel writes, once its ring is open. */
@@ -81,6 +83,7 @@ export class EmitContext {
     this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
+    this.hasProducts = startsProducts(kernel);
     if (needsFailureCell(kernel, this.windows.facts))
       this.failureCell = this.parameter({
         kind: "scratch",

@@ -15,7 +15,7 @@
  */
 import type { Facts } from "../../ir/facts/index.ts";
 import type { AnyOp, Kernel, Op } from "../../ir/node.ts";
-import { traitsOf } from "../../ir/traits.ts";
+import { accessesOf, traitsOf } from "../../ir/traits.ts";
 import { refOf, walkOps } from "../../ir/traverse.ts";
 import type { Operand, Register } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
@@ -141,6 +141,26 @@ export function leaveAfterFailure(
   code.jumpIf(any, exit);
 }
 
+/** Whether products of the kernel may be in flight while other instructions run. */
+export function startsProducts({ body }: Kernel): boolean {
+  let starts = false;
+  walkOps(body, (op) => {
+    starts ||= accessesOf(op).some(({ done }) => done === "products");
+  });
+  return starts;
+}
+
+/**
+ * Ends the launch with an error where the predicate holds. Beside products in flight that is a breakpoint, which without a
+ * debugger ends a launch as a trap does, with CUDA_ERROR_LAUNCH_FAILED: a trap leaves the kernel, so that the assembler waits for
+ * products before it, and to wait in a branch serialises all of them (C7512, C7518).
+ */
+function endLaunch({ code, hasProducts }: EmitContext, where: Register, reason: string): void {
+  code.guarded(where, () => {
+    code.emit(hasProducts ? "brkpt" : "trap", [], reason);
+  });
+}
+
 /** Traps where `outside` holds; after a failure moves what is outside to where it is not. */
 export function trapOutside(
   context: EmitContext,
@@ -150,9 +170,7 @@ export function trapOutside(
 ): void {
   const { code, failureCell } = context;
   if (failureCell === undefined) {
-    code.guarded(outside, () => {
-      code.emit("trap", [], reason);
-    });
+    endLaunch(context, outside, reason);
     return;
   }
   const [found, inside] = [code.label("outside"), code.label("inside")];
@@ -161,9 +179,7 @@ export function trapOutside(
   code.aside(() => {
     code.place(found);
     const then = failureTime(context, failureCell);
-    code.guarded(code.make("pred", "setp.eq.u64", then, integer(0)), () => {
-      code.emit("trap", [], reason);
-    });
+    endLaunch(context, code.make("pred", "setp.eq.u64", then, integer(0)), reason);
     for (const [register, to] of moves()) code.emit(`mov.${register.type}`, [register, to]);
     code.emit("bra", [symbol(inside)]);
   });

@@ -24,7 +24,8 @@ import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./
 import type { EmitContext, EmitRules } from "./context.ts";
 import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
-import type { BarrierValue } from "./values.ts";
+import { insideIndices } from "./memory/inside.ts";
+import type { BarrierValue, ScalarValue } from "./values.ts";
 
 /** All lanes of the block meet. */
 export function blockBarrier({ code }: EmitContext, reason: string): void {
@@ -139,12 +140,12 @@ export function endBarriers(context: EmitContext, body: Region): void {
 export function barrierAddress(
   context: EmitContext,
   barrier: BarrierValue,
-  index: Value | undefined,
+  index: ScalarValue | undefined,
 ): BarrierPlace {
   const { code, numbers } = context;
   const { offset } = barrier;
   if (index === undefined) return { base: numbers.shared, offset };
-  const { register, constant } = context.scalar(index);
+  const { register, constant } = index;
   if (constant !== undefined) return { base: numbers.shared, offset: offset + 8 * constant };
   const base = code.make("b32", "mad.lo.u32", register, integer(8), numbers.shared);
   return { base, offset };
@@ -163,7 +164,7 @@ export function peerAddress(
 function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   const { code, numbers, scope } = context;
   const barrier = context.barrier(op.operands.barrier);
-  const place = barrierAddress(context, barrier, op.operands.index);
+  const place = barrierAddress(context, barrier, insideIndices(context, op)[0]);
   const count = scope.warps === 1 ? barrier.scale : 1;
   const { peer } = op.operands;
   const remote = peer && peerAddress(context, place, context.scalar(peer).register);
@@ -197,11 +198,12 @@ function tryWait({ attributes: { scope } }: Op<"barrier_wait">, { target }: Emit
 function wait(op: Op<"barrier_wait">, context: EmitContext): void {
   const { code } = context;
   const barrier = context.barrier(op.operands.barrier);
-  const { base, offset } = barrierAddress(context, barrier, op.operands.index);
+  const [index] = insideIndices(context, op);
+  const { base, offset } = barrierAddress(context, barrier, index);
   const asked = op.operands.parity && context.scalar(op.operands.parity).register;
   const parity =
     asked === undefined
-      ? nextParity(context, barrier, op.operands.index)
+      ? nextParity(context, barrier, index)
       : code.make("b32", "and.b32", asked, integer(1));
   const attempt = tryWait(op, context);
   tryUntilDone(context, () => code.make("pred", attempt, address(base, offset), parity));
@@ -212,17 +214,17 @@ function wait(op: Op<"barrier_wait">, context: EmitContext): void {
 function nextParity(
   context: EmitContext,
   { phases, count }: BarrierValue,
-  index: Value | undefined,
+  index: ScalarValue | undefined,
 ): Register {
   const { code } = context;
-  const known = index === undefined ? 0 : context.scalar(index).constant;
+  const known = index === undefined ? 0 : index.constant;
   if (known !== undefined) {
     const word = phaseWord(phases, Math.floor(known / phaseBits));
     const parity = code.make("b32", "bfe.u32", word, integer(known % phaseBits), integer(1));
     code.emit("xor.b32", [word, word, integer(2 ** (known % phaseBits))]);
     return parity;
   }
-  const position = index && context.scalar(index).register;
+  const position = index?.register;
   if (position === undefined) throw new Error("a barrier of an array has an index");
   if (count <= phaseBits) {
     const word = phaseWord(phases, 0);
@@ -282,8 +284,7 @@ function counterAddress(
   const { code } = context;
   const { base, shape } = context.semaphore(op.operands.semaphore);
   let linear: Register | undefined;
-  op.operands.indices.forEach((value, axis) => {
-    const { register } = context.scalar(value);
+  insideIndices(context, op).forEach(({ register }, axis) => {
     linear =
       linear === undefined
         ? register

@@ -21,6 +21,7 @@ import type { PlannedAccess } from "../memory/access.ts";
 import { loadWords } from "../memory/loads.ts";
 import { storeWords } from "../memory/stores.ts";
 import type { Unit } from "../memory/units.ts";
+import { insideIndices } from "../memory/inside.ts";
 import { barrierAddress, emitArrival } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { BarrierValue } from "../values.ts";
@@ -79,10 +80,10 @@ function copyPlainly({ code }: EmitContext, from: PlannedAccess, to: PlannedAcce
 
 export function laneCopyIn(context: EmitContext, op: Op<"copy_async">): void {
   const { code, target } = context;
-  const { barrier, index, destination } = op.operands;
+  const { barrier, destination } = op.operands;
   if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
   const own = context.barrier(barrier);
-  const place = barrierAddress(context, own, index);
+  const place = barrierAddress(context, own, insideIndices(context, op)[0]);
   const sides = sidesOf(context, op);
   const hasAsyncProxy = target.features.includes("tma");
   if (op.attributes.by === "plain")

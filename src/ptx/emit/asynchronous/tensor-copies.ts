@@ -24,6 +24,7 @@ import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
 import type { SharedStart } from "../memory/shared.ts";
 import { cachePolicy } from "./cache-policy.ts";
+import { insideIndices } from "../memory/inside.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
@@ -154,11 +155,11 @@ export function tensorCopyIn(
   shared: SharedValue,
 ): void {
   const { code, numbers, scope } = context;
-  const { barrier, index } = op.operands;
+  const { barrier } = op.operands;
   if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
   const own = context.barrier(barrier);
   const planned = planCopy(context, op, global, shared);
-  const place = barrierAddress(context, own, index);
+  const place = barrierAddress(context, own, insideIndices(context, op)[0]);
   const group =
     op.attributes.multicast.length > 0
       ? multicastMask(context, op.attributes.multicast)

@@ -9,33 +9,46 @@
  * uses may lie anywhere, as on the simulator. What was asked before on every way to the op is not asked again.
  */
 import type { AnyOp } from "../../../ir/node.ts";
+import { sizeText } from "../../../ir/size.ts";
 import { accessesOf } from "../../../ir/traits.ts";
+import { placeIndices } from "../../../layout/access/places.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { trapOutside } from "../failure.ts";
 import type { RequiredBound as AnyRequiredBound } from "../../../layout/access/window.ts";
-import type { Position, RefValue } from "../values.ts";
+import type { IndexValue, Position, RefValue, ScalarValue } from "../values.ts";
 import { indexRegister } from "./positions.ts";
 
 type RequiredBound = AnyRequiredBound<Position>;
+
+/** `count` elements from `start` on lie inside of `size`. */
+interface Bound extends Pick<RequiredBound, "count" | "size"> {
+  readonly start: IndexValue;
+}
+
 type Redirect = readonly [register: Register, to: Operand];
+
+/** Equal for bounds of which one says all that the other does: registers of values are written once on the way to a place. */
+function keyOf({ start: { register, constant }, count, size }: Bound): string {
+  return `${register?.name ?? ""} ${constant} ${count} ${sizeText(size)}`;
+}
 
 /** What is certain at a place in the code: an inner region knows what the outer one does. */
 export class AskedBounds {
   readonly #outer: AskedBounds | undefined;
-  readonly #own = new Set<RequiredBound>();
+  readonly #own = new Set<string>();
 
   constructor(outer?: AskedBounds) {
     this.#outer = outer;
   }
 
-  has(bound: RequiredBound): boolean {
-    return this.#own.has(bound) || (this.#outer?.has(bound) ?? false);
+  has(bound: Bound): boolean {
+    return this.#own.has(keyOf(bound)) || (this.#outer?.has(bound) ?? false);
   }
 
-  add(bound: RequiredBound): void {
-    this.#own.add(bound);
+  add(bound: Bound): void {
+    this.#own.add(keyOf(bound));
   }
 }
 
@@ -53,6 +66,25 @@ export function requireInside(context: EmitContext, op: AnyOp): void {
       );
     }
   }
+}
+
+/** The indices of the barrier or counter that the op picks: all of them inside, since it traps otherwise. */
+export function insideIndices(context: EmitContext, op: AnyOp): readonly ScalarValue[] {
+  const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
+  return placeIndices(op).map(({ text, index, extent }) => {
+    const given = context.scalar(index);
+    if (!guard.includes(text)) return given;
+    const { asked, code, failureCell } = context;
+    const own =
+      failureCell === undefined ? given.register : code.make("b32", "mov.b32", given.register);
+    const bound = { start: { register: own, constant: 0 }, count: 1, size: extent };
+    if (asked.has(bound)) return given;
+    asked.add(bound);
+    trapOutside(context, isOutside(context, bound), "the index is not inside", () => [
+      [own, integer(0)],
+    ]);
+    return { ...given, register: own, constant: undefined };
+  });
 }
 
 /** A window by registers of its own, which a failure moves to the first element (`failure.ts`). */
@@ -101,7 +133,7 @@ function requiredOf(ref: RefValue): readonly RequiredBound[] {
   return ref.kind === "reshaped" ? [...ref.required, ...requiredOf(ref.source)] : ref.required;
 }
 
-function isOutside(context: EmitContext, { start, count, size }: RequiredBound): Register {
+function isOutside(context: EmitContext, { start, count, size }: Bound): Register {
   const { code } = context;
   const first = indexRegister(context, start);
   if (typeof size === "number")
