@@ -2,6 +2,7 @@
  * The rule `bounds` of the verifier: kernels in which a bound is neither tested nor proved, or an access moves what does
  * not lie side by side, are rejected.
  */
+import { expect, test } from "vitest";
 import {
   all,
   array,
@@ -240,3 +241,23 @@ rejectsBroken({ axpy, windows, copied, places }, [
     ],
   ],
 ]);
+
+test("what may lie whole inside is asked whether it does, and what never does is moved by elements", () => {
+  const loaded = (elements: number, start: number) =>
+    placedText(
+      kernel(
+        {
+          name: "loaded",
+          grid: { i: 4 },
+          inputs: { x: array(f32, [elements]) },
+          outputs: { out: array(f32, [4, 512]) },
+        },
+        ({ i, x, out }) => {
+          const from = start < 0 ? start : i.mul(start);
+          out.at(i).store(x.at(slice(from, 512)).load());
+        },
+      ),
+    );
+  expect(loaded(1022, 256)).toMatch(/= load .*unit = "global 16 if whole"/);
+  expect(loaded(66, -4)).toMatch(/= load .*unit = "global 4"/);
+});
