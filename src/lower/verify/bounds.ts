@@ -74,11 +74,11 @@ function verifyIndices(op: AccessOp, facts: Facts): void {
 
 function verifyPlaces(op: AnyOp, facts: Facts): void {
   const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
-  for (const { text } of unprovedPlaces(op, facts))
-    if (!guard.includes(text))
-      reject(op, "TW6209", `an index of ${op.kind} may lie outside, and nothing tests it`, {
-        expected: `{guard = ["${text}"]}`,
-      });
+  const untested = unprovedPlaces(op, facts).find(({ text }) => !guard.includes(text));
+  if (untested === undefined) return;
+  reject(op, "TW6209", `an index of ${op.kind} may lie outside, and nothing tests it`, {
+    expected: `{guard = ["${untested.text}"]}`,
+  });
 }
 
 function verifyUnits(op: AnyOp, windows: WindowModel, setting: AccessSetting): void {
