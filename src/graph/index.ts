@@ -15,4 +15,4 @@ export type { Datum, EvaluationOptions, Tensor } from "./evaluate/index.ts";
 export type { GraphFunction, GraphModule } from "./ops/index.ts";
 export type { Plan } from "./plan/plan.ts";
 export { Program } from "./plan/program.ts";
-export type { BoundProgram } from "./plan/program.ts";
+export type { BoundProgram, LaunchTime } from "./plan/program.ts";
