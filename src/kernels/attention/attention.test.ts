@@ -84,6 +84,12 @@ const cases: readonly AttentionCase[] = [
     configuration: { ...small, workers: 4, dealing: "in pairs" },
   },
   {
+    name: "in pairs, by a mask",
+    sizes: [1, 64, 58, 3, 1, 16, 16],
+    ...{ mask: "dilated", window: { left: 40, right: 54 } },
+    configuration: { ...small, workers: 18, dealing: "in pairs" },
+  },
+  {
     name: "in pairs, of an even number of blocks",
     sizes: [1, 250, 200, 2, 1, 16, 16],
     causal: true,

@@ -132,9 +132,10 @@ export function tileOrder(
       const top = block.mul(rows);
       const { sequence } = wholeBatch(dimensions, { batch, block });
       const t = sequence.columns.count;
-      // The place of a pair that has no rows goes over one tile, of which nothing is seen.
+      // The place of a pair that has no rows goes over one tile, or over what is listed of the last: nothing of it is stored.
       const seen = dealing === "in pairs" ? block.lt(blocks).select(t, zero) : t;
-      return { sequence, head, top, visits: visitsOf(sequence, head, block, top, seen) };
+      const listed = dealing === "in pairs" ? block.minimum(blocks.sub(1)) : block;
+      return { sequence, head, top, visits: visitsOf(sequence, head, listed, top, seen) };
     },
   };
 }
