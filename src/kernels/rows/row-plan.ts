@@ -12,6 +12,7 @@ import { rowKernel } from "./row-kernel.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { chooseStreamedRows, noSums, planStreamedRows } from "./streamed-rows.ts";
+import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
 /** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
 export interface RowProblem {
@@ -68,16 +69,27 @@ export function rowAxes(
   return [...leads, { extent: shape[axis] ?? 1, strides: strides.map((each) => each.column) }];
 }
 
-/**
- * Rows that are longer than this are done by blocks that stay: shorter ones keep a processor busy several at a time. So are those
- * that meet several arrays of columns, which would be read again for every row.
- */
-const [streamedColumns, streamedWithColumns] = [16_384, 4096];
+/** Rows from which on blocks stay that meet several arrays of columns, and few rows that clusters share, one each. */
+const [withColumns, sharedColumns] = [4096, 65_536];
 
-function streams({ arrays }: RowOp, axes: readonly StridedAxis[]): boolean {
-  const extent = axes.at(-1)?.extent ?? 1;
-  const perColumn = arrays.filter(({ per }) => per === "column").length;
-  return extent > (perColumn > 1 ? streamedWithColumns : streamedColumns);
+/**
+ * The form of blocks that stay, where it is faster. What belongs to columns is then not read again for every row; a cluster
+ * holds a whole long row, but one that goes on to the next would wait for all of its stores first.
+ */
+function streamed(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  target: Target,
+): StreamedRowsConfiguration | undefined {
+  const found = chooseStreamedRows(op, noSums, axes, target);
+  if (found === undefined) return undefined;
+  const [lead, column] = axes.map(({ extent }) => extent);
+  const perColumn = op.arrays.filter(({ per }) => per === "column").length;
+  const isFaster =
+    found.blocks === 1
+      ? perColumn > 1 && (column ?? 1) > withColumns
+      : (column ?? 1) > sharedColumns && (lead ?? 1) <= found.workers;
+  return isFaster ? found : undefined;
 }
 
 /** The launches of an operation on rows; of use to operations that have others besides. */
@@ -89,8 +101,8 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
-  const streamed = streams(op, axes) ? chooseStreamedRows(op, noSums, axes, target) : undefined;
-  if (streamed !== undefined) return planStreamedRows(op, noSums, axes, streamed, kernels);
+  const staying = streamed(op, axes, target);
+  if (staying !== undefined) return planStreamedRows(op, noSums, axes, staying, kernels);
   const configuration = chooseRows(op, axes, target);
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
