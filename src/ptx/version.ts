@@ -26,8 +26,8 @@ const targetFloors: { readonly [target: string]: string } = {
 
 /** The first that matches an opcode counts. */
 const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[] = [
-  [/^wgmma\.mma_async\.sp/, "8.2"],
   [/^wgmma.*\.(s8\.u8|u8\.s8)$/, "8.4"],
+  [/^wgmma\.mma_async\.sp/, "8.2"],
   [/^(wgmma|setmaxnreg|elect|cp\.async\.bulk|cp\.reduce\.async\.bulk|fence\.proxy\.async)/, "8.0"],
   [/^(fence\.mbarrier_init|mbarrier\.expect_tx|mbarrier\.arrive\.expect_tx)/, "8.0"],
   [/^mbarrier\..*(shared::cluster|\.cluster)/, "8.0"],

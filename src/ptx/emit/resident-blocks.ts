@@ -7,7 +7,7 @@
  *   4 warps                    64            168                3         128           4
  *   8 warps                    32            95                 2         64            4
  *
- * A lane keeps twice what its tiles take at once, and 64 at least, so that nothing is spilled for this. Kernels with loops or several
+ * A lane keeps twice what its tiles take at once, and 64 at least, so that little is spilled for this, and nothing by kernels of a few tiles. Kernels with loops or several
  * threads have work of their own to put under their waits, and ops that need many registers for themselves do not unroll:
  * kernels with any of these are left alone.
  */
