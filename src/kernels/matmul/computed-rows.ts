@@ -41,6 +41,7 @@ export function computedRows(
     overhangs(prologue, form.sizes.k, shapes.depth) ? depth.sub(along) : undefined,
     form.location,
   );
-  // What it is of says the recipe; the language wants it in the type.
-  return (isTurned ? made.transpose() : made) as Tile<"bf16">;
+  // Tensor cores take f32 as tf32. What it is of says the recipe; the language wants it in the type.
+  const taken = made.cast(form.recipe[prologue.operand]);
+  return (isTurned ? taken.transpose() : taken) as Tile<"bf16">;
 }

@@ -50,18 +50,25 @@ export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
 const registersOfTiles = 192;
 
 /** Whether a tile is stored while the next one is multiplied. */
-function defersStores({ form, shapes, result }: Work): boolean {
+function defersStores(work: Work): boolean {
+  const { form, shapes, result } = work;
   const { problem, recipe, dealt } = form;
   const lanes = 128;
   const elements = (threadRows * shapes.columns) / lanes;
   const registers = elements + (elements * problem.out.dtype.bits) / 32;
-  const isPlain = dealt === undefined && !recipe.promoted && prologueOf(problem) === undefined;
+  const isPlain = dealt === undefined && !recipe.promoted && !holdsOperand(work);
   return result !== undefined && isPlain && registers <= registersOfTiles;
+}
+
+/** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, or metadata. */
+function holdsOperand({ form: { problem } }: Work): boolean {
+  return problem.sparse || prologueOf(problem) !== undefined;
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const { form, segments } = work;
-  const sumsOf = form.recipe.promoted ? promotedSums : plainSums;
+  const ofPlain = holdsOperand(work) ? heldSums : plainSums;
+  const sumsOf = form.recipe.promoted ? promotedSums : ofPlain;
   const nothing = (): void => undefined;
   loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
@@ -211,6 +218,31 @@ function plainSums(
   const product = sum.wait();
   release(work, last);
   return { product, place: found, slot };
+}
+
+/** Likewise, where lanes hold an operand: the first step is one like the others, since beginning it apart takes as many registers again. */
+function heldSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+): Sums {
+  const { stages } = work.form.configuration;
+  const place = work.place(tile);
+  const { sum, slot, last } = loop(
+    { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
+    (step, carried) => {
+      const turn = { index, step: from.add(step), place: () => place };
+      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
+      when(step.gt(0), () => {
+        release(work, carried.last);
+      });
+      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+    },
+  );
+  const product = sum.wait();
+  release(work, last);
+  return { product, place, slot };
 }
 
 /** What a function gives, found when it is first asked for. */

@@ -201,6 +201,15 @@ function requirePersistent(
       text,
       location,
     );
+  // Halves of the columns that blocks share are copied to multiples of 1024 bytes.
+  if (cluster > 1 && columns < 16)
+    throw refused(
+      "TW9904",
+      "columns of pairs of blocks are copied by halves",
+      "at least 16 columns, or cluster 1",
+      text,
+      location,
+    );
   const most = Math.min(widestTile(problem), widestOf[multipliers]);
   if (columns > most)
     throw refused(

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
-import { bf16, f32, f64, f8e4m3fn, i4 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { TargetName } from "../../targets/target.ts";
@@ -74,6 +74,11 @@ test.skipIf(!hasPtxas).each([
     "sparse weights, pairs of blocks",
     { a: bf16, b: sparse24(bf16, [dim("k"), dim("n")]) },
     [8192, 8192, 8192],
+  ],
+  [
+    "sparse weights of i8 and u8",
+    { a: u8, b: sparse24(i8, [dim("k"), dim("n")]), out: i32 },
+    [288, 288, 448],
   ],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
   ...([true, false] as const).map(
