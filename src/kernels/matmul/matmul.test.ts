@@ -466,6 +466,10 @@ test("mistakes are told", () => {
           fits,
         ),
     ],
+    [
+      "TW9904",
+      () => matmul({ a: bf16, b: bf16, configuration: { ...pair, columns: 8 } }).plan(fits),
+    ],
     ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
     ["TW9904", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
     [

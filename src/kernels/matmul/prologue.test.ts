@@ -243,6 +243,38 @@ describe("prologues", () => {
     device.dispose();
   });
 
+  test.each(["persistent", "plain"] as const)(
+    "may give f32, which the %s kernel multiplies as tf32",
+    async (kind) => {
+      const device = await open("simulator", { onNotes: () => undefined });
+      const sizes = [8, 16, 64] as const;
+      const [rows, columns, depth] = sizes;
+      const [ofA, ofB] = [whole(rows * depth, 4, 5), whole(depth * columns, 4, 6)];
+      const op = matmul({
+        ...{ a: f32, precision: "tf32" as const },
+        b: array(f32, [k, n], { strides: [1, k] }),
+        prologue: { b: { as: f32, compute: ({ b }) => b.mul(2) } },
+        configuration:
+          kind === "persistent"
+            ? { ...turned, columns: 8 }
+            : { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 },
+      });
+      const byColumns = Float64Array.from({ length: depth * columns }, (_, index) => {
+        const [j, l] = [Math.floor(index / depth), index % depth];
+        return ofB[l * columns + j] ?? NaN;
+      });
+      const given = {
+        a: fromNumbers(f32, [rows, depth], ofA),
+        b: fromNumbers(f32, [columns, depth], byColumns),
+      };
+      const dimensions = { m: rows, n: columns, k: depth };
+      const { out } = await device.run(op, given, { dimensions });
+      const doubled = ofB.map((value) => 2 * value);
+      expect(toNumbers(out).map((value) => value + 0)).toEqual(product(ofA, doubled, sizes));
+      device.dispose();
+    },
+  );
+
   test("of both operands are computed by the plain kernel, which says so", async () => {
     const device = await open("simulator", { onNotes: () => undefined });
     const op = matmul({
