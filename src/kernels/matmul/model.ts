@@ -13,7 +13,8 @@
  *   the same by pairs of blocks                each fetches half of the columns, 0.45 µs
  *
  * Rates are those of one processor at work. They were fitted to 410 configurations of 13 sizes of bf16 that were timed on
- * an H200 (docs/benchmarks/h200-matmul.jsonl); the fastest of what was timed and what the model likes best are within 2%.
+ * an H200, when tiles were stored at once. What the model likes best is within 5% of the fastest that was timed since
+ * (docs/benchmarks/h200-matmul.jsonl).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
