@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { open } from "tilewright";
 import type { BenchCase } from "../bench/gpu/case.ts";
+import { crossEntropyCase, normBackwardCase } from "../bench/gpu/cases/gradients.ts";
 import {
   embeddingCase,
   normalCase,
@@ -23,6 +24,9 @@ const cases: readonly BenchCase[] = [
   rowsCase("softmax", 4, 64),
   rowsCase("layer_norm", 4, 64),
   rowsCase("rms_norm", 4, 64),
+  normBackwardCase("layer_norm_backward", 5, 64),
+  normBackwardCase("rms_norm_backward", 5, 64),
+  crossEntropyCase(3, 90),
   sumCase(8, 64, 0),
   sumCase(8, 64, 1),
   scanCase(500),

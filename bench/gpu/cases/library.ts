@@ -19,6 +19,7 @@ import {
 } from "tilewright/kernels";
 import type { BenchCase, Task } from "../case.ts";
 import { randomArray, randomIndices, randomWords } from "../random.ts";
+import { crossEntropyCase, normBackwardCase } from "./gradients.ts";
 import { prepared } from "./memory.ts";
 import type { Arrays } from "./memory.ts";
 import { poolCase, uniqueCase } from "./windows.ts";
@@ -332,6 +333,23 @@ export const libraryParts: readonly (readonly [string, readonly BenchCase[]])[] 
       rowsCase("rms_norm", 16_384, 8192),
       rowsCase("softmax", 1024, 131_072),
       rowsCase("softmax", 65_536, 1000),
+    ],
+  ],
+  [
+    "library-long-rows",
+    [
+      rowsCase("softmax", 2048, 65_536),
+      rowsCase("softmax", 512, 262_144),
+      rowsCase("softmax", 8, 65_536),
+      rowsCase("layer_norm", 8, 65_536),
+    ],
+  ],
+  [
+    "library-gradients",
+    [
+      normBackwardCase("layer_norm_backward", 16_384, 8192),
+      normBackwardCase("rms_norm_backward", 16_384, 8192),
+      crossEntropyCase(4096, 131_072),
     ],
   ],
   ["library-sums", [sumCase(16_384, 8192, 1), sumCase(16_384, 8192, 0), scanCase(2 ** 28)]],

@@ -53,6 +53,40 @@ def layer_norm(task, sets):
     yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
 
 
+def norm_backward(task, sets):
+    """The gradients alone, from statistics that are any numbers, as ours."""
+    has_mean = task["op"] == "layer_norm_backward"
+    arrays = [(x, d) for x, d in zip(rows(task, sets), rows(task, sets))]
+    weight = normal(task["columns"], dtype=arrays[0][0].dtype).float()
+    mean, inverse = normal(task["rows"], 1), normal(task["rows"], 1)
+
+    def work(x, d):
+        slope = d.float() * weight
+        h = (x.float() - mean) * inverse if has_mean else x.float() * inverse
+        dx = slope - h * (slope * h).mean(-1, keepdim=True)
+        if has_mean:
+            dx = dx - slope.mean(-1, keepdim=True)
+        sums = ((d.float() * h).sum(0), d.float().sum(0)) if has_mean else ((d.float() * h).sum(0),)
+        return ((dx * inverse).to(x.dtype), *sums)
+
+    compiled = torch.compile(work)
+    yield "torch.compile", [lambda x=x, d=d: compiled(x, d) for x, d in arrays]
+
+
+def cross_entropy(task, sets):
+    arrays = [(x, torch.randint(task["columns"], (task["rows"], 1), device="cuda")) for x in rows(task, sets)]
+    places = torch.arange(task["columns"], device="cuda")[None]
+
+    def work(x, labels):
+        logits = x.float()
+        total = torch.logsumexp(logits, -1, keepdim=True)
+        gradient = torch.exp(logits - total) - (places == labels)
+        return total - logits.gather(1, labels), gradient.to(x.dtype)
+
+    compiled = torch.compile(work)
+    yield "torch.compile", [lambda x=x, labels=labels: compiled(x, labels) for x, labels in arrays]
+
+
 def sum_along(task, sets):
     arrays = rows(task, sets)
     compiled = torch.compile(lambda x: torch.sum(x, task["axis"], dtype=torch.float32))
@@ -225,6 +259,9 @@ ops = {
     "softmax": softmax,
     "rms_norm": rms_norm,
     "layer_norm": layer_norm,
+    "layer_norm_backward": norm_backward,
+    "rms_norm_backward": norm_backward,
+    "cross_entropy": cross_entropy,
     "sum": sum_along,
     "scan": scan,
     "sort": sort,
