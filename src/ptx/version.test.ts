@@ -22,6 +22,7 @@ describe("the version", () => {
     ["sm_90a", [], "8.0"],
     ["sm_90a", ["wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8"], "8.0"],
     ["sm_90a", ["wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8", "ret"], "8.4"],
+    ["sm_90a", ["wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.u8.s8", "ret"], "8.4"],
     ["sm_100a", ["add.rn.f32"], "8.6"],
   ] as const)("%s with %j: %s", (target, opcodes, version) => {
     expect(ptxVersion(target, body(...opcodes))).toBe(version);

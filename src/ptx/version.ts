@@ -8,7 +8,7 @@
  *   | vector and packed red, st.async      | 8.1   | | sm_90             | 7.8   |
  *   | cvt.satfinite to f16 and bf16        | 8.1   | |                   |       |
  *   | wgmma.sp                             | 8.2   | | sm_90a            | 8.0   |
- *   | wgmma of s8 by u8                    | 8.4   | | sm_100, sm_100a   | 8.6   |
+ *   | wgmma of s8 by u8, sparse or not     | 8.4   | | sm_100, sm_100a   | 8.6   |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { PtxModule, Statement } from "./module.ts";
