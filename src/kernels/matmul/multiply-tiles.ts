@@ -220,28 +220,30 @@ function plainSums(
   return { product, place: found, slot };
 }
 
-/** Likewise, where lanes hold an operand: the first step is one like the others, since beginning it apart takes as many registers again. */
+/**
+ * Likewise, where lanes hold an operand. Tensor cores that two threads share read registers long after a product was begun,
+ * so each product is waited for before lanes make what the next one takes.
+ */
 function heldSums(
   work: Work,
   { tile, from, steps }: Segment,
   first: Scalar<"i32">,
   index: Scalar<"i32">,
 ): Sums {
-  const { stages } = work.form.configuration;
+  const { form, shapes } = work;
+  const dtype = form.problem.accumulator as DType<"f32">;
+  const extents = [threadRows, shapes.columns] as const;
   const place = work.place(tile);
-  const { sum, slot, last } = loop(
-    { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
+  const { product, slot } = loop(
+    { to: steps, carry: { product: zeros(dtype, extents) as Tile<"f32">, slot: first } },
     (step, carried) => {
       const turn = { index, step: from.add(step), place: () => place };
-      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
-      when(step.gt(0), () => {
-        release(work, carried.last);
-      });
-      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+      const sum = accumulator(dtype, extents, carried.product);
+      const done = multiplySlot(work, sum, carried.slot, turn).wait();
+      release(work, carried.slot);
+      return { product: done, slot: following(carried.slot, form.configuration.stages) };
     },
   );
-  const product = sum.wait();
-  release(work, last);
   return { product, place, slot };
 }
 
