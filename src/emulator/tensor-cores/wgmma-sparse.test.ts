@@ -78,8 +78,6 @@ function bodyOf(form: Case, boxA: Box, boxB: Box): string {
     "wgmma.fence.sync.aligned;",
     product(0),
     product(1),
-    // The metadata were read with the instruction; what becomes of the register does not matter.
-    "mov.b32 %r410, 0;",
     "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
     `mul.wide.u32 %d4, %thread, ${4 * count}; add.u64 %d4, %d4, %out;`,
     ...sums.map((sum, at) => `st.global.b32 [%d4+${4 * at}], ${sum};`),
@@ -170,6 +168,17 @@ describe("wgmma.mma_async.sp multiplies what the metadata name", () => {
     { a: "s8", b: "u8", d: "s32", selector: 0, swizzle: 32 },
     { a: "u8", b: "s8", d: "s32", selector: 0, swizzle: 64, registers: true },
   ])("$a by $b in $d, selector $selector, swizzle $swizzle", expectProduct);
+
+  test("metadata that are overwritten before the wait (TW8070)", () => {
+    const form: Case = { ...half, selector: 0, swizzle: 128 };
+    const { boxA, boxB, shared, fragments, metadata } = makeProblem(form);
+    const { codes } = runPtx({
+      body: bodyOf(form, boxA, boxB).replace("wgmma.commit", "mov.b32 %r410, 0; wgmma.commit"),
+      arrays: { x: shared, y: fragments, e: metadata, out: 4096 },
+      threads,
+    });
+    expect([...new Set(codes)]).toEqual(["TW8070"]);
+  });
 
   test("metadata that name an element twice (TW8075)", () => {
     const form: Case = { ...half, selector: 0, swizzle: 128 };

@@ -138,10 +138,12 @@ function issueWgmma(form: WgmmaForm, call: CollectiveCall): "done" {
     throw disagreement(form, warp, operation);
   const issue = new Issue({ machine, warp, lane: 0, instruction }, "async");
   recordOperands(form, issue, warp, descriptorA, descriptorB);
+  // Metadata are read while the product runs, as A is.
+  const metadataRegister = form.metadata === undefined ? [] : [form.metadata.register];
   const part: WarpPart = {
     warp,
     accumulators: named(form.accumulators, warp),
-    inputs: form.aInRegisters ? named(form.a, warp) : [],
+    inputs: named([...(form.aInRegisters ? form.a : []), ...metadataRegister], warp),
     metadata: form.metadata && readMetadata(form.metadata, instruction, call),
     issue,
   };
@@ -311,7 +313,8 @@ function operandA(
     return gatherOperand(shared, descriptor, shapeA(form));
   const bytes = new Uint8Array(rows * stepBytes);
   for (const [quarter, { warp, inputs }] of parts.entries()) {
-    const registers = inputs.map(({ start }) => warp.words.slice(start, start + 32));
+    const own = inputs.slice(0, form.a.length);
+    const registers = own.map(({ start }) => warp.words.slice(start, start + 32));
     gatherRows(registers, 16, bytes.subarray(quarter * rowsPerWarp * stepBytes), stepBytes);
   }
   return bytes;

@@ -38,7 +38,7 @@ export const placedOps = defineOps({
   },
   products_wait: {
     summary:
-      "Waits until at most `pending` of the thread's wgmma are unfinished, because the next one takes registers that one of them reads.",
+      "Waits until at most `pending` of the thread's wgmma are unfinished, because others have a use for registers that one of them reads or writes.",
     operands: {},
     attributes: { pending: "integer" },
     regions: {},

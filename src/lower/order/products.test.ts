@@ -1,7 +1,7 @@
 /** What products wait for before their left factor's registers are written again, and what they are handed. */
 import { describe, expect, test } from "vitest";
 import { runEdited, withoutLines } from "../../../test/support/edited-kernel.ts";
-import { bf16, f32 } from "../../formats/dtype.ts";
+import { bf16, f32, u16 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { AnyOp, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -19,7 +19,7 @@ import {
   wgmma,
   zeros,
 } from "../../lang/index.ts";
-import type { KernelDefinition } from "../../lang/index.ts";
+import type { Accumulator, KernelDefinition } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
@@ -74,6 +74,51 @@ describe("registers of a left factor", () => {
       expect(new Set(results?.[name] && toNumbers(results[name]))).toEqual(
         new Set([rounds * depth * 2]),
       );
+  });
+});
+
+describe("products that read registers, and what comes behind them", () => {
+  /** A product before a loop of others, all sparse or with a tile on the left. */
+  const behind = (isSparse: boolean): KernelDefinition => {
+    const [held, wide] = isSparse ? [32, 64] : [16, 16];
+    return kernel(
+      {
+        name: "behind",
+        inputs: { left: array(bf16, [rows, held]) },
+        outputs: { out: array(f32, [rows, 8]) },
+        scratch: { a: smem(bf16, [rows, held]), b: smem(bf16, [8, wide]) },
+      },
+      ({ left: source, out, a, b }) => {
+        a.store(source.load());
+        b.store(full(bf16, [8, wide], 1));
+        commitShared();
+        const multiplied = (sum: Accumulator<"f32">) =>
+          isSparse
+            ? wgmma(sum, a, b.transpose(), { sparse: full(u16, [rows, 4], 0x4444) })
+            : wgmma(sum, source.load(), b.transpose());
+        const first = multiplied(accumulator(f32, [rows, 8])).waitPending(1);
+        const sum = loop({ to: rounds, carry: first }, (_, before) =>
+          multiplied(before).waitPending(1),
+        );
+        out.store(sum.wait());
+      },
+    );
+  };
+
+  test.each([
+    ["a left factor", false],
+    ["metadata", true],
+  ])("%s: they are over before the loop and at the end of each round", async (_, isSparse) => {
+    expect(waitsOf(behind(isSparse))).toEqual([0, 0]);
+    const shape = [rows, isSparse ? 32 : 16];
+    const ones = fromNumbers(bf16, shape, new Array<number>(rows * (shape[1] ?? 0)).fill(1));
+    const { codes, results, ptx } = await runEdited(behind(isSparse), { left: ones });
+    expect(codes).toEqual([]);
+    expect(new Set(results?.["out"] && toNumbers(results["out"]))).toEqual(
+      new Set([(rounds + 1) * (shape[1] ?? 0)]),
+    );
+    // Nothing but branches and arithmetic of the loop lies between the wait and the round's end.
+    expect(ptx).toMatch(/wait_group\.sync\.aligned 0;(?:(?!mma_async|ldmatrix|ld\.)[^])*bra/);
   });
 });
 

@@ -1,20 +1,23 @@
 /**
- * Registers that products in flight still read or write, and somebody else is about to. A left factor in registers is copied into registers of the
- * product's own, so that the tile stays free for others; the next round of a loop writes the same copies, and
- * must know that the product of the round before is over:
+ * Registers that products in flight still read or write, and somebody else is about to. A left factor in registers is copied into
+ * registers of the product's own, so that the tile stays free for others, and metadata lie in registers, too. Assemblers keep
+ * such registers for a product until its wait, but lose sight of it where a loop begins or comes around: the copies of a
+ * round were seen above the wait that the round before was still to be given. So a product that reads registers is over
+ * before a loop behind it begins, and before its own round ends:
  *
+ *   %2 = wgmma %1, tile, …          a group
+ *   products_wait pending 0         before the loop
  *   loop
- *     %2 = wgmma %1, tile, …        a group              copies of the tile
- *     %4 = wgmma %3, …              a group
- *     wgmma_wait %4, pending 1      %2 is over           nothing to wait for in the next round
+ *     %4 = wgmma %3, tile, …        a group
+ *     %6 = wgmma %5, …              another, of shared memory alone, which may go on
+ *     products_wait pending 1       %4 is over, before the round ends
  *
- * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies. An
- * accumulator stays in its registers from round to round; where a round yields another one, its sums move, and its
+ * An accumulator stays in its registers from round to round; where a round yields another one, its sums move, and its
  * products must be over before the yield.
  */
 import { followFlights, over } from "../../ir/flight.ts";
 import type { AnyOp, Region } from "../../ir/node.ts";
-import { traitsOf } from "../../ir/traits.ts";
+import { repeats, traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
 
 /** Groups closed since the product; undefined where it is over. */
@@ -55,31 +58,41 @@ function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[
   return undefined;
 }
 
-/** How many groups may be open when a product comes again; undefined where it is over by then, or never does. */
-function groupsUntilAgain(product: AnyOp, body: Region): Groups {
+/** Where a product that reads registers must be over: before the first loop behind it, or the end of its round. */
+function endOf(product: AnyOp, body: Region): readonly [AnyOp, number] | undefined {
+  let groups: Groups = 0;
   const path = pathTo(product, body) ?? [];
-  const loop = path.findLastIndex(([each]) => traitsOf(each).regions === "repeat");
-  if (loop < 0) return undefined;
-  const inside = path.slice(loop + 1);
-  const ends = inside.map(([op, { ops }]) => ops.slice(ops.indexOf(op) + 1)).toReversed();
-  const starts = inside.map(([op, { ops }]) => ops.slice(0, ops.indexOf(op)));
-  const [repeated] = path[loop] ?? [];
-  const condition = repeated?.kind === "while" ? [repeated.regions.condition.ops] : [];
-  return afterOps([...ends, ...condition, ...starts].flat(), 0);
+  for (const [index, [op, { ops }]] of [...path.entries()].toReversed()) {
+    const behind = ops.slice(ops.indexOf(op) + 1);
+    for (const each of behind) {
+      if (groups === undefined) return undefined;
+      if (repeats(each)) return [each, groups];
+      groups = afterOp(each, groups);
+    }
+    const [around] = path[index - 1] ?? [];
+    const last = ops.at(-1);
+    if (groups === undefined || around === undefined || last === undefined) return undefined;
+    if (repeats(around)) return [last, groups];
+  }
+  return undefined;
 }
 
 /** Ops that touch registers of products which may still run, and how many of those may be left running. */
 export function productsInFlight(body: Region): ReadonlyMap<AnyOp, number> {
   const found = new Map<AnyOp, number>();
+  const keep = (op: AnyOp, count: number): void => {
+    found.set(op, Math.min(count, found.get(op) ?? over));
+  };
   followFlights(body, {
     moves(yielding, count) {
-      if (count < over) found.set(yielding, Math.min(count, found.get(yielding) ?? over));
+      if (count < over) keep(yielding, count);
     },
   });
   walkOps(body, (op) => {
-    if (op.kind !== "wgmma" || op.operands.a.type.kind === "ref") return;
-    const groups = groupsUntilAgain(op, body);
-    if (groups !== undefined) found.set(op, groups);
+    if (op.kind !== "wgmma") return;
+    const { a, metadata } = op.operands;
+    const end = a.type.kind === "ref" && metadata === undefined ? undefined : endOf(op, body);
+    if (end !== undefined) keep(...end);
   });
   return found;
 }
