@@ -45,6 +45,6 @@ export function emulateProgram(
   const { findings } = emulate(module, launch, memory, { target: targets.sm_90a, seed, checks });
   return {
     output: memory.read(output, program.output.length),
-    findings: findings.map(({ message }) => message),
+    findings: findings.map(({ code }) => code),
   };
 }

@@ -41,6 +41,7 @@ export class Kernel {
   readonly #slots: Slot[] = [];
   readonly #maps: ProgramMap[] = [];
   readonly #opcodes: string[] = [];
+  readonly #finds: string[] = [];
   readonly #initial = new Map<number, Uint8Array>();
   #outputBytes = 0;
   #labels = 0;
@@ -87,6 +88,11 @@ export class Kernel {
   /** Notes that the program is there for this opcode. */
   covers(opcode: string): void {
     this.#opcodes.push(opcode);
+  }
+
+  /** Notes that the emulator reports the program. */
+  finds(code: string): void {
+    this.#finds.push(code);
   }
 
   /** Puts bytes into the input and gives where they lie. */
@@ -193,6 +199,7 @@ export class Kernel {
       slots: this.#slots,
       maps: this.#maps,
       opcodes: this.#opcodes,
+      finds: this.#finds,
     };
   }
 

@@ -60,6 +60,8 @@ export interface Program {
   readonly maps: readonly ProgramMap[];
   /** Opcodes of the forms that the program is there for. */
   readonly opcodes: readonly string[];
+  /** Codes of what the emulator has to find. */
+  readonly finds: readonly string[];
 }
 
 /** The module of some programs. */
