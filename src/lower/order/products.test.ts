@@ -1,7 +1,7 @@
 /** What products wait for before their left factor's registers are written again, and what they are handed. */
 import { describe, expect, test } from "vitest";
 import { runEdited, withoutLines } from "../../../test/support/edited-kernel.ts";
-import { bf16, f32, u16 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, u16 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { AnyOp, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -15,8 +15,10 @@ import {
   full,
   kernel,
   loop,
+  scalar,
   smem,
   wgmma,
+  when,
   zeros,
 } from "../../lang/index.ts";
 import type { Accumulator, KernelDefinition } from "../../lang/index.ts";
@@ -120,6 +122,30 @@ describe("products that read registers, and what comes behind them", () => {
     // Nothing but branches and arithmetic of the loop lies between the wait and the round's end.
     expect(ptx).toMatch(/wait_group\.sync\.aligned 0;(?:(?!mma_async|ldmatrix|ld\.)[^])*bra/);
   });
+});
+
+test("a product that reads registers is over before a branch that holds a loop", () => {
+  const branching = kernel(
+    {
+      name: "branching",
+      inputs: { left: array(bf16, [rows, depth]), isLong: scalar(bool) },
+      outputs: { out: array(f32, [rows, 8]) },
+      inouts: { count: array(f32, [rows]) },
+      scratch: { b: smem(bf16, [8, depth]) },
+    },
+    ({ left: source, isLong, out, count, b }) => {
+      b.store(full(bf16, [8, depth], 1));
+      commitShared();
+      const running = wgmma(accumulator(f32, [rows, 8]), source.load(), b.transpose());
+      when(isLong, () => {
+        loop(rounds, () => {
+          count.store(count.load().add(1));
+        });
+      });
+      out.store(running.wait());
+    },
+  );
+  expect(waitsOf(branching)).toEqual([0]);
 });
 
 test("a kernel without the wait is refused", () => {

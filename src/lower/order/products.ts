@@ -66,7 +66,7 @@ function endOf(product: AnyOp, body: Region): readonly [AnyOp, number] | undefin
     const behind = ops.slice(ops.indexOf(op) + 1);
     for (const each of behind) {
       if (groups === undefined) return undefined;
-      if (repeats(each)) return [each, groups];
+      if (hasLoop(each)) return [each, groups];
       groups = afterOp(each, groups);
     }
     const [around] = path[index - 1] ?? [];
@@ -75,6 +75,11 @@ function endOf(product: AnyOp, body: Region): readonly [AnyOp, number] | undefin
     if (repeats(around)) return [last, groups];
   }
   return undefined;
+}
+
+/** Whether an op is a loop, or holds one of this thread's. */
+function hasLoop(op: AnyOp): boolean {
+  return repeats(op) || regionList(op).some(({ ops }) => ops.some(hasLoop));
 }
 
 /** Ops that touch registers of products which may still run, and how many of those may be left running. */
