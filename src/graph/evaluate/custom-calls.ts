@@ -4,26 +4,25 @@
  * name.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import type { GraphOp } from "../ops/index.ts";
-import { isTensor } from "../ops/index.ts";
+import { GraphBuilder } from "../infer/builder.ts";
+import type { GraphOp, GraphRegion } from "../ops/index.ts";
+import { graphRegion, graphValue, isTensor } from "../ops/index.ts";
 import { kernelCallOf } from "../ops/kernel-calls.ts";
+import { callMeaningOf } from "../transform/expand/calls.ts";
 import { expectAlmostEqual, expectClose, expectEqual } from "./checks.ts";
 import { countOf, emptyTensor, tensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import type { Frame, Steps } from "./frame.ts";
 import { unsupported } from "./frame.ts";
-import { unaryForms } from "./elementwise/unary.ts";
-import { chooseForm } from "./elementwise/forms.ts";
-import { mapTensors } from "./map.ts";
 import { threefry } from "./random.ts";
-import { topK } from "./sort.ts";
 import { domainOf, scalarNumber } from "./scalars.ts";
 
-type Call = (op: GraphOp<"stablehlo.custom_call">, frame: Frame) => readonly Datum[];
+type Call = GraphOp<"stablehlo.custom_call">;
+type CallRule = (op: Call, frame: Frame) => readonly Datum[];
 
-const identity: Call = ({ operands }, frame) => frame.data(operands.inputs);
+const identity: CallRule = ({ operands }, frame) => frame.data(operands.inputs);
 
-const zeros: Call = (op, frame) =>
+const zeros: CallRule = (op, frame) =>
   op.results.map((value, i) =>
     isTensor(value.type) ? emptyTensor(frame.result(op, i)) : tokenOf(),
   );
@@ -32,14 +31,14 @@ function tokenOf(): Datum {
   return { kind: "token" };
 }
 
-function pair(op: GraphOp<"stablehlo.custom_call">, frame: Frame): readonly [Tensor, Tensor] {
+function pair(op: Call, frame: Frame): readonly [Tensor, Tensor] {
   const [left, right] = frame.tensors(op.operands.inputs);
   if (left === undefined || right === undefined) throw unsupported(op, "it needs two operands");
   return [left, right];
 }
 
 /** Fails where its first operand is false. */
-const shapeAssertion: Call = (op, frame) => {
+const shapeAssertion: CallRule = (op, frame) => {
   const [holds] = frame.tensors(op.operands.inputs);
   if (holds !== undefined && scalarNumber(holds) !== 0) return [];
   throw new TilewrightError({
@@ -50,7 +49,7 @@ const shapeAssertion: Call = (op, frame) => {
 };
 
 /** Threefry on whole arrays: two of keys, two of counters, two of results. */
-const threefryArrays: Call = (op, frame) => {
+const threefryArrays: CallRule = (op, frame) => {
   const [key0, key1, x0, x1] = frame.tensors(op.operands.inputs);
   if (key0 === undefined || key1 === undefined || x0 === undefined || x1 === undefined)
     throw unsupported(op, "it needs two keys and two counters");
@@ -65,7 +64,7 @@ const threefryArrays: Call = (op, frame) => {
 };
 
 /** An i1 of whether two tensors are equal, or near where they are no integers. */
-const isEqual: Call = (op, frame) => {
+const isEqual: CallRule = (op, frame) => {
   const [left, right] = pair(op, frame);
   const exact = domainOf(left.element) === "integer" || domainOf(left.element) === "wide";
   try {
@@ -78,41 +77,7 @@ const isEqual: Call = (op, frame) => {
   }
 };
 
-/** Functions that CHLO has too, under the names that exported programs call them by. */
-const exportedFunction: Call = (op, frame) => {
-  const name = op.attributes.call_target_name.replace(/^\w+\./, "chlo.");
-  const [operand] = frame.tensors(op.operands.inputs);
-  const forms = Object.hasOwn(unaryForms, name)
-    ? unaryForms[name as keyof typeof unaryForms]
-    : undefined;
-  const compute = operand && forms && chooseForm(forms, operand.element);
-  if (operand === undefined || compute === undefined)
-    throw unsupported(op, "it is not defined for its operands");
-  return [mapTensors(emptyTensor(frame.result(op)), compute, [operand])];
-};
-
-/** The largest elements, as many as the result has. */
-const largest: Call = (op, frame) => {
-  const [operand] = frame.tensors(op.operands.inputs);
-  const types = [frame.result(op, 0), frame.result(op, 1)];
-  if (operand === undefined) throw unsupported(op, "it needs an operand");
-  return topK(operand, types[0]?.shape.at(-1) ?? 0, types);
-};
-
-const exportedFunctions = [
-  "acos",
-  "acosh",
-  "asin",
-  "asinh",
-  "atan",
-  "atanh",
-  "cosh",
-  "erf",
-  "sinh",
-  "tan",
-];
-
-const calls: { readonly [target: string]: Call } = {
+const calls: { readonly [target: string]: CallRule } = {
   Sharding: identity,
   SPMDFullToShardShape: identity,
   SPMDShardToFullShape: identity,
@@ -122,8 +87,6 @@ const calls: { readonly [target: string]: Call } = {
   CreateBuffer: zeros,
   shape_assertion: shapeAssertion,
   cu_threefry2x32_ffi: threefryArrays,
-  ...Object.fromEntries(exportedFunctions.map((name) => [`mhlo.${name}`, exportedFunction])),
-  "mhlo.topk": largest,
   "check.eq": isEqual,
   "check.expect_eq": (op, frame) => {
     expectEqual(op, ...pair(op, frame));
@@ -139,14 +102,32 @@ const calls: { readonly [target: string]: Call } = {
   },
 };
 
+const knownMeanings = new WeakMap<Call, GraphRegion>();
+
+/** The ops that a call means, as a region over its operands; undefined where it means none. */
+function meaningOf(op: Call, { module }: Frame["session"]): GraphRegion | undefined {
+  const meaning = callMeaningOf(op.attributes.call_target_name);
+  if (meaning === undefined) return undefined;
+  const known = knownMeanings.get(op);
+  if (known !== undefined) return known;
+  const { inputs } = op.operands;
+  const builder = new GraphBuilder(op);
+  const parameters = inputs.map(({ type }) => graphValue(type));
+  const results = meaning({ ...op, operands: { inputs: parameters } }, builder, module);
+  if (results === undefined) throw unsupported(op, "its settings are not known");
+  const region = graphRegion(parameters, builder.ops, results);
+  knownMeanings.set(op, region);
+  return region;
+}
+
 export function evaluateCustomCall(
-  op: GraphOp<"stablehlo.custom_call">,
+  op: Call,
   frame: Frame,
 ): readonly Datum[] | Steps<readonly Datum[]> {
   const target = op.attributes.call_target_name;
-  const own = kernelCallOf(target);
-  if (own !== undefined)
-    return frame.session.runRegion(own.meaning, frame.data(op.operands.inputs), frame);
+  const meaning = kernelCallOf(target)?.meaning ?? meaningOf(op, frame.session);
+  if (meaning !== undefined)
+    return frame.session.runRegion(meaning, frame.data(op.operands.inputs), frame);
   const call = Object.hasOwn(calls, target) ? calls[target] : undefined;
   if (call === undefined) throw unsupported(op, `nothing is known of a call target ${target}`);
   return call(op, frame);

@@ -12,7 +12,9 @@
  * | f6…, f4…      | 2, 3, 1; 3, 2, 3; 2, 1, 1     | the largest        | none            |
  */
 import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
+import { isFloatElement } from "./elements.ts";
 import type { FloatElement } from "./elements.ts";
+import type { Literal } from "./literal.ts";
 
 type Special = "ieee" | "finite with nan" | "unsigned zero" | "finite";
 type SmallFloat = Exclude<FloatElement, "f64" | "f32" | "f16" | "bf16" | "f8E8M0FNU">;
@@ -131,4 +133,13 @@ export function decodeElement(name: Exclude<FloatElement, "f64" | "f32">, code: 
   if (name === "f16" || name === "bf16") return decodeFloat(name, code);
   if (name === "f8E8M0FNU") return decodeFloat("f8e8m0fnu", code);
   return tableOf(name).numbers[code] as number;
+}
+
+/** The number that all elements of a constant are, whole and exact in 64 bits; undefined where they differ, or are complex. */
+export function splatValue({ type, splat, lanes }: Literal): number | bigint | undefined {
+  const [lane] = lanes;
+  const { element } = type;
+  if (!splat || lane === undefined || lanes.length > 1) return undefined;
+  if (!isFloatElement(element) || element === "f64" || element === "f32") return lane;
+  return decodeElement(element, Number(lane));
 }

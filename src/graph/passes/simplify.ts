@@ -15,7 +15,7 @@ import { replaceOperands } from "../ops/rebuild.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { isTensor, sameType } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
-import { decodeElement } from "../ops/small-floats.ts";
+import { splatValue } from "../ops/small-floats.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
 
@@ -37,11 +37,8 @@ function constantOf(value: GraphValue, place: Place): Literal | undefined {
 /** The number that all elements of a constant are. */
 function splatNumber(value: GraphValue, place: Place): number | undefined {
   const found = constantOf(value, place);
-  const lane = found?.splat === true ? found.lanes[0] : undefined;
-  if (found === undefined || lane === undefined) return undefined;
-  const { element } = found.type;
-  if (!isFloatElement(element) || element === "f64" || element === "f32") return Number(lane);
-  return decodeElement(element, Number(lane));
+  const number = found === undefined ? undefined : splatValue(found);
+  return number === undefined ? undefined : Number(number);
 }
 
 function isFloat({ type }: GraphValue): boolean {

@@ -19,11 +19,11 @@ export interface ProgramPiece {
   readonly line: number;
 }
 
-/** Cuts a file at its `// -----` lines; pieces with comments alone are left out. */
+/** Cuts a file at its `// -----` lines, those within comments too; pieces with comments alone are left out. */
 export function cutPrograms(text: string): readonly ProgramPiece[] {
   const pieces: ProgramPiece[] = [];
   let line = 0;
-  for (const piece of text.split(/^[ \t]*\/\/ -----.*$/m)) {
+  for (const piece of text.split(/^[ \t]*(?:\/\/ )+-----.*$/m)) {
     const empty = piece.split("\n").every((each) => /^\s*(\/\/.*)?$/.test(each));
     if (!empty) pieces.push({ text: piece, line });
     line += piece.split("\n").length - 1;

@@ -13,12 +13,16 @@ export function typeOfValue({ type }: GraphValue): TensorType {
 }
 
 /** A constant with all elements equal. */
-export function splatOf(builder: GraphBuilder, type: TensorType, value: number): GraphValue {
+export function splatOf(
+  builder: GraphBuilder,
+  type: TensorType,
+  value: number | bigint,
+): GraphValue {
   const { element } = type;
   const lanes = new (laneConstructor(element))(element.startsWith("complex") ? 2 : 1);
   const coded = isFloatElement(element) && element !== "f64" && element !== "f32";
-  const lane = coded ? encodeElement(element, value) : value;
-  lanes[0] = isWideElement(element) ? BigInt(lane) : lane;
+  const lane = coded ? encodeElement(element, Number(value)) : value;
+  lanes[0] = isWideElement(element) ? BigInt(lane) : Number(lane);
   return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
 }
 

@@ -11,21 +11,14 @@ import { isFloatElement } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
 import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
-import { blockCount, blocked } from "../tiled/reduce.ts";
+import { blockCount, blocked, neutralNumbers } from "../tiled/reduce.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
 
-/** What changes nothing, by the op that combines. */
-const neutral = {
-  "stablehlo.add": 0,
-  "stablehlo.multiply": 1,
-  "stablehlo.maximum": -Infinity,
-  "stablehlo.minimum": Infinity,
-} as const;
-type Combiner = keyof typeof neutral;
+type Combiner = keyof typeof neutralNumbers;
 
 function isCombiner(kind: string | undefined): kind is Combiner {
-  return kind !== undefined && Object.hasOwn(neutral, kind);
+  return kind !== undefined && Object.hasOwn(neutralNumbers, kind);
 }
 
 /** As many blocks as keep a large GPU busy. */
@@ -74,7 +67,7 @@ export function expandReduce(op: Reduce, builder: GraphBuilder): readonly GraphV
       { dimensions: [axis] },
       { regions: { body: combiner(builder, working, kind) } },
     );
-  const nothing = splatOf(builder, tensorType(working, []), neutral[kind]);
+  const nothing = splatOf(builder, tensorType(working, []), neutralNumbers[kind](working));
   const cut = reshape(builder, wide, [outer, parts, reduced / parts, inner]);
   const some = reduceAxis(cut, nothing, 2);
   const all = reduceAxis(some, convert(builder, init, working), 1);

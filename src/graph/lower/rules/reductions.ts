@@ -25,6 +25,7 @@ import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
 import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
+import { expandCumulative, isCumulative } from "../expand/cumulative.ts";
 import { tiledReduce } from "../tiled/reduce.ts";
 import { combined, foldTurns, initialTiles } from "./fold.ts";
 import { sortLowering } from "../sort/lowering.ts";
@@ -221,7 +222,11 @@ export const reductionLowerings = {
     by: (op) =>
       isWorthSplitting(op) ? { form: "expand", to: expandReduce } : fold(reduceAt, tiledReduce),
   },
-  "stablehlo.reduce_window": fold(reduceWindowAt),
+  "stablehlo.reduce_window": {
+    form: "choose",
+    by: (op) =>
+      isCumulative(op) ? { form: "expand", to: expandCumulative } : fold(reduceWindowAt),
+  },
   "stablehlo.select_and_scatter": fold(selectAndScatterAt),
   "stablehlo.sort": sortLowering,
 } satisfies Partial<Lowerings<GraphOpKind>>;

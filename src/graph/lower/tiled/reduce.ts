@@ -41,24 +41,32 @@ function limit(element: ElementType, isLeast: boolean): number | bigint {
   return isLeast ? -(1n << BigInt(bits - 1)) : (1n << BigInt(bits - 1)) - 1n;
 }
 
+/** What changes nothing, by the op that combines. */
+export const neutralNumbers = {
+  "stablehlo.add": () => 0,
+  "stablehlo.multiply": () => 1,
+  "stablehlo.maximum": (element: ElementType) => limit(element, true),
+  "stablehlo.minimum": (element: ElementType) => limit(element, false),
+} as const;
+
 const combiners: { readonly [K in GraphOpKind]?: Combiner } = {
   "stablehlo.add": {
-    neutral: () => 0,
+    neutral: neutralNumbers["stablehlo.add"],
     combine: (left, right) => left.add(right),
     along: (tile, axis) => tile.sum(axis),
   },
   "stablehlo.multiply": {
-    neutral: () => 1,
+    neutral: neutralNumbers["stablehlo.multiply"],
     combine: (left, right) => left.mul(right),
     along: (tile, axis) => tile.prod(axis),
   },
   "stablehlo.maximum": {
-    neutral: (element) => limit(element, true),
+    neutral: neutralNumbers["stablehlo.maximum"],
     combine: (left, right) => left.maximum(right),
     along: (tile, axis) => tile.max(axis),
   },
   "stablehlo.minimum": {
-    neutral: (element) => limit(element, false),
+    neutral: neutralNumbers["stablehlo.minimum"],
     combine: (left, right) => left.minimum(right),
     along: (tile, axis) => tile.min(axis),
   },

@@ -1,0 +1,213 @@
+/**
+ * Windows that grow, as JAX prints running sums, products and extremes: each holds all elements up to its own, or from
+ * it on, and initial values besides. As windows they take n² steps; the library's `scan` takes n.
+ *
+ *   x [a b c]   size 3, padding 2 before    windows  i i a   i a b   a b c      scan forwards
+ *               size 3, padding 2 behind    windows  a b c   b c i   c i i      scan from the end
+ *
+ * The initial value i takes part n times less the elements of the window, and once as the start: usually it changes nothing and
+ * is left out, otherwise it is combined in afterwards, so many times.
+ *
+ * Products of floats are scanned in f64: a product of a stretch must not leave the range where the product of all before it does not.
+ */
+import type { Operation } from "../../../device/operation.ts";
+import { scan } from "../../../kernels/scan/scan.ts";
+import type { ScanCombination } from "../../../kernels/scan/scan.ts";
+import { array, dim } from "../../../lang/index.ts";
+import type { GraphBuilder } from "../../infer/builder.ts";
+import { completeWindow } from "../../infer/window.ts";
+import { combinerKind } from "../../ops/combiner.ts";
+import type { ElementType } from "../../ops/elements.ts";
+import { isFloatElement } from "../../ops/elements.ts";
+import { registerKernelCall } from "../../ops/kernel-calls.ts";
+import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
+import { splatValue } from "../../ops/small-floats.ts";
+import { sizeOf, tensorType, typeText } from "../../ops/types.ts";
+import type { TensorType } from "../../ops/types.ts";
+import {
+  binary,
+  broadcastInDim,
+  combiner,
+  convert,
+  iota,
+  reshape,
+  splatOf,
+  subtract,
+  typeOfValue,
+} from "../../transform/arithmetic.ts";
+import { storageOf } from "../storage.ts";
+import { neutralNumbers } from "../tiled/reduce.ts";
+
+type ReduceWindow = GraphOp<"stablehlo.reduce_window">;
+
+interface Rule {
+  readonly combine: ScanCombination;
+  /** What `count` initial values come to. */
+  readonly repeated: (builder: GraphBuilder, init: GraphValue, count: GraphValue) => GraphValue;
+}
+
+const once = (_: GraphBuilder, init: GraphValue): GraphValue => init;
+
+const rules = {
+  "stablehlo.add": {
+    combine: "sum",
+    repeated: (builder, init, count) => binary(builder, "stablehlo.multiply", init, count),
+  },
+  "stablehlo.multiply": {
+    combine: "prod",
+    repeated: (builder, init, count) => binary(builder, "stablehlo.power", init, count),
+  },
+  "stablehlo.maximum": { combine: "max", repeated: once },
+  "stablehlo.minimum": { combine: "min", repeated: once },
+} as const satisfies { readonly [K in keyof typeof neutralNumbers]: Rule };
+type Combiner = keyof typeof rules;
+
+/** Elements that the library scans as graphs mean it. */
+const scanned: ReadonlySet<ElementType> = new Set<ElementType>([
+  ...(["f64", "f32", "f16", "bf16", "i32", "ui32", "i64", "ui64"] as const),
+]);
+
+/** Shorter rows take no more time as windows, and are combined in order. */
+export const leastScanned = 128;
+
+interface Cumulative {
+  readonly kind: Combiner;
+  readonly axis: number;
+  readonly isReverse: boolean;
+}
+
+/** The axis and the direction of windows that grow; undefined for all others, and for those that are as well made one by one. */
+function cumulativeOf(op: ReduceWindow): Cumulative | undefined {
+  const [operand, ...others] = op.operands.inputs;
+  const [result] = op.results;
+  const kind = combinerKind(op.regions.body);
+  if (operand === undefined || result === undefined || others.length > 0) return undefined;
+  if (kind === undefined || !Object.hasOwn(rules, kind)) return undefined;
+  const { shape, element } = typeOfValue(operand);
+  if (!scanned.has(element) || typeOfValue(result).element !== element) return undefined;
+  if (kind === "stablehlo.multiply" && element === "f64") return undefined;
+  const window = completeWindow(shape.length, {
+    sizes: op.attributes.window_dimensions,
+    strides: op.attributes.window_strides,
+    padding: op.attributes.padding,
+    baseDilations: op.attributes.base_dilations,
+    windowDilations: op.attributes.window_dilations,
+  });
+  const axis = window.sizes.findIndex((size) => size > 1);
+  const extent = shape[axis] ?? 0;
+  const isPlain = [window.strides, window.baseDilations, window.windowDilations].every((list) =>
+    list.every((each) => each === 1),
+  );
+  const isAlone = window.sizes.every((size, each) => size === (each === axis ? extent : 1));
+  const padding = window.padding.map((pair) => pair.join());
+  const grows = (pair: string): boolean =>
+    padding.every((each, at) => each === (at === axis ? pair : "0,0"));
+  const isReverse = grows(`0,${extent - 1}`);
+  if (!isPlain || !isAlone || extent < leastScanned || sizeOf(shape) === 0) return undefined;
+  if (!isReverse && !grows(`${extent - 1},0`)) return undefined;
+  return { kind: kind as Combiner, axis, isReverse };
+}
+
+export function isCumulative(op: ReduceWindow): boolean {
+  return cumulativeOf(op) !== undefined;
+}
+
+const operations = new Map<string, Operation>();
+
+/** One operation for all rows of an element, whatever their sizes: their kernels are shared. */
+function operationOf(combine: ScanCombination, element: ElementType, reverse: boolean): Operation {
+  const key = [combine, element, reverse].join();
+  const known = operations.get(key);
+  if (known !== undefined) return known;
+  const dtype = storageOf(element);
+  if (dtype === undefined) throw new Error("devices have what is scanned");
+  const x = array(dtype, [dim("outer"), dim("n"), dim("inner")]);
+  const made = scan({ x, axis: 1, combine, reverse }) as unknown as Operation;
+  operations.set(key, made);
+  return made;
+}
+
+/** What a scan of [outer, n, inner] means, as windows. */
+function meaningOf(builder: GraphBuilder, type: TensorType, rule: Cumulative): GraphRegion {
+  const [, extent = 1] = type.shape;
+  const padding = [[0, 0], rule.isReverse ? [0, extent - 1] : [extent - 1, 0], [0, 0]];
+  return builder.region([type], (inner, [operand]) => {
+    const scalar = tensorType(type.element, []);
+    const init = splatOf(inner, scalar, neutralNumbers[rule.kind](type.element));
+    const body = combiner(inner, type.element, rule.kind);
+    return inner.add(
+      "stablehlo.reduce_window",
+      { inputs: [operand as GraphValue], init_values: [init] },
+      { window_dimensions: [1, extent, 1], padding },
+      { regions: { body } },
+    );
+  });
+}
+
+const targets = new Map<string, string>();
+
+function targetOf(builder: GraphBuilder, type: TensorType, rule: Cumulative): string {
+  const { combine } = rules[rule.kind];
+  const key = [typeText(type), combine, rule.isReverse].join();
+  const known = targets.get(key);
+  if (known !== undefined) return known;
+  const operation = operationOf(combine, type.element, rule.isReverse);
+  const target = registerKernelCall({ operation, meaning: meaningOf(builder, type, rule) });
+  targets.set(key, target);
+  return target;
+}
+
+/** The initial values of each window, the start among them, come to this. */
+function startsOf(
+  builder: GraphBuilder,
+  init: GraphValue,
+  shape: readonly number[],
+  { kind, axis, isReverse }: Cumulative,
+): GraphValue {
+  const type = tensorType(typeOfValue(init).element, shape);
+  const place = iota(builder, type, axis);
+  const extent = shape[axis] ?? 0;
+  const one = splatOf(builder, type, 1);
+  const count = isReverse
+    ? binary(builder, "stablehlo.add", place, one)
+    : subtract(builder, splatOf(builder, type, extent), place);
+  return rules[kind].repeated(builder, broadcastInDim(builder, init, shape, []), count);
+}
+
+/** Whether an initial value changes nothing, as far as can be seen here. */
+function isNeutral({ ops }: GraphBuilder, init: GraphValue, kind: Combiner): boolean {
+  const op = ops.find(({ results }) => results.includes(init));
+  if (op?.kind !== "stablehlo.constant" || "kind" in op.attributes.value) return false;
+  const found = splatValue(op.attributes.value);
+  const neutral = neutralNumbers[kind](typeOfValue(init).element);
+  // A whole number may be of either kind, and has one text.
+  return String(found) === String(neutral);
+}
+
+export function expandCumulative(op: ReduceWindow, builder: GraphBuilder): readonly GraphValue[] {
+  const rule = cumulativeOf(op);
+  const [operand] = op.operands.inputs;
+  const [init] = op.operands.init_values;
+  if (rule === undefined || operand === undefined || init === undefined)
+    throw new Error("the windows were found to grow");
+  const { shape, element } = typeOfValue(operand);
+  const working = rule.kind === "stablehlo.multiply" && isFloatElement(element) ? "f64" : element;
+  const type = tensorType(working, [
+    sizeOf(shape.slice(0, rule.axis)),
+    shape[rule.axis] ?? 1,
+    sizeOf(shape.slice(rule.axis + 1)),
+  ]);
+  const rows = reshape(builder, convert(builder, operand, working), type.shape);
+  const attributes = {
+    call_target_name: targetOf(builder, type, rule),
+    has_side_effect: false,
+    api_version: 1,
+    called_computations: [],
+  };
+  const call = builder.one("stablehlo.custom_call", { inputs: [rows] }, attributes, {
+    types: [type],
+  });
+  const running = reshape(builder, convert(builder, call, element), shape);
+  if (isNeutral(builder, init, rule.kind)) return [running];
+  return [binary(builder, rule.kind, running, startsOf(builder, init, shape, rule))];
+}
