@@ -132,6 +132,17 @@ describe("devices agree with the evaluator", () => {
     );
   });
 
+  test("factors and systems without elements", async () => {
+    await expectAgreement(
+      `func.func @main(%x: tensor<3x0x0xf32>, %b: tensor<2x0xf32>, %a: tensor<2x2xf32>) -> (tensor<3x0x0xf32>, tensor<2x0xf32>) {
+        %0 = stablehlo.cholesky %x, lower = true : tensor<3x0x0xf32>
+        %1 = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<2x2xf32>, tensor<2x0xf32>) -> tensor<2x0xf32>
+        return %0, %1 : tensor<3x0x0xf32>, tensor<2x0xf32>
+      }`,
+      [randomTensor([3, 0, 0], 3), randomTensor([2, 0], 4), randomTensor([2, 2], 5)],
+    );
+  });
+
   test("sorting, gathers, windows and padding of odd shapes", async () => {
     await expectAgreement(
       `func.func @main(%x: tensor<3x7xf32>) -> (tensor<3x7xf32>, tensor<4x6xf32>, tensor<3x4xf32>) {

@@ -256,7 +256,7 @@ describe("modules", () => {
   test("a file is cut into programs", () => {
     const one = within("%0 = stablehlo.negate %x : tensor<4xf32>");
     expect(
-      parseGraph(`// RUN: x\n${one}\n\n// -----\n// only this\n// -----\n${one}`),
+      parseGraph(`// RUN: x\n${one}\n\n// -----\n// only this\n// // -----\n${one}`),
     ).toHaveLength(2);
   });
 

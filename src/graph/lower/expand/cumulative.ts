@@ -8,7 +8,8 @@
  * The initial value i takes part n times less the elements of the window, and once as the start: usually it changes nothing and
  * is left out, otherwise it is combined in afterwards, so many times.
  *
- * Products of floats are scanned in f64: a product of a stretch must not leave the range where the product of all before it does not.
+ * Sums and products of f32 are scanned in f64 and rounded once, like those of rows, and so are products of shorter floats: the product
+ * of a stretch must not leave the range where the product of all before it does not.
  */
 import type { Operation } from "../../../device/operation.ts";
 import { scan } from "../../../kernels/scan/scan.ts";
@@ -70,6 +71,13 @@ const scanned: ReadonlySet<ElementType> = new Set<ElementType>([
 /** Shorter rows take no more time as windows, and are combined in order. */
 export const leastScanned = 128;
 
+/** What an element is combined as. */
+function workingOf(kind: Combiner, element: ElementType): ElementType {
+  const isProduct = kind === "stablehlo.multiply" && isFloatElement(element);
+  const isSum = kind === "stablehlo.add" && element === "f32";
+  return isProduct || isSum ? "f64" : element;
+}
+
 interface Cumulative {
   readonly kind: Combiner;
   readonly axis: number;
@@ -115,44 +123,60 @@ export function isCumulative(op: ReduceWindow): boolean {
 const operations = new Map<string, Operation>();
 
 /** One operation for all rows of an element, whatever their sizes: their kernels are shared. */
-function operationOf(combine: ScanCombination, element: ElementType, reverse: boolean): Operation {
-  const key = [combine, element, reverse].join();
+function operationOf(
+  { kind, isReverse: reverse }: Cumulative,
+  working: ElementType,
+  element: ElementType,
+): Operation {
+  const { combine } = rules[kind];
+  const key = [combine, working, element, reverse].join();
   const known = operations.get(key);
   if (known !== undefined) return known;
-  const dtype = storageOf(element);
-  if (dtype === undefined) throw new Error("devices have what is scanned");
+  const [dtype, out] = [storageOf(working), storageOf(element)];
+  if (dtype === undefined || out === undefined) throw new Error("devices have what is scanned");
   const x = array(dtype, [dim("outer"), dim("n"), dim("inner")]);
-  const made = scan({ x, axis: 1, combine, reverse }) as unknown as Operation;
+  const made = scan({ x, axis: 1, combine, reverse, out }) as unknown as Operation;
   operations.set(key, made);
   return made;
 }
 
 /** What a scan of [outer, n, inner] means, as windows. */
-function meaningOf(builder: GraphBuilder, type: TensorType, rule: Cumulative): GraphRegion {
+function meaningOf(
+  builder: GraphBuilder,
+  type: TensorType,
+  element: ElementType,
+  rule: Cumulative,
+): GraphRegion {
   const [, extent = 1] = type.shape;
   const padding = [[0, 0], rule.isReverse ? [0, extent - 1] : [extent - 1, 0], [0, 0]];
   return builder.region([type], (inner, [operand]) => {
     const scalar = tensorType(type.element, []);
     const init = splatOf(inner, scalar, neutralNumbers[rule.kind](type.element));
     const body = combiner(inner, type.element, rule.kind);
-    return inner.add(
+    const running = inner.one(
       "stablehlo.reduce_window",
       { inputs: [operand as GraphValue], init_values: [init] },
       { window_dimensions: [1, extent, 1], padding },
       { regions: { body } },
     );
+    return [convert(inner, running, element)];
   });
 }
 
 const targets = new Map<string, string>();
 
-function targetOf(builder: GraphBuilder, type: TensorType, rule: Cumulative): string {
-  const { combine } = rules[rule.kind];
-  const key = [typeText(type), combine, rule.isReverse].join();
+function targetOf(
+  builder: GraphBuilder,
+  type: TensorType,
+  element: ElementType,
+  rule: Cumulative,
+): string {
+  const key = [typeText(type), element, rule.kind, rule.isReverse].join();
   const known = targets.get(key);
   if (known !== undefined) return known;
-  const operation = operationOf(combine, type.element, rule.isReverse);
-  const target = registerKernelCall({ operation, meaning: meaningOf(builder, type, rule) });
+  const operation = operationOf(rule, type.element, element);
+  const meaning = meaningOf(builder, type, element, rule);
+  const target = registerKernelCall({ operation, meaning });
   targets.set(key, target);
   return target;
 }
@@ -191,7 +215,7 @@ export function expandCumulative(op: ReduceWindow, builder: GraphBuilder): reado
   if (rule === undefined || operand === undefined || init === undefined)
     throw new Error("the windows were found to grow");
   const { shape, element } = typeOfValue(operand);
-  const working = rule.kind === "stablehlo.multiply" && isFloatElement(element) ? "f64" : element;
+  const working = workingOf(rule.kind, element);
   const type = tensorType(working, [
     sizeOf(shape.slice(0, rule.axis)),
     shape[rule.axis] ?? 1,
@@ -199,15 +223,15 @@ export function expandCumulative(op: ReduceWindow, builder: GraphBuilder): reado
   ]);
   const rows = reshape(builder, convert(builder, operand, working), type.shape);
   const attributes = {
-    call_target_name: targetOf(builder, type, rule),
+    call_target_name: targetOf(builder, type, element, rule),
     has_side_effect: false,
     api_version: 1,
     called_computations: [],
   };
   const call = builder.one("stablehlo.custom_call", { inputs: [rows] }, attributes, {
-    types: [type],
+    types: [tensorType(element, type.shape)],
   });
-  const running = reshape(builder, convert(builder, call, element), shape);
+  const running = reshape(builder, call, shape);
   if (isNeutral(builder, init, rule.kind)) return [running];
   return [binary(builder, rule.kind, running, startsOf(builder, init, shape, rule))];
 }

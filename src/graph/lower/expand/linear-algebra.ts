@@ -5,7 +5,7 @@
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { isComplexElement } from "../../ops/elements.ts";
-import { tensorType } from "../../ops/types.ts";
+import { sizeOf, tensorType } from "../../ops/types.ts";
 import {
   binary,
   broadcastInDim,
@@ -116,6 +116,7 @@ export function expandCholesky(
   builder: GraphBuilder,
 ): readonly GraphValue[] {
   const { element, shape } = typeOfValue(op.operands.a);
+  if (sizeOf(shape) === 0) return [op.operands.a];
   const given = widened(builder, op.operands.a);
   const matrix = op.attributes.lower ? swapLast(builder, given) : given;
   const extent = shape.at(-1) ?? 0;
@@ -158,7 +159,8 @@ export function expandTriangularSolve(
   builder: GraphBuilder,
 ): readonly GraphValue[] {
   const { left_side: isLeft, lower, unit_diagonal: isUnit, transpose_a: mode } = op.attributes;
-  const { element } = typeOfValue(op.operands.b);
+  const { element, shape } = typeOfValue(op.operands.b);
+  if (sizeOf(shape) === 0) return [op.operands.b];
   const isSwapped = (mode === "TRANSPOSE" || mode === "ADJOINT") === isLeft;
   const isLower = lower !== isSwapped;
   const stored = widened(builder, op.operands.a);
