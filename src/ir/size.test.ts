@@ -131,6 +131,10 @@ test("a promised divisor makes quotients exact", () => {
   expect(divideSizeExactly(m, 4)).toEqual(ceilDivSize(m, 4));
   expect(divideSizeExactly(multiplySizes(2, m, n), multiplySizes(16, n))).toEqual(eighth);
   expect(divideSizeExactly(m, 16)).toBeUndefined();
+  // Without the promise there may be a rest, and so many groups of 4 hold more than n.
+  expect(sizeText(multiplySizes(4, ceilDivSize(n, 4)))).toBe("4*ceildiv(n, 4)");
+  expect(evaluateSize(multiplySizes(4, ceilDivSize(n, 4)), values)).toBe(12);
+  expect(sizeText(multiplySizes(16, ceilDivSize(m, 16)))).toBe("16*ceildiv(m, 16)");
   expect(knownDivisor(ceilDivSize(dimension("k", 64), 16))).toBe(4);
 });
 

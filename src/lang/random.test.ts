@@ -122,6 +122,44 @@ test("normal numbers are those of arrays to a few units in the last place", asyn
   }
 });
 
+test("Gumbel numbers are -log(-log(u)) of the key's uniform ones, and categorical takes the greatest", async () => {
+  const [rows, columns] = [60, 9];
+  const count = rows * columns;
+  const logit = (column: number): number => (column * 5) % 4;
+  const drawn = kernel(
+    {
+      name: "drawn",
+      inputs: { logits: array(f32, [columns]) },
+      outputs: { out: array(f32, [count]), chosen: array(i32, [rows]) },
+    },
+    ({ logits, out, chosen }) => {
+      const numbers = iota(u32, [count], 0);
+      out.store(randomKey(11).gumbel(numbers));
+      const spread = logits.load().broadcastTo([rows, columns]);
+      chosen.store(randomKey(11).categorical(spread, numbers.reshape([rows, columns])));
+    },
+  );
+  const uniform = toNumbers(await random.uniform(random.key(11), [count]).read());
+  const exact = Array.from(uniform, (value) => -Math.log(-Math.log(Math.max(value, 2 ** -126))));
+  // Half of all uniform numbers are below a half, and their Gumbel numbers below 0.37.
+  expect(exact.filter((value) => value < 0.36).length).toBeGreaterThan(count / 3);
+  const logits = Array.from({ length: columns }, (_, column) => logit(column));
+  const choices = Array.from({ length: rows }, (_, row) => {
+    const own = logits.map((value, column) => value + (exact[row * columns + column] ?? NaN));
+    return own.indexOf(Math.max(...own));
+  });
+  for (const device of devices) {
+    const { out, chosen } = await device.run(drawn, {
+      logits: fromNumbers(f32, [columns], logits),
+    });
+    toNumbers(out).forEach((value, index) => {
+      const wanted = exact[index] ?? NaN;
+      expect(Math.abs(value - wanted)).toBeLessThan(1e-6 * Math.max(1, Math.abs(wanted)));
+    });
+    expect([...toNumbers(chosen)]).toEqual(choices);
+  }
+});
+
 /** Philox-4x32 by its definition, in whole numbers of any size. */
 function philox(key: readonly [bigint, bigint], counter: readonly bigint[]): readonly number[] {
   const word = (value: bigint): bigint => BigInt.asUintN(32, value);

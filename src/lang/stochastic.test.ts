@@ -101,6 +101,35 @@ test.each(["bf16", "f16"] as const)(
   },
 );
 
+test.each(["bf16", "f16"] as const)("no bits make a number of a NaN in %s", async (name) => {
+  // Those whose digits lie among the dropped ones alone, and those that overflow when anything is added.
+  const nans = [0x7f800001, 0xff800001, 0x7fffffff, 0xffffffff, 0x7fc00000];
+  const chances = [0, 1, 0x8000_0000, 0xffff_ffff];
+  const codes = nans.flatMap((nan) => chances.map(() => nan));
+  const bits = nans.flatMap(() => chances);
+  const { dtype } = formats[name];
+  const length = codes.length;
+  const keeping = kernel(
+    {
+      name: "keeping",
+      inputs: { codes: array(u32, [length]), bits: array(u32, [length]) },
+      outputs: { out: array(dtype, [length]) },
+    },
+    ({ codes, bits, out }) => {
+      out.store(castStochastic(codes.load().bitcast(f32), dtype, bits.load()));
+    },
+  );
+  for (const where of ["simulator", "emulator"] as const) {
+    const device = await open(where);
+    const { out } = await device.run(keeping, {
+      codes: fromNumbers(u32, [length], codes),
+      bits: fromNumbers(u32, [length], bits),
+    });
+    device.dispose();
+    expect([...toNumbers(out)]).toEqual(codes.map(() => NaN));
+  }
+});
+
 test("sums of rounded numbers are right on average", async () => {
   const value = 1 + 2 ** -7 * 0.3;
   const average = kernel({ name: "average", outputs: { sum: array(f32, [1]) } }, ({ sum }) => {

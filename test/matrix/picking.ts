@@ -198,6 +198,32 @@ function addedRows(dtype: typeof f32 | typeof bf16): MatrixCase {
   );
 }
 
+/** The extremes of floats that many lanes update at once, so that exchanges fail and are tried again. */
+function extremes(fn: "min" | "max", dtype: typeof f32 | typeof f64 | typeof bf16): MatrixCase {
+  const inputs = {
+    ids: indices(i32, 300, 5, 16),
+    x: anyNumbers(dtype, [300], 17),
+    high: anyNumbers(dtype, [5], 18),
+  };
+  return exactCase(`atomic ${fn} of ${dtype.name} by index`, inputs, () =>
+    kernel(
+      {
+        name: "extremes",
+        inputs: { ids: array(i32, [300]), x: array(dtype, [300]) },
+        inouts: { high: array(dtype, [5]) },
+        outputs: { own: array(dtype, [5]) },
+        scratch: { buffer: smem(dtype, [5]) },
+      },
+      ({ ids, x, high, own, buffer }) => {
+        buffer.store(high.load() as never);
+        high.at(ids.load()).atomic(fn, x.load() as never);
+        buffer.at(ids.load()).atomic(fn, x.load() as never);
+        own.store(buffer.load() as never);
+      },
+    ),
+  );
+}
+
 /** Exchanges and compare-exchanges of distinct elements, with their old values and a mask. */
 function exchanged(): MatrixCase {
   const inputs = {
@@ -272,6 +298,8 @@ export function pickingCases(): readonly MatrixCase[] {
     addedRows(f32),
     addedRows(bf16),
     exchanged(),
+    ...[f32, f64, bf16].map((dtype) => extremes("max", dtype)),
+    extremes("min", f32),
     ...[[16, 48], [16, 1], [48], [1]].map((shape) => masked(f32, shape, shape.length)),
     ...formats.map((dtype, seed) => masked(dtype, [16, 48], seed)),
   ];

@@ -143,6 +143,14 @@ describe("what results are below", () => {
   });
 });
 
+test("quotients of what may be below 0 are rounded down", () => {
+  const facts = new SizeFacts([]);
+  const ends = (size: Size): readonly bigint[] => [facts.of(size).least, facts.of(size).greatest];
+  expect(ends(floorDivSize(addSizes(m, -13), 2))).toEqual([-7n, 2n ** 30n - 7n]);
+  expect(ends(floorDivSize(addSizes(m, -12), 2))).toEqual([-6n, 2n ** 30n - 7n]);
+  expect(ends(ceilDivSize(addSizes(m, -13), 2))).toEqual([-6n, 2n ** 30n - 7n]);
+});
+
 describe("windows that end within", () => {
   test("for every small launch", () => {
     const facts = new SizeFacts([]);

@@ -92,6 +92,18 @@ describe("kinds", () => {
     expect(planOf(source, target, shape, dtype).kind).toBe(kind);
   });
 
+  test("warps that hold padding alone are given what they lack", () => {
+    const cases = [
+      ["(R1 R0 W1)", "flat(R0 R2 R1 L0 L1 L3 L4)", [8, 3]],
+      ["(R2 R0 R1 W0)", "flat(L0 L1)", [2, 5]],
+    ] as const;
+    for (const [source, target, shape] of cases) {
+      const about = `${source} to ${target}`;
+      const kind = checkPlans(parseLayout(source), parseLayout(target), shape, f32, about);
+      expect(kind, about).toBe("shared");
+    }
+  });
+
   test("a splat goes everywhere; nothing goes to a splat but a single element", () => {
     for (const target of [...layouts, splat]) {
       const spread = planOf(splat, target, [64, 16], bf16);

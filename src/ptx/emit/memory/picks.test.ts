@@ -93,6 +93,75 @@ describe("an index that is not there", () => {
     expect(await outcome("store", i64, [7, 0, 1])).toEqual([0, 0, 0, 11, 12, 0, 0, 0, 0, 0, 10]);
   });
 
+  test("stops the kernel wherever it stands among those of a lane", async () => {
+    const count = 512;
+    const k = kernel(
+      {
+        name: "many",
+        inputs: { x: array(f32, [n]), ids: array(i32, [count]) },
+        outputs: { out: array(f32, [count]) },
+      },
+      ({ x, ids, out }) => {
+        out.store(x.at(ids.load()).load());
+      },
+    );
+    const good = Array.from({ length: count }, (_, index) => index % 8);
+    const run = async (ids: readonly number[]): Promise<unknown> =>
+      device.run(k, { x, ids: fromNumbers(i32, [count], ids) }).then(
+        ({ out }) => numbers(out),
+        (error: unknown) => (error as { readonly code?: string }).code,
+      );
+    expect(await run(good)).toEqual(good.map((index) => index + 1));
+    // A lane holds four of them.
+    for (const place of [0, 1, 2, 3, 130, 257, 511])
+      expect(await run(good.with(place, 8)), `${place}`).toBe("TW8016");
+  });
+
+  test("stops the kernel whichever of several axes it is for", async () => {
+    const k = kernel(
+      {
+        name: "both",
+        inputs: { x: array(f32, [n, 4]), rows: array(i32, [3]), columns: array(i32, [3]) },
+        outputs: { out: array(f32, [3]) },
+      },
+      ({ x, rows, columns, out }) => {
+        out.store(x.at(rows.load(), columns.load()).load());
+      },
+    );
+    const square = fromNumbers(f32, [2, 4], [1, 2, 3, 4, 5, 6, 7, 8]);
+    const run = async (rows: readonly number[], columns: readonly number[]): Promise<unknown> =>
+      device
+        .run(k, {
+          x: square,
+          rows: fromNumbers(i32, [3], rows),
+          columns: fromNumbers(i32, [3], columns),
+        })
+        .then(
+          ({ out }) => numbers(out),
+          (error: unknown) => (error as { readonly code?: string }).code,
+        );
+    expect(await run([1, 0, 1], [3, 2, 0])).toEqual([8, 3, 5]);
+    expect(await run([2, 0, 1], [3, 2, 0])).toBe("TW8016");
+    expect(await run([1, 0, 1], [3, 4, 0])).toBe("TW8016");
+  });
+
+  test("is not asked for what lanes hold beside the tile", async () => {
+    // Three rows that begin at a number only the launch knows; a fourth, which lanes hold as padding, is not there.
+    const k = kernel(
+      {
+        name: "padded",
+        inputs: { x: array(f32, [n]), first: array(i32, [1]) },
+        outputs: { out: array(f32, [3]) },
+      },
+      ({ x, first, out }) => {
+        const rows = iota(i32, [3], 0).add(first.at(0).loadScalar());
+        out.store(x.at(rows).load());
+      },
+    );
+    const first = fromNumbers(i32, [1], [5]);
+    expect(numbers((await device.run(k, { x, first })).out)).toEqual([6, 7, 8]);
+  });
+
   test("may be one of a window that overhangs its array, where it loads as the fill value", async () => {
     const k = kernel(
       {
@@ -132,6 +201,30 @@ describe("the instructions", () => {
     expect(rowsText((ids) => ids, 129)).not.toMatch(/ld\.global\.nc\.v/);
   });
 
+  test("move no more at once than rows are aligned to, where a statement gives lanes whole runs", () => {
+    const loads = (columns: number): string => {
+      const definition = kernel(
+        {
+          name: "stated",
+          inputs: { table: array(f32, [64, columns]), ids: array(i32, [16]) },
+          outputs: { out: array(f32, [16, 128]) },
+        },
+        ({ table, ids, out }) => {
+          const rows = table.at(ids.load(), slice(0, 128)).load();
+          out.store(rows.layoutCast("(W0 W1 | R0 R1 L0 L1 L2 L3 L4)"));
+        },
+      );
+      return (
+        compileAhead(definition)
+          .ptx.match(/ld\.global\.nc\S*/g)
+          ?.at(-1) ?? ""
+      );
+    };
+    expect(loads(132)).toBe("ld.global.nc.v4.b32");
+    expect(loads(130)).toBe("ld.global.nc.v2.b32");
+    expect(loads(129)).toBe("ld.global.nc.b32");
+  });
+
   test("leave out the test of an index that is surely there", () => {
     const tests = (text: string): number => text.match(/setp\.ge\.u32/g)?.length ?? 0;
     expect(tests(rowsText((ids) => ids, 128))).toBeGreaterThan(0);
@@ -139,6 +232,38 @@ describe("the instructions", () => {
     expect(tests(rowsText((ids) => ids.and(127), 128))).toBeGreaterThan(0);
     expect(tests(rowsText((ids) => ids.minimum(63), 128))).toBeGreaterThan(0);
   });
+});
+
+test("neighbours of a row that a mask treats differently are moved one by one", async () => {
+  const k = kernel(
+    {
+      name: "chequered",
+      inputs: { table: array(f32, [4, 32]), ids: array(i32, [8]) },
+      inouts: { out: array(f32, [8, 32]) },
+    },
+    ({ table, ids, out }) => {
+      const own = ids.load();
+      const where = iota(i32, [8, 32], 1)
+        .add(iota(i32, [8, 32], 0))
+        .rem(2)
+        .eq(0);
+      const rows = table.at(own).load({ where, fill: -1 });
+      out.at(iota(i32, [8], 0).xor(own.and(0))).store(rows.add(100), { where });
+    },
+  );
+  const cells = Array.from({ length: 4 * 32 }, (_, index) => index);
+  const ids = [3, 0, 2, 2, 1, 3, 0, 1];
+  const { out } = await device.run(k, {
+    table: fromNumbers(f32, [4, 32], cells),
+    ids: fromNumbers(i32, [8], ids),
+    out: fromNumbers(f32, [8, 32], new Array<number>(256).fill(7)),
+  });
+  const expected = ids.flatMap((id, row) =>
+    Array.from({ length: 32 }, (_, column) =>
+      (row + column) % 2 === 0 ? id * 32 + column + 100 : 7,
+    ),
+  );
+  expect(numbers(out)).toEqual(expected);
 });
 
 describe("axes of 2^31 elements and more", () => {

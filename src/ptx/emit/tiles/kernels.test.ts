@@ -203,6 +203,28 @@ describe("tile ops in kernels", () => {
     );
   });
 
+  test.each([2, 4])("each of %i warps of two program threads on its own", async (count) => {
+    await agree(
+      kernel(
+        {
+          name: "all_alone",
+          grid,
+          warps: count,
+          threads: ["one", "two"],
+          inputs: { x: array(f32, [2, count, 32, 64]) },
+          outputs: { y: array(f32, [2, count, 64, 32]) },
+        },
+        ({ x, y }) => {
+          warps((warp) => {
+            // Lanes hold columns first and rows afterwards, which goes through shared memory.
+            const tile = x.at(threadIndex(), warp).load().layoutCast("(| L0 L1 L2 L3 L4)");
+            y.at(threadIndex(), warp).store(tile.transpose().layoutCast("(| L0 L1 L2 L3 L4)"));
+          });
+        },
+      ),
+    );
+  });
+
   test("windows of tiles", async () => {
     await agree(
       kernel(
