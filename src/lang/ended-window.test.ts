@@ -72,4 +72,46 @@ describe("slices that end before their axis does", () => {
     expect([...toNumbers(loaded)]).toEqual(expected);
     expect([...toNumbers(stored)]).toEqual(written);
   });
+
+  test.each(devices)("along the axis that has an end, and not along others", async (device) => {
+    const cut = kernel(
+      {
+        name: "cut",
+        inputs: { x: array(f32, [n, 6]), ends: array(i32, [2]) },
+        outputs: {
+          lower: array(f32, [4, 6]),
+          left: array(f32, [4, 6]),
+          corner: array(f32, [4, 6]),
+        },
+      },
+      ({ x, ends, lower, left, corner }) => {
+        const [row, column] = [ends.at(0).loadScalar(), ends.at(1).loadScalar()];
+        lower.store(x.at(slice(0, 4, { end: row })).load({ fill: -1 }));
+        left.store(x.at(slice(0, 4), slice(0, 6, { end: column })).load({ fill: -1 }));
+        const both = x.at(slice(0, 4, { end: row }), slice(0, 6, { end: column }));
+        corner.store(both.load({ fill: -1 }));
+      },
+    );
+    const x = fromNumbers(
+      f32,
+      [4, 6],
+      Array.from({ length: 24 }, (_, index) => index),
+    );
+    for (const [row, column] of [
+      [1, 2],
+      [2, 1],
+      [0, 5],
+      [3, 0],
+      [4, 6],
+    ] as const) {
+      const found = await device.run(cut, { x, ends: fromNumbers(i32, [2], [row, column]) });
+      const cells = (rows: number, columns: number): readonly number[] =>
+        Array.from({ length: 24 }, (_, index) =>
+          Math.floor(index / 6) < rows && index % 6 < columns ? index : -1,
+        );
+      expect([...toNumbers(found.lower)]).toEqual(cells(row, 6));
+      expect([...toNumbers(found.left)]).toEqual(cells(4, column));
+      expect([...toNumbers(found.corner)]).toEqual(cells(row, column));
+    }
+  });
 });
