@@ -60,12 +60,15 @@ function formsOf({ dtype }: QuantizedSpec): typeof forms {
 }
 
 function sharedBytes(
-  { dtype }: QuantizedSpec,
+  { dtype, scale, zero }: QuantizedSpec,
   configuration: Omit<NarrowConfiguration, "kernel" | "split">,
 ): number {
   const { rows, stages } = configuration;
   const width = narrowColumns(configuration);
-  return stages * (packedBytes(dtype, width * packedUnit) + rows * packedUnit * 2 + 16) + 1024;
+  // Scales and zero points are counted where they do not travel with the weights, too.
+  const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
+  const step = packedBytes(dtype, width * packedUnit) + rows * packedUnit * 2 + scales + 16;
+  return stages * step + 1024;
 }
 
 export function narrowCandidates(

@@ -42,8 +42,16 @@ import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { prologueSpecs, storedDepth } from "./prologue.ts";
-import { packedUnit, scaleTile, unpacked } from "./quantized.ts";
+import {
+  scalesFromMemory,
+  scalesFromSlots,
+  scaleSlots,
+  scaleSources,
+  travellingScales,
+} from "./narrow-scales.ts";
+import type { ScaleSource } from "./narrow-scales.ts";
+import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
+import { packedUnit, unpacked } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
@@ -73,6 +81,7 @@ export function narrowKernel(
   const width = narrowColumns(configuration);
   const boxes = width / mostCopied;
   const layers = split === 1 ? [] : [dim("layers")];
+  const travelling = travellingScales(prologue, sizes.n);
   return kernel(
     {
       name: "matmul_narrow",
@@ -91,7 +100,8 @@ export function narrowKernel(
       scratch: {
         stored: smem(weights.dtype, [stages, width, packedUnit]),
         activations: smem(problem.a.dtype, [stages, rows, packedUnit]),
-        full: barrier({ count: stages, arrivals: 1 + boxes }),
+        ...scaleSlots(travelling, stages, width),
+        full: barrier({ count: stages, arrivals: 1 + boxes * (1 + travelling.length) }),
         empty: barrier({ count: stages, arrivals: multipliers * warpsOfThread }),
       },
     },
@@ -99,11 +109,12 @@ export function narrowKernel(
       waitForPreviousKernel();
       launchNextKernel();
       const place = placeOf(argument, configuration, k);
+      const scales = scaleSources(prologue, travelling, argument);
       when(
         threadIndex().eq(0),
         () => {
           setRegisters(registers.copy);
-          copySteps(argument, place, configuration);
+          copySteps(argument, place, configuration, scales);
         },
         () => {
           setRegisters(registers.multiply);
@@ -111,7 +122,15 @@ export function narrowKernel(
             const number = threadIndex().sub(1).mul(warpsOfThread).add(warp);
             const first = number.mul(columns);
             const left = place.left.add(first);
-            const sums = sumsOfShare({ ...place, left, first, configuration, weights, argument });
+            const sums = sumsOfShare({
+              ...place,
+              left,
+              first,
+              configuration,
+              weights,
+              scales,
+              argument,
+            });
             const piece = { batch: undefined, top: place.top, left, rows, columns };
             const done =
               split === 1
@@ -164,11 +183,13 @@ function placeOf(
 
 /** One warp keeps the ring full. */
 function copySteps(
-  { a, b, stored, activations, full, empty }: Arguments,
+  argument: Arguments,
   { top, left, from, steps }: Place,
   configuration: NarrowConfiguration,
+  scales: readonly ScaleSource[],
 ): void {
   const { rows, stages } = configuration;
+  const { a, b, stored, activations, full, empty } = argument;
   const width = narrowColumns(configuration);
   warps((warp) => {
     when(warp.eq(0), () => {
@@ -176,12 +197,18 @@ function copySteps(
         when(step.ge(stages), () => {
           empty.at(slot).wait();
         });
-        const along = slice(from.add(step).mul(packedUnit), packedUnit);
+        const start = from.add(step).mul(packedUnit);
+        const along = slice(start, packedUnit);
         const landed = { barrier: full.at(slot) };
         copyAsync(a.at(slice(top, rows), along), activations.at(slot), landed);
         for (let box = 0; box < width; box += mostCopied) {
           const window = b.at(slice(left.add(box), mostCopied), along);
           copyAsync(window, stored.at(slot, slice(box, mostCopied)), landed);
+          for (const { input, all, tiles } of scales) {
+            if (tiles === undefined) continue;
+            const source = inputWindow(input, all, start, left.add(box), mostCopied);
+            copyAsync(source, tiles.at(slot, slice(box, mostCopied)), landed);
+          }
         }
         return following(slot, stages);
       });
@@ -201,6 +228,7 @@ interface Share extends Place {
   readonly first: Scalar<"i32">;
   readonly configuration: NarrowConfiguration;
   readonly weights: QuantizedSpec;
+  readonly scales: readonly ScaleSource[];
   readonly argument: Arguments;
 }
 
@@ -209,33 +237,33 @@ function sumsOfShare(share: Share): Tile {
   const { configuration, weights, argument } = share;
   const { stored, activations, full: landed, empty } = argument;
   const { rows, columns, stages } = configuration;
-  const { bScale } = argument as unknown as { readonly bScale: Ref };
-  const bZero = weights.zero ? (argument as unknown as { readonly bZero: Ref }).bZero : undefined;
-  const tileOf = (scales: Ref, along: Scalar<"i32">): Tile<"f32"> =>
-    scaleTile(weights, scales, along, share.left, columns).cast(dtypes.f32) as Tile<"f32">;
   const start: Tile<"f32"> = zeros(dtypes.f32, [rows, columns]);
   const zero = constant(dtypes.i32, 0);
+  const scaled = weights.group !== undefined;
+  const ofSteps = share.scales.filter(({ input }) => scaled || input.name !== "bScale");
   const { sums } = loop(
     { to: share.steps, carry: { sums: start, slot: zero } },
     (step, { sums: before, slot }) => {
-      // Asked for before anything is waited for: it is there long before sums are.
-      const along = share.from.add(step).mul(packedUnit);
-      const scales = weights.group === undefined ? undefined : tileOf(bScale, along);
-      const zeroPoints = bZero === undefined ? undefined : tileOf(bZero, along);
+      const part = { along: share.from.add(step).mul(packedUnit), slot, ...share, count: columns };
+      const asked = scalesFromMemory(weights, ofSteps, part);
       landed.at(slot).wait();
+      const { bScale, bZero } = { ...asked, ...scalesFromSlots(ofSteps, part) };
       const numbers = stored.at(slot, slice(share.first, columns)).load().transpose() as Tile;
       const left: Tile = activations.at(slot).load();
       // The copy engine overwrites what lanes have read here.
       commitShared();
       empty.at(slot).arrive();
-      const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, zeroPoints);
+      const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, bZero);
       return {
-        sums: scales === undefined ? before.add(product) : product.fma(scales, before),
+        sums: bScale === undefined ? before.add(product) : product.fma(bScale, before),
         slot: following(slot, stages),
       };
     },
   );
-  return weights.group === undefined ? sums.mul(tileOf(bScale, zero)) : sums;
+  if (scaled) return sums;
+  const part = { along: zero, slot: zero, ...share, count: columns };
+  const { bScale } = scalesFromMemory(weights, share.scales, part);
+  return bScale === undefined ? sums : sums.mul(bScale);
 }
 
 /**

@@ -1,0 +1,104 @@
+/**
+ * Scales and zero points on their way to the warps of the narrow kernel. Those of groups along k travel with the weights of
+ * their step, where the copy engine can take their rows: a warp that had to ask memory for them would wait for that in
+ * every step, longer than it takes to multiply.
+ */
+import { slice, smem } from "../../lang/index.ts";
+import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { copiedInputs } from "./prologue.ts";
+import type { Prologue, PrologueInput } from "./prologue.ts";
+import { scaleTile } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
+import { isCopied } from "./tile-shapes.ts";
+
+/** Scales, or zero points, and their slots in the ring where they travel. */
+export interface ScaleSource {
+  readonly input: PrologueInput;
+  readonly all: Ref;
+  readonly tiles: Ref | undefined;
+}
+
+/** Inputs that travel with weights of so many columns. */
+export function travellingScales(prologue: Prologue, n: number): readonly PrologueInput[] {
+  return copiedInputs(prologue).filter(
+    ({ dtype, group }) => group !== undefined && isCopied(dtype, n),
+  );
+}
+
+/** Their slots, by name: those of a step have a number for each of a block's columns. */
+export function scaleSlots(
+  travelling: readonly PrologueInput[],
+  stages: number,
+  width: number,
+): { readonly [name: string]: ReturnType<typeof smem> } {
+  return Object.fromEntries(
+    travelling.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, width])]),
+  );
+}
+
+function tilesName(input: string): string {
+  return `${input}Tiles`;
+}
+
+export function scaleSources(
+  { inputs }: Prologue,
+  travelling: readonly PrologueInput[],
+  argument: object,
+): readonly ScaleSource[] {
+  const named = argument as { readonly [name: string]: Ref };
+  return inputs.map((input) => {
+    const all = named[input.name];
+    if (all === undefined) throw new Error(`the kernel has no argument ${input.name}`);
+    return {
+      input,
+      all,
+      tiles: travelling.includes(input) ? named[tilesName(input.name)] : undefined,
+    };
+  });
+}
+
+/** Whose scales: `count` columns from `first` on in the block, which are those from `left` on, in a step. */
+export interface ScalePart {
+  readonly first: Scalar<"i32">;
+  readonly left: Scalar<"i32">;
+  readonly count: number;
+  readonly along: Scalar<"i32">;
+  readonly slot: Scalar<"i32">;
+}
+
+/** A row of numbers for the columns of a part, or one for all of them. */
+interface Scales {
+  readonly bScale?: Tile<"f32">;
+  readonly bZero?: Tile<"f32">;
+}
+
+/** Those that do not travel. To be asked for before anything is waited for. */
+export function scalesFromMemory(
+  weights: QuantizedSpec,
+  sources: readonly ScaleSource[],
+  { left, count, along }: ScalePart,
+): Scales {
+  return Object.fromEntries(
+    sources
+      .filter(({ tiles }) => tiles === undefined)
+      .map(({ input, all }) => {
+        const numbers = scaleTile(weights, all, along, left, count);
+        return [input.name, numbers.cast(dtypes.f32)];
+      }),
+  );
+}
+
+/** Those that came with the weights of a step. */
+export function scalesFromSlots(
+  sources: readonly ScaleSource[],
+  { first, slot, count }: ScalePart,
+): Scales {
+  return Object.fromEntries(
+    sources.flatMap(({ input, tiles }) => {
+      if (tiles === undefined) return [];
+      const numbers = tiles.at(slot, slice(first, count)).load().reshape([1, count]);
+      return [[input.name, numbers.cast(dtypes.f32)]];
+    }),
+  );
+}
