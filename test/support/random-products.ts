@@ -37,7 +37,7 @@ import {
   quantizedOperand,
   sparseOperand,
 } from "./products/operands.ts";
-import type { OperandOption, Sizes } from "./products/operands.ts";
+import type { DrawnOperand, OperandOption, Sizes } from "./products/operands.ts";
 
 /** How many option sets are drawn, with how many sizes each, and how large these are. */
 export interface RandomProducts {
@@ -45,6 +45,8 @@ export interface RandomProducts {
   readonly options: number;
   readonly sizes: number;
   readonly most: { readonly m: number; readonly n: number; readonly k: number };
+  /** Told of each product that was tried, and how many problems there are. */
+  readonly onProgress?: (tried: number, problems: readonly string[]) => void;
 }
 
 /** Runs them, and gives what is wrong with each that is. */
@@ -61,6 +63,7 @@ export async function randomProducts(
       const problem = await problemOf(device, random, option, sizes);
       if (problem !== undefined)
         problems.push(`${problem}: ${option.text}, ${JSON.stringify(sizes)}`);
+      plan.onProgress?.(drawn * plan.sizes + size + 1, problems);
     }
   }
   return problems;
@@ -251,17 +254,10 @@ async function problemOf(
   }
   const { product, step, per, sums: ofSums } = drawn.format;
   const ofProduct = product + drawn.a.error + drawn.b.error;
-  const sums: Bounded[] = [];
-  for (let index = 0; index < batch * m * n; index += 1) {
-    const [layer, i, j] = [Math.floor(index / (m * n)), Math.floor(index / n) % m, index % n];
-    let [value, magnitude] = [0, 0];
-    for (let l = 0; l < k; l += 1) {
-      const term = operands.a.at(layer, i, l) * operands.b.at(layer, l, j);
-      value += term;
-      magnitude += Math.abs(term);
-    }
-    sums.push({ value, error: magnitude * (ofProduct + step * (Math.ceil(k / per) + 2)) });
-  }
+  const ofSum = ofProduct + step * (Math.ceil(k / per) + 2);
+  const sums = productSums(operands, sizes).map(({ value, magnitude }) => ({
+    ...{ value, error: magnitude * ofSum },
+  }));
   const done = sums.map((sum, index) =>
     ofEpilogue.apply(sum, Math.floor(index / (m * n)), Math.floor(index / n) % m, index % n),
   );
@@ -274,6 +270,43 @@ async function problemOf(
   return (
     difference("out", result["out"], stored) ??
     outputProblem(result, drawn.epilogue, { sums, done, ofSums, sizes })
+  );
+}
+
+/**
+ * Sums of products in float64 and of their absolute values, of all elements of the result. What operands stand for is taken
+ * apart once for each layer, not once for each product.
+ */
+function productSums(
+  { a, b }: { readonly a: DrawnOperand; readonly b: DrawnOperand },
+  { m, n, k, batch }: Sizes,
+): readonly { readonly value: number; readonly magnitude: number }[] {
+  const sums: { readonly value: number; readonly magnitude: number }[] = [];
+  for (let layer = 0; layer < batch; layer += 1) {
+    const rows = lines(m, k, (i, l) => a.at(layer, i, l));
+    const columns = lines(n, k, (j, l) => b.at(layer, l, j));
+    for (const row of rows)
+      for (const column of columns) {
+        let [value, magnitude] = [0, 0];
+        for (let l = 0; l < k; l += 1) {
+          const term = (row[l] ?? NaN) * (column[l] ?? NaN);
+          value += term;
+          magnitude += Math.abs(term);
+        }
+        sums.push({ value, magnitude });
+      }
+  }
+  return sums;
+}
+
+/** `count` lines of k numbers. */
+function lines(
+  count: number,
+  k: number,
+  at: (line: number, along: number) => number,
+): readonly Float64Array[] {
+  return Array.from({ length: count }, (_, line) =>
+    Float64Array.from({ length: k }, (_, along) => at(line, along)),
   );
 }
 
@@ -292,7 +325,10 @@ function outputProblem(
   { sums, done, ofSums, sizes: { m, n } }: Expected,
 ): string | undefined {
   const row = (i: number): readonly Bounded[] => done.slice(i * n, (i + 1) * n);
-  const column = (j: number): readonly Bounded[] => done.filter((_, index) => index % n === j);
+  const column = (j: number): readonly Bounded[] =>
+    Array.from({ length: n === 0 ? 0 : done.length / n }, (_, i) => done[i * n + j]).flatMap(
+      (each) => each ?? [],
+    );
   const count = (extent: number): readonly number[] => Array.from({ length: extent }, (_, i) => i);
   const expected = {
     ...(before && { before: sums }),

@@ -3,7 +3,8 @@
  *
  *   MATMUL_OPTIONS=60 MATMUL_SIZES=5 MATMUL_DEVICE=gpu MATMUL_SEED=7 npx vitest run src/kernels/matmul/random.test.ts
  *
- * MATMUL_TARGET=sm_80 has the emulator be another GPU.
+ * MATMUL_TARGET=sm_80 has the emulator be another GPU; with MATMUL_PROGRESS=25 every 25th product says how far it is. A process
+ * compiles most of the time: a thousand products are soonest done by several, each with a seed of its own.
  */
 import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -20,6 +21,7 @@ import { sparse24 } from "./sparse-weights.ts";
 const options = Number(process.env["MATMUL_OPTIONS"] ?? 3);
 const sizes = Number(process.env["MATMUL_SIZES"] ?? 1);
 const seed = Number(process.env["MATMUL_SEED"] ?? 1);
+const every = Number(process.env["MATMUL_PROGRESS"] ?? 0);
 const kind = (process.env["MATMUL_DEVICE"] ?? "emulator") as "emulator" | "gpu" | "simulator";
 const target = (process.env["MATMUL_TARGET"] ?? "sm_90a") as TargetName;
 const most = kind === "gpu" ? { m: 300, n: 400, k: 700 } : { m: 70, n: 80, k: 150 };
@@ -32,7 +34,13 @@ test(
       onNotes: () => undefined,
       ...(kind !== "gpu" && { target }),
     });
-    expect(await randomProducts(device, { seed, options, sizes, most })).toEqual([]);
+    const onProgress = (tried: number, problems: readonly string[]): void => {
+      if (every > 0 && tried % every === 0)
+        process.stderr.write(
+          `${tried} of ${options * sizes} products, ${problems.length} wrong ${problems.at(-1) ?? ""}\n`,
+        );
+    };
+    expect(await randomProducts(device, { seed, options, sizes, most, onProgress })).toEqual([]);
     device.dispose();
   },
 );
