@@ -6,7 +6,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bf16, open } from "tilewright";
 import type { Device } from "tilewright";
 import { setsOf } from "../bench/gpu/case.ts";
-import { checkSample, matmulCase } from "../bench/gpu/cases/matmul.ts";
+import { matmulCase } from "../bench/gpu/cases/matmul.ts";
+import { formatCases } from "../bench/gpu/cases/product-formats.ts";
+import { checkElements, halfError } from "../bench/gpu/cases/product-sample.ts";
 import { compare } from "../bench/gpu/compare.ts";
 import type { Comparison } from "../bench/gpu/compare.ts";
 import {
@@ -92,13 +94,25 @@ describe("a comparison", () => {
     if (a === undefined || b === undefined || out === undefined) throw new Error("three arrays");
     await device.fill(a, 1);
     await device.fill(b, 2);
-    const sizes = { m: 1, n: 1, k: 64, byColumns: false };
+    const sizes = { m: 1, n: 1, k: 64, b: "kn" } as const;
     await device.fill(out, 127);
-    await expect(checkSample(device, { a, b, out }, sizes)).rejects.toThrow("is 127, not 128");
+    const arrays = { a, b, out };
+    const checked = checkElements(device, arrays, sizes, halfError);
+    await expect(checked).rejects.toThrow("is 127, not 128");
     await device.fill(out, 128);
-    await checkSample(device, { a, b, out }, sizes);
+    await checkElements(device, arrays, sizes, halfError);
     for (const each of [a, b, out]) each.dispose();
   });
+});
+
+test("products in every format are right in what they are timed with", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  for (const { name, prepare } of formatCases(32, 32)) {
+    const prepared = await prepare(device, 2);
+    await expect(prepared.check(), name).resolves.toBeUndefined();
+    prepared.dispose();
+  }
+  device.dispose();
 });
 
 test("a peer that does not start is left out, with the reason", async () => {

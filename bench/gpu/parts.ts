@@ -14,6 +14,7 @@ import type { ProductTask } from "./cases/matmul.ts";
 import { memoryCases } from "./cases/memory.ts";
 import { pagedCase } from "./cases/paged.ts";
 import type { PagedTask } from "./cases/paged.ts";
+import { formatCases } from "./cases/product-formats.ts";
 import { raggedCase } from "./cases/ragged.ts";
 import type { RaggedTask } from "./cases/ragged.ts";
 
@@ -66,7 +67,6 @@ function productParts(): readonly (readonly [string, readonly BenchCase[]])[] {
   );
 }
 
-/** Batches times length is 16k, and heads together are 2048 wide. */
 /** 16k rows in all, and heads that together are 2048 wide. */
 function square(head: number, length: number): AttentionTask {
   const heads = 2048 / head;
@@ -141,4 +141,5 @@ export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
   ["paged", pagedAttentions()],
   ["ragged", raggedProducts()],
   ...productParts(),
+  ["matmul-formats", formatCases(8192, 4096)],
 ]);

@@ -12,11 +12,13 @@ function mix(position: Tile<"u32">, seed: Scalar<"u32">): Tile<"u32"> {
   return mixed.xor(mixed.shr(16));
 }
 
-/** Each element is the sum of the four bytes of a mixed counter: mean 510, deviation 147.8. */
-const randomKernel = <N extends "bf16" | "f16" | "f32" | "f8e4m3fn">(
-  dtype: DType<N>,
-  shape: readonly number[],
-) => {
+export type RandomFormat = "bf16" | "f16" | "f32" | "f64" | "f8e4m3fn" | "i8";
+
+/**
+ * Each element is the sum of the four bytes of a mixed counter: mean 510, deviation 147.8. Whole numbers have a deviation of 32,
+ * and none of them is beyond i8.
+ */
+const randomKernel = <N extends RandomFormat>(dtype: DType<N>, shape: readonly number[]) => {
   const count = shape.reduce((all, extent) => all * extent, 1);
   return kernel(
     {
@@ -31,14 +33,14 @@ const randomKernel = <N extends "bf16" | "f16" | "f32" | "f8e4m3fn">(
       const mixed = mix(position, seed);
       const byte = (shift: number) => mixed.shr(shift).and(255);
       const sum = byte(0).add(byte(8)).add(byte(16)).add(byte(24)).cast(f32);
-      const normal = sum.sub(510).mul(1 / 147.8);
+      const normal = sum.sub(510).mul((dtype.name === "i8" ? 32 : 1) / 147.8);
       out.reshape([count]).at(slice(start, span)).store(normal.cast(dtype));
     },
   );
 };
 
 /** An array of random numbers on the device. */
-export function randomArray<N extends "bf16" | "f16" | "f32" | "f8e4m3fn">(
+export function randomArray<N extends RandomFormat>(
   device: Device,
   dtype: DType<N>,
   shape: readonly number[],

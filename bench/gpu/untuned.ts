@@ -1,6 +1,7 @@
 /**
  * How far what the model chooses lies behind the fastest of what was measured: products of random shapes, tuned on the spot.
- * Both times come from one run of the tuner, in which choices take turns.
+ * Both times come from one run of the tuner, in which choices take turns. Each shape is told when it is done; those that the time
+ * does not suffice for are left out.
  *
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED]
  */
@@ -10,7 +11,6 @@ import { tune } from "tilewright/tune";
 import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
-import { textTable } from "../report.ts";
 
 const [shapes = "30", seconds = "500", most = "12", seed = "1"] = process.argv.slice(2);
 const random = new Random(Number(seed));
@@ -30,32 +30,35 @@ const cases = Array.from({ length: Number(shapes) }, () => ({
 
 const product = matmul({ a: bf16, b: bf16 });
 const device = await open("gpu", { onNotes: () => undefined });
-try {
-  const report = await tune(device, product, {
-    ...{ cases, seconds: Number(seconds), most: Number(most) },
-    onProgress: ({ done, all }) => {
-      process.stderr.write(`${done} of ${all}\n`);
-    },
+const end = performance.now() + 1000 * Number(seconds);
+const ratios: number[] = [];
+
+/** Times the choices for one shape, and says how what the model chooses lies beside the fastest. */
+async function measure(sizes: (typeof cases)[number]): Promise<void> {
+  const left = (end - performance.now()) / 1000;
+  const { cases: found } = await tune(device, product, {
+    ...{ cases: [sizes], seconds: left, most: Number(most) },
   });
-  const found = report.cases.flatMap(({ sizes, lines }) => {
-    const { configuration } = product.plan(sizes, device.target);
-    const times = lines.flatMap((line) => ("rounds" in line ? [line] : []));
-    const wanted = recordText(configuration as Choice);
-    const chosen = times.find(({ choice }) => recordText(choice) === wanted);
-    const [best] = times;
-    return best === undefined || chosen === undefined ? [] : [{ sizes, best, chosen }];
-  });
-  const ratios = found.map(({ best, chosen }) => best.us / chosen.us);
-  const rows = found.map(({ sizes: { m, n, k }, best, chosen }, index) => [
-    `${m}x${n}x${k}`,
-    best.us.toFixed(1),
-    chosen.us.toFixed(1),
-    (ratios[index] ?? NaN).toFixed(3),
-    JSON.stringify(best.choice),
-  ]);
-  process.stdout.write(
-    textTable([["m×n×k", "tuned, µs", "untuned, µs", "untuned, times tuned", "tuned"], ...rows]),
+  const times = found.flatMap(({ lines }) =>
+    lines.flatMap((line) => ("rounds" in line ? [line] : [])),
   );
+  const wanted = recordText(product.plan(sizes, device.target).configuration as Choice);
+  const chosen = times.find(({ choice }) => recordText(choice) === wanted);
+  const [best] = times;
+  const name = `${sizes.m}x${sizes.n}x${sizes.k}`;
+  if (best === undefined || chosen === undefined) {
+    process.stdout.write(`${name}: not measured in time\n`);
+    return;
+  }
+  const ratio = best.us / chosen.us;
+  ratios.push(ratio);
+  const told = [`tuned ${best.us.toFixed(1)} µs`, `untuned ${chosen.us.toFixed(1)} µs`];
+  const other = ratio < 1 ? ` ${JSON.stringify(best.choice)}` : "";
+  process.stdout.write(`${name}: ${told.join(", ")}, ${ratio.toFixed(3)} of tuned${other}\n`);
+}
+
+try {
+  for (const sizes of cases) if (performance.now() < end) await measure(sizes);
   const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
   process.stdout.write(
     `worst ${Math.min(...ratios).toFixed(3)}, geometric mean ${mean.toFixed(3)} of ${ratios.length}\n`,

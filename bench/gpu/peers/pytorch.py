@@ -13,6 +13,32 @@ def matmul(task, sets):
     yield "cuBLAS (PyTorch)", [lambda a=a, b=b, out=out: torch.matmul(a, b, out=out) for a, b, out in arrays]
 
 
+def product(task, sets):
+    """cuBLAS in each format; FP8 with fast accumulation, whole numbers into int32."""
+    form, batch, m, n, k = task["format"], task["batch"], task["m"], task["n"], task["k"]
+    torch.backends.cuda.matmul.allow_tf32 = form == "tf32"
+    one = torch.ones((), device="cuda")
+    layers = (batch,) if batch > 1 else ()
+
+    def numbers(*shape):
+        if form == "i8":
+            return torch.randint(-100, 100, shape, device="cuda", dtype=torch.int8)
+        if form == "f8":
+            return normal(*shape).to(torch.float8_e4m3fn)
+        return normal(*layers, *shape, dtype=dtypes["f32" if form == "tf32" else form])
+
+    def call():
+        a = numbers(m, k)
+        b = numbers(n, k).mT if task["b"] == "nk" else numbers(k, n)
+        made = {"i8": torch.int32, "f8": torch.bfloat16}.get(form, a.dtype)
+        out = torch.empty(*layers, m, n, device="cuda", dtype=made)
+        if form == "f8":
+            return lambda: torch._scaled_mm(a, b, one, one, out_dtype=made, use_fast_accum=True, out=out)
+        return lambda: (torch._int_mm if form == "i8" else torch.matmul)(a, b, out=out)
+
+    yield "cuBLAS (PyTorch)", [call() for _ in range(sets)]
+
+
 def copy(task, sets):
     arrays = [(normal(task["count"]), torch.empty(task["count"], device="cuda")) for _ in range(sets)]
     yield "PyTorch", [lambda x=x, out=out: out.copy_(x) for x, out in arrays]
@@ -254,6 +280,7 @@ ops = {
     "attention": attention,
     "attention_backward": attention_backward,
     "matmul": matmul,
+    "product": product,
     "copy": copy,
     "axpy": axpy,
     "softmax": softmax,
