@@ -8,6 +8,8 @@
  *                                            pipelines, "runtime" for what devices do besides, "products" for those of
  *                                            the library, "attention" for its attention
  *   npm run test:gpu -- --every 10           one in so many
+ *   npm run test:gpu -- --random 100         random cases, too: so many seeds of each kind (`random.ts`)
+ *   npm run test:gpu -- --seconds 120        what is not begun by then counts as failed
  *   npm run test:gpu -- --device emulator    the same checks on the emulator
  */
 import { spawn } from "node:child_process";
@@ -23,6 +25,7 @@ import type { Check, Counts, Share } from "./check.ts";
 import { exampleChecks } from "./examples.ts";
 import { pipelineChecks } from "./pipelines.ts";
 import { productChecks } from "./products.ts";
+import { randomChecks } from "./random.ts";
 import { runtimeChecks } from "./runtime.ts";
 
 const { values: settings } = parseArgs({
@@ -31,6 +34,8 @@ const { values: settings } = parseArgs({
     only: { type: "string", default: "" },
     every: { type: "string", default: "1" },
     device: { type: "string", default: "gpu" },
+    random: { type: "string", default: "0" },
+    seconds: { type: "string", default: "3600" },
     /** Of a process that another has started: which share of the checks is its own. */
     share: { type: "string" },
   },
@@ -55,6 +60,7 @@ function chosenChecks(): readonly Check[] {
     ...pipelineChecks,
     ...productChecks,
     ...attentionChecks,
+    ...randomChecks(Number(settings.random)),
   ];
   return all
     .filter(({ name }) => name.includes(settings.only))
@@ -67,7 +73,7 @@ async function runShare(share: Share): Promise<Counts> {
   // Cases are made to be odd; what slows them is nobody's concern here.
   const device = await open(settings.device as DeviceName, { onNotes: () => undefined });
   try {
-    return await runChecks(device, chosenChecks(), share, write);
+    return await runChecks(device, chosenChecks(), share, write, Number(settings.seconds));
   } finally {
     device.dispose();
   }

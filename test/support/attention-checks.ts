@@ -72,22 +72,27 @@ function keyOf({ dropout }: AttentionCase) {
   return dropout === undefined ? {} : { key: fromNumbers(u32, [2], [...dropoutKey]) };
 }
 
-export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
+/** The forward pass of a case. */
+export function forwardOf(one: AttentionCase) {
   const { dtype = bf16, configuration } = one;
-  const given = inputsOf(one);
-  const isNarrow = dtype.bits === 8;
-  const op = attention({
+  return attention({
     ...specOf(one),
-    ...(isNarrow && { out: bf16 }),
+    ...(dtype.bits === 8 && { out: bf16 }),
     logSumExp: true,
     ...(configuration !== undefined && { configuration }),
-    ...(given.sinks && { sinks: f32 }),
+    ...(one.sinks === true && { sinks: f32 }),
     ...(one.curved === true && { score: curved.score }),
     ...(one.slopes === true && {
       score: ({ score, row, column, head }) =>
         score.sub(row.sub(column).abs().cast(f32).mul(head.add(1).cast(f32).mul(0.125))),
     }),
   } satisfies Parameters<typeof attention>[0]);
+}
+
+export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
+  const { dtype = bf16 } = one;
+  const given = inputsOf(one);
+  const op = forwardOf(one);
   const sizes = sizesOf(one);
   requireKernel(one, op.plan(sizes).configuration.kernel);
   const { q, k, v, bias, sinks } = given;
@@ -120,22 +125,27 @@ function scalesOf(operands: { readonly [name: string]: object }): object {
   return Object.fromEntries(found) as object;
 }
 
-/** The gradients of Σ out · dOut, from a forward pass by the reference. */
-export async function checkGradients(device: Device, one: AttentionCase): Promise<void> {
-  const [b, s, , h, , , e] = one.sizes;
+/** The gradients of a case. */
+export function gradientsOf(one: AttentionCase) {
   const { gradients: configuration } = one;
-  const dtype = (one.dtype ?? bf16) as typeof bf16;
-  const given = inputsOf(one);
-  const forward = expected(one, given);
-  const dOut = numbersOf(b * s * h * e, 9);
-  const op = attentionBackward({
+  return attentionBackward({
     ...specOf(one),
     ...(configuration !== undefined && { configuration }),
     ...(one.deterministic === true && { deterministic: true }),
     ...(one.curved === true && curved),
-    ...(given.sinks && { sinks: f32 }),
-    ...(given.bias && { dBias: true }),
+    ...(one.sinks === true && { sinks: f32 }),
+    ...(one.bias && { dBias: true }),
   } satisfies Parameters<typeof attentionBackward>[0]);
+}
+
+/** The gradients of Σ out · dOut, from a forward pass by the reference. */
+export async function checkGradients(device: Device, one: AttentionCase): Promise<void> {
+  const [b, s, , h, , , e] = one.sizes;
+  const dtype = (one.dtype ?? bf16) as typeof bf16;
+  const given = inputsOf(one);
+  const forward = expected(one, given);
+  const dOut = numbersOf(b * s * h * e, 9);
+  const op = gradientsOf(one);
   const sizes = sizesOf(one);
   requireKernel(one, op.plan(sizes).configuration.kernel);
   const results = await device.run(

@@ -41,20 +41,22 @@ function numbersFor({ lengths, rest, heads: [h, kv, d, e] }: PackedCase) {
   const starts = { q: startsOf(lengths.map(([s]) => s)), k: startsOf(lengths.map(([, t]) => t)) };
   const s = (starts.q.at(-1) ?? 0) + rest[0];
   const t = (starts.k.at(-1) ?? 0) + rest[1];
-  const drawn = (shape: readonly number[], seed: number) => {
-    const values = numbersOf(
-      shape.reduce((product, extent) => product * extent, 1),
-      seed,
+  // What lies behind the last sequence is no number, and must not be seen by it.
+  const drawn = (length: number, behind: number, heads: number, size: number, seed: number) => {
+    const shape = [1, length, heads, size];
+    const used = (length - behind) * heads * size;
+    const values = numbersOf(length * heads * size, seed).map((value, index) =>
+      index < used ? value : NaN,
     );
     return { shape, values, array: fromNumbers(bf16, shape, [...values]) };
   };
   return {
     starts,
     sizes: { s, t },
-    q: drawn([1, s, h, d], 1),
-    k: drawn([1, t, kv, d], 2),
-    v: drawn([1, t, kv, e], 3),
-    dOut: drawn([1, s, h, e], 4),
+    q: drawn(s, rest[0], h, d, 1),
+    k: drawn(t, rest[1], kv, d, 2),
+    v: drawn(t, rest[1], kv, e, 3),
+    dOut: drawn(s, rest[0], h, e, 4),
   };
 }
 

@@ -2,10 +2,11 @@
 import { bf16, f16, f32, f8e4m3fn, f8e5m2 } from "../../src/formats/dtype.ts";
 import { tileDealings } from "../../src/kernels/attention/configuration.ts";
 import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
-import type { Random } from "../../src/support/random.ts";
+import { Random } from "../../src/support/random.ts";
 import { masks } from "./attention-masks.ts";
 import type { MaskName } from "./attention-masks.ts";
 import type { AttentionCase } from "./attention-reference.ts";
+import type { PackedCase } from "./packed-attention.ts";
 
 /** How large cases become: their lengths, their heads, and products of the reference. */
 export interface RandomLimits {
@@ -79,6 +80,45 @@ export function otherLengths(random: Random, one: AttentionCase): AttentionCase 
   const [b, s, t, h, kv, d, e] = one.sizes;
   const near = (length: number): number => 1 + random.below(length + Math.ceil(length / 4));
   return { ...one, sizes: [b, near(s), near(t), h, kv, d, e] };
+}
+
+/** Cases of one seed: options of one drawing, over several lengths. */
+export function attentionSeries(
+  seed: number,
+  limits: RandomLimits,
+  count: number,
+): readonly AttentionCase[] {
+  const random = new Random(seed);
+  const first = randomAttention(random, limits);
+  return Array.from({ length: count }, (_, index) =>
+    index === 0 ? first : otherLengths(random, first),
+  );
+}
+
+/** The part of a case that gradients take: those of scores of one's own need a slope, and FP8 has none. */
+export function withGradients({
+  slopes: _,
+  scales: _scales,
+  ...one
+}: AttentionCase): AttentionCase {
+  return one.dtype?.bits === 8 ? { ...one, dtype: bf16 } : one;
+}
+
+/** Sequences of different lengths, some of them empty. */
+export function randomPacked(random: Random, limits: RandomLimits): PackedCase {
+  const chance = (parts: number): boolean => random.below(parts) === 0;
+  const kv = 1 + random.below(2);
+  const size = (): number => 8 * (1 + random.below(Math.min(limits.head, 128) / 8));
+  const d = size();
+  const length = (): number => (chance(6) ? 0 : 1 + random.below(limits.length));
+  return {
+    lengths: Array.from({ length: 1 + random.below(5) }, () => [length(), length()] as const),
+    rest: [random.below(4), random.below(4)],
+    heads: [kv * (1 + random.below(3)), kv, d, chance(3) ? size() : d],
+    causal: chance(2),
+    ...(chance(3) && { window: { left: random.below(limits.length) } }),
+    deterministic: chance(3),
+  };
 }
 
 /** A case in words, to run it again. */

@@ -27,6 +27,7 @@ import {
   commitShared,
   constant,
   copyAsync,
+  iota,
   kernel,
   loop,
   semaphore,
@@ -118,6 +119,8 @@ interface Refs {
   readonly fullSums: Barrier;
   readonly emptySums: Barrier;
   readonly added: Semaphore;
+  /** Of kernels with offsets. */
+  readonly cleared: Barrier;
 }
 
 /** What the threads of the kernel share. */
@@ -286,6 +289,7 @@ function scratchOf(form: AttentionForm, isOrdered: boolean) {
     ready: barrier({ count: stages, arrivals: gradientConsumers }),
     fullSums: barrier({ count: gradientConsumers }),
     emptySums: barrier({ count: gradientConsumers }),
+    ...(sizes.ends > 0 && { cleared: barrier({ arrivals: gradientConsumers }) }),
     ...(isOrdered && {
       added: semaphore([b, h, rowBlocks(dimensions, gradientRows), 2]),
     }),
@@ -398,6 +402,7 @@ function consume(work: Work, part: number): void {
   const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
   for (let each = 0; each < gradientConsumers; each += 1) refs.fullK.at(each).wait();
   refs.fullV.at(part).wait();
+  if (sizes.ends > 0) clearOtherColumns(work, part);
   const start: Sums = {
     dk: accumulator(dtypes.f32, [consumerRows, d]),
     dv: accumulator(dtypes.f32, [consumerRows, e]),
@@ -412,6 +417,38 @@ function consume(work: Work, part: number): void {
   storeGradient(work, part, "k", dk);
 }
 
+/**
+ * What lies behind a sequence belongs to another one, and may be no number. Its weights are 0, and so has it to be, since 0 times such
+ * a number is none either. Each consumer clears its own columns of k and v, of the last block of a sequence.
+ */
+function clearOtherColumns({ refs, sequence, left }: Work, part: number): void {
+  const { count } = sequence.columns;
+  when(left.add(gradientTiles.columns).gt(count), () => {
+    const column = iota(dtypes.i32, [consumerRows, 1], 0).add(left.add(part * consumerRows));
+    for (const tile of [refs.tileK, refs.tileV])
+      tile.at(part).store(0, { where: column.ge(count) });
+    awaitClearing(refs);
+  });
+}
+
+/** Rows likewise, of the last tile of a sequence: one consumer those of q, the other those of dOut. */
+function clearOtherRows({ refs, sequence }: Work, part: number, top: Index, slot: Index): void {
+  const { count } = sequence.rows;
+  when(top.add(gradientRows).gt(count), () => {
+    const row = iota(dtypes.i32, [gradientRows, 1], 0).add(top);
+    const tile = part === 0 ? refs.tileQ : refs.tileOut;
+    tile.at(slot).store(0, { where: row.ge(count) });
+    awaitClearing(refs);
+  });
+}
+
+/** Both consumers read what either of them has cleared. */
+function awaitClearing({ cleared }: Refs): void {
+  commitShared();
+  cleared.arrive();
+  cleared.wait();
+}
+
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
   const { form, rules, refs, sequence, left } = work;
@@ -423,9 +460,15 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   const { head, tile, isMasked } = placeOfTurn(work, turn);
   const transposed = () => accumulator(dtypes.f32, [consumerRows, gradientRows]);
 
+  const top = tile.mul(gradientRows);
+  const isPacked = form.sizes.ends > 0;
   refs.fullQ.at(slot).wait();
+  if (isPacked) {
+    refs.fullOut.at(slot).wait();
+    clearOtherRows(work, part, top, slot);
+  }
   const products = wgmma(transposed(), tileK.at(part), tileQ.at(slot).transpose());
-  refs.fullOut.at(slot).wait();
+  if (!isPacked) refs.fullOut.at(slot).wait();
   const changes = wgmma(transposed(), tileV.at(part), tileOut.at(slot).transpose());
   const raw = products.wait({ pending: 1 }).transpose();
   // The products of the step before are over with this one, which was started after them.
@@ -433,7 +476,7 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
     refs.empty.at(turn.sub(1).and(stages - 1)).arrive();
   });
   const place = {
-    ...{ batch: sequence.batch, head, top: tile.mul(gradientRows) },
+    ...{ batch: sequence.batch, head, top },
     left: left.add(part * consumerRows),
     ...{ rows: gradientRows, columns: consumerRows, run: gradientConsumers * consumerRows },
     isMasked,

@@ -4,6 +4,7 @@ import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { checkPacked } from "../../../test/support/packed-attention.ts";
 import type { PackedCase } from "../../../test/support/packed-attention.ts";
+import type { Device } from "../../device/device.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -71,32 +72,35 @@ describe("what is no number in one sequence stays there", () => {
   const starts = fromNumbers(i32, [4], [0, 70, 73, 113]);
   const shape = [1, total, h, d];
   const ordinary = numbersOf(total * h * d, 3);
-  // The second sequence, all of it.
-  const spoilt = ordinary.map((value, index) => {
+  const isSpoilt = (index: number): boolean => {
     const row = Math.floor(index / (h * d));
-    return row >= 70 && row < 73 ? NaN : value;
+    return row >= 70 && row < 73;
+  };
+  // The second sequence, all of it.
+  const spoilt = ordinary.map((value, index) => (isSpoilt(index) ? NaN : value));
+  const given = { q: bf16, k: bf16, v: bf16, offsets };
+  const forward = attention({
+    ...{ ...given, logSumExp: true },
+    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
   });
+  const backward = attentionBackward({ ...given, configuration: { kernel: "specialised" } });
+  const resultsOf = async (device: Device, values: readonly number[]) => {
+    const own = fromNumbers(bf16, shape, values);
+    const arrays = { q: own, k: own, v: own, qOffsets: starts, kOffsets: starts };
+    const { out, logSumExp } = await device.run(forward, arrays);
+    const { dq, dk, dv } = await device.run(backward, { ...arrays, out, logSumExp, dOut: own });
+    return { out, dq, dk, dv };
+  };
   test.each(["simulator", "emulator"] as const)("on the %s", async (kind) => {
     using device = await open(kind, { onNotes: () => undefined });
-    const op = attention({
-      ...{ q: bf16, k: bf16, v: bf16, offsets },
-      configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
-    });
-    const outOf = async (values: readonly number[]) => {
-      const given = fromNumbers(bf16, shape, values);
-      const arrays = { q: given, k: given, v: given, qOffsets: starts, kOffsets: starts };
-      return toNumbers((await device.run(op, arrays)).out);
-    };
-    const [wanted, found] = [await outOf(ordinary), await outOf(spoilt)];
-    const others = (index: number) => {
-      const row = Math.floor(index / (h * d));
-      return row < 70 || row >= 73;
-    };
-    const kept = (values: ArrayLike<number>) => Array.from(values).filter((_, i) => others(i));
-    expect(kept(found)).toEqual(kept(wanted));
-    expect(
-      Array.from(found).filter((value, index) => !others(index) && !Number.isNaN(value)),
-    ).toEqual([]);
+    const [wanted, found] = [await resultsOf(device, ordinary), await resultsOf(device, spoilt)];
+    for (const name of ["out", "dq", "dk", "dv"] as const) {
+      const values = Array.from(toNumbers(found[name]));
+      const expectedValues = Array.from(toNumbers(wanted[name]), (value, index) =>
+        isSpoilt(index) ? NaN : value,
+      );
+      expect({ name, values }).toEqual({ name, values: expectedValues });
+    }
   });
 });
 

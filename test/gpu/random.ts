@@ -1,0 +1,77 @@
+/**
+ * Random cases of attention, its gradients, paged caches and products in groups, against float64. A case is known by its kind
+ * and its seed, so one that fails is run again by its name:
+ *
+ *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, and 100 of each other kind
+ *   npm run test:gpu -- --random 100 --only "random attention gradients, seed 17"
+ */
+import type { Device } from "../../src/device/device.ts";
+import { Random } from "../../src/support/random.ts";
+import { checkForward, checkGradients } from "../support/attention-checks.ts";
+import type { AttentionCase } from "../support/attention-reference.ts";
+import { checkPacked } from "../support/packed-attention.ts";
+import { checkPaged } from "../support/paged-check.ts";
+import { checkDot, checkOuter, randomRagged } from "../support/ragged-checks.ts";
+import {
+  attentionSeries,
+  caseText,
+  randomPacked,
+  withGradients,
+} from "../support/random-attention.ts";
+import { randomPaged } from "../support/random-paged.ts";
+import type { Check } from "./check.ts";
+
+const limits = { length: 500, head: 256, products: 1e7 };
+const packedLimits = { length: 200, head: 128, products: 0 };
+
+/** Lengths that options of one seed are tried on: few kernels are made anew for them. */
+const lengths = 3;
+
+/** Runs a case, and says which it was where it fails. */
+async function named(text: string, check: () => Promise<void>): Promise<void> {
+  try {
+    await check();
+  } catch (cause) {
+    const told = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`${told}\n     of ${text}`, { cause });
+  }
+}
+
+async function series(seed: number, check: (one: AttentionCase) => Promise<void>): Promise<void> {
+  for (const one of attentionSeries(seed, limits, lengths))
+    await named(caseText(one), () => check(one));
+}
+
+type Run = (device: Device, seed: number) => Promise<void>;
+
+const kinds: { readonly [name: string]: Run } = {
+  attention: (device, seed) => series(seed, (one) => checkForward(device, one)),
+  "attention gradients": (device, seed) =>
+    series(seed, (one) => checkGradients(device, withGradients(one))),
+  "attention with offsets": (device, seed) => {
+    const one = randomPacked(new Random(seed), packedLimits);
+    return named(JSON.stringify(one), () => checkPacked(device, one));
+  },
+  "paged attention": (device, seed) => {
+    const one = randomPaged(seed, true);
+    return named(JSON.stringify(one), () => checkPaged(device, one, seed));
+  },
+  "products in groups": (device, seed) => {
+    const one = randomRagged(seed);
+    return named(JSON.stringify(one), () => checkDot(device, one));
+  },
+  "outer products in groups": (device, seed) => {
+    const one = randomRagged(seed);
+    return named(JSON.stringify(one), () => checkOuter(device, one));
+  },
+};
+
+/** So many seeds of each kind. */
+export function randomChecks(count: number): readonly Check[] {
+  return Object.entries(kinds).flatMap(([kind, run]) =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `random ${kind}, seed ${index + 1}`,
+      run: (device: Device) => run(device, index + 1),
+    })),
+  );
+}

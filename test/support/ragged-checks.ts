@@ -1,0 +1,139 @@
+/**
+ * Products of rows in groups on a device, against float64. Inputs are small whole numbers, whose sums every format holds
+ * exactly, so results are compared as they are.
+ */
+import type { Device } from "../../src/device/device.ts";
+import { bf16, f32, f8e4m3fn, i32, i8 } from "../../src/formats/dtype.ts";
+import type { DType } from "../../src/formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
+import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
+import { raggedDot } from "../../src/kernels/ragged/ragged-dot.ts";
+import { raggedOuter } from "../../src/kernels/ragged/ragged-outer.ts";
+import { array, dim } from "../../src/lang/index.ts";
+import { Random } from "../../src/support/random.ts";
+import { wholeNumbers } from "./library-checks.ts";
+
+export interface DotCase {
+  readonly name: string;
+  readonly groups: readonly number[];
+  readonly sizes: readonly [m: number, n: number, k: number];
+  readonly dtype?: DType<"bf16" | "f32" | "f8e4m3fn" | "i8">;
+  /** Whether the matrices lie by columns. */
+  readonly byColumns?: boolean;
+  readonly epilogue?: boolean;
+  readonly configuration?: MatmulConfiguration;
+}
+
+/** What a case multiplies: small whole numbers. */
+export function raggedInputs({ groups, sizes: [m, n, k], dtype = bf16, byColumns }: DotCase) {
+  const a = wholeNumbers(dtype, [m, k], 1);
+  const b = wholeNumbers(dtype, [groups.length, k, n], 2);
+  const turnedValues = Array.from({ length: groups.length * k * n }, (_, index) => {
+    const [group, rest] = [Math.floor(index / (k * n)), index % (k * n)];
+    return b.values[group * k * n + (rest % k) * n + Math.floor(rest / k)] ?? NaN;
+  });
+  return {
+    ...{ a, b },
+    lying: byColumns === true ? fromNumbers(dtype, [groups.length, k, n], turnedValues) : b.array,
+    groupSizes: fromNumbers(i32, [groups.length], groups),
+  };
+}
+
+/** Rows times the matrices of their groups. */
+export async function checkDot(device: Device, one: DotCase): Promise<void> {
+  const { groups, sizes, dtype = bf16, byColumns, epilogue, configuration } = one;
+  const [m, n, k] = sizes;
+  const { a, b, lying, groupSizes } = raggedInputs(one);
+  const [rows, columns, depth, count] = [dim("m"), dim("n"), dim("k"), dim("g")];
+  const op = raggedDot({
+    a: array(dtype, [rows, depth]),
+    b: array(
+      dtype,
+      [count, depth, columns],
+      byColumns === true ? { strides: [depth.mul(columns), 1, depth] } : {},
+    ),
+    out: dtype === i8 ? i32 : f32,
+    ...(dtype === f32 && { precision: "ieee" as const }),
+    ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
+    ...(epilogue === true && {
+      inputs: { bias: array(f32, [columns]) },
+      epilogue: ({ sums, bias }: never) =>
+        (sums as never as { add: (x: unknown) => never }).add(bias),
+    }),
+    ...(configuration !== undefined && { configuration }),
+  } as never);
+  const bias = wholeNumbers(f32, [n], 5);
+  const results = await device.run(op, {
+    ...{ a: a.array, b: lying, groupSizes },
+    ...(epilogue === true && { bias: bias.array }),
+  } as never);
+  const expected: number[] = [];
+  const owner = groups.flatMap((size, group) => Array.from({ length: size }, () => group));
+  for (let row = 0; row < m; row += 1)
+    for (let column = 0; column < n; column += 1) {
+      const group = owner[row];
+      let sum = group === undefined || epilogue !== true ? 0 : (bias.values[column] ?? NaN);
+      for (let i = 0; group !== undefined && i < k; i += 1)
+        sum += (a.values[row * k + i] ?? NaN) * (b.values[(group * k + i) * n + column] ?? NaN);
+      expected.push(sum);
+    }
+  requireSame(toNumbers((results as never as { out: never }).out), expected);
+}
+
+/** The products of the rows of two arrays, by groups. */
+export async function checkOuter(
+  device: Device,
+  { groups, sizes: [m, n, k], dtype = bf16 }: Pick<DotCase, "groups" | "sizes" | "dtype">,
+): Promise<void> {
+  const [a, b] = [wholeNumbers(dtype, [m, k], 1), wholeNumbers(dtype, [m, n], 2)];
+  const op = raggedOuter({
+    ...{ a: dtype, b: dtype, out: dtype === i8 ? i32 : f32 },
+    ...(dtype === f32 && { precision: "ieee" as const }),
+    ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
+  } as never);
+  const results = await device.run(op, {
+    ...{ a: a.array, b: b.array },
+    groupSizes: fromNumbers(i32, [groups.length], groups),
+  } as never);
+  const expected: number[] = [];
+  let start = 0;
+  for (const size of groups) {
+    for (let i = 0; i < k; i += 1)
+      for (let j = 0; j < n; j += 1) {
+        let sum = 0;
+        for (let row = start; row < start + size; row += 1)
+          sum += (a.values[row * k + i] ?? NaN) * (b.values[row * n + j] ?? NaN);
+        expected.push(sum);
+      }
+    start += size;
+  }
+  requireSame(toNumbers((results as never as { out: never }).out), expected);
+}
+
+function requireSame(found: ArrayLike<number>, wanted: readonly number[]): void {
+  const wrong = wanted.findIndex((value, index) => found[index] !== value);
+  if (found.length !== wanted.length || wrong !== -1)
+    throw new Error(`[${wrong}] of ${wanted.length}: ${found[wrong]} for ${wanted[wrong]}`);
+}
+
+const formats = [bf16, bf16, f32, f8e4m3fn, i8] as const;
+
+/** The case of a seed: groups of any size, none among them, and rows of nobody. */
+export function randomRagged(seed: number): DotCase {
+  const random = new Random(seed);
+  const chance = (parts: number): boolean => random.below(parts) === 0;
+  const most = random.pick([1, 10, 100, 200]);
+  const groups = Array.from({ length: 1 + random.below(9) }, () =>
+    chance(4) ? 0 : 1 + random.below(most),
+  );
+  const rows = groups.reduce((sum, size) => sum + size, 0);
+  const size = (): number => (chance(4) ? 1 + random.below(300) : 16 * (1 + random.below(20)));
+  return {
+    name: `seed ${seed}`,
+    groups,
+    sizes: [rows + (chance(2) ? 0 : 1 + random.below(20)), size(), size()],
+    dtype: random.pick(formats),
+    byColumns: chance(2),
+    epilogue: chance(3),
+  };
+}
