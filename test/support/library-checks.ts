@@ -1,6 +1,5 @@
 /** What tests of the library share: numbers that every format holds exactly, and the code of a mistake. */
 import type { DType, DTypeName } from "../../src/formats/dtype.ts";
-import { expect } from "vitest";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { Random } from "../../src/support/random.ts";
@@ -57,11 +56,12 @@ export function expectClose(
   // The least number that f16 rounds as others.
   const floor = found.dtype.name === "f16" ? 2 ** -14 : 0;
   const numbers = toNumbers(found);
-  expect(numbers.length).toBe(expected.length);
+  if (numbers.length !== expected.length)
+    throw new Error(`${numbers.length} elements instead of ${expected.length}`);
   for (const [index, value] of numbers.entries()) {
     const wanted = expected[index] ?? NaN;
     const allowed = relative * unit * Math.max(Math.abs(wanted), floor) + absolute;
     if (!(Math.abs(value - wanted) <= allowed))
-      expect.fail(`element ${index}: ${value} instead of ${wanted}, more than ${allowed} off`);
+      throw new Error(`element ${index}: ${value} instead of ${wanted}, more than ${allowed} off`);
   }
 }
