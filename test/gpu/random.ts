@@ -3,7 +3,7 @@
  * and its seed, so one that fails is run again by its name:
  *
  *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, and 100 of each other kind
- *   npm run test:gpu -- --random 100 --only "random attention gradients, seed 17"
+ *   npm run test:gpu -- --random 17-17 --only "random attention gradients"
  */
 import type { Device } from "../../src/device/device.ts";
 import { Random } from "../../src/support/random.ts";
@@ -66,12 +66,15 @@ const kinds: { readonly [name: string]: Run } = {
   },
 };
 
-/** So many seeds of each kind. */
-export function randomChecks(count: number): readonly Check[] {
-  return Object.entries(kinds).flatMap(([kind, run]) =>
-    Array.from({ length: count }, (_, index) => ({
-      name: `random ${kind}, seed ${index + 1}`,
-      run: (device: Device) => run(device, index + 1),
-    })),
+/** Every kind, seed by seed: "100" are the first hundred seeds, "41-100" those from the 41st on. */
+export function randomChecks(seeds: string): readonly Check[] {
+  const numbers = seeds.split("-").map(Number);
+  const [first = 1, last = 0] = numbers.length === 1 ? [1, ...numbers] : numbers;
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index).flatMap(
+    (seed) =>
+      Object.entries(kinds).map(([kind, run]) => ({
+        name: `random ${kind}, seed ${seed}`,
+        run: (device: Device) => run(device, seed),
+      })),
   );
 }
