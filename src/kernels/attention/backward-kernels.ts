@@ -169,7 +169,10 @@ export function rowGradients(
         lists?.read(argument, { batch, head, block }) ??
         stretch(columnTiles({ ...rules, s: sequence.rows.count }, top, rows, columns));
       const start = zeros(dtypes.f32, [rows, d]);
-      const sums = loop({ to: visits.steps, carry: start }, (step, accumulator) => {
+      // Of a sequence without columns nothing is read: it may lie behind the last, and be no numbers.
+      const { count } = sequence.columns;
+      const steps = sizes.ends > 0 ? count.gt(0).select(visits.steps, count.mul(0)) : visits.steps;
+      const sums = loop({ to: steps, carry: start }, (step, accumulator) => {
         const { tile: number, isMasked } = visits.at(step);
         const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
