@@ -67,6 +67,18 @@ const cases: readonly AttentionCase[] = [
     configuration: { kernel: "specialised", consumers: 3, columns: 64, stages: 2 },
   },
   {
+    name: "three consumers, of which each sees another last tile",
+    sizes: [1, 400, 390, 1, 1, 16, 16],
+    causal: true,
+    configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2, workers: 2 },
+  },
+  {
+    name: "two consumers, of which each sees another last tile, one stage",
+    sizes: [2, 150, 300, 1, 1, 16, 16],
+    window: { left: 90, right: 40 },
+    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 1, workers: 1 },
+  },
+  {
     name: "two consumers, four stages",
     sizes: [1, 129, 260, 1, 1, 16, 16],
     configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 4 },

@@ -263,7 +263,7 @@ function consume(work: Work, part: number): void {
 function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
   const { form, configuration, refs } = work;
   const { sequence, head, visits } = place;
-  const { steps } = visits;
+  const steps = place.stepsOf?.(part) ?? visits.steps;
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
   const { lift } = powersOf(form.problem);
@@ -317,6 +317,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   if (hasOwn) emptyQ.at(part).arrive();
   const sums = values(steps.sub(1), end.sums, end.powers, true).wait();
   release(emptyV, steps.sub(1));
+  if (place.stepsOf !== undefined) passSteps(work, part, done.add(steps), done.add(visits.steps));
   const finished = finishedRows(sums, end, {
     ...{ dropout: form.problem.dropout, lift, factor: ofValues() },
   });
@@ -325,7 +326,23 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   work.logSumExp
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
-  return done.add(steps);
+  return done.add(visits.steps);
+}
+
+/** Lets steps pass whose columns none of a consumer's rows sees: operands come and are given back, and turns go around. */
+function passSteps({ configuration, refs }: Work, part: number, from: Index, to: Index): void {
+  const { consumers, stages } = configuration;
+  loop({ from, to }, (step) => {
+    const slot = step.and(stages - 1);
+    if (consumers > 1) {
+      refs.turn.at(part).wait();
+      refs.turn.at((part + 1) % consumers).arrive();
+    }
+    refs.fullK.at(slot).wait();
+    refs.emptyK.at(slot).arrive();
+    refs.fullV.at(slot).wait();
+    refs.emptyV.at(slot).arrive();
+  });
 }
 
 /**

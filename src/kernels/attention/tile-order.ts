@@ -34,6 +34,8 @@ export interface Place {
   readonly head: Index;
   readonly top: Index;
   readonly visits: Visits;
+  /** Steps of one consumer, where the last tiles may be seen by rows of others alone. */
+  readonly stepsOf?: (part: number) => Index;
 }
 
 /** The tiles of one block. */
@@ -108,6 +110,28 @@ export function tileOrder(
   const visitsOf = (sequence: Sequence, head: Index, block: Index, top: Index, t: Index): Visits =>
     lists?.read(argument, { batch: sequence.batch, head, block }) ??
     stretch(columnTiles({ problem, s: sequence.rows.count, t }, top, rows, columns));
+  // Tiles of columns that are wider than those of rows are seen to the end by every consumer.
+  const hasOwnEnds =
+    problem.window.right !== undefined &&
+    lists === undefined &&
+    configuration.consumers > 1 &&
+    rows > columns;
+  const ownSteps = (
+    { rows: { count: s } }: Sequence,
+    visits: Visits,
+    top: Index,
+    t: Index,
+  ): Pick<Place, "stepsOf"> =>
+    hasOwnEnds
+      ? {
+          stepsOf: (part) => {
+            const from = top.add(part * consumerRows);
+            const own = columnTiles({ problem, s, t }, from, consumerRows, columns);
+            const behind = own.first.add(own.steps).sub(visits.at(zero).tile);
+            return behind.maximum(1).minimum(visits.steps);
+          },
+        }
+      : {};
   const h = zero.add(dimensions.h);
   const offsets = offsetsOf(argument, dimensions);
   if (offsets !== undefined) {
@@ -135,7 +159,8 @@ export function tileOrder(
       // The place of a pair that has no rows goes over one tile, or over what is listed of the last: nothing of it is stored.
       const seen = dealing === "in pairs" ? block.lt(blocks).select(t, zero) : t;
       const listed = dealing === "in pairs" ? block.minimum(blocks.sub(1)) : block;
-      return { sequence, head, top, visits: visitsOf(sequence, head, listed, top, seen) };
+      const visits = visitsOf(sequence, head, listed, top, seen);
+      return { sequence, head, top, visits, ...ownSteps(sequence, visits, top, seen) };
     },
   };
 }
