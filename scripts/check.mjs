@@ -9,20 +9,26 @@
  *   (vitest's own report)
  */
 import { spawn } from "node:child_process";
+import process from "node:process";
 
 const staticChecks = [
   { name: "lint", script: "lint" },
-  { name: "types", script: "typecheck" },
+  // Checkers beside each other find the same types anew, each for itself: one takes half the work of four.
+  { name: "types", script: "typecheck", parameters: ["--checkers", "1"] },
   // Types are checked beside it.
   { name: "build", script: "build", parameters: ["--noCheck"] },
   { name: "format", script: "format:check" },
 ];
 const concurrency = 2;
 
+/** The compiler and the linter are programs in Go, which collect garbage less often with this, a tenth of their time. */
+const env = { GOGC: "400", ...process.env };
+
 /** Runs an npm script; resolves to its exit status and, unless `live`, what it printed. */
 function runScript(script, live, parameters = []) {
   return new Promise((resolve, reject) => {
     const child = spawn("npm", ["run", "--silent", script, "--", ...parameters], {
+      env,
       stdio: live ? "inherit" : ["ignore", "pipe", "pipe"],
       shell: process.platform === "win32",
     });

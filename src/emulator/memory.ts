@@ -50,6 +50,9 @@ export function memoryOf(size: number): MemoryViews {
   return viewsOf(new ArrayBuffer(size), new ArrayBuffer(size), size);
 }
 
+/** Of warps that have no stacks, which most of a launch are: nothing is written to it, so that one serves them all. */
+export const noMemory: MemoryViews = memoryOf(0);
+
 /** The allocations on both sides of an address. */
 export interface Surroundings {
   readonly below: Allocation | undefined;
@@ -77,8 +80,9 @@ export function surroundings(allocations: Iterable<Allocation>, address: number)
 const alignment = 512;
 /** Between two allocations, and before the first. */
 const guard = 512;
-const smallestHeap = 1 << 20;
-const largestHeap = wordSize - smallestHeap;
+/** What a kernel on small arrays needs. It grows by doubling, and is made for each of thousands of short-lived devices. */
+const smallestHeap = 1 << 16;
+const largestHeap = wordSize - (1 << 20);
 
 export class EmulatedMemory implements Heap {
   #views: MemoryViews = memoryOf(smallestHeap);

@@ -4,7 +4,7 @@
  *
  *   local window   0 … variables of frames     2^24 … top of the lane
  */
-import { memoryOf } from "../memory.ts";
+import { memoryOf, noMemory } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import { warpLanes } from "../program/registers.ts";
 import { eachLane } from "../warp/rule.ts";
@@ -17,7 +17,7 @@ const smallestStack = 1024;
 
 export class DynamicStack {
   /** All lanes' parts, one behind the other, and the bytes of each. */
-  views: MemoryViews = memoryOf(0);
+  views: MemoryViews = noMemory;
   laneBytes = 0;
   /** The end of what each lane has taken, from the start of its part. */
   readonly #tops = new Float64Array(warpLanes);

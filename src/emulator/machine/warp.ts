@@ -2,7 +2,7 @@
 import type { TilewrightError } from "../../support/diagnostics.ts";
 import { sharedBase, spaceOf } from "../addresses.ts";
 import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
-import { memoryOf } from "../memory.ts";
+import { memoryOf, noMemory } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
@@ -108,6 +108,12 @@ export interface BlockState extends BlockView {
 
 const smallestStack = 64;
 
+/**
+ * Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. All warps share them: a step
+ * is over, checks and all, before another warp has its turn.
+ */
+const stepAddresses = new Float64Array(96 * warpLanes);
+
 export class WarpState implements WarpView {
   readonly index: number;
   readonly block: BlockState;
@@ -125,8 +131,7 @@ export class WarpState implements WarpView {
   readonly activity: { stores: number };
   readonly timeline: WarpTimeline | undefined;
   readonly learning: Learning | undefined;
-  /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
-  readonly addresses = new Float64Array(96 * warpLanes);
+  readonly addresses = stepAddresses;
   readonly groups: LaneGroups;
   readonly flights = new Map<number, CollectiveInstruction>();
   readonly vigil = new Vigil();
@@ -184,7 +189,7 @@ export class WarpState implements WarpView {
     this.#wordsUsed = entry.layout.words;
     this.#stackUsed = entry.localBytes;
     this.stackBytes = Math.max(smallestStack, 16 * Math.ceil(entry.localBytes / 16));
-    this.stack = memoryOf(entry.localBytes === 0 ? 0 : warpLanes * this.stackBytes);
+    this.stack = entry.localBytes === 0 ? noMemory : memoryOf(warpLanes * this.stackBytes);
     this.groups = new LaneGroups(live, entry.firstStep, {
       function: entry,
       base: 0,
