@@ -1,4 +1,4 @@
-/** The assembler of the CUDA toolkit, where it is installed: one module, or many kernels in one call. */
+/** The assembler of the CUDA toolkit, where it is installed: one module, or many kernels in one call, or machine code as text. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,11 @@ import { join } from "node:path";
 import type { PtxFunction, PtxModule, Statement } from "../src/ptx/module.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 
-export const hasPtxas = spawnSync("ptxas", ["--version"]).status === 0;
+const isInstalled = (tool: string): boolean => spawnSync(tool, ["--version"]).status === 0;
+
+export const hasPtxas = isInstalled("ptxas");
+/** Whether machine code can be read, too. */
+export const hasDisassembler = hasPtxas && isInstalled("nvdisasm");
 
 /** What the assembler says of the text, and the text around its first complaint; empty where it is content. */
 export function assemble(text: string, target: string): string {
@@ -20,14 +24,33 @@ export function describeAssembly(text: string, target: string): string {
   return runPtxas(text, target, "-v");
 }
 
+/** The machine code that the assembler makes of one module, as text. */
+export function machineCode(text: string, target: string): string {
+  return inFolder((folder) => {
+    const said = assembleIn(folder, text, target, "-O3");
+    const output = { encoding: "utf8", maxBuffer: 2 ** 28 } as const;
+    const { status, stdout } = spawnSync("nvdisasm", ["-c", join(folder, "module.cubin")], output);
+    if (status !== 0) throw new Error(`there is no machine code: ${said}`);
+    return stdout;
+  });
+}
+
 function runPtxas(text: string, target: string, option: string): string {
+  return inFolder((folder) => assembleIn(folder, text, target, option));
+}
+
+function assembleIn(folder: string, text: string, target: string, option: string): string {
+  const file = join(folder, "module.ptx");
+  writeFileSync(file, text);
+  const options = [`-arch=${target}`, option, "-o", join(folder, "module.cubin"), file];
+  const { stderr, stdout } = spawnSync("ptxas", options, { encoding: "utf8" });
+  return `${stdout}${stderr}`.replaceAll(file, "module.ptx").trim();
+}
+
+function inFolder<T>(work: (folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), "ptxas-"));
   try {
-    const file = join(folder, "module.ptx");
-    writeFileSync(file, text);
-    const options = [`-arch=${target}`, option, "-o", join(folder, "module.cubin"), file];
-    const { stderr, stdout } = spawnSync("ptxas", options, { encoding: "utf8" });
-    return `${stdout}${stderr}`.replaceAll(file, "module.ptx").trim();
+    return work(folder);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -7,7 +7,7 @@ import { Random } from "../../src/support/random.ts";
 import { featuresOf } from "./coverage.ts";
 import { fixtureText } from "./fixtures.ts";
 import { judge, lowered } from "./run.ts";
-import type { Gpu } from "./run.ts";
+import type { Equipment } from "./run.ts";
 import { shrink } from "./shrink.ts";
 import { fuzzTargets, subjectOf } from "./subjects.ts";
 import type { FuzzTarget, Subject, SubjectKind } from "./subjects.ts";
@@ -78,9 +78,9 @@ export function addTally(sum: Tally, more: Tally): void {
   sum.failures.push(...more.failures);
 }
 
-export interface CampaignOptions {
+export interface CampaignOptions extends Equipment {
   readonly targets?: readonly FuzzTarget[];
-  readonly gpu?: Gpu | undefined;
+  readonly kinds?: readonly SubjectKind[];
   readonly onFailure?: (failure: Failure) => void;
 }
 
@@ -90,12 +90,13 @@ function category(why: string): string {
   return why.includes("gives other elements") ? "elements" : (code ?? "uncoded");
 }
 
-async function smallest(subject: Subject, why: string, gpu: Gpu | undefined): Promise<Subject> {
+async function smallest(subject: Subject, why: string, equipment: Equipment): Promise<Subject> {
   const wanted = category(why);
   // What goes wrong without a GPU is made small without it.
-  const without = gpu !== undefined && !why.startsWith("the GPU");
+  const { gpu: _, ...others } = equipment;
+  const needed = why.startsWith("the GPU") ? equipment : others;
   const kernel = await shrink(subject.kernel, async (smaller) => {
-    const verdict = await judge({ ...subject, kernel: smaller }, without ? undefined : gpu);
+    const verdict = await judge({ ...subject, kernel: smaller }, needed);
     return verdict.kind === "different" && category(verdict.why) === wanted;
   });
   return { ...subject, kernel };
@@ -120,13 +121,14 @@ export class Campaign {
   }
 
   async #try(seed: number, tally: Tally): Promise<void> {
-    const { gpu, onFailure, targets = fuzzTargets } = this.#options;
+    const { onFailure, targets = fuzzTargets, kinds, ...equipment } = this.#options;
+    const { gpu } = equipment;
     const fail = (failure: Failure): void => {
       tally.failures.push(failure);
       onFailure?.(failure);
     };
-    const subject = subjectOf(seed, targets);
-    const verdict = await judge(subject, gpu);
+    const subject = subjectOf(seed, targets, kinds);
+    const verdict = await judge(subject, equipment);
     tally.kernels += 1;
     if (subject.placement !== undefined) tally.placedAtRandom += 1;
     if (gpu?.runs(subject.target) === true && verdict.kind !== "skipped") tally.onGpu += 1;
@@ -134,7 +136,7 @@ export class Campaign {
     count(tally.byTarget, subject.target);
     if (verdict.kind === "skipped") count(tally.refused, verdict.why);
     if (verdict.kind === "different") {
-      const text = fixtureText(await smallest(subject, verdict.why, gpu));
+      const text = fixtureText(await smallest(subject, verdict.why, equipment));
       fail({ seed, kind: subject.kind, why: verdict.why, text });
       return;
     }

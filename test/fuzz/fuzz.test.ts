@@ -129,20 +129,20 @@ describe("a device beside the emulator", () => {
   test("runs the same code to the same elements", async () => {
     const gpu = device();
     for (const subject of own)
-      expect(await judge(subject, gpu), `seed ${subject.seed}`).toEqual({ kind: "same" });
+      expect(await judge(subject, { gpu }), `seed ${subject.seed}`).toEqual({ kind: "same" });
     expect(gpu.times).toBe(1);
   });
 
   test("is told apart where its elements differ, and opened again where it fails", async () => {
     const [subject = expect.fail()] = own;
-    const wrong = await judge(subject, device({ fault: "elements" }));
+    const wrong = await judge(subject, { gpu: device({ fault: "elements" }) });
     expect(wrong).toMatchObject({
       kind: "different",
       why: expect.stringMatching(/^the GPU gives other elements/) as string,
     });
     const gpu = device({ fault: "error" });
     for (let time = 1; time < 3; time++) {
-      expect(await judge(subject, gpu)).toMatchObject({
+      expect(await judge(subject, { gpu })).toMatchObject({
         why: expect.stringMatching(/^the GPU: Error: the device is lost/) as string,
       });
       expect(gpu.times).toBe(time);

@@ -8,7 +8,9 @@
  *   --jobs N         processes at a time; 1 unless given
  *   --seed N         where to begin; the time of day unless given
  *   --targets A,B    the targets that kernels are compiled for; all unless given
+ *   --kinds A,B      the kinds of program, of those in `programs.ts`; all unless given
  *   --device gpu     compares with a GPU too, where a kernel's target is that of the GPU or sm_80
+ *   --machine-code   reads what ptxas makes of products in flight, too, where it and nvdisasm are installed
  *   --tally FILE     adds to the counts in a file, and goes on from the seed where those end
  *   --keep           adds seeds that exercise something new to the corpus
  *
@@ -19,12 +21,13 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { openGpu } from "../../src/cuda/open.ts";
 import type { Backend } from "../../src/device/backend.ts";
+import { hasDisassembler } from "../ptxas.ts";
 import { addTally, Campaign, emptyTally } from "./campaign.ts";
 import type { Failure, Tally } from "./campaign.ts";
 import { seedsOf, serveBatches, shareBatches } from "./jobs.ts";
 import type { Batch } from "./jobs.ts";
 import type { Gpu } from "./run.ts";
-import { fuzzTargets } from "./subjects.ts";
+import { fuzzTargets, subjectKinds } from "./subjects.ts";
 import type { FuzzTarget } from "./subjects.ts";
 
 const { values: settings } = parseArgs({
@@ -34,7 +37,9 @@ const { values: settings } = parseArgs({
     jobs: { type: "string", default: "1" },
     seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
     targets: { type: "string" },
+    kinds: { type: "string" },
     device: { type: "string", default: "emulator" },
+    "machine-code": { type: "boolean", default: false },
     tally: { type: "string" },
     keep: { type: "boolean", default: false },
     /** Of a process that another has started: serves it. */
@@ -64,17 +69,17 @@ function readJson<T>(path: string | undefined): T | undefined {
   return JSON.parse(readFileSync(path, "utf8")) as T;
 }
 
-function isTarget(name: string): name is FuzzTarget {
-  return (fuzzTargets as readonly string[]).includes(name);
+/** The names that an option gives, of those that it may; all unless it is given. */
+function chosen<N extends string>(option: "targets" | "kinds", names: readonly N[]): readonly N[] {
+  const given = settings[option]?.split(",");
+  if (given === undefined) return names;
+  const found = given.flatMap((name) => names.find((each) => each === name) ?? []);
+  if (found.length !== given.length)
+    throw new Error(`--${option} takes ${[...new Set(names)].join(", ")}, not ${settings[option]}`);
+  return found;
 }
 
-function chosenTargets(): readonly FuzzTarget[] {
-  const names = settings.targets?.split(",") ?? fuzzTargets;
-  const chosen = names.filter(isTarget);
-  if (chosen.length !== names.length)
-    throw new Error(`--targets takes ${fuzzTargets.join(", ")}, not ${settings.targets}`);
-  return chosen;
-}
+const [targets, kinds] = [chosen("targets", fuzzTargets), chosen("kinds", subjectKinds)];
 
 function keepFailure({ seed, kind, why, text }: Failure): void {
   mkdirSync(here("found"), { recursive: true });
@@ -117,13 +122,30 @@ async function openedGpu(): Promise<Gpu> {
 }
 
 const gpu = settings.device === "gpu" ? await openedGpu() : undefined;
-const campaign = new Campaign({ targets: chosenTargets(), gpu, onFailure: keepFailure });
+const readsMachineCode = settings["machine-code"];
+if (readsMachineCode && !hasDisassembler)
+  throw new Error("--machine-code needs ptxas and nvdisasm on PATH");
+const campaign = new Campaign({
+  targets,
+  kinds,
+  gpu,
+  readsMachineCode,
+  onFailure: keepFailure,
+});
 
 /** The command by which this process starts others like it. */
 function serverCommand(): readonly string[] {
   const [cli, script] = [here("../../dist/cli/main.js"), fileURLToPath(import.meta.url)];
-  const given = ["--device", settings.device, "--targets", chosenTargets().join(",")];
-  return [cli, "run", script, "--", "--serve", ...given];
+  const given = [
+    "--device",
+    settings.device,
+    "--targets",
+    targets.join(","),
+    "--kinds",
+    kinds.join(","),
+  ];
+  const reading = readsMachineCode ? ["--machine-code"] : [];
+  return [cli, "run", script, "--", "--serve", ...given, ...reading];
 }
 
 async function lead(): Promise<Progress> {

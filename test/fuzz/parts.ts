@@ -9,6 +9,8 @@ export interface Program {
   readonly kernel: Kernel;
   readonly dimensions: { readonly [name: string]: number };
   readonly scalars?: { readonly [name: string]: number };
+  /** Names of the targets that have its instructions; all unless given. */
+  readonly targets?: readonly string[];
 }
 
 /** Elementwise steps that keep integers in f32 exact, so that every order of a sum gives the same bits. */

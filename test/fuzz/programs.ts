@@ -2,7 +2,7 @@
  * Random programs of the kernel language, by shape of program. Ops and formats at random are `randomKernel`'s; here
  * is what it does not reach: windows that reach over edges or begin where i32 ends, carries of several layouts, sorts
  * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks. Programs on
- * tiles alone are in `tile-programs.ts`.
+ * tiles alone are in `tile-programs.ts`, products in flight in `flight-programs.ts`.
  *
  *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
  */
@@ -41,6 +41,7 @@ import {
 } from "../../src/index.ts";
 import type { Scalar, Tile } from "../../src/index.ts";
 import type { Random } from "../../src/support/random.ts";
+import { flightPrograms } from "./flight-programs.ts";
 import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
 import type { Program } from "./parts.ts";
 import { tilePrograms } from "./tile-programs.ts";
@@ -387,6 +388,7 @@ function exchange(random: Random): Program {
 const makers = {
   ...{ edges, starts, carries, sorts, pipeline, clusters, chains, exchange },
   ...tilePrograms,
+  ...flightPrograms,
 };
 
 export type ProgramKind = keyof typeof makers;

@@ -4,6 +4,7 @@
  *   traced ─────────────────────────▶ simulator          what the kernel means
  *      └──place, as the subject says──▶ placed ──▶ simulator          the same to it
  *                                         └──emit──▶ PTX ──▶ emulator, and a GPU where there is one
+ *                                                     └──assemble──▶ machine code, whose products in flight are followed
  */
 import type { Allocation, Backend } from "../../src/device/backend.ts";
 import type { DType, HostValue } from "../../src/formats/dtype.ts";
@@ -23,6 +24,8 @@ import { SimulatorBackend } from "../../src/runtime/simulator-backend.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
 import { targets } from "../../src/targets/target.ts";
+import { machineCode } from "../ptxas.ts";
+import { touchedInFlight } from "../support/machine-flights.ts";
 import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
 import type { FuzzTarget, Subject } from "./subjects.ts";
 
@@ -39,6 +42,13 @@ export type Verdict =
   /** The placement or a limit has refused it. */
   | { readonly kind: "skipped"; readonly why: string }
   | { readonly kind: "different"; readonly why: string };
+
+/** Ways to try a subject that not every machine has. */
+export interface Equipment {
+  readonly gpu?: Gpu | undefined;
+  /** Whether the machine code of products is read; needs the CUDA toolkit. */
+  readonly readsMachineCode?: boolean;
+}
 
 /** A GPU that can be opened again, since a kernel that faults takes the device with it. */
 export interface Gpu {
@@ -141,7 +151,7 @@ function hasOwnPtx({ body }: Kernel): boolean {
 /** The ways to run a subject besides simulating it as it was traced, in turn. */
 async function* otherWays(
   subject: Subject,
-  gpu: Gpu | undefined,
+  { gpu, readsMachineCode = false }: Equipment,
 ): AsyncGenerator<readonly [string, Outcome]> {
   const { seed } = subject;
   const target = targets[subject.target];
@@ -164,8 +174,18 @@ async function* otherWays(
   const emulated = await outcome(() => results(emulator, emulator.load(compiled).program, subject));
   emulator.dispose();
   yield ["the emulator", emulated];
+  const ptx = printPtx(executable.module);
+  if (readsMachineCode && ptx.includes("wgmma.mma_async"))
+    yield ["the assembler", await outcome(async () => untouched(ptx, subject, emulated))];
   if (gpu?.runs(subject.target) === true)
     yield ["the GPU", await outcome(() => onGpu(gpu, compiled, subject))];
+}
+
+/** Results as they are, where machine code leaves registers of products in flight alone. */
+function untouched(ptx: string, { target }: Subject, emulated: Outcome): string {
+  const [touched] = touchedInFlight(machineCode(ptx, target));
+  if (touched !== undefined) throw new Error(touched);
+  return emulated.text;
 }
 
 async function onGpu(gpu: Gpu, compiled: CompiledKernel, subject: Subject): Promise<string> {
@@ -182,13 +202,13 @@ async function onGpu(gpu: Gpu, compiled: CompiledKernel, subject: Subject): Prom
 }
 
 /** Whether all ways to run a subject agree. */
-export async function judge(subject: Subject, gpu?: Gpu): Promise<Verdict> {
+export async function judge(subject: Subject, equipment: Equipment = {}): Promise<Verdict> {
   const { kernel, schedule, seed } = subject;
   const simulator = new SimulatorBackend({ target: targets[subject.target], schedule, seed });
   const expected = await outcome(() => results(simulator, simplify(kernel), subject));
   if (expected.kind === "refused" && isRefusal(expected.code))
     return { kind: "skipped", why: expected.code };
-  for await (const [name, found] of otherWays(subject, gpu)) {
+  for await (const [name, found] of otherWays(subject, equipment)) {
     if (found.kind === "refused" && isRefusal(found.code))
       return { kind: "skipped", why: found.code };
     const verdict = compare(expected, found, name);

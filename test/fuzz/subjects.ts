@@ -29,7 +29,7 @@ export interface Subject {
 
 export type SubjectKind = "values" | ProgramKind;
 
-const kinds: readonly SubjectKind[] = [
+export const subjectKinds: readonly SubjectKind[] = [
   "values",
   "values",
   "values",
@@ -49,16 +49,20 @@ function programFor(kind: SubjectKind, seed: number, random: Random): Program {
   };
 }
 
-/** The subject of a seed, for one of the targets given. */
+/** The subject of a seed, of one of the kinds and for one of the targets given. */
 export function subjectOf(
   seed: number,
   among: readonly FuzzTarget[] = fuzzTargets,
+  kinds: readonly SubjectKind[] = subjectKinds,
 ): Subject & { readonly kind: SubjectKind } {
   const random = new Random(seed);
   const kind = random.pick(kinds);
-  const { kernel, dimensions, scalars } = programFor(kind, seed, random);
+  const program = programFor(kind, seed, random);
+  const { kernel, dimensions, scalars } = program;
   const size = kernel.grid.reduce((product, { cluster }) => product * cluster, 1);
-  const fitting = among.filter((name) => size <= targets[name].clusterSize);
+  const fitting = among.filter(
+    (name) => size <= targets[name].clusterSize && program.targets?.includes(name) !== false,
+  );
   const target = random.pick(fitting.length > 0 ? fitting : among);
   const schedule = random.pick(schedules);
   const placement = random.below(4) === 0 ? undefined : random.below(2 ** 31);

@@ -4,18 +4,24 @@ import { lower } from "../../src/lower/pipeline.ts";
 import { heldFactors } from "../../src/ptx/notes/held-factors.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
-import { describeAssembly } from "../ptxas.ts";
+import { describeAssembly, hasDisassembler, machineCode } from "../ptxas.ts";
+import { touchedInFlight } from "./machine-flights.ts";
 
-/** Left factors that it may give away, spills, and C7510 and its like: products in a row, registers that were not given. */
+/**
+ * Left factors that it may give away, spills, and C7510 and its like: products in a row, registers that were not given. Where
+ * machine code can be read, registers of products in flight that it touches.
+ */
 export function assemblyProblems(
   kernels: readonly { readonly kernel: Kernel }[],
 ): readonly string[] {
   return kernels.flatMap(({ kernel }) => {
     const { module } = lower(kernel, targets.sm_90a);
     const held = heldFactors(module).map((factor) => JSON.stringify(factor));
-    const lines = describeAssembly(printPtx(module), "sm_90a").split("\n");
+    const text = printPtx(module);
+    const lines = describeAssembly(text, "sm_90a").split("\n");
     return [
       ...held,
+      ...(hasDisassembler ? touchedInFlight(machineCode(text, "sm_90a")) : []),
       ...lines.filter((line) => /C75\d\d|warning|error|fatal|[1-9]\d* bytes spill/.test(line)),
     ];
   });

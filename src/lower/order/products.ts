@@ -1,9 +1,11 @@
 /**
  * Registers that products in flight still read or write, and somebody else is about to. A left factor in registers is copied into
  * registers of the product's own, so that the tile stays free for others, and metadata lie in registers, too. Assemblers keep
- * such registers for a product until its wait, but lose sight of it where a loop begins or comes around: the copies of a
- * round were seen above the wait that the round before was still to be given. So a product that reads registers is over
- * before a loop behind it begins, and before its own round ends:
+ * such registers for a product until its wait, but take a copy and what it was copied from for one, and lose sight of the
+ * product where a register is written on several ways: the copies of a round were seen above the wait that the round
+ * before was still to be given, and one arm of a branch was seen to compute its result in the registers of the factor, which
+ * the other arm gives as it is. So a product that reads registers is over before a loop behind it begins, before its own
+ * round ends, and before a branch that may give the factor:
  *
  *   %2 = wgmma %1, tile, …          a group
  *   products_wait pending 0         before the loop
@@ -12,11 +14,13 @@
  *     %6 = wgmma %5, …              another, of shared memory alone, which may go on
  *     products_wait pending 1       %4 is over, before the round ends
  *
+ * Whether a tile may be the factor, or a part of it under another name, is told by the width of its elements.
+ *
  * An accumulator stays in its registers from round to round; where a round yields another one, its sums move, and its
  * products must be over before the yield.
  */
 import { followFlights, over } from "../../ir/flight.ts";
-import type { AnyOp, Region } from "../../ir/node.ts";
+import type { AnyOp, Region, Value } from "../../ir/node.ts";
 import { repeats, traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
 
@@ -58,15 +62,23 @@ function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[
   return undefined;
 }
 
-/** Where a product that reads registers must be over: before the first loop behind it, or the end of its round. */
-function endOf(product: AnyOp, body: Region): readonly [AnyOp, number] | undefined {
+/** The widths of the elements of tiles. */
+type Widths = ReadonlySet<number>;
+
+/** Where a product that reads tiles must be over: before the first loop or join of such tiles behind it, or the end of its round. */
+function endOf(
+  product: AnyOp,
+  body: Region,
+  tiles: readonly Value[],
+): readonly [AnyOp, number] | undefined {
   let groups: Groups = 0;
+  const widths = new Set(tiles.flatMap(widthOf));
   const path = pathTo(product, body) ?? [];
   for (const [index, [op, { ops }]] of [...path.entries()].toReversed()) {
     const behind = ops.slice(ops.indexOf(op) + 1);
     for (const each of behind) {
       if (groups === undefined) return undefined;
-      if (hasLoop(each)) return [each, groups];
+      if (rewrites(each, widths)) return [each, groups];
       groups = afterOp(each, groups);
     }
     const [around] = path[index - 1] ?? [];
@@ -77,9 +89,16 @@ function endOf(product: AnyOp, body: Region): readonly [AnyOp, number] | undefin
   return undefined;
 }
 
-/** Whether an op is a loop, or holds one of this thread's. */
-function hasLoop(op: AnyOp): boolean {
-  return repeats(op) || regionList(op).some(({ ops }) => ops.some(hasLoop));
+/** Whether an op is a loop or joins ways to a tile of such elements, or holds an op of this thread's that does. */
+function rewrites(op: AnyOp, widths: Widths): boolean {
+  if (repeats(op)) return true;
+  const joins = traitsOf(op).regions === "one of";
+  if (joins && op.results.flatMap(widthOf).some((width) => widths.has(width))) return true;
+  return regionList(op).some(({ ops }) => ops.some((each) => rewrites(each, widths)));
+}
+
+function widthOf({ type }: Value): readonly number[] {
+  return type.kind === "tile" ? [type.dtype.bits] : [];
 }
 
 /** Ops that touch registers of products which may still run, and how many of those may be left running. */
@@ -96,7 +115,10 @@ export function productsInFlight(body: Region): ReadonlyMap<AnyOp, number> {
   walkOps(body, (op) => {
     if (op.kind !== "wgmma") return;
     const { a, metadata } = op.operands;
-    const end = a.type.kind === "ref" && metadata === undefined ? undefined : endOf(op, body);
+    const tiles = [a, ...(metadata === undefined ? [] : [metadata])].filter(
+      ({ type }) => type.kind === "tile",
+    );
+    const end = tiles.length === 0 ? undefined : endOf(op, body, tiles);
     if (end !== undefined) keep(...end);
   });
   return found;
