@@ -149,7 +149,20 @@ const broken: BrokenCases = [
         replace: "tile<bf16, [128, 64], B>",
         by: "tile<bf16, [128, 64]>",
       },
-      { what: "a copy is made in no way", of: "matmul", replace: ', by = "tensor"', by: "" },
+      {
+        what: "a copy is made in no way",
+        of: "matmul",
+        replace: ', by = "tensor"',
+        by: "",
+        says: "copy_async has no by",
+      },
+      {
+        what: "a tensor copy goes by no map",
+        of: "matmul",
+        replace: /(by = "tensor"), map = "[^"]*"/,
+        by: "$1",
+        says: "copy_async has no map",
+      },
       { what: "nothing is said of bounds", of: "axpy", replace: ', guard = ["0 below"]', by: "" },
       {
         what: "an access has no unit",
@@ -371,7 +384,7 @@ const broken: BrokenCases = [
         of: "matmul",
         replace: "shared(swizzle 128)",
         by: "shared(order 2 1 0)",
-        says: "copy_async cannot be made",
+        says: "the copy would transpose",
       },
       {
         what: "the target has no tensor copies",

@@ -148,6 +148,52 @@ test("a product that reads registers is over before a branch that holds a loop",
   expect(waitsOf(branching)).toEqual([0]);
 });
 
+describe("a product that reads registers, and a branch behind it", () => {
+  /** A branch that gives the factor, or another tile, with the product in flight. */
+  const choosing = (given: "the factor" | "wider elements") =>
+    kernel(
+      {
+        name: "choosing",
+        inputs: { left: array(bf16, [rows, depth]) },
+        outputs: { out: array(f32, [rows, 8]), other: array(f32, [rows, depth]) },
+        scratch: { b: smem(bf16, [8, depth]) },
+      },
+      ({ left: source, out, other, b }) => {
+        b.store(full(bf16, [8, depth], 1));
+        commitShared();
+        const tile = source.load();
+        const isChanged = source.at(0, 0).loadScalar().gt(1);
+        const running = wgmma(accumulator(f32, [rows, 8]), tile, b.transpose());
+        const taken =
+          given === "the factor"
+            ? when(
+                isChanged,
+                () => tile.add(1),
+                () => tile,
+              ).cast(f32)
+            : when(
+                isChanged,
+                () => tile.cast(f32).add(1),
+                () => tile.cast(f32),
+              );
+        other.store(taken);
+        out.store(running.wait());
+      },
+    );
+
+  test.each([
+    // The assembler computes what an arm gives where the other arm has it already: in the factor's registers.
+    ["the factor", [0]],
+    ["wider elements", []],
+  ] as const)("that gives %s", async (given, waits) => {
+    expect(waitsOf(choosing(given))).toEqual(waits);
+    const { codes, results } = await runEdited(choosing(given), { left });
+    expect(codes).toEqual([]);
+    expect(new Set(results?.["out"] && toNumbers(results["out"]))).toEqual(new Set([2 * depth]));
+    expect(new Set(results?.["other"] && toNumbers(results["other"]))).toEqual(new Set([3]));
+  });
+});
+
 test("a kernel without the wait is refused", () => {
   const { kernel: ordered } = place(again().kernel, targets.sm_90a);
   const strip = (region: Region): Region =>
