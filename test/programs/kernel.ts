@@ -36,13 +36,14 @@ export class Kernel {
   readonly #counts = new Map<RegisterBits, number>();
   readonly #lines: string[] = [];
   readonly #declarations: string[] = [];
-  readonly #input: number[] = [];
+  readonly #input = new Map<number, Uint8Array>();
   readonly #streams = new Map<string, Stream>();
   readonly #slots: Slot[] = [];
   readonly #maps: ProgramMap[] = [];
   readonly #opcodes: string[] = [];
   readonly #finds: string[] = [];
   readonly #initial = new Map<number, Uint8Array>();
+  #inputBytes = 0;
   #outputBytes = 0;
   #labels = 0;
   #before = "";
@@ -97,9 +98,9 @@ export class Kernel {
 
   /** Puts bytes into the input and gives where they lie. */
   place(bytes: Uint8Array, alignment = 16): number {
-    while (this.#input.length % alignment !== 0) this.#input.push(0);
-    const offset = this.#input.length;
-    for (const byte of bytes) this.#input.push(byte);
+    const offset = alignment * Math.ceil(this.#inputBytes / alignment);
+    this.#input.set(offset, bytes);
+    this.#inputBytes = offset + bytes.length;
     return offset;
   }
 
@@ -184,6 +185,8 @@ export class Kernel {
 
   program(): Program {
     const { name, group, blocks, lanes, cluster, sharedBytes } = this.#shape;
+    const input = new Uint8Array(Math.max(1, this.#inputBytes));
+    for (const [offset, bytes] of this.#input) input.set(bytes, offset);
     const output = new Uint8Array(16 * Math.ceil(this.#outputBytes / 16));
     for (const [offset, bytes] of this.#initial) output.set(bytes, offset);
     return {
@@ -194,7 +197,7 @@ export class Kernel {
       lanes,
       cluster,
       sharedBytes,
-      input: Uint8Array.from(this.#input.length === 0 ? [0] : this.#input),
+      input,
       output,
       slots: this.#slots,
       maps: this.#maps,

@@ -5,6 +5,7 @@
  *   tile A   16 KB   whatever the input holds, read through descriptors of each swizzle and major
  *   tile B   32 KB
  */
+import { Memo } from "../../src/support/memo.ts";
 import { Random } from "../../src/support/random.ts";
 import { elementBytes, metadataBytes } from "./elements.ts";
 import type { Flavour } from "./elements.ts";
@@ -139,6 +140,20 @@ interface Tiles {
   readonly inputA: number;
 }
 
+/** Hundreds of programs have the same few tiles. */
+const known = new Memo<Uint8Array>(64);
+
+function drawn(
+  type: string,
+  bytes: number,
+  flavour: Flavour | undefined,
+  seed: number,
+): Uint8Array {
+  return known.get([type, bytes, flavour, seed].join(), () =>
+    flavour === undefined ? elements(type, bytes, seed) : elementBytes(type, bytes, flavour, seed),
+  );
+}
+
 function tiles(
   name: string,
   group: string,
@@ -150,10 +165,8 @@ function tiles(
   kernel.before(`.extern .shared .align 1024 .b8 ${name}_tiles[];\n`);
   for (const opcode of expand("wgmma.{fence,commit_group,wait_group}.sync.aligned"))
     kernel.covers(opcode);
-  const draw = (type: string, bytes: number, seed: number): Uint8Array =>
-    flavour === undefined ? elements(type, bytes, seed) : elementBytes(type, bytes, flavour, seed);
-  const inputA = kernel.place(draw(typeA, bytesA, 1), 16);
-  const inputB = kernel.place(draw(typeB, bytesB, 2), 16);
+  const inputA = kernel.place(drawn(typeA, bytesA, flavour, 1), 16);
+  const inputB = kernel.place(drawn(typeB, bytesB, flavour, 2), 16);
   const [a, b] = kernel.registers(32, 2) as [string, string];
   kernel.line(`mov.u32 ${a}, ${name}_tiles;`, `add.u32 ${b}, ${a}, ${bytesA};`);
   fill(kernel, a, inputA, bytesA);

@@ -73,6 +73,7 @@ export function gcd(left: bigint, right: bigint): bigint {
 /** What is left of a value from 0 below the modulus; the value itself for the modulus 0. */
 export function residueOf(value: bigint, modulus: bigint): bigint {
   if (modulus === 0n) return value;
+  if (modulus === 1n) return 0n;
   const rest = value % modulus;
   return rest < 0n ? rest + modulus : rest;
 }
@@ -87,15 +88,16 @@ export function powerOfTwoIn(value: bigint): bigint {
  * cannot be, as in a loop that never runs, anything may be said; it is left as it came.
  */
 export function tightened(fact: Fact): Fact {
-  const { modulus } = fact;
+  const { modulus, below, size } = fact;
+  if (modulus === 0n) return { ...exactly(fact.residue), below };
   const residue = residueOf(fact.residue, modulus);
-  if (modulus === 0n)
-    return { ...fact, least: residue, greatest: residue, residue, size: exactly(residue).size };
   const least = fact.least + residueOf(residue - fact.least, modulus);
   const greatest = fact.greatest - residueOf(fact.greatest - residue, modulus);
-  if (least > greatest) return { ...fact, modulus: 1n, residue: 0n, below: [], size: undefined };
-  if (least === greatest) return { ...exactly(least), below: fact.below };
-  return { ...fact, least, greatest, residue };
+  if (least > greatest)
+    return { least: fact.least, greatest: fact.greatest, modulus: 1n, residue: 0n, below: [] };
+  if (least === greatest) return { ...exactly(least), below };
+  // Written out: rules run for every scalar of a kernel, and a copy of what has many shapes takes longer than they do.
+  return { least, greatest, modulus, residue, below, size };
 }
 
 /** The fact of the exact value once it is stored in a format of this range. */
@@ -104,7 +106,8 @@ export function stored(exact: Fact, range: Range): Fact {
   const count = range.greatest - range.least + 1n;
   const power = exact.modulus === 0n ? count : powerOfTwoIn(exact.modulus);
   const modulus = power < count ? power : count;
-  return tightened({ ...range, modulus, residue: exact.residue, below: [] });
+  const { least, greatest } = range;
+  return tightened({ least, greatest, modulus, residue: exact.residue, below: [] });
 }
 
 /** What holds of a value of which one of the two facts holds. */
