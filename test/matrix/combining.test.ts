@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { combiningCases } from "./combining.ts";
 
-emulateCases(combiningCases(), 7);
+emulateCases(combiningCases(), 14);

@@ -1,4 +1,4 @@
 import { functionCases } from "./elementwise.ts";
 import { emulateCases } from "./emulated.ts";
 
-emulateCases(functionCases(), 8);
+emulateCases(functionCases(), 24);

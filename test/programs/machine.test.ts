@@ -4,5 +4,5 @@ import { testGroups } from "./run.ts";
 const others = ["integer", "float", "half", "compare", "convert"];
 testGroups((group) => !others.includes(group) && !/mma|matrices/.test(group), {
   reordered: 4,
-  oneIn: 3,
+  oneIn: 6,
 });

@@ -3,5 +3,5 @@ import { testGroups } from "./run.ts";
 
 testGroups((group) => /mma|matrices/.test(group) && !/sparse|products/.test(group), {
   reordered: 8,
-  oneIn: 5,
+  oneIn: 10,
 });

@@ -7,6 +7,12 @@ import process from "node:process";
 
 export const takesAll = process.env["TILEWRIGHT_CASES"] === "all";
 
+/** Seeds of the schedules under which a kernel of the library must give the same bits. */
+export const scheduleSeeds: readonly number[] = Array.from(
+  { length: takesAll ? 20 : 8 },
+  (_, seed) => seed,
+);
+
 /** Whether a run takes the case at a place among cases of which it takes about one in so many. */
 export function isTaken(place: number, oneIn: number): boolean {
   const tossed = Math.imul(place + 1, 0x9e3779b1) >>> 0;
