@@ -1,14 +1,16 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
 import type { ArgumentKind } from "../support/checked-call.ts";
-import { fieldsOf, optional } from "../support/checked-call.ts";
+import { fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as attending from "./attention.ts";
-import { array, checked, isArray, number, tree } from "./kinds.ts";
+import { array, axis, checked, isArray, isPairs, number, shape, tree } from "./kinds.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
+import * as windows from "./windows.ts";
 
 export type { AttentionOptions } from "./attention.ts";
 export type * from "./nn.ts";
+export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
 const optionNames = ["rate", "firstDecay", "secondDecay", "epsilon", "weightDecay"];
 
@@ -54,6 +56,44 @@ const attentionOptions = optional({
     ["undefined", "number"].includes(typeof value["scale"]),
 });
 
+const isPerAxis = (value: unknown): boolean => isWhole(1)(value) || isListOf(isWhole(1))(value);
+const isPadding = (value: unknown): boolean =>
+  value === "same" || value === "valid" || isPairs(value);
+
+/** Settings of windows: whole numbers from 1 or lists of them, and padding. */
+const windowOptions = (...names: readonly string[]): ArgumentKind =>
+  optional({
+    expected: `{ ${names.join(", ")}, padding }: whole numbers from 1, one or a list, and "valid", "same" or pairs`,
+    holds: (value) =>
+      isRecord(value) &&
+      isReadable(value, [...names, "padding"]) &&
+      names.every((name) => value[name] === undefined || isPerAxis(value[name])) &&
+      (value["padding"] === undefined || isPadding(value["padding"])),
+  });
+
+const epsilonOption = optional({
+  expected: "{ epsilon }, a number",
+  holds: (value) =>
+    isRecord(value) &&
+    isReadable(value, ["epsilon"]) &&
+    ["undefined", "number"].includes(typeof value["epsilon"]),
+});
+
+export const conv = checked(
+  "nn.conv",
+  [array, array, windowOptions("strides", "dilation", "inputDilation", "groups")],
+  windows.conv,
+);
+export const maxPool = checked(
+  "nn.maxPool",
+  [array, shape, windowOptions("strides")],
+  windows.maxPool,
+);
+export const avgPool = checked(
+  "nn.avgPool",
+  [array, shape, windowOptions("strides")],
+  windows.avgPool,
+);
 export const attention = checked(
   "nn.attention",
   [array, array, array, attentionOptions],
@@ -61,6 +101,14 @@ export const attention = checked(
 );
 export const relu = checked("nn.relu", [array], nn.relu);
 export const gelu = checked("nn.gelu", [array], nn.gelu);
+export const silu = checked("nn.silu", [array], nn.silu);
+export const softplus = checked("nn.softplus", [array], nn.softplus);
+export const logSoftmax = checked("nn.logSoftmax", [array, optional(axis)], nn.logSoftmax);
+export const batchNorm = checked(
+  "nn.batchNorm",
+  [array, array, array, epsilonOption],
+  nn.batchNorm,
+);
 export const layerNorm = checked(
   "nn.layerNorm",
   [array, array, array, optional(number)],

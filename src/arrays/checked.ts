@@ -10,14 +10,17 @@ import { isReadable, isRecord } from "../support/options.ts";
 import { Device } from "../device/device.ts";
 import { isOperation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
-import { array, checked, count, isArray, number, shape, tree } from "./kinds.ts";
+import { array, axis, checked, count, isArray, isPairs, number, shape, tree } from "./kinds.ts";
 import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";
 import * as functions from "./functions.ts";
+import * as indexing from "./indexing.ts";
 import * as compiling from "./jit.ts";
 import * as kernels from "./kernels.ts";
+import * as ordering from "./ordering.ts";
 import * as reductions from "./reductions.ts";
+import * as runnings from "./running.ts";
 import * as scopes from "./scope.ts";
 import * as shapes from "./shapes.ts";
 import * as transforms from "./transforms.ts";
@@ -35,11 +38,14 @@ const openShape: ArgumentKind = {
   expected: "a shape, a list of whole numbers from 0, or -1 for what is left",
   holds: isListOf(isWhole(-1)),
 };
-const axis: ArgumentKind = { expected: "an axis, a whole number", holds: Number.isSafeInteger };
 const axes: ArgumentKind = { expected: "a list of axes", holds: isListOf(Number.isSafeInteger) };
 const dtype: ArgumentKind = {
   expected: 'the name of a number format, such as "f32"',
   holds: (value) => typeof value === "string" && Object.hasOwn(dtypes, value),
+};
+const truths: ArgumentKind = {
+  expected: "an array of bool",
+  holds: (value) => isArray(value) && value.dtype === "bool",
 };
 const reduceOptions: ArgumentKind = optional({
   expected: "{ axis, keepDims }",
@@ -105,6 +111,7 @@ export const lessEqual = binary("lessEqual", functions.lessEqual);
 export const greater = binary("greater", functions.greater);
 export const greaterEqual = binary("greaterEqual", functions.greaterEqual);
 
+export const clip = checked("clip", [array, operand, operand], functions.clip);
 export const where = checked("where", [array, operand, operand], functions.where);
 export const astype = checked("astype", [array, dtype], functions.astype);
 export const bitcast = checked("bitcast", [array, dtype], functions.bitcast);
@@ -123,7 +130,10 @@ export const min = reduction("min", reductions.min);
 export const mean = reduction("mean", reductions.mean);
 export const variance = reduction("variance", reductions.variance);
 export const logsumexp = reduction("logsumexp", reductions.logsumexp);
+export const any = checked("any", [truths, reduceOptions], reductions.any);
+export const all = checked("all", [truths, reduceOptions], reductions.all);
 export const argmax = checked("argmax", [array, axis], reductions.argmax);
+export const argmin = checked("argmin", [array, axis], reductions.argmin);
 export const softmax = checked("softmax", [array, optional(axis)], reductions.softmax);
 export const matmul = checked("matmul", [array, array], reductions.matmul);
 export const einsum = checked(
@@ -178,8 +188,80 @@ export const slice = checked(
   ],
   shapes.slice,
 );
+export const squeeze = checked("squeeze", [array, optional(axis)], shapes.squeeze);
 export const take = checked("take", [array, array], shapes.take);
 export const oneHot = checked("oneHot", [array, count, optional(dtype)], shapes.oneHot);
+
+const isFlag = (value: unknown): boolean => value === undefined || typeof value === "boolean";
+
+/** An axis and a flag, each of which may be left out. */
+const axisAnd = (name: string): ArgumentKind =>
+  optional({
+    expected: `{ axis, ${name} }, an axis and a boolean`,
+    holds: (value) =>
+      isRecord(value) &&
+      isReadable(value, ["axis", name]) &&
+      (value["axis"] === undefined || axis.holds(value["axis"], [])) &&
+      isFlag(value[name]),
+  });
+const running = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
+  checked(name, [array, axisAnd("reverse")], call);
+
+export const sort = checked("sort", [array, axisAnd("descending")], ordering.sort);
+export const argsort = checked("argsort", [array, axisAnd("descending")], ordering.argsort);
+export const topK = checked("topK", [array, count], ordering.topK);
+export const cumsum = running("cumsum", runnings.cumsum);
+export const cumprod = running("cumprod", runnings.cumprod);
+export const cummax = running("cummax", runnings.cummax);
+export const cummin = running("cummin", runnings.cummin);
+
+/** Records and lists with at least one array in them. */
+const filledTree: ArgumentKind = {
+  expected: "an array, or records and lists with arrays in them",
+  holds: (value) => tree.holds(value, []) && trees.flatten(value).leaves.length > 0,
+};
+export const associativeScan = checked(
+  "associativeScan",
+  [functionKind, filledTree, axisAnd("reverse")],
+  runnings.associativeScan,
+);
+
+const starts: ArgumentKind = {
+  expected: "a whole number or an array of i32 without axes for each axis",
+  holds: isListOf(
+    (start) =>
+      Number.isSafeInteger(start) || (isArray(start) && start.dtype === "i32" && start.rank === 0),
+  ),
+};
+const indices: ArgumentKind = {
+  expected: "an array of i32",
+  holds: (value) => isArray(value) && value.dtype === "i32",
+};
+export const dynamicSlice = checked("dynamicSlice", [array, starts, shape], indexing.dynamicSlice);
+export const dynamicUpdateSlice = checked(
+  "dynamicUpdateSlice",
+  [array, array, starts],
+  indexing.dynamicUpdateSlice,
+);
+export const takeAlongAxis = checked(
+  "takeAlongAxis",
+  [array, indices, optional(axis)],
+  indexing.takeAlongAxis,
+);
+export const addAt = checked("addAt", [array, indices, array], indexing.addAt);
+export const setAt = checked("setAt", [array, indices, array], indexing.setAt);
+export const pad = checked(
+  "pad",
+  [
+    array,
+    {
+      expected: "[before, behind] for each axis, whole numbers",
+      holds: isPairs,
+    },
+    optional(number),
+  ],
+  indexing.pad,
+);
 
 export const whileLoop = checked(
   "whileLoop",

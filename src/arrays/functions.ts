@@ -42,6 +42,15 @@ export function broadcastShapes(
   });
 }
 
+/** Elements below the lower bound become it, those above the upper one that. */
+export function clip<D extends DTypeName>(
+  x: LazyArray<D>,
+  lower: Operand<D>,
+  upper: Operand<D>,
+): LazyArray<D> {
+  return minimum(maximum(x, lower), upper);
+}
+
 /** An array of all elements equal. */
 export function full<D extends DTypeName>(
   shape: readonly number[],

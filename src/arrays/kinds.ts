@@ -22,6 +22,11 @@ export const shape: ArgumentKind = {
   holds: isListOf(isWhole(0)),
 };
 
+export const axis: ArgumentKind = {
+  expected: "an axis, a whole number",
+  holds: Number.isSafeInteger,
+};
+
 export const number: ArgumentKind = {
   expected: "a number",
   holds: (value) => typeof value === "number",
@@ -34,3 +39,8 @@ export const tree: ArgumentKind = {
   expected: "an array, or records and lists of arrays",
   holds: (value) => typeof value !== "object" || value === null || isReadable(value, []),
 };
+
+/** Two whole numbers for each axis. */
+export const isPairs = isListOf(
+  (pair) => isListOf(Number.isSafeInteger)(pair) && (pair as readonly unknown[]).length === 2,
+);

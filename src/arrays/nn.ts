@@ -1,7 +1,22 @@
 /** What neural networks are made of, as plain functions of arrays. */
 import type { DTypeName } from "../formats/dtype.ts";
 import type { LazyArray } from "./array.ts";
-import { add, astype, div, erf, exp, maximum, mul, neg, rsqrt, sqrt, sub } from "./functions.ts";
+import {
+  abs,
+  add,
+  astype,
+  div,
+  erf,
+  exp,
+  log1p,
+  maximum,
+  mul,
+  neg,
+  rsqrt,
+  sigmoid,
+  sqrt,
+  sub,
+} from "./functions.ts";
 import { logsumexp, mean, sum, variance } from "./reductions.ts";
 import { oneHot } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
@@ -13,6 +28,38 @@ export function relu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
 /** x · Φ(x), by the error function. */
 export function gelu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
   return mul(mul(x, 0.5), add(erf(mul(x, Math.SQRT1_2)), 1));
+}
+
+/** x · sigmoid(x). */
+export function silu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  return mul(x, sigmoid(x));
+}
+
+/** log(1 + exp(x)), without overflow. */
+export function softplus<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  return add(maximum(x, 0), log1p(exp(neg(abs(x)))));
+}
+
+/** The logarithm of softmax, without overflow. */
+export function logSoftmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): LazyArray<D> {
+  return sub(x, logsumexp(x, { axis, keepDims: true }));
+}
+
+export interface BatchNormOptions {
+  readonly epsilon?: number;
+}
+
+/** The last axis, over all others, with mean 0 and variance 1, then scaled and moved; and the mean and the variance that it had. */
+export function batchNorm<D extends DTypeName>(
+  x: LazyArray<D>,
+  scale: LazyArray<D>,
+  offset: LazyArray<D>,
+  { epsilon = 1e-5 }: BatchNormOptions = {},
+): readonly [normal: LazyArray<D>, mean: LazyArray<D>, variance: LazyArray<D>] {
+  const axis = x.shape.slice(0, -1).map((_, each) => each);
+  const [middle, spread] = [mean(x, { axis }), variance(x, { axis })];
+  const normal = mul(sub(x, middle), rsqrt(add(spread, epsilon)));
+  return [add(mul(normal, scale), offset), middle, spread];
 }
 
 /** The last axis with mean 0 and variance 1, then scaled and moved. */

@@ -1,10 +1,11 @@
 /** Sums, products of matrices and what is made of them. */
 import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { neutralNumbers } from "../graph/ops/combiner.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { LazyArray, recordWith, recordAll, typeOfArray } from "./array.ts";
-import { div, exp, greaterEqual, log, mul, one, sub, where } from "./functions.ts";
+import { div, equal, exp, log, mul, notEqual, one, sub, where } from "./functions.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 export interface ReduceOptions {
@@ -33,9 +34,7 @@ function kept<D extends DTypeName>(
   );
 }
 
-type Combining = "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum" | "stablehlo.multiply";
-
-function reducing(kind: Combining, start: number) {
+function reducing(kind: keyof typeof neutralNumbers) {
   return <D extends DTypeName>(x: LazyArray<D>, options: ReduceOptions = {}): LazyArray<D> => {
     const { element } = typeOfArray(x.value);
     const value = recordWith("reduce", (builder) =>
@@ -43,7 +42,7 @@ function reducing(kind: Combining, start: number) {
         "stablehlo.reduce",
         {
           inputs: [x.value],
-          init_values: [splatOf(builder, tensorType(element, []), start)],
+          init_values: [splatOf(builder, tensorType(element, []), neutralNumbers[kind](element))],
         },
         { dimensions: axesOf(x, options) },
         { regions: { body: combiner(builder, element, kind) } },
@@ -53,35 +52,19 @@ function reducing(kind: Combining, start: number) {
   };
 }
 
-export const sum = reducing("stablehlo.add", 0);
-export const prod = reducing("stablehlo.multiply", 1);
-const largest = reducing("stablehlo.maximum", -Infinity);
-const smallest = reducing("stablehlo.minimum", Infinity);
+export const sum = reducing("stablehlo.add");
+export const prod = reducing("stablehlo.multiply");
+export const max = reducing("stablehlo.maximum");
+export const min = reducing("stablehlo.minimum");
 
-function requireFloat(x: LazyArray, what: string): void {
-  if (typeOfArray(x.value).element.includes("f")) return;
-  throw new TilewrightError({
-    code: "TW9305",
-    message: `${what} is of floats`,
-    expected: "an array of floats",
-    found: x.toString(),
-  });
+/** Whether any element along the axes holds. */
+export function any(x: LazyArray<"bool">, options: ReduceOptions = {}): LazyArray<"bool"> {
+  return max(x, options);
 }
 
-export function max<D extends DTypeName>(
-  x: LazyArray<D>,
-  options: ReduceOptions = {},
-): LazyArray<D> {
-  requireFloat(x, "max");
-  return largest(x, options);
-}
-
-export function min<D extends DTypeName>(
-  x: LazyArray<D>,
-  options: ReduceOptions = {},
-): LazyArray<D> {
-  requireFloat(x, "min");
-  return smallest(x, options);
+/** Whether all elements along the axes hold. */
+export function all(x: LazyArray<"bool">, options: ReduceOptions = {}): LazyArray<"bool"> {
+  return min(x, options);
 }
 
 export function mean<D extends DTypeName>(
@@ -101,23 +84,32 @@ export function variance<D extends DTypeName>(
   return mean(one<D>(recordAll("chlo.square", { operand: distance.value }, {})), options);
 }
 
-/** The first index of the largest element along an axis. */
+/** The first index of an element that is one of those along an axis. */
+function firstOf(isOne: LazyArray<"bool">, axis: number): LazyArray<"i32"> {
+  const places = iota(isOne.shape, axis, "i32");
+  return min(where(isOne, places, isOne.shape[axis] ?? 0), { axis });
+}
+
+/** The first index of the largest element along an axis, NaN before all others. */
 export function argmax(x: LazyArray, axis: number): LazyArray<"i32"> {
   const along = axisOf(axis, x.rank);
-  const top = max(x, { axis: along, keepDims: true });
-  const places = iota(x.shape, along, "i32");
-  const beyond = x.shape[along] ?? 0;
-  const hits = where(greaterEqual(x, top), places, beyond);
-  const { value } = hits;
-  const found = recordWith("argmax", (builder) =>
-    builder.one(
-      "stablehlo.reduce",
-      { inputs: [value], init_values: [splatOf(builder, tensorType("i32", []), beyond)] },
-      { dimensions: [along] },
-      { regions: { body: combiner(builder, "i32", "stablehlo.minimum") } },
-    ),
-  );
-  return new LazyArray<"i32">(found);
+  return firstOf(isExtreme(x, max(x, { axis: along, keepDims: true })), along);
+}
+
+/** The first index of the smallest element along an axis, NaN before all others. */
+export function argmin(x: LazyArray, axis: number): LazyArray<"i32"> {
+  const along = axisOf(axis, x.rank);
+  return firstOf(isExtreme(x, min(x, { axis: along, keepDims: true })), along);
+}
+
+/** Whether an element is the extreme one; an extreme that is NaN is one that compares with nothing. */
+function isExtreme(x: LazyArray, extreme: LazyArray): LazyArray<"bool"> {
+  const isSame = equal(x, extreme);
+  return typeOfArray(x.value).element.includes("f") ? logicalOr(isSame, notEqual(x, x)) : isSame;
+}
+
+function logicalOr(x: LazyArray<"bool">, y: LazyArray<"bool">): LazyArray<"bool"> {
+  return one(recordAll("stablehlo.or", { lhs: x.value, rhs: y.value }, {}));
 }
 
 /** Sums of products by a formula such as "bij,bjk->bik". */

@@ -130,6 +130,17 @@ export function expandDims<D extends DTypeName>(x: LazyArray<D>, axis: number): 
   return reshape(x, [...x.shape.slice(0, place), 1, ...x.shape.slice(place)]);
 }
 
+/** Without axes of extent 1: one that is named, or all of them. */
+export function squeeze<D extends DTypeName>(x: LazyArray<D>, axis?: number): LazyArray<D> {
+  const named = axis === undefined ? undefined : axisOf(axis, x.rank);
+  const goes = (extent: number, each: number): boolean =>
+    named === undefined ? extent === 1 : each === named;
+  return reshape(
+    x,
+    x.shape.filter((extent, each) => !goes(extent, each)),
+  );
+}
+
 export function stack<D extends DTypeName>(
   arrays: readonly LazyArray<D>[],
   axis = 0,

@@ -1,6 +1,6 @@
 /**
  * Reductions. A reduction begins with the initial value and takes elements in row-major order; every step
- * is rounded to the region's type, as its ops say. Where the specification leaves the order open this is
+ * is rounded to the region's type, as its ops say, but for long sums of f32. Where the specification leaves the order open this is
  * the one of StableHLO's interpreter, which its tests expect.
  *
  *   reduce          over all elements that differ only along the reduced axes
@@ -8,6 +8,7 @@
  *   select_and_scatter   each window selects an element; the source's element is combined there
  */
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
+import { combinerKind } from "../ops/combiner.ts";
 import { sizeOf } from "../ops/index.ts";
 import { emptyTensor, splat } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
@@ -34,8 +35,18 @@ interface Accumulators {
   readonly finish: () => readonly Tensor[];
 }
 
-/** Accumulators at every place of the results; a fold from no place takes the initial values. */
-function accumulators({ inputs, inits, body, types, frame, op }: Reduction): Accumulators {
+/** Sums of f32 of more elements than these are made in f64 and rounded once: step by step they would stray further than any compiler's. */
+const longSum = 64;
+
+function isLongSum({ body, types }: Reduction, count: number): boolean {
+  const [type, ...others] = types;
+  const isSum = combinerKind(body) === "stablehlo.add" && others.length === 0;
+  return isSum && type?.element === "f32" && count > longSum;
+}
+
+/** Accumulators at every place of the results, of so many elements each; a fold from no place takes the initial values. */
+function accumulators(reduction: Reduction, count: number): Accumulators {
+  const { inputs, inits, body, types, frame, op } = reduction;
   const initial = inits.map((init) => reader(init)(0));
   const read = inputs.map(reader);
   const places = sizeOf(types[0]?.shape ?? []);
@@ -51,7 +62,9 @@ function accumulators({ inputs, inits, body, types, frame, op }: Reduction): Acc
   const columns = initial.map((value) => new Array<Scalar>(places).fill(value));
   const [column, ...others] = columns;
   if (column !== undefined && others.length === 0) {
-    const run = scalarRegion(body, frame, op);
+    const run = isLongSum(reduction, count)
+      ? (left: Scalar, right: Scalar) => (left as number) + (right as number)
+      : scalarRegion(body, frame, op);
     const [only] = read;
     const [start] = initial;
     const fold: Fold = (target, source) => {
@@ -73,7 +86,8 @@ function accumulators({ inputs, inits, body, types, frame, op }: Reduction): Acc
 export function reduce(reduction: Reduction, dimensions: readonly number[]): readonly Tensor[] {
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
-  const { fold, finish } = accumulators(reduction);
+  const count = sizeOf(dimensions.map((axis) => shape[axis] ?? 1));
+  const { fold, finish } = accumulators(reduction, count);
   const resultStrides = stridesOf(types[0]?.shape ?? []);
   let next = 0;
   const strides = shape.map((_, axis) =>
@@ -137,7 +151,7 @@ export function reduceWindow(reduction: Reduction, windows: readonly Window[]): 
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const axis = scannedAxis(windows, shape, types[0]?.shape ?? []);
   if (axis !== undefined && initIsNeutral(reduction)) return scan(reduction, axis);
-  const { fold, finish } = accumulators(reduction);
+  const { fold, finish } = accumulators(reduction, sizeOf(windows.map(({ size }) => size)));
   let target = 0;
   forEachIndex(types[0]?.shape ?? [], (position) => {
     forEachTap(shape, windows, position, (source) => {

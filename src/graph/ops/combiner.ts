@@ -1,4 +1,6 @@
 /** Regions that combine their first two parameters by one op, such as the `add` of a sum or the comparison of a sort. */
+import { elements } from "./elements.ts";
+import type { ElementType } from "./elements.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "./node.ts";
 import { sameType } from "./types.ts";
 
@@ -37,3 +39,20 @@ export function appliedComparison({ parameters, ops, results }: GraphRegion) {
   const isPlain = lhs === parameters[0] && rhs === parameters[1];
   return isPlain ? op.attributes.comparison_direction : undefined;
 }
+
+/** The least or greatest number of an element. */
+function limit(element: ElementType, isLeast: boolean): number | bigint {
+  const { kind, bits } = elements[element];
+  if (kind === "bool") return isLeast ? 0 : 1;
+  if (kind === "float") return isLeast ? -Infinity : Infinity;
+  if (kind === "unsigned") return isLeast ? 0 : (1n << BigInt(bits)) - 1n;
+  return isLeast ? -(1n << BigInt(bits - 1)) : (1n << BigInt(bits - 1)) - 1n;
+}
+
+/** What changes nothing, by the op that combines. */
+export const neutralNumbers = {
+  "stablehlo.add": () => 0,
+  "stablehlo.multiply": () => 1,
+  "stablehlo.maximum": (element: ElementType) => limit(element, true),
+  "stablehlo.minimum": (element: ElementType) => limit(element, false),
+} as const;

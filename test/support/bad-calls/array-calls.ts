@@ -94,6 +94,8 @@ const wholeNumber = parameter(() => 3, "negative", "zero");
 const parameters = parameter(() => ({ w: floats() }));
 const learning = parameter(() => 0.1, ...numberTakes);
 
+const planes = parameter(() => arrays.zeros([1, 4, 4, 3]));
+const someIndices = parameter(() => arrays.array([0, 1], "i32"));
 const heads = parameter(() => arrays.zeros([1, 2, 1, 4]));
 
 export const arrayCalls: readonly BadCall[] = [
@@ -106,6 +108,24 @@ export const arrayCalls: readonly BadCall[] = [
   ),
   call("nn.relu", array),
   call("nn.gelu", array),
+  call("nn.silu", array),
+  call("nn.softplus", array),
+  call("nn.logSoftmax", array, axis),
+  call("nn.batchNorm", array, array, array, options()),
+  call(
+    "nn.conv",
+    planes,
+    parameter(() => arrays.zeros([2, 2, 3, 4])),
+    options(() => ({ strides: 2, padding: "same" })),
+  ),
+  ...["nn.maxPool", "nn.avgPool"].map((name) =>
+    call(
+      name,
+      planes,
+      parameter(() => [2, 2]),
+      options(() => ({ padding: "valid" })),
+    ),
+  ),
   call(
     "nn.layerNorm",
     array,
@@ -191,10 +211,72 @@ export const arrayCalls: readonly BadCall[] = [
   ...["sum", "prod", "max", "min", "mean", "variance", "logsumexp"].map((name) =>
     call(name, array, reduceOptions),
   ),
+  ...["argmax", "argmin"].map((name) =>
+    call(
+      name,
+      array,
+      parameter(() => 0, "zero", "negative"),
+    ),
+  ),
+  ...["any", "all"].map((name) => call(name, parameter(truths), reduceOptions)),
+  call("clip", array, operand, operand),
+  ...["sort", "argsort"].map((name) =>
+    call(
+      name,
+      array,
+      options(() => ({ axis: 0, descending: true })),
+    ),
+  ),
+  ...["cumsum", "cumprod", "cummax", "cummin"].map((name) =>
+    call(
+      name,
+      array,
+      options(() => ({ axis: 0, reverse: true })),
+    ),
+  ),
   call(
-    "argmax",
+    "topK",
     array,
-    parameter(() => 0, "zero", "negative"),
+    parameter(() => 1, "zero"),
+  ),
+  call(
+    "associativeScan",
+    parameter(() => arrays.add),
+    array,
+    options(() => ({ reverse: true })),
+  ),
+  call(
+    "dynamicSlice",
+    array,
+    parameter(() => [0, arrays.array(1, "i32")]),
+    parameter(() => [1, 1]),
+  ),
+  call(
+    "dynamicUpdateSlice",
+    array,
+    array,
+    parameter(() => [0, 0]),
+  ),
+  call(
+    "takeAlongAxis",
+    array,
+    parameter(() => arrays.array([[0], [1]], "i32")),
+    parameter(() => 1, "undefined", "zero", "negative"),
+  ),
+  ...["addAt", "setAt"].map((name) => call(name, array, someIndices, array)),
+  call(
+    "pad",
+    array,
+    parameter(() => [
+      [1, 1],
+      [0, 2],
+    ]),
+    parameter(() => 1, "undefined", ...numberTakes),
+  ),
+  call(
+    "squeeze",
+    parameter(() => arrays.zeros([1, 2])),
+    axis,
   ),
   call("softmax", array, axis),
   call("matmul", array, array),

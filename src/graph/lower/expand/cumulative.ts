@@ -17,7 +17,7 @@ import type { ScanCombination } from "../../../kernels/scan/scan.ts";
 import { array, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { completeWindow } from "../../infer/window.ts";
-import { combinerKind } from "../../ops/combiner.ts";
+import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import { isFloatElement } from "../../ops/elements.ts";
 import { registerKernelCall } from "../../ops/kernel-calls.ts";
@@ -37,7 +37,6 @@ import {
   typeOfValue,
 } from "../../transform/arithmetic.ts";
 import { storageOf } from "../storage.ts";
-import { neutralNumbers } from "../tiled/reduce.ts";
 
 type ReduceWindow = GraphOp<"stablehlo.reduce_window">;
 

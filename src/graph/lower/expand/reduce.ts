@@ -6,12 +6,12 @@
  *   bf16[8192, 768] over rows     24 blocks of 8192 rows  ->  f32[32, 768] by 768 blocks, then bf16[768]
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
-import { combinerKind } from "../../ops/combiner.ts";
+import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
 import { isFloatElement } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
 import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
-import { blockCount, blocked, neutralNumbers } from "../tiled/reduce.ts";
+import { blockCount, blocked } from "../tiled/reduce.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
 

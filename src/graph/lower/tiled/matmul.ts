@@ -95,7 +95,7 @@ const sums: { readonly [E in ElementType]?: DType } = {
 };
 
 const results: { readonly [sum: string]: readonly ElementType[] } = {
-  f32: ["f32", "bf16", "f16", "f64"],
+  f32: ["f32", "bf16", "f16"],
   f64: ["f64", "f32"],
   i32: ["i32"],
 };

@@ -11,8 +11,7 @@ import { f32, i32 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { cdiv, full, iota, loop, slice } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
-import { combinerKind } from "../../ops/combiner.ts";
-import { elements } from "../../ops/elements.ts";
+import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
@@ -32,22 +31,6 @@ interface Combiner {
   /** All elements along an axis. */
   along(tile: Tile, axis: number): Tile;
 }
-
-/** The least or greatest number of an element. */
-function limit(element: ElementType, isLeast: boolean): number | bigint {
-  const { kind, bits } = elements[element];
-  if (kind === "float") return isLeast ? -Infinity : Infinity;
-  if (kind === "unsigned") return isLeast ? 0 : (1n << BigInt(bits)) - 1n;
-  return isLeast ? -(1n << BigInt(bits - 1)) : (1n << BigInt(bits - 1)) - 1n;
-}
-
-/** What changes nothing, by the op that combines. */
-export const neutralNumbers = {
-  "stablehlo.add": () => 0,
-  "stablehlo.multiply": () => 1,
-  "stablehlo.maximum": (element: ElementType) => limit(element, true),
-  "stablehlo.minimum": (element: ElementType) => limit(element, false),
-} as const;
 
 const combiners: { readonly [K in GraphOpKind]?: Combiner } = {
   "stablehlo.add": {
