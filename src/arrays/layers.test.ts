@@ -70,36 +70,38 @@ interface Direct {
   readonly out: readonly [number, number];
 }
 
+/** Every index within extents, the last axis fastest. */
+function indicesOf(extents: readonly number[]): readonly (readonly number[])[] {
+  return extents.reduce<readonly (readonly number[])[]>(
+    (found, extent) =>
+      found.flatMap((each) => Array.from({ length: extent }, (_, i) => [...each, i])),
+    [[]],
+  );
+}
+
 /** A convolution of [n, h, w, c] with [3, 2, c / groups, o], one product after another. */
 function direct(x: readonly number[], w: readonly number[], plane: Plane, o: number, how: Direct) {
   const { stride, low, dilation, apart, groups, out } = how;
   const per = plane.c / groups;
-  const result: number[] = [];
-  for (let n = 0; n < plane.n; n++)
-    for (let i = 0; i < out[0]; i++)
-      for (let j = 0; j < out[1]; j++)
-        for (let k = 0; k < o; k++) {
-          const group = Math.floor(k / (o / groups));
-          let total = 0;
-          for (let a = 0; a < 3; a++)
-            for (let b = 0; b < 2; b++)
-              for (let c = 0; c < per; c++) {
-                const [y, z] = [i * stride + a * dilation - low, j * stride + b * dilation - low];
-                const isThere =
-                  y >= 0 &&
-                  z >= 0 &&
-                  y % apart === 0 &&
-                  z % apart === 0 &&
-                  y / apart < plane.h &&
-                  z / apart < plane.w;
-                if (!isThere) continue;
-                const at =
-                  ((n * plane.h + y / apart) * plane.w + z / apart) * plane.c + group * per + c;
-                total += (x[at] as number) * (w[((a * 2 + b) * per + c) * o + k] as number);
-              }
-          result.push(total);
-        }
-  return result;
+  const taps = indicesOf([3, 2, per]) as readonly (readonly [number, number, number])[];
+  const places = indicesOf([plane.n, ...out, o]) as readonly (readonly [
+    number,
+    number,
+    number,
+    number,
+  ])[];
+  const within = (place: number, extent: number): boolean =>
+    place >= 0 && place % apart === 0 && place / apart < extent;
+  return places.map(([n, i, j, k]) => {
+    const group = Math.floor(k / (o / groups));
+    return taps.reduce((total, [a, b, c]) => {
+      const [y, z] = [i * stride + a * dilation - low, j * stride + b * dilation - low];
+      if (!within(y, plane.h) || !within(z, plane.w)) return total;
+      const row = (n * plane.h + y / apart) * plane.w + z / apart;
+      const element = x[row * plane.c + group * per + c] as number;
+      return total + element * (w[((a * 2 + b) * per + c) * o + k] as number);
+    }, 0);
+  });
 }
 
 describe("convolutions", () => {
