@@ -146,6 +146,10 @@ function crossEntropyOp(
       ...sums.merge(left, right),
       chosen: statistic(left, "chosen").add(statistic(right, "chosen")),
     }),
+    join: (pieces) => ({
+      ...sums.join(pieces),
+      chosen: statistic(pieces, "chosen").sum(0, { keep: true }),
+    }),
     results: (tiles, statistics, piece) => {
       const { labels, dLoss } = tiles;
       const high = statistic(statistics, "high");

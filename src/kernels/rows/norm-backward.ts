@@ -21,7 +21,7 @@ import type { ReduceConfiguration } from "../reduce/reduce-kernel.ts";
 import type { Reducer } from "../reduce/reducer.ts";
 import { givenArray, requireFields, requireFloat, requireShape } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
-import { computeFormat, computed, statistic } from "../support/numbers.ts";
+import { computeFormat, computed, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
 import { planRows, rowAxes } from "./row-plan.ts";
@@ -210,6 +210,7 @@ function gradientOp(
       Object.fromEntries(
         names.map((own) => [own, statistic(left, own).add(statistic(right, own))]),
       ),
+    join: joinedSums,
     results: (tiles, statistics, piece) => {
       const total = piece.total as Scalar<"f32">;
       const h = normalized(tiles, compute);

@@ -8,7 +8,7 @@
  */
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, constant, dim, full } from "../../lang/index.ts";
+import { array, constant, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -21,7 +21,7 @@ import {
   requireShape,
 } from "../support/given.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
-import { computeFormat, computed, statistic } from "../support/numbers.ts";
+import { computeFormat, computed, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
@@ -110,6 +110,7 @@ interface Norm {
   readonly names: readonly string[];
   readonly measure: (h: Tile<"f32">, piece: Piece) => Statistics;
   readonly merge: RowOp["merge"];
+  readonly join: RowOp["join"];
   readonly mean: (statistics: Statistics) => Tile<"f32"> | undefined;
   /** The mean of squared deviations. */
   readonly variance: (statistics: Statistics, total: Scalar<"f32">) => Tile<"f32">;
@@ -118,23 +119,31 @@ interface Norm {
 const deviations: Norm = {
   names: ["count", "mean", "squares"],
   measure: (h, piece) => {
-    const least = piece.count.maximum(1) as Scalar<"f32">;
-    const mean = h.sum(1, { keep: true }).div(least);
+    const own = piece.count as Tile<"f32">;
+    const mean = h.sum(1, { keep: true }).div(own.maximum(1));
     const off = piece.within(h.sub(mean), 0) as Tile<"f32">;
-    const count = full(h.dtype, mean.shape, 0).add(piece.count as Scalar<"f32">);
+    const count = own.broadcastTo(mean.shape);
     return { count, mean, squares: off.mul(off).sum(1, { keep: true }) };
   },
   merge: (left, right) => {
     const [n, more] = [statistic(left, "count"), statistic(right, "count")];
     const count = n.add(more);
     const apart = statistic(right, "mean").sub(statistic(left, "mean"));
-    const share = more.div(count);
+    const share = more.div(count.maximum(1));
     const between = apart.mul(apart).mul(n).mul(share);
     return {
       count,
       mean: statistic(left, "mean").add(apart.mul(share)),
       squares: statistic(left, "squares").add(statistic(right, "squares")).add(between),
     };
+  },
+  join: (pieces) => {
+    const [counts, means] = [statistic(pieces, "count"), statistic(pieces, "mean")];
+    const count = counts.sum(0, { keep: true });
+    const mean = counts.mul(means).sum(0, { keep: true }).div(count.maximum(1));
+    const off = means.sub(mean);
+    const squares = statistic(pieces, "squares").add(off.mul(off).mul(counts));
+    return { count, mean, squares: squares.sum(0, { keep: true }) };
   },
   mean: (statistics) => statistic(statistics, "mean"),
   variance: (statistics, total) => statistic(statistics, "squares").div(total),
@@ -146,6 +155,7 @@ const squares: Norm = {
   merge: (left, right) => ({
     squares: statistic(left, "squares").add(statistic(right, "squares")),
   }),
+  join: joinedSums,
   mean: () => undefined,
   variance: (statistics, total) => statistic(statistics, "squares").div(total),
 };
@@ -226,7 +236,7 @@ function normOp(
     return { name: own, dtype, ...role };
   });
   /** x, or its sum with the residual in the residual's format. */
-  const summed = ({ x, residual }: RowTiles): Tile | undefined =>
+  const input = ({ x, residual }: RowTiles): Tile | undefined =>
     residual === undefined
       ? x
       : computed(x, compute).add(computed(residual, compute)).cast(residual.dtype);
@@ -240,10 +250,11 @@ function normOp(
     arrays,
     compute,
     statistics: norm.names,
-    measure: (tiles, piece) => norm.measure(computed(summed(tiles), compute), piece),
+    measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),
     merge: norm.merge,
+    join: norm.join,
     results: (tiles, statistics, piece) => {
-      const h = summed(tiles);
+      const h = input(tiles);
       const mean = norm.mean(statistics);
       const value = computed(h, compute);
       const off = mean === undefined ? value : value.sub(mean);

@@ -104,6 +104,7 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
     merge: (left, right) => ({
       high: statistic(left, "high").maximum(statistic(right, "high")),
     }),
+    join: (pieces) => ({ high: statistic(pieces, "high").max(0, { keep: true }) }),
     results: (tiles, statistics) => {
       const high = statistic(statistics, "high");
       const factor = high.gt(0).select(full(compute, [1, 1], most).div(high), 0);

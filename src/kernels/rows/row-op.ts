@@ -25,11 +25,11 @@ export interface Statistics {
 export interface Piece {
   /** The tile, with `value` beyond the end of the rows. */
   readonly within: (tile: Tile, value: number) => Tile;
-  /** Elements of the piece within the rows, in the format that is computed in. */
-  readonly count: Scalar;
+  /** Elements of each row within the piece, [rows, 1] or [1, 1], in the format that is computed in. */
+  readonly count: Tile;
   /** Elements of a whole row. */
   readonly total: Scalar;
-  /** The column of every element, [1, columns]. */
+  /** The column of every element, [1, columns] or [rows, columns]. */
   readonly columns: () => Tile<"i32">;
 }
 
@@ -53,6 +53,8 @@ export interface RowOp {
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
   /** Statistics of two pieces together. */
   readonly merge: (left: Statistics, right: Statistics) => Statistics;
+  /** Statistics of many pieces together, from [pieces, 1] to [1, 1]. */
+  readonly join: (pieces: Statistics) => Statistics;
   /** Results per element, from a piece and the statistics of whole rows. */
   readonly results: (tiles: RowTiles, statistics: Statistics, piece: Piece) => RowTiles;
   /** Results per row. */

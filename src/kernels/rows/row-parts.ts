@@ -26,13 +26,15 @@ export function rowPiece(
         : positions()
             .lt(extent as never)
             .select(tile, full(tile.dtype, [1, 1], value)),
-    count: isWhole
-      ? constant(compute, columns)
-      : constant(dtypes.i32, extent as never)
-          .sub(start)
-          .minimum(columns)
-          .maximum(0)
-          .cast(compute),
+    count: full(compute, [1, 1], 0).add(
+      (isWhole
+        ? constant(compute, columns)
+        : constant(dtypes.i32, extent as never)
+            .sub(start)
+            .minimum(columns)
+            .maximum(0)
+            .cast(compute)) as never,
+    ),
     total: constant(compute, extent as never),
     columns: positions,
   };

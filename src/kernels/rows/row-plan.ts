@@ -9,8 +9,11 @@ import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
-import type { RowConfiguration } from "./row-kernel.ts";
+import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
+import { chooseHeldQueue, chooseQueuedRows } from "./choose-queue.ts";
+import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import { planQueuedRows } from "./queued-rows.ts";
 import { chooseStreamedRows, noSums, planStreamedRows } from "./streamed-rows.ts";
 import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
@@ -73,23 +76,29 @@ export function rowAxes(
 const [withColumns, sharedColumns] = [4096, 65_536];
 
 /**
- * The form of blocks that stay, where it is faster. What belongs to columns is then not read again for every row; a cluster
- * holds a whole long row, but one that goes on to the next would wait for all of its stores first.
+ * The form of blocks that stay, where it is faster. What belongs to columns is then not read again for every row. Long rows come
+ * through a queue where there are many of them; few are held by clusters, one each.
  */
-function streamed(
+function staying(
   op: RowOp,
   axes: readonly StridedAxis[],
   target: Target,
-): StreamedRowsConfiguration | undefined {
-  const found = chooseStreamedRows(op, noSums, axes, target);
-  if (found === undefined) return undefined;
+  { blocks, pieces }: HeldRowsConfiguration,
+): StreamedRowsConfiguration | QueuedRowsConfiguration | undefined {
   const [lead, column] = axes.map(({ extent }) => extent);
   const perColumn = op.arrays.filter(({ per }) => per === "column").length;
+  if (perColumn > 1 && (column ?? 1) > withColumns) {
+    const held = chooseHeldQueue(op, axes, target);
+    if (held !== undefined) return held;
+  }
+  const streamed = chooseStreamedRows(op, noSums, axes, target);
   const isFaster =
-    found.blocks === 1
+    streamed !== undefined &&
+    (streamed.blocks === 1
       ? perColumn > 1 && (column ?? 1) > withColumns
-      : (column ?? 1) > sharedColumns && (lead ?? 1) <= found.workers;
-  return isFaster ? found : undefined;
+      : (column ?? 1) > sharedColumns && (lead ?? 1) <= streamed.workers);
+  if (isFaster) return streamed;
+  return blocks > 1 || pieces > 1 ? chooseQueuedRows(op, axes, target) : undefined;
 }
 
 /** The launches of an operation on rows; of use to operations that have others besides. */
@@ -101,9 +110,12 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
-  const staying = streamed(op, axes, target);
-  if (staying !== undefined) return planStreamedRows(op, noSums, axes, staying, kernels);
   const configuration = chooseRows(op, axes, target);
+  const faster = staying(op, axes, target, configuration);
+  if (faster !== undefined)
+    return "slots" in faster
+      ? planQueuedRows(op, axes, faster, kernels)
+      : planStreamedRows(op, noSums, axes, faster, kernels);
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
   const { blocks, pieces } = configuration;

@@ -18,7 +18,7 @@ import {
   requireShape,
 } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
-import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
+import { computeFormat, computed, exponential, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
@@ -101,6 +101,7 @@ function backward(
     merge: (left, right) => ({
       sum: statistic(left, "sum").add(statistic(right, "sum")),
     }),
+    join: joinedSums,
     results: (tiles, statistics) => ({
       dx: result(
         computed(tiles["out"], compute),

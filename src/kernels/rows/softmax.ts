@@ -90,7 +90,7 @@ export function exponentialSums(
   compute: DType<"f32">,
   out: DType,
   name: string,
-): Pick<RowOp, "statistics" | "measure" | "merge"> {
+): Pick<RowOp, "statistics" | "measure" | "merge" | "join"> {
   return {
     statistics: ["high", "sum"],
     measure: (tiles, piece) => {
@@ -104,6 +104,12 @@ export function exponentialSums(
       const scaled = (part: Statistics): Tile<"f32"> =>
         statistic(part, "sum").mul(statistic(part, "high").sub(finite(high)).exp());
       return { high, sum: scaled(left).add(scaled(right)) };
+    },
+    join: (pieces) => {
+      const highs = statistic(pieces, "high");
+      const high = highs.max(0, { keep: true });
+      const sums = statistic(pieces, "sum").mul(highs.sub(finite(high)).exp());
+      return { high, sum: sums.sum(0, { keep: true }) };
     },
   };
 }

@@ -29,7 +29,7 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
-import { bitNames, digitBits, digits, ranksOf } from "./radix-rank.ts";
+import { bitNames, digitBits, digits, rankDigits } from "./radix-rank.ts";
 
 const { i32, u32 } = dtypes;
 
@@ -142,6 +142,7 @@ export function radixPassKernel(
       },
       scratch: {
         counts: smem(i32, [warps, digits]),
+        ranks: smem(i32, [form.items, warps, 32]),
         offsets: smem(i32, [digits]),
         keys: smem(keyFormat(dtype), [span]),
         ...(places !== "none" && { moved: smem(i32, [span]) }),
@@ -163,6 +164,7 @@ interface PassValues {
   readonly pass: Scalar<"i32">;
   readonly state: Ref<"u32">;
   readonly counts: Ref<"i32">;
+  readonly ranks: Ref<"i32">;
   readonly offsets: Ref<"i32">;
   readonly keys: Ref<"u32">;
   readonly moved: Ref<"i32">;
@@ -180,28 +182,20 @@ function runPass(form: RadixForm, { places, writesKeys }: PassArrays, values: Pa
   const shift = pass.mul(digitBits).cast(keyFormat(dtype));
   counts.store(zeros(i32, [warps, digits]));
 
-  const positions = lanePositions(form, start);
-  const own = positions.map((position) => loadedKeys(form, values.x.at(row, position), position));
-  const digit = own.map((each) => digitOf(each, shift));
-  const ranks = ranksOf(
-    digit.map((each) => each.cast(u32)),
-    counts,
-  );
+  const position = lanePositions(form, start);
+  const own = loadedKeys(form, values.x.at(row, position), position);
+  const digit = digitOf(own, shift);
+  values.ranks.store(digit);
+  rankDigits(values.ranks, counts, form.items);
   const { totals, starts } = placeWarps(counts);
   tell(states.at(row), tile, totals);
-  const warp = iota(i32, [warps, 32], 0);
-  for (const [item, rank] of ranks.entries()) {
-    const target = counts
-      .at(warp, digit[item] ?? rank)
-      .load()
-      .add(rank);
-    keys.at(target).store(own[item] ?? 0);
-    const position = positions[item] ?? target;
-    if (places === "first") values.moved.at(target).store(position);
-    if (places === "read") {
-      const from = values.from.at(row, position).load({ where: position.lt(length) });
-      values.moved.at(target).store(from);
-    }
+  const warp = iota(i32, digit.shape, 1);
+  const target = counts.at(warp, digit).load().add(values.ranks.load());
+  keys.at(target).store(own);
+  if (places === "first") values.moved.at(target).store(position);
+  if (places === "read") {
+    const from = values.from.at(row, position).load({ where: position.lt(length) });
+    values.moved.at(target).store(from);
   }
   const before = hear(states.at(row), tile);
   const all = states.at(row, totalsSlot).load().cast(i32);
@@ -222,21 +216,28 @@ function loadedKeys(
   position: Tile<"i32">,
 ): Tile<"u32"> {
   const where = position.lt(length);
-  const beyond = full(keyFormat(dtype), [1, 1], greatestKey(dtype));
+  const beyond = full(keyFormat(dtype), [1, 1, 1], greatestKey(dtype));
   return where.select(keysOf(picked.load({ where }), descending), beyond);
 }
 
-/** The positions in the row of each lane's keys: warp after warp, 32 side by side. */
-function lanePositions({ warps, items }: RadixForm, start: Scalar<"i32">): readonly Tile<"i32">[] {
-  const [warp, lane] = [0, 1].map((axis) => iota(i32, [warps, 32], axis)) as [
+/** The positions in the row of each lane's keys, [items, warps, 32]: warp after warp, 32 side by side. */
+function lanePositions({ warps, items }: RadixForm, start: Scalar<"i32">): Tile<"i32"> {
+  const [item, warp, lane] = [0, 1, 2].map((axis) => iota(i32, [items, warps, 32], axis)) as [
+    Tile<"i32">,
     Tile<"i32">,
     Tile<"i32">,
   ];
-  const first = warp
+  const names = [
+    bitNames("R", Math.log2(items)),
+    bitNames("W", Math.log2(warps)),
+    bitNames("L", 5),
+  ].map((each) => each.join(" "));
+  return warp
     .mul(32 * items)
+    .add(item.mul(32))
     .add(lane)
-    .add(start);
-  return Array.from({ length: items }, (_, item) => first.add(32 * item));
+    .add(start)
+    .layoutCast(`(${names.join(" | ")})`);
 }
 
 /** Lanes side by side along what is stored. */

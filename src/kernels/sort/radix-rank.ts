@@ -9,7 +9,7 @@
  * That keeps the order of equal digits, and costs each key a vote for each bit of its digit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { full, inlinePtx, iota } from "../../lang/index.ts";
+import { full, inlinePtx, iota, warps } from "../../lang/index.ts";
 import type { Ref, Tile } from "../../lang/index.ts";
 
 export const digitBits = 8;
@@ -20,11 +20,10 @@ export function bitNames(name: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, bit) => `${name}${bit}`);
 }
 
-/** Which lanes of the warp have the same digit, as bits; digits are [warps, 32]. */
+/** Which lanes of the warp have the same digit, as bits; digits are [32]. */
 function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
   const { shape } = digit;
-  const warpBits = bitNames("W", Math.log2(shape[0] ?? 1));
-  const layout = `(${warpBits.join(" ")} | ${bitNames("L", 5).join(" ")})`;
+  const layout = `(${bitNames("L", 5).join(" ")})`;
   const [alike] = inlinePtx({
     operands: [digit],
     results: [{ dtype: dtypes.u32, shape }],
@@ -41,11 +40,11 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
         "}",
       ].join("\n"),
     meaning: (own) => {
-      const lane = iota(dtypes.u32, shape, 1);
+      const lane = iota(dtypes.u32, shape, 0);
       let mask = full(dtypes.u32, shape, 0xffffffff);
       for (let bit = 0; bit < digitBits; bit += 1) {
         const isSet = own.shr(bit).and(1);
-        const votes = isSet.shl(lane).sum(1, { keep: true });
+        const votes = isSet.shl(lane).sum(0, { keep: true });
         mask = mask.and(isSet.eq(1).select(votes, votes.not()));
       }
       return [mask];
@@ -55,21 +54,25 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
 }
 
 /**
- * How many keys of its warp that have the same digit come before each key. `rows` are digits, [warps, 32] each, and `counts`,
- * [warps, digits], are 0 before and say how many keys of each digit each warp has afterwards.
+ * How many keys of its warp that have the same digit come before each key. `digits` are [items, warps, 32] digits, and become
+ * their ranks; `counts`, [warps, digits], are 0 before and say how many keys of each digit each warp has afterwards. Warps
+ * go along on their own, so that none waits for another between rows.
  */
-export function ranksOf(rows: readonly Tile<"u32">[], counts: Ref<"i32">): readonly Tile<"i32">[] {
-  return rows.map((digit) => {
-    const lanes = lanesAlike(digit);
-    const { shape } = digit;
-    const lowerLanes = full(dtypes.u32, shape, 1)
-      .shl(iota(dtypes.u32, shape, 1))
+export function rankDigits(rows: Ref<"i32">, counts: Ref<"i32">, items: number): void {
+  warps((warp) => {
+    const lowerLanes = full(dtypes.u32, [32], 1)
+      .shl(iota(dtypes.u32, [32], 0))
       .sub(1);
-    const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
-    const counter = counts.at(iota(dtypes.i32, shape, 0), digit.cast(dtypes.i32));
-    const first = counter.load();
-    const after = first.add(lanes.popcount().cast(dtypes.i32));
-    counter.store(after, { where: before.eq(0) });
-    return first.add(before);
+    for (let item = 0; item < items; item += 1) {
+      const row = rows.at(item, warp);
+      const digit = row.load() as Tile<"i32">;
+      const lanes = lanesAlike(digit.cast(dtypes.u32));
+      const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
+      const counter = counts.at(warp, digit);
+      const first = counter.load();
+      const after = first.add(lanes.popcount().cast(dtypes.i32));
+      counter.store(after, { where: before.eq(0) });
+      row.store(first.add(before));
+    }
   });
 }

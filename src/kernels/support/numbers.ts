@@ -24,6 +24,15 @@ export function statistic(
   return found as Tile<"f32">;
 }
 
+/** Statistics that are sums, of [pieces, 1], together. */
+export function joinedSums(pieces: { readonly [name: string]: Tile }): {
+  readonly [name: string]: Tile<"f32">;
+} {
+  return Object.fromEntries(
+    Object.keys(pieces).map((name) => [name, statistic(pieces, name).sum(0, { keep: true })]),
+  );
+}
+
 const log2e = Math.LOG2E;
 
 /** exp(x): the GPU's approximation, within 2^-20 for |x| up to 100, where results are of 16 bits or fewer. */

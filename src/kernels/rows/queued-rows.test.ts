@@ -1,0 +1,150 @@
+/** Rows through a queue: every way they are cut, against float64, and which rows take it. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import type { Device } from "../../device/device.ts";
+import { operation } from "../../device/operation.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import { array } from "../../lang/index.ts";
+import type { Tile } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { computed, statistic } from "../support/numbers.ts";
+import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import { crossEntropy } from "./cross-entropy.ts";
+import { layerNorm } from "./norm.ts";
+import { planQueuedRows } from "./queued-rows.ts";
+import type { RowOp } from "./row-op.ts";
+import { exponentialSums, softmax } from "./softmax.ts";
+
+/** The shares of x, as a softmax gives them, times a number of each column and of each row; and the logarithm of the sum. */
+const op: RowOp = {
+  name: "weighed_softmax",
+  arrays: [
+    { name: "x", dtype: bf16, role: "input", per: "element" },
+    { name: "scale", dtype: f32, role: "input", per: "column", isLate: true },
+    { name: "weight", dtype: f32, role: "input", per: "row" },
+    { name: "out", dtype: f32, role: "output", per: "element" },
+    { name: "total", dtype: f32, role: "output", per: "row" },
+  ],
+  compute: f32,
+  ...exponentialSums(f32, f32, "x"),
+  results: ({ x, scale, weight }, statistics) => {
+    const power = computed(x, f32).sub(statistic(statistics, "high")).exp();
+    const share = power.div(statistic(statistics, "sum"));
+    return { out: share.mul(scale as Tile<"f32">).mul(weight as Tile<"f32">) };
+  },
+  rowResults: (_, statistics) => ({
+    total: statistic(statistics, "sum").log().add(statistic(statistics, "high")),
+  }),
+};
+
+interface Case {
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly form: Omit<QueuedRowsConfiguration, "rows">;
+}
+
+const cases: readonly Case[] = [
+  {
+    name: "pieces, the last of which is cut, and a queue that begins anew in the middle of rows",
+    rows: 5,
+    columns: 3 * 512 - 64,
+    form: { columns: 512, blocks: 1, pieces: 3, slots: 5, warps: 2, workers: 2 },
+  },
+  {
+    name: "rows that stay in registers",
+    rows: 7,
+    columns: 1024,
+    form: { columns: 1024, blocks: 1, pieces: 1, slots: 2, warps: 4, workers: 2 },
+  },
+  {
+    name: "blocks that share rows, the last of which has no elements",
+    rows: 5,
+    columns: 64 * 23,
+    form: { columns: 512, blocks: 4, pieces: 1, slots: 2, warps: 4, workers: 1 },
+  },
+  {
+    name: "pieces of blocks that share rows",
+    rows: 6,
+    columns: 2048,
+    form: { columns: 512, blocks: 2, pieces: 2, slots: 3, warps: 2, workers: 2 },
+  },
+];
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open(kind);
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+
+  test.each(cases)("$name", async ({ rows, columns, form }) => {
+    const axes = [
+      { extent: rows, strides: [columns, 0, 1, columns, 1] },
+      { extent: columns, strides: [1, 1, 0, 1, 0] },
+    ];
+    const queued = operation({
+      name: op.name,
+      inputs: {
+        x: array(bf16, [rows, columns]),
+        scale: array(f32, [columns]),
+        weight: array(f32, [rows]),
+      },
+      outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
+      plan: () => planQueuedRows(op, axes, { rows: 1, ...form }, new Map()),
+    });
+    const x = randomNumbers(bf16, [rows, columns], 1, 6);
+    const scale = randomNumbers(f32, [columns], 2, 1);
+    const weight = randomNumbers(f32, [rows], 3, 1);
+    const given = { x: x.array, scale: scale.array, weight: weight.array };
+    const { out, total } = await device.run(queued, given);
+    const logs = Array.from({ length: rows }, (_, row) => {
+      const own = x.values.slice(row * columns, (row + 1) * columns);
+      return Math.log(own.reduce((sum, value) => sum + Math.exp(value), 0));
+    });
+    expectClose(total, logs, { relative: 4 });
+    const expected = x.values.map((value, index) => {
+      const [row, column] = [Math.floor(index / columns), index % columns];
+      const share = Math.exp(value - (logs[row] ?? NaN));
+      return share * (scale.values[column] ?? NaN) * (weight.values[row] ?? NaN);
+    });
+    expectClose(out, expected, { relative: 64, absolute: 1e-9 });
+  });
+
+  test("a layer norm whose rows stay in registers, which are not filled", async () => {
+    const [rows, columns] = [3, 6144];
+    const norm = layerNorm({ x: array(bf16, [rows, columns]), scale: f32, bias: f32 });
+    expect(norm.plan({}).configuration).toMatchObject({ columns: 8192, pieces: 1, warps: 8 });
+    const x = randomNumbers(bf16, [rows, columns], 1, 2, 3);
+    const [scale, bias] = [2, 3].map((seed) => randomNumbers(f32, [columns], seed, 1));
+    if (scale === undefined || bias === undefined) throw new Error("two arrays of columns");
+    const { out } = await device.run(norm, {
+      ...{ x: x.array, scale: scale.array, bias: bias.array },
+    });
+    const expected = Array.from({ length: rows }, (_, row) => {
+      const own = x.values.slice(row * columns, (row + 1) * columns);
+      const mean = own.reduce((sum, value) => sum + value, 0) / columns;
+      const variance = own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / columns;
+      return own.map(
+        (value, at) =>
+          ((value - mean) / Math.sqrt(variance + 1e-5)) * (scale.values[at] ?? NaN) +
+          (bias.values[at] ?? NaN),
+      );
+    });
+    expectClose(out, expected.flat(), { relative: 2, absolute: 1e-5 });
+  });
+});
+
+test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
+  const of = (rows: number, columns: number) =>
+    softmax({ x: array(bf16, [rows, columns]) }).plan({}).configuration;
+  expect(of(2048, 65_536)).toMatchObject({ columns: 16_384, blocks: 1, pieces: 4, slots: 6 });
+  expect(of(1024, 131_072)).toMatchObject({ columns: 16_384, blocks: 2, pieces: 4, workers: 66 });
+  // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
+  for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
+    expect(found).not.toHaveProperty("slots");
+  const entropy = crossEntropy({ logits: array(f32, [4096, 65_536]), gradient: true });
+  expect(entropy.plan({}).configuration).toMatchObject({ columns: 8192, blocks: 2, pieces: 4 });
+});
