@@ -2,7 +2,8 @@
  * Random programs of the kernel language, by shape of program. Ops and formats at random are `randomKernel`'s; here
  * is what it does not reach: windows that reach over edges or begin where i32 ends, carries of several layouts, sorts
  * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks. Programs on
- * tiles alone are in `tile-programs.ts`, products in flight in `flight-programs.ts`.
+ * tiles alone are in `tile-programs.ts`, products in flight in `flight-programs.ts`, copies
+ * out of shared memory, unions, warps on their own and multicasts in `shared-programs.ts`.
  *
  *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
  */
@@ -44,6 +45,7 @@ import type { Random } from "../../src/support/random.ts";
 import { flightPrograms } from "./flight-programs.ts";
 import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
 import type { Program } from "./parts.ts";
+import { sharedPrograms } from "./shared-programs.ts";
 import { tilePrograms } from "./tile-programs.ts";
 
 const loadFormats: readonly DType[] = [f32, f32, i32, f16, bf16, i8, u8, i16, i4];
@@ -389,6 +391,7 @@ const makers = {
   ...{ edges, starts, carries, sorts, pipeline, clusters, chains, exchange },
   ...tilePrograms,
   ...flightPrograms,
+  ...sharedPrograms,
 };
 
 export type ProgramKind = keyof typeof makers;
