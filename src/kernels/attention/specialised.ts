@@ -415,8 +415,9 @@ function storeRows(
 ): void {
   const { problem, sizes } = form;
   const { d, e } = heads(problem, sizes);
-  const rows = inSpan(sequence.rows, top, consumerRows);
-  const window = refs.out.at(sequence.memory, rows, head, slice(0, e));
+  // At least 0 as facts see it, too: the copy engine writes nothing that might begin before the array.
+  const rows = inSpan(sequence.rows, top.maximum(0), consumerRows);
+  const window = refs.out.at(sequence.memory.maximum(0), rows, head.maximum(0), slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
   const hasOwn = hasOutTile(form, configuration);
   const isAlike = d === e && problem.out.dtype === problem.q.dtype;

@@ -41,7 +41,7 @@ import { alignedDimension } from "../support/sizes.ts";
 type Integer = Scalar<"i32">;
 
 /** Tiles and groups that are looked at together. */
-const [tilesTogether, groupsTogether] = [128, 64];
+const [tilesTogether, groupsTogether] = [32, 64];
 /** Blocks that make the tables, and what they clear at once. */
 const [blocks, clearedRows, clearedColumns] = [64, 8, 512];
 
@@ -95,6 +95,8 @@ const dealtRows: DealtRows = {
   order: ({ height, width, rows, columns }, turned, refs) => {
     const tables = refs as unknown as Tables;
     const zero = constant(dtypes.i32, 0);
+    // The kernel before writes the tables, and every thread asks how many tiles they tell of.
+    waitForPreviousKernel();
     const across = zero.add(turned ? cdiv(height, rows) : cdiv(width, columns));
     const { tiles, place } = planeOrder(tables.count.at(0).loadScalar(), across);
     return {
@@ -110,6 +112,9 @@ const dealtRows: DealtRows = {
   },
 };
 
+/** No tile begins behind it. What is added to it is more than it as facts see it, so that the copy engine may store whole tiles. */
+const lastTop = 2 ** 31 - 2 ** 12;
+
 /** What the tables say of a tile. */
 export function tileRows(
   { tops, ends, groups }: Tables,
@@ -117,7 +122,7 @@ export function tileRows(
 ): { readonly group: Integer; readonly top: Integer; readonly end: Integer } {
   return {
     group: groups.at(tile).loadScalar(),
-    top: tops.at(tile).loadScalar(),
+    top: tops.at(tile).loadScalar().minimum(lastTop),
     end: ends.at(tile).loadScalar(),
   };
 }

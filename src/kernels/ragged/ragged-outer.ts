@@ -3,15 +3,17 @@
  *
  *   out = raggedDot(a, b)      dB = raggedOuter(a, dOut)      a group without rows gives 0
  */
+import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation } from "../../device/operation.ts";
+import type { Operation, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import type { PlainConfiguration } from "../matmul/configuration.ts";
+import type { Target } from "../../targets/target.ts";
+import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import { launched } from "../matmul/launch-arguments.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
@@ -19,6 +21,14 @@ import { givenArray, refused, requireFields, requireRows } from "../support/give
 import type { Fields, GivenArray } from "../support/given.ts";
 import { outerKernel } from "./plain.ts";
 import { groupSizesOf } from "./ragged-dot.ts";
+import {
+  groupStartsKernel,
+  specialisedOuterKernel,
+  specialisedOuterProblem,
+} from "./specialised-outer.ts";
+import type { SpecialisedOuter } from "./specialised-outer.ts";
+
+export type OuterConfiguration = PlainConfiguration | SpecialisedOuter;
 
 export interface RaggedOuterSpec<A extends DTypeName, B extends DTypeName, Out extends DTypeName> {
   /** [m, k] and [m, n]: rows of all groups, one group after the other. */
@@ -55,7 +65,7 @@ export type RaggedOuter<
   },
   { readonly out: ArraySpec<Out> },
   Empty,
-  PlainConfiguration
+  OuterConfiguration
 >;
 
 /** The products of the rows of two arrays, added up group by group. */
@@ -74,31 +84,73 @@ export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extend
     name: "ragged_outer",
     inputs: { a: array(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
     outputs: { out: array(problem.out.dtype, [groups, k, n]) },
-    plan: (dimensions) => {
+    plan: (dimensions, target) => {
       const values = new Map(Object.entries(dimensions));
       const [rows, height, width, g] = [m, k, n, groups].map((size) => evaluateSize(size, values));
-      const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: 1 };
-      const configuration = configurationOf(problem);
-      const named = (name: string) => ({ argument: name });
+      const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: g ?? 0 };
+      const slow = specialisedOuterProblem(problem, sizes, target);
+      const isEmpty = sizes.k * sizes.n * sizes.batch === 0;
       return {
-        configuration,
-        source: "heuristic",
-        launches:
-          sizes.k * sizes.n * (g ?? 0) === 0
-            ? []
-            : () => [
-                launched(
-                  outerKernel(problem, configuration, sizes),
-                  {
-                    ...{ a: named("a"), b: named("b"), groupSizes: named("groupSizes") },
-                    out: named("out"),
-                  },
-                  { m: sizes.k, n: sizes.n, k: sizes.m, g: g ?? 0 },
-                ),
-              ],
+        ...(slow === undefined
+          ? specialisedPlan(problem, sizes, target)
+          : plainPlan(problem, sizes)),
+        source: "heuristic" as const,
+        notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
+        ...(isEmpty && { launches: [] }),
       };
     },
   }) as unknown as RaggedOuter<A, B, Out>;
+}
+
+type Launches = {
+  readonly configuration: OuterConfiguration;
+  readonly launches: () => readonly PlannedLaunch[];
+};
+
+const named = (...names: readonly string[]): PlannedLaunch["arguments"] =>
+  Object.fromEntries(names.map((name) => [name, { argument: name }]));
+
+function plainPlan(problem: MatmulProblem, sizes: ProductSizes): Launches {
+  const configuration = configurationOf(problem);
+  return {
+    configuration,
+    launches: () => [
+      launched(
+        outerKernel(problem, configuration, sizes),
+        named("a", "b", "groupSizes", "out"),
+        dimensionsOf(sizes),
+      ),
+    ],
+  };
+}
+
+/** One launch finds where groups begin, and the next one multiplies. */
+function specialisedPlan(problem: MatmulProblem, sizes: ProductSizes, target: Target) {
+  const configuration: SpecialisedOuter = {
+    kernel: "specialised",
+    columns: sizes.n > 128 ? 256 : 128,
+  };
+  const tiles = sizes.batch * Math.ceil(sizes.k / 128) * Math.ceil(sizes.n / configuration.columns);
+  const dimensions = { ...dimensionsOf(sizes), workers: Math.min(tiles, target.processors) };
+  return {
+    configuration,
+    scratch: { starts: { dtype: dtypes.i32, shape: [sizes.batch] } },
+    launches: () => [
+      launched(groupStartsKernel(problem), named("a", "groupSizes", "starts"), {
+        ...{ rows: sizes.m, width: sizes.k, g: sizes.batch },
+      }),
+      launched(
+        specialisedOuterKernel(problem, configuration, sizes),
+        named("a", "b", "groupSizes", "starts", "out"),
+        dimensions,
+      ),
+    ],
+  };
+}
+
+/** As the product aᵀ · b has them. */
+function dimensionsOf({ m, n, k, batch }: ProductSizes) {
+  return { m: k, n, k: m, g: batch };
 }
 
 /** Tiles that fit in registers for every format. */

@@ -7,8 +7,13 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, f8e4m3fn, i32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
-import { codeOf } from "../../../test/support/library-checks.ts";
+import { targets } from "../../targets/target.ts";
+import { hasPtxas } from "../../../test/ptxas.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
+import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import { checkDot, checkOuter, raggedInputs } from "../../../test/support/ragged-checks.ts";
 import type { DotCase } from "../../../test/support/ragged-checks.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
@@ -55,6 +60,13 @@ const cases: readonly DotCase[] = [
   { name: "what is chosen", groups: [17, 0, 2], sizes: [20, 40, 32] },
 ];
 
+/** By the plain kernel, and on wgmma with tiles that are whole and cut. */
+const outerCases = [
+  { groups: [33, 0, 1, 40], sizes: [80, 70, 24] },
+  { groups: [70, 0, 64, 130], sizes: [270, 136, 72] },
+  { groups: [0, 300], sizes: [300, 64, 200] },
+] as const;
+
 describe("on the simulator", () => {
   let device: Device;
   beforeAll(async () => {
@@ -64,8 +76,9 @@ describe("on the simulator", () => {
     device.dispose();
   });
   test.each(cases)("$name", (one) => checkDot(device, one));
-  test("the products of rows, by groups", () =>
-    checkOuter(device, { groups: [33, 0, 1, 40], sizes: [80, 70, 24] }));
+  test.each(outerCases)("the products of rows, by groups of $groups", (one) =>
+    checkOuter(device, one),
+  );
 });
 
 describe("on the emulator", () => {
@@ -84,6 +97,27 @@ describe("on the emulator", () => {
     checkOuter(device, { groups: [33, 0, 1], sizes: [40, 40, 24] }));
 });
 
+test("what is no number in one group stays there", async () => {
+  using device = await open("simulator");
+  const [m, k, n] = [113, 16, 16];
+  const a = wholeNumbers(bf16, [m, k], 1).values;
+  const spoilt = a.map((value, index) => {
+    const row = Math.floor(index / k);
+    return row >= 70 && row < 73 ? NaN : value;
+  });
+  const outOf = async (values: readonly number[]) => {
+    const rows = fromNumbers(bf16, [m, k], values);
+    const groupSizes = fromNumbers(i32, [3], [70, 3, 40]);
+    const op = raggedOuter({ a: bf16, b: bf16, out: f32 });
+    return toNumbers((await device.run(op, { a: rows, b: rows, groupSizes })).out);
+  };
+  const [wanted, found] = [await outOf(a), await outOf(spoilt)];
+  const isSpoilt = (index: number) => Math.floor(index / (k * n)) === 1;
+  expect(Array.from(found)).toEqual(
+    Array.from(wanted, (value, index) => (isSpoilt(index) ? NaN : value)),
+  );
+});
+
 test("schedules give the same bits, and nothing is found", async () => {
   const { a, b, groupSizes } = raggedInputs({ name: "", groups: [70, 0, 3], sizes: [80, 64, 48] });
   const op = raggedDot({ a: bf16, b: bf16, configuration: wide });
@@ -99,6 +133,16 @@ test("schedules give the same bits, and nothing is found", async () => {
   expect(results.size).toBe(1);
 });
 
+test("tables are read when the kernel that writes them is over", () => {
+  const kernels = raggedDot({ a: bf16, b: bf16 }).kernels({ m: 16384, n: 4096, k: 4096, g: 8 });
+  const product = kernels.find(({ name }) => name === "matmul");
+  if (product === undefined) throw new Error("the product is the persistent kernel's");
+  const text = printPtx(lower(product.kernel, targets.sm_90a).module);
+  const [waits, loads] = [text.indexOf("griddepcontrol.wait"), text.indexOf("ld.global")];
+  expect(waits).toBeGreaterThan(0);
+  expect(loads).toBeGreaterThan(waits);
+});
+
 test("groups of more rows than there are stop the kernel", async () => {
   using device = await open("simulator");
   const { a, b } = raggedInputs({ name: "", groups: [5, 5], sizes: [8, 16, 16] });
@@ -107,6 +151,16 @@ test("groups of more rows than there are stop the kernel", async () => {
     groupSizes: fromNumbers(i32, [2], [5, 5]),
   } as never);
   await expect(run).rejects.toThrow("the groups of a ragged product have no more rows");
+});
+
+test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
+  const sizes = { m: 8192, n: 4096, k: 4096, g: 8 };
+  const kernels = [
+    ...raggedDot({ a: bf16, b: bf16 }).kernels(sizes),
+    ...raggedOuter({ a: bf16, b: bf16 }).kernels(sizes),
+    ...raggedOuter({ a: bf16, b: bf16, out: f32 }).kernels(sizes),
+  ];
+  expect(assemblyProblems(kernels)).toEqual([]);
 });
 
 describe("what cannot be done is refused", () => {
