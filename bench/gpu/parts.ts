@@ -15,7 +15,7 @@ import { memoryCases } from "./cases/memory.ts";
 import { pagedCase } from "./cases/paged.ts";
 import type { PagedTask } from "./cases/paged.ts";
 import { formatCases } from "./cases/product-formats.ts";
-import { raggedCase } from "./cases/ragged.ts";
+import { raggedCase, raggedOuterCase } from "./cases/ragged.ts";
 import type { RaggedTask } from "./cases/ragged.ts";
 
 /** m, n, k: squares, wide and deep ones, those of language models, uneven ones, and few rows. */
@@ -125,7 +125,12 @@ function raggedProducts(): readonly BenchCase[] {
   const few: RaggedTask = { m: 16384, n: 4096, k: 4096, groups: 8, halving: false };
   const many: RaggedTask = { m: 32768, n: 2048, k: 2048, groups: 64, halving: false };
   const tasks = [few, many, { ...many, m: 4096 }];
-  return tasks.flatMap((task) => [task, { ...task, halving: true }]).map(raggedCase);
+  const both = tasks.flatMap((task) => [task, { ...task, halving: true }]);
+  return [
+    ...both.map(raggedCase),
+    raggedOuterCase(few),
+    raggedOuterCase({ ...many, halving: true }),
+  ];
 }
 
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<

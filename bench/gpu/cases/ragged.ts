@@ -1,10 +1,10 @@
 /**
- * Products of groups of rows: `raggedDot` beside PyTorch's grouped product and JAX's `ragged_dot`. Groups are equal, or halve: the
- * first has half of all rows, the next half of the rest, and so on, so that most have few.
+ * Products of groups of rows: `raggedDot` beside PyTorch's grouped product and JAX's `ragged_dot`, and `raggedOuter` beside PyTorch's. Groups are
+ * equal, or halve: the first has half of all rows, the next half of the rest, and so on, so that most have few.
  */
 import { bf16, fromNumbers, i32, toNumbers } from "tilewright";
 import type { Device, DeviceArray } from "tilewright";
-import { raggedDot } from "tilewright/kernels";
+import { raggedDot, raggedOuter } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
 
@@ -36,6 +36,19 @@ export function raggedCase(task: RaggedTask): BenchCase {
     work: 2 * m * n * k,
     setBytes: 2 * (m * k + groups * k * n + m * n),
     prepare: (device, sets) => prepared(device, task, sets),
+  };
+}
+
+/** The product of the rows of two arrays by groups: [m, k] and [m, n] to [groups, k, n]. */
+export function raggedOuterCase(task: RaggedTask): BenchCase {
+  const { m, n, k, groups, halving } = task;
+  return {
+    name: `ragged outer bf16 ${m}x${n}x${k}, ${groups} ${halving ? "halving" : "equal"} groups`,
+    task: { op: "ragged_outer", ...task, halving: halving ? 1 : 0 },
+    unit: "TFLOP/s",
+    work: 2 * m * n * k,
+    setBytes: 2 * (m * k + groups * k * n + m * n),
+    prepare: (device, sets) => preparedOuter(device, task, sets),
   };
 }
 
@@ -74,6 +87,77 @@ async function prepared(device: Device, task: RaggedTask, sets: number): Promise
   };
 }
 
+async function preparedOuter(
+  device: Device,
+  task: RaggedTask,
+  sets: number,
+): Promise<PreparedCase> {
+  const { m, n, k, groups } = task;
+  const op = raggedOuter({ a: bf16, b: bf16 });
+  const groupSizes = await device.upload(fromNumbers(i32, [groups], [...groupSizesOf(task)]));
+  const made = Array.from({ length: sets }, (_, seed): RaggedSet => ({
+    a: randomArray(device, bf16, [m, k], seed),
+    b: randomArray(device, bf16, [m, n], seed + 40),
+    out: device.allocate(bf16, [groups, k, n]),
+  }));
+  const [first] = made;
+  if (first === undefined) throw new RangeError("a case has one set at least");
+  const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
+  return {
+    ours: bound,
+    check: async () => {
+      const once = bound(0);
+      once.launch();
+      await device.synchronize();
+      once.dispose();
+      await checkMatrices(device, first, task);
+    },
+    dispose: () => {
+      groupSizes.dispose();
+      for (const { a, b, out } of made) for (const each of [a, b, out]) each.dispose();
+    },
+  };
+}
+
+/** Some elements of the matrices of some groups, against float64. */
+async function checkMatrices(device: Device, { a, b, out }: RaggedSet, task: RaggedTask) {
+  const { n, k, groups } = task;
+  const sizes = groupSizesOf(task);
+  for (const group of new Set([0, groups >> 1, groups - 1])) {
+    const start = sizes.slice(0, group).reduce((sum, size) => sum + size, 0);
+    const end = start + (sizes[group] ?? 0);
+    if (start === end) continue;
+    const left = toNumbers(await device.download(a.slice(start, end)));
+    const right = toNumbers(await device.download(b.slice(start, end)));
+    for (const row of [0, k - 1]) {
+      const line = group * k + row;
+      const kept = out.reshape([groups * k, n]).slice(line, line + 1);
+      const found = toNumbers(await device.download(kept));
+      for (const column of [0, n >> 1, n - 1]) {
+        let [sum, magnitude] = [0, 0];
+        for (let i = 0; i < end - start; i += 1) {
+          const term = (left[i * k + row] ?? NaN) * (right[i * n + column] ?? NaN);
+          sum += term;
+          magnitude += Math.abs(term);
+        }
+        requireClose(`out[${group}, ${row}, ${column}]`, found[column] ?? NaN, {
+          ...{ sum, magnitude, terms: end - start },
+        });
+      }
+    }
+  }
+}
+
+/** Sums are made in f32 and rounded to bf16. */
+function requireClose(
+  name: string,
+  found: number,
+  { sum, magnitude, terms }: { readonly [N in "sum" | "magnitude" | "terms"]: number },
+): void {
+  if (!(Math.abs(found - sum) <= 2 ** -8 * Math.abs(sum) + terms * 2 ** -24 * magnitude))
+    throw new Error(`${name} is ${found}, not ${sum}`);
+}
+
 /** The first and the last row of some groups, against float64. */
 async function checkRows(device: Device, { a, b, out }: RaggedSet, task: RaggedTask) {
   const { n, k, groups } = task;
@@ -96,10 +180,7 @@ async function checkRows(device: Device, { a, b, out }: RaggedSet, task: RaggedT
           sum += term;
           magnitude += Math.abs(term);
         }
-        // Sums are made in f32 and rounded to bf16.
-        const got = found[column] ?? NaN;
-        if (!(Math.abs(got - sum) <= 2 ** -8 * Math.abs(sum) + k * 2 ** -24 * magnitude))
-          throw new Error(`out[${row}, ${column}] is ${got}, not ${sum}`);
+        requireClose(`out[${row}, ${column}]`, found[column] ?? NaN, { sum, magnitude, terms: k });
       }
     }
   }

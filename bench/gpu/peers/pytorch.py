@@ -275,7 +275,16 @@ def ragged_dot(task, sets):
     yield "PyTorch, grouped", [lambda a=a, b=b: torch._grouped_mm(a, b, offs=ends) for a, b in arrays]
 
 
+def ragged_outer(task, sets):
+    ends = torch.tensor(group_sizes(task), device="cuda").cumsum(0).to(torch.int32)
+    m, n, k = task["m"], task["n"], task["k"]
+    bf16 = torch.bfloat16
+    arrays = [(normal(m, k, dtype=bf16), normal(m, n, dtype=bf16)) for _ in range(sets)]
+    yield "PyTorch, grouped", [lambda a=a, b=b: torch._grouped_mm(a.t(), b, offs=ends) for a, b in arrays]
+
+
 ops = {
+    "ragged_outer": ragged_outer,
     "ragged_dot": ragged_dot,
     "attention": attention,
     "attention_backward": attention_backward,
