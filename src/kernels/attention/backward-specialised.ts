@@ -80,7 +80,7 @@ import {
   scaleOf,
   throughScores,
 } from "./scores.ts";
-import type { ScoreRules } from "./scores.ts";
+import type { ScoreRules, ScoreTile } from "./scores.ts";
 import { headByHead, headOf } from "./visit-lists.ts";
 import type { Visit, VisitLists, VisitRanks, Visits } from "./visit-lists.ts";
 
@@ -449,6 +449,11 @@ function awaitClearing({ cleared }: Refs): void {
   cleared.wait();
 }
 
+/** Powers, less than 0 where dropout leaves them out, so that no registers hold what it keeps beside them. */
+function signedPowers(rules: ScoreRules, powers: Tile<"f32">, place: ScoreTile): Tile<"f32"> {
+  return keptWeights(rules, place)?.select(powers, powers.neg()) ?? powers;
+}
+
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
   const { form, rules, refs, sequence, left } = work;
@@ -483,13 +488,15 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   };
   const { scores, scale } = finishScores(rules, raw, place);
   const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
-  const powers = scores.fma(scale, valueOf(0).neg()).exp2({ approximate: true });
-  const kept = keptWeights(rules, place);
+  const exponents = scores.fma(scale, valueOf(0).neg());
+  const signed = signedPowers(rules, exponents.exp2({ approximate: true }), place);
+  const kept = form.problem.dropout === undefined ? undefined : signed.gt(0);
+  const powers = kept === undefined ? signed : signed.abs();
   const change = droppedOut(rules, changes.wait().transpose(), kept).sub(valueOf(1));
   const gradient = throughScores(rules, raw, powers.mul(change), place).cast(format).transpose();
   const dv = wgmma(
     sums.dv,
-    droppedOut(rules, powers, kept).cast(format).transpose(),
+    droppedOut(rules, signed, kept).cast(format).transpose(),
     tileOut.at(slot),
   );
   tileScores.at(slot, part).store(gradient);
