@@ -1,92 +1,9 @@
 /** Batched graphs against loops over the batch, and batched derivatives against derivatives of examples. */
 import { describe, expect, test } from "vitest";
-import { Random } from "../../support/random.ts";
+import { bodyOf, check, everyWay } from "../../../test/support/batch-loops.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { evaluate, isTensorDatum, tensor } from "../evaluate/index.ts";
-import type { Tensor } from "../evaluate/index.ts";
-import { allocateElementLanes, isTensor, moduleOf, sizeOf } from "../ops/index.ts";
-import type { ElementLanes, GraphRegion } from "../ops/index.ts";
-import { parseGraph } from "../text/index.ts";
-import { verifyGraph } from "../verify/index.ts";
 import { vjp } from "./jvp.ts";
 import { vmap } from "./vmap.ts";
-
-const seed = 7;
-const size = 3;
-
-function bodyOf(text: string): GraphRegion {
-  const main = parseGraph(text, "test.mlir")[0]?.functions.get("main");
-  if (main === undefined) throw new Error("the program has @main");
-  return main.body;
-}
-
-function run(graph: GraphRegion, inputs: readonly Tensor[]): readonly Tensor[] {
-  const module = moduleOf(graph);
-  verifyGraph(module);
-  return evaluate(module, "main", inputs).filter(isTensorDatum);
-}
-
-function inputsOf(
-  graph: GraphRegion,
-  random: Random,
-  batched: readonly boolean[],
-): readonly Tensor[] {
-  return graph.parameters.map(({ type }, i) => {
-    if (!isTensor(type)) throw new Error("tests are of tensors");
-    const shape = batched[i] === true ? [size, ...type.shape] : type.shape;
-    const lanes = allocateElementLanes(type.element, sizeOf(shape));
-    const real = type.element === "f64";
-    for (let j = 0; j < lanes.length; j++)
-      lanes[j] = (real ? 0.2 + 0.7 * random.uniform() : Math.floor(3 * random.uniform())) as never;
-    return tensor(type.element, shape, lanes);
-  });
-}
-
-/** One example of a batch. */
-function rowOf({ element, shape, lanes }: Tensor, row: number): Tensor {
-  const count = sizeOf(shape.slice(1));
-  return tensor(
-    element,
-    shape.slice(1),
-    lanes.slice(row * count, (row + 1) * count) as ElementLanes,
-  );
-}
-
-function numbers({ lanes }: Tensor): readonly number[] {
-  return Array.from(lanes as Iterable<number>);
-}
-
-function check(graph: GraphRegion, batched: readonly boolean[]): void {
-  const inputs = inputsOf(graph, new Random(seed), batched);
-  const all = run(vmap(graph, size, batched), inputs);
-  for (let row = 0; row < size; row++) {
-    const own = run(
-      graph,
-      inputs.map((each, i) => (batched[i] === true ? rowOf(each, row) : each)),
-    );
-    for (const [i, expected] of own.entries()) {
-      const found = rowOf(all[i] as Tensor, row);
-      expect(found.shape).toEqual(expected.shape);
-      numbers(found).forEach((value, j) => {
-        expect(value, `result ${i} of example ${row}, seed ${seed}`).toBeCloseTo(
-          numbers(expected)[j] ?? NaN,
-          9,
-        );
-      });
-    }
-  }
-}
-
-/** All ways in which some of a graph's parameters have the batch. */
-function everyWay(text: string): void {
-  const graph = bodyOf(text);
-  const count = graph.parameters.length;
-  for (let mask = 1; mask < 2 ** count; mask++)
-    check(
-      graph,
-      graph.parameters.map((_, i) => (mask >> i) % 2 === 1),
-    );
-}
 
 function program(parameters: string, result: string, ...lines: readonly string[]): string {
   return [
