@@ -3,6 +3,7 @@ import { commitShared } from "../../lang/index.ts";
 import type { Ref, Scalar, Slice, Tile } from "../../lang/index.ts";
 import { threadRows } from "./configuration.ts";
 import type { Work } from "./persistent.ts";
+import { asStored } from "./quantized.ts";
 import { computedOperand, inputWindow, overhangs } from "./prologue.ts";
 import type { Prologue, PrologueInput } from "./prologue.ts";
 
@@ -22,7 +23,7 @@ export function computedRows(
   { slot, mine, top, along }: ComputedPart,
 ): Tile<"bf16"> {
   const isTurned = prologue.operand === "b";
-  const stored: Tile = rows.load();
+  const stored = asStored(rows.load(), 4);
   const inputTile = ({ name }: PrologueInput): Tile => {
     const source = prologueInputs.find(({ input }) => input.name === name);
     if (source === undefined) throw new Error(`the prologue has no input ${name}`);

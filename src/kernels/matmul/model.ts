@@ -54,7 +54,7 @@ const tileEfficiency: {
  */
 const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
-const computedElements = 24e9;
+const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
 /** Bytes a second that the shared cache gives one processor, of a line, and how much longer rows take that lie across two. */
 const [cacheBytes, lineBytes, acrossLines] = [125e9, 128, 2.2];
 /** The part of the memory's rate that copies reach. */
@@ -128,7 +128,8 @@ function persistentModel(
     const ofRows = lines[rowSide];
     const ofColumns = halved(columnSide, columns) ? acrossLines : lines[columnSide];
     const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
-    const computing = prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements;
+    const computing =
+      prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements[multipliers];
     const one = Math.max(overlapped(multiplying, fetched / cacheBytes), computing);
     const step = recipe.terms.length * one;
     const besides = tileSeconds + resultSeconds * rows * columns;

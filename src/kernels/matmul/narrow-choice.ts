@@ -3,7 +3,7 @@
  * bound by what memory gives, or by the instructions that turn stored numbers into what tensor cores take:
  *
  *   8192 × 28672, i4      memory   117 MB at 0.9 of 4.8 TB/s                                        27 µs
- *   up to 16 rows         issued   235 M weights · 2.95 instructions, 132 · 4 · 32 of them a cycle  24 µs
+ *   up to 16 rows         issued   235 M weights · 3.5 instructions, 132 · 4 · 32 of them a cycle   28 µs
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Location } from "../../support/location.ts";
@@ -17,16 +17,17 @@ import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /**
- * Instructions of a lane for each weight that it has, counted in machine code: of 4 bits, and what those of 8 bits take
- * besides, which have no conversion of two at once.
+ * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and what
+ * those of 8 bits take besides, which have no conversion of two at once. Machine code has 2.4 and 2.8 with 16 rows; products of
+ * more rows wait for tensor cores.
  */
 const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns"> & {
   readonly instructions: number;
 })[] = [
-  { rows: 16, columns: 32, instructions: 2.95 },
+  { rows: 16, columns: 32, instructions: 3.4 },
   { rows: 16, columns: 16, instructions: 3.5 },
-  { rows: 32, columns: 16, instructions: 4.1 },
-  { rows: 64, columns: 16, instructions: 5 },
+  { rows: 32, columns: 16, instructions: 4.6 },
+  { rows: 64, columns: 16, instructions: 7.6 },
 ];
 const wideInstructions = 1;
 /** Rows for which conversions of 8 bits leave registers enough. */
@@ -39,7 +40,12 @@ const memoryEfficiency = 0.9;
 const notHidden = 0.2;
 /** Seconds until the ring of a block is full for the first time, and that a launch takes besides. */
 const [fillSeconds, launchSeconds] = [1.5e-6, 2.5e-6];
-const [mostSplit, leastSteps, greatestStages] = [16, 4, 12];
+const [mostSplit, leastSteps] = [16, 4];
+/**
+ * Bytes of weights that a block asks for ahead, of four steps at least. More of them make memory slower: with 16 rows of 8192 ×
+ * 28672 in i4, 6 stages of 16 KB took 49.7 µs and 11 of them 50.5, 4 of 32 KB 50.4 and 6 of them 51.8.
+ */
+const [aheadBytes, leastStages] = [96 * 1024, 4];
 
 /** Why the kernel for few rows cannot be used, in words; undefined where it can. */
 export function narrowProblem(
@@ -85,7 +91,8 @@ export function narrowCandidates(
   return formsOf(weights)
     .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))
     .flatMap(({ rows, columns }) => {
-      let stages = greatestStages;
+      const step = packedBytes(weights.dtype, narrowColumns({ columns }) * packedUnit);
+      let stages = Math.max(leastStages, Math.ceil(aheadBytes / step));
       const fits = (): boolean =>
         sharedBytes(weights, { rows, columns, stages }) <= target.sharedMemoryPerBlock;
       while (stages > 2 && !fits()) stages -= 1;

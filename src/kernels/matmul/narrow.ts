@@ -51,7 +51,7 @@ import {
 } from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
 import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
-import { packedUnit, unpacked } from "./quantized.ts";
+import { asStored, packedUnit, unpacked } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
@@ -248,7 +248,8 @@ function sumsOfShare(share: Share): Tile {
       const asked = scalesFromMemory(weights, ofSteps, part);
       landed.at(slot).wait();
       const { bScale, bZero } = { ...asked, ...scalesFromSlots(ofSteps, part) };
-      const numbers = stored.at(slot, slice(share.first, columns)).load().transpose() as Tile;
+      const lines: Tile = stored.at(slot, slice(share.first, columns)).load();
+      const numbers = asStored(lines, 1).transpose() as Tile;
       const left: Tile = activations.at(slot).load();
       // The copy engine overwrites what lanes have read here.
       commitShared();

@@ -8,9 +8,11 @@
  * needs side by side: a tensor core's lane has the elements 2q, 2q + 1, 2q + 8, 2q + 9 of each 16, for q from 0 to 3. Of
  * 128 elements along k
  *
- *   stored at   q · 32 + s · 4 + h · 2 + p      is element   s · 16 + h · 8 + q · 2 + p
+ *   of 8 bits   stored at   q · 32 + s · 4 + h · 2 + p                         is element   s · 16 + h · 8 + q · 2 + p
+ *   of 4 bits   stored at   q · 32 + (s >> 1) · 8 + p · 4 + (s & 1) · 2 + h
  *
- * Two elements of 4 bits share a byte, the first one in its lower half.
+ * Two elements of 4 bits share a byte, the first one in its lower half. The two of them that a register of the tensor core has,
+ * p of 0 and 1, are half a word apart: one shift and one mask take both out of it.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes, isInteger } from "../../formats/dtype.ts";
@@ -172,14 +174,45 @@ export function isQuantized(given: unknown): given is QuantizedSpec {
   );
 }
 
+/**
+ * How 128 elements along k lie, as digits of their number from the highest to the lowest: s (three bits), h, q (two), p. `stored`
+ * has them in the order of memory, and `at` says where each of them is there.
+ */
+interface StoredOrder {
+  readonly stored: readonly number[];
+  /** s, or its upper two bits and its lowest one; h; q; p. */
+  readonly at: readonly number[];
+}
+
+/** Words of 8 bits hold one s, those of 4 bits two of them, with both p half a word apart. */
+const storedOrders = {
+  8: { stored: [4, 8, 2, 2], at: [1, 2, 0, 3] },
+  4: { stored: [4, 4, 2, 2, 2], at: [1, 3, 4, 0, 2] },
+} as const satisfies { readonly [bits: number]: StoredOrder };
+
+function storedOrder(bits: number): StoredOrder {
+  return storedOrders[bits === 4 ? 4 : 8];
+}
+
+/**
+ * Stored columns, one below the other, as lanes read them: 32 elements of a column side by side, of which tensor cores want
+ * neighbours in other words. Words of 4 bits must not be put together of several columns' before they are taken apart.
+ */
+export function asStored(columns: Tile, warps: 1 | 4): Tile {
+  const shared = warps === 1 ? "" : " W0 W1";
+  return columns.dtype.bits === 4
+    ? columns.layoutCast(`(L2 L3 L4 R5${shared} | R0 R1 R2 R3 R4 L0 L1)`)
+    : columns;
+}
+
 /** [k, columns] as stored, in the order of its numbers. */
 export function unpacked(stored: Tile): Tile {
   const [depth = 0, columns = 0] = stored.shape;
-  const blocks = depth / packedUnit;
+  const { stored: digits, at } = storedOrder(stored.dtype.bits);
   return stored
     .transpose()
-    .reshape([columns, blocks, 4, 8, 2, 2])
-    .transpose([0, 1, 3, 4, 2, 5])
+    .reshape([columns, depth / packedUnit, ...digits])
+    .transpose([0, 1, ...at.map((axis) => 2 + axis)])
     .reshape([columns, depth])
     .transpose();
 }
@@ -187,11 +220,11 @@ export function unpacked(stored: Tile): Tile {
 /** The reverse. */
 export function packed(weights: Tile): Tile {
   const [depth = 0, columns = 0] = weights.shape;
-  const blocks = depth / packedUnit;
+  const { stored: digits, at } = storedOrder(weights.dtype.bits);
   return weights
     .transpose()
-    .reshape([columns, blocks, 8, 2, 4, 2])
-    .transpose([0, 1, 4, 2, 3, 5])
+    .reshape([columns, depth / packedUnit, ...at.map((axis) => digits[axis] ?? 1)])
+    .transpose([0, 1, ...digits.map((_, axis) => 2 + at.indexOf(axis))])
     .reshape([columns, depth])
     .transpose();
 }

@@ -80,7 +80,7 @@ function storePiece(
   index: Scalar<"i32">,
   turn: number,
 ): void {
-  const target: Ref = form.problem.sizes.batch === undefined ? out : out.at(batch);
+  const target: Ref = form.problem.sizes.batch === undefined ? out : out.at(notBefore(batch));
   const across = slice(left, columns);
   const byLanes = (): void => {
     target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
+import { storedAt } from "../../../test/support/products/operands.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i4, i8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -40,14 +41,6 @@ const specs: { readonly [name: string]: QuantizedSpec } = {
   "i8, groups, scales of f32": quantized(i8, [k, n], { group: 128, scale: f32, as: f16 }),
 };
 
-/** Where an element along k is stored, as the documentation says. */
-function storedAt(element: number): number {
-  const [block, within] = [Math.floor(element / 128), element % 128];
-  const [p, q] = [within % 2, Math.floor(within / 2) % 4];
-  const [h, s] = [Math.floor(within / 8) % 2, Math.floor(within / 16)];
-  return 128 * block + 32 * q + 4 * s + 2 * h + p;
-}
-
 /** Stores weights, and holds them, what they stand for, and their products against the numbers that they were made of. */
 async function agrees(
   device: Device,
@@ -74,7 +67,7 @@ async function agrees(
   const weightAt = (i: number, j: number): { readonly value: number; readonly unit: number } => {
     const of = Math.floor(i / group) * across + Math.floor(j / span);
     const unit = scale[of] ?? NaN;
-    const stored = b[j * pitch + storedAt(i)] ?? NaN;
+    const stored = b[j * pitch + storedAt(spec.dtype, i)] ?? NaN;
     return { value: (stored - (spec.zero ? (zero[of] ?? NaN) : 0)) * unit, unit };
   };
   // Every weight is within half a unit, and what FP8 and scales are rounded by.

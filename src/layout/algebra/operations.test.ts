@@ -14,7 +14,14 @@ import {
 import type { Places } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
 import { coversLanes, joinLayouts, meetLayouts, sameLanes } from "./lattice.ts";
-import { broadcastLayout, reduceLayout, sliceLayout, transposeLayout } from "./operations.ts";
+import {
+  broadcastLayout,
+  halvesApart,
+  halvesTogether,
+  reduceLayout,
+  sliceLayout,
+  transposeLayout,
+} from "./operations.ts";
 import { replicatedLayout, replication, splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { reshapeLayout } from "./reshape.ts";
@@ -371,6 +378,28 @@ describe("the order of replication", () => {
         expect(coversLanes(other, join ?? splat, shape), `${message}, ${other.text}`).toBe(true);
         expect(replication(other), message).toBeGreaterThanOrEqual(replication(join ?? splat));
       }
+    }
+  });
+});
+
+describe("words of eight elements by halves", () => {
+  test("bring elements together that are four registers apart", () => {
+    const layout = parseLayout("(L2 L3 L4 | R0 R1 R2 R3 L0 L1)");
+    expect(text(halvesTogether(layout, [8, 64]))).toBe("(L2 L3 L4 | R1 R2 R0 R3 L0 L1)");
+    expect(text(halvesTogether(splat, [8, 64]))).toBe("splat");
+    // Lanes with fewer registers have no such words.
+    const narrow = parseLayout("(L0 L1 L2 | R0 R1 L3 L4)");
+    expect(text(halvesTogether(narrow, [8, 16]))).toBe(narrow.text);
+  });
+
+  test("leave every element in its lane, and come apart again", () => {
+    for (let seed = 0; seed < 200; seed += 1) {
+      const { layout, shape, message } = randomCase(seed, 2);
+      const together = halvesTogether(layout, shape);
+      if (together === undefined) continue;
+      expect(sameLanes(together, layout, shape), message).toBe(true);
+      const apart = halvesApart(together, shape);
+      if (apart !== undefined) expect(sameLanes(apart, layout, shape), message).toBe(true);
     }
   });
 });

@@ -123,6 +123,54 @@ export function transposeLayout(
   });
 }
 
+/**
+ * The tile with each eight registers of a lane, which share a word of elements of 4 bits, in another order: 0 4 1 5 2 6 3 7, where
+ * elements that are half a word apart lie side by side. Layouts whose lanes have no eight such registers stay as they are.
+ */
+export function halvesTogether(
+  layout: RegisterLayout,
+  shape: readonly number[],
+): RegisterLayout | undefined {
+  return withStrides(
+    layout,
+    shape,
+    new Map([1, 2, 4].map((stride) => [stride, stride === 4 ? 1 : 2 * stride])),
+  );
+}
+
+/** The reverse. */
+export function halvesApart(
+  layout: RegisterLayout,
+  shape: readonly number[],
+): RegisterLayout | undefined {
+  return withStrides(
+    layout,
+    shape,
+    new Map([1, 2, 4].map((stride) => [stride, stride === 1 ? 4 : stride / 2])),
+  );
+}
+
+/** The layout whose register digits of some strides have others, where there are digits of all of them. */
+function withStrides(
+  layout: RegisterLayout,
+  shape: readonly number[],
+  strides: ReadonlyMap<number, number>,
+): RegisterLayout | undefined {
+  if (layout.kind === "splat") return splat;
+  const expansion = expand(layout, shape);
+  if (expansion === undefined) return layout;
+  const axes = expansion.axes.map(binaryDigits);
+  const isMoved = ({ thread, radix, stride }: Digit): boolean =>
+    thread === undefined && radix === 2 && strides.has(stride);
+  if (axes.flat().filter(isMoved).length !== strides.size) return layout;
+  const moved = axes.map((digits) =>
+    digits.map((digit) =>
+      isMoved(digit) ? { ...digit, stride: strides.get(digit.stride) ?? digit.stride } : digit,
+    ),
+  );
+  return collapse({ shape: expansion.shape, axes: moved });
+}
+
 /** A window of the tile. It must not start in the middle of what lanes share out. */
 export function sliceLayout(
   layout: RegisterLayout,

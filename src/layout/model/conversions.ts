@@ -36,7 +36,8 @@ interface Profile {
   readonly byAxes: Conditions | undefined;
   readonly byNumber: Conditions | undefined;
   readonly words: number;
-  readonly packing: number;
+  /** What elements share words: how many neighbours of the last axis, or of elements of 4 bits, which coordinates differ. */
+  readonly packing: number | string;
   readonly replication: number;
 }
 
@@ -90,12 +91,31 @@ export class Conversions {
       byAxes: byAxes && conditionsOf(byAxes),
       byNumber: byNumber && conditionsOf(byNumber),
       words: wordsPerLane(layout, this.#shape, this.#bits),
-      packing: packing(layout, this.#shape, this.#bits),
+      packing:
+        this.#bits === 4 && byAxes !== undefined
+          ? sharedPlaces(byAxes)
+          : packing(layout, this.#shape, this.#bits),
       replication: replication(layout),
     };
     this.#profiles.set(layout.text, made);
     return made;
   }
+}
+
+/** The coordinate bits in which the eight elements of a word differ, in the order of its slots. */
+function sharedPlaces({ axes }: Expansion): string {
+  const places: { readonly stride: number; readonly text: string }[] = [];
+  axes.forEach((digits, axis) => {
+    let place = 1;
+    for (const { thread, radix, stride } of binaryDigits(digits)) {
+      if (thread === undefined && stride < 8) places.push({ stride, text: `${axis}:${place}` });
+      place *= radix;
+    }
+  });
+  return places
+    .sort((left, right) => left.stride - right.stride)
+    .map(({ text }) => text)
+    .join();
 }
 
 function conditionsOf({ shape, axes }: Expansion): Conditions {

@@ -9,10 +9,14 @@
  * Texts differ where places do not: `flat(R0 L0)` and `(R0 L0)` are one layout of a vector. Everything
  * that enters or leaves a function is therefore brought to the one spelling that its shape has.
  */
+import { isInteger } from "../../formats/dtype.ts";
+import type { Op } from "../../ir/node.ts";
 import { product } from "../algebra/bits.ts";
 import { specializeLayout } from "../algebra/expansion.ts";
 import {
   broadcastLayout,
+  halvesApart,
+  halvesTogether,
   reduceLayout,
   sliceLayout,
   transposeLayout,
@@ -30,6 +34,13 @@ export interface TileFunction extends LayoutFunction<RegisterLayout, RegisterLay
   source(result: RegisterLayout): RegisterLayout | undefined;
   /** That layout fills registers, and is tried only for the sake of what the user asked for. */
   readonly wasteful: boolean;
+}
+
+/** Whether a cast leaves elements in another order of registers (`Functions.widen`): integers of 4 bits as f16 or bf16. */
+export function widensHalves({ operands: { source }, attributes: { dtype } }: Op<"cast">): boolean {
+  if (source.type.kind !== "tile") return false;
+  const from = source.type.dtype;
+  return from.bits === 4 && isInteger(from) && (dtype.name === "f16" || dtype.name === "bf16");
 }
 
 /** The side of a product whose operand is asked for. */
@@ -103,6 +114,14 @@ export class Functions {
     return this.#make(`transpose ${shape.join()} by ${permutation.join()}`, shape, to, {
       apply: (layout) => transposeLayout(layout, shape, permutation),
       source: (result) => transposeLayout(result, to, back),
+    });
+  }
+
+  /** What casts from 4 to 16 bits do: of two elements in a word of the result, one is half a word of the source away. */
+  widen(shape: Shape): TileFunction {
+    return this.#make(`widen ${shape.join()}`, shape, shape, {
+      apply: (layout) => halvesTogether(layout, shape),
+      source: (result) => halvesApart(result, shape),
     });
   }
 

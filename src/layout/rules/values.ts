@@ -11,6 +11,7 @@ import { fitsShape, registersPerLane, splat } from "../algebra/register-layout.t
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
 import { costs } from "../model/cost.ts";
+import { widensHalves } from "../model/functions.ts";
 import { tileOf } from "../model/products.ts";
 import type { LayoutContext, Rule } from "./context.ts";
 import type { RegisterSlot } from "./statements.ts";
@@ -86,6 +87,17 @@ function statedLayout(op: Op<"inline_ptx">, value: Value, position: number): Reg
   });
 }
 
+/** Operand and result lie alike, but where words of 4 bits are taken apart, which is cheapest by halves. */
+function cast(op: Op<"cast">, context: LayoutContext): void {
+  const { source } = op.operands;
+  if (!widensHalves(op)) return pointwise(op, [source], context);
+  const operand = context.operand(op, source, { splat: "maybe" });
+  const result = context.define(op, op.results[0], { splat: "maybe" });
+  if (operand === undefined || result === undefined) return;
+  context.image(op, operand, context.surroundings.functions.widen(operand.shape), result);
+  priceElements(op, result, context);
+}
+
 export const valueRules: Rules<typeof valueOps> = {
   constant: uniformTile,
   block_index: uniform,
@@ -118,9 +130,7 @@ export const valueRules: Rules<typeof valueOps> = {
     const { condition, ifTrue, ifFalse } = op.operands;
     pointwise(op, [condition, ifTrue, ifFalse], context);
   },
-  cast: (op, context) => {
-    pointwise(op, [op.operands.source], context);
-  },
+  cast,
   inline_ptx: inlinePtx,
   bitcast: (op, context) => {
     pointwise(op, [op.operands.source], context);

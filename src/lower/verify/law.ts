@@ -4,7 +4,7 @@
  *
  *   | op             | law                                                                                |
  *   |----------------|------------------------------------------------------------------------------------|
- *   | exp, add, cast | operands and result lie alike                                                      |
+ *   | exp, add, cast | operands and result lie alike; casts from 4 bits order registers anew               |
  *   | transpose, sum | the result is an image of the operand                                              |
  *   | broadcastTo    | the operand is an image of the result                                              |
  *   | dot, wgmma     | what the instruction fixes                                                         |
@@ -28,7 +28,7 @@ import {
 import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseLayout } from "../../layout/algebra/text.ts";
-import { Functions } from "../../layout/model/functions.ts";
+import { Functions, widensHalves } from "../../layout/model/functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/products.ts";
 
@@ -204,8 +204,11 @@ const laws: OpRules<[Functions, number], void> = {
   select: (op) => {
     pointwise(op, [op.operands.condition, op.operands.ifTrue, op.operands.ifFalse]);
   },
-  cast: (op) => {
-    pointwise(op, [op.operands.source]);
+  cast: (op, functions) => {
+    const { source } = op.operands;
+    const [result] = op.results;
+    if (result === undefined || !widensHalves(op)) return pointwise(op, [source]);
+    lies(op, result, functions.widen(tileOf(source).shape).apply(layoutOf(source)));
   },
   bitcast: (op) => {
     pointwise(op, [op.operands.source]);

@@ -188,8 +188,10 @@ export function combined(how: Combine, dtype: DType, numbers: readonly Bounded[]
     return { value: values.reduce((a, b) => Math.min(a, b), greatest), error: worst };
   const magnitude = numbers.reduce((sum, { value, error }) => sum + Math.abs(value) + error, 0);
   const errors = numbers.reduce((sum, { error }) => sum + error, 0);
+  const sum = values.reduce((before, value) => before + value, 0);
   return {
-    value: values.reduce((sum, value) => sum + value, 0),
+    // Sums of integers wrap around; in float64 these are exact.
+    value: dtype === i32 ? sum | 0 : sum,
     error: errors + magnitude * numbers.length * roundingOf(dtype),
   };
 }

@@ -105,8 +105,8 @@ export function denseOperand(
 
 /** What casts to a format are wrong by, in parts of a number. */
 const castErrors = new Map<DType, number>([
-  [bf16, 2 ** -9],
-  [dtypes.f16, 2 ** -12],
+  [bf16, 2 ** -8],
+  [dtypes.f16, 2 ** -11],
   [dtypes.f8e4m3fn, 2 ** -4],
   [dtypes.f8e5m2, 2 ** -3],
 ]);
@@ -155,12 +155,13 @@ export function computedOperand(
   };
 }
 
-/** Where an element along k of quantised weights is stored. */
-function storedAt(element: number): number {
+/** Where an element along k of quantised weights of so many bits is stored, as the documentation says. */
+export function storedAt({ bits }: DType, element: number): number {
   const [unit, within] = [Math.floor(element / 128), element % 128];
   const [p, q] = [within % 2, Math.floor(within / 2) % 4];
   const [h, s] = [Math.floor(within / 8) % 2, Math.floor(within / 16)];
-  return 128 * unit + 32 * q + 4 * s + 2 * h + p;
+  const inWord = bits === 4 ? 8 * (s >> 1) + 4 * p + 2 * (s & 1) + h : 4 * s + 2 * h + p;
+  return 128 * unit + 32 * q + inWord;
 }
 
 /** Weights in few bits, multiplied in a format of 16 bits. */
@@ -187,7 +188,7 @@ export function quantizedOperand(random: Random, as: DType): OperandOption {
       const stored = numbersOf(draws, dtype, n * pitch);
       for (let column = 0; column < n; column += 1)
         for (let element = k; element < pitch; element += 1)
-          stored[column * pitch + storedAt(element)] = 0;
+          stored[column * pitch + storedAt(dtype, element)] = 0;
       const shape = group === undefined ? [across] : [groups, across];
       const count = groups * across;
       const scales = fromNumbers(
@@ -208,7 +209,7 @@ export function quantizedOperand(random: Random, as: DType): OperandOption {
         at: (_, i, j) => {
           const row = group === undefined ? 0 : Math.floor(i / group);
           const of = row * across + Math.floor(j / span);
-          const value = values[j * pitch + storedAt(i)] ?? NaN;
+          const value = values[j * pitch + storedAt(dtype, i)] ?? NaN;
           return (value - (zeroValues[of] ?? NaN)) * (scaleValues[of] ?? NaN);
         },
       };

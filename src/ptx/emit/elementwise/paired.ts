@@ -21,6 +21,36 @@ import { addedHalf, fp8ToHalves, unsignedWord } from "./to-f32.ts";
 /** A pair of the word's elements, by its number, as a word of the target. */
 type PairReader = (pair: number) => Register;
 
+/**
+ * Words of 4 bits as f16 or bf16, with elements of each that are half a word apart side by side: 0 and 4, 1 and 5 … A shift of the
+ * word brings both of them to where they are masked, which is two instructions for a pair where neighbours take three.
+ */
+export function halvesCast(
+  emission: Emission,
+  from: DType,
+  to: typeof f16 | typeof bf16,
+  words: readonly Register[],
+): readonly Register[] {
+  return words.flatMap((word) => halvesOf(emission, from, to, word));
+}
+
+function halvesOf(
+  emission: Emission,
+  from: DType,
+  to: typeof f16 | typeof bf16,
+  word: Register,
+): readonly Register[] {
+  const { code } = emission;
+  const added = addedHalf(from);
+  const base = to === f16 ? 1024 : 128;
+  const exponents = encodeFloat(to.name, base) * 0x10001 + 0x00010001 * added;
+  return [0, 1, 2, 3].map((pair) => {
+    const moved = pair === 0 ? word : code.make("b32", "shr.u32", word, integer(4 * pair));
+    const placed = placeNibbles(emission, moved, 0x000f000f, exponents);
+    return subtracted(emission, to, placed, base + added);
+  });
+}
+
 /** The words of `count` elements, or undefined where pairs have no way of their own. */
 export function pairedCast(
   emission: Emission,

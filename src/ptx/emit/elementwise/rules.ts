@@ -8,6 +8,8 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { valueOps } from "../../../ir/ops/values.ts";
 import { splat } from "../../../layout/algebra/register-layout.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
+import { planRelayout } from "../../../layout/relayout/relayout.ts";
 import type { Code } from "../../code.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
@@ -27,8 +29,10 @@ import {
 } from "./functions.ts";
 import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
+import { isHalf } from "./halves.ts";
+import { halvesCast } from "./paired.ts";
+import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
-import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 type ElementwiseOps = Pick<
   typeof valueOps,
@@ -125,6 +129,29 @@ function selectWords(
     const chosen = conditions.words.slice(index * slots, (index + 1) * slots);
     return [selectWord(context, dtype, chosen, word, other)];
   });
+}
+
+/** The words of a tile in another format, and in the order of registers that the result has. */
+function castTile(context: EmitContext, op: Op<"cast">, tile: TileValue): readonly Register[] {
+  const { dtype: to, ...choices } = op.attributes;
+  const layout = op.results[0] === undefined ? tile.layout : layoutOf(op.results[0]);
+  const { dtype: from, words, shape } = tile;
+  const cast = (): readonly Register[] =>
+    castWords(context, { from, to, ...choices }, words, elementCount(tile));
+  if (layout.text === tile.layout.text) return cast();
+  const plan = planRelayout(tile.layout, layout, shape, to, context.scope.warps);
+  if (plan === undefined) throw new Error(`no way from ${tile.layout.text} to ${layout.text}`);
+  const [step, ...others] = plan.steps;
+  const byHalves =
+    step?.kind === "pack" &&
+    others.length === 0 &&
+    step.words.every(([low, high], word) => {
+      const first = 8 * (word >> 2) + (word & 3);
+      return low === first && high === first + 4;
+    });
+  return byHalves && isHalf(to)
+    ? halvesCast(context, from, to, words)
+    : runRelayout(context, op, plan, cast());
 }
 
 /** The same bits as a lone element of another format of their width, which may be extended otherwise. */
@@ -237,7 +264,7 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     const { dtype: from } = numbersOf(source);
     pointwise(context, op, [source], {
       element: (value) => emitCast(context, from, to, value, choices),
-      words: (tile) => castWords(context, { from, to, ...choices }, tile.words, elementCount(tile)),
+      words: (tile) => castTile(context, op, tile),
     });
   },
 
