@@ -92,6 +92,28 @@ test("reductions over several axes", async () => {
   expect(list(results["kept"])).toEqual([0, 1, 2].map((row) => Math.max(...group(row))));
 });
 
+test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
+  const given = [3, NaN, -0, 0, 3, -Infinity, NaN, 7, Infinity];
+  const count = given.length;
+  const outputs = { down: array(i32, [count]), up: array(i32, [count]) };
+  const k = kernel({ name: "order", inputs: { x: array(f32, [count]) }, outputs }, (refs) => {
+    refs.down.store(topK(refs.x.load(), count, 0)[1]);
+    refs.up.store(topK(refs.x.load(), count, 0, { least: true })[1]);
+  });
+  const { results } = await runKernel(k, { x: fromNumbers(f32, [count], given) });
+  expect(list(results["down"])).toEqual([1, 6, 8, 7, 0, 4, 3, 2, 5]);
+  expect(list(results["up"])).toEqual([5, 2, 3, 0, 4, 7, 8, 1, 6]);
+});
+
+test("what is outside is reported by the name of the function", async () => {
+  const k = kernel({ name: "outside", outputs: { counts: array(i32, [4]) } }, ({ counts }) => {
+    counts.store(histogram(iota(i32, [5], 0), 4));
+  });
+  const { findings } = await runKernel(k, {});
+  expect(findings.length).toBe(1);
+  expect(findings[0]?.message).toContain("index 4 on axis 0 of histogram_bins, which has 4");
+});
+
 const mistakes: readonly Mistake[] = [
   {
     name: "axis that is not there",
@@ -130,6 +152,19 @@ const mistakes: readonly Mistake[] = [
     code: "TW1008",
     make: () => trace(() => histogram(iota(i32, [8], 0), 0)), // <- here
     message: "the bins of histogram must be a positive whole number",
+  },
+  {
+    name: "floats to be counted",
+    code: "TW1008",
+    make: () => trace(({ x }) => histogram(x.load() as never, 4)), // <- here
+    message: "the values of histogram must be a tile of i32 or i64",
+    found: "f32",
+  },
+  {
+    name: "floats for positions",
+    code: "TW1008",
+    make: () => trace(({ x }) => takeAlong(x.load(), x.load() as never, 0)), // <- here
+    message: "the indices of takeAlong must be a tile of i32 or i64",
   },
   {
     name: "axes that are no numbers",

@@ -9,7 +9,7 @@
  *   topK(tile, 8, 1)                the 8 greatest of each row, and where they are
  *   histogram(values, 16)           how many of the values are 0, 1, … 15
  */
-import { i32 } from "../formats/dtype.ts";
+import { i32, i64 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { captureLocation } from "../support/location.ts";
@@ -30,8 +30,9 @@ import type { Origin } from "./trace.ts";
 import { useValue, wrongKind } from "./traced.ts";
 import { all } from "./window.ts";
 
-/** Runs a body with shared memory of this program thread's own. */
+/** Runs a body with shared memory of this program thread's own, which reports call by a name that the user knows. */
 function withBuffer<D extends DTypeName, R extends DTypeName>(
+  name: string,
   dtype: DType<D>,
   shape: readonly number[],
   location: Location,
@@ -40,13 +41,19 @@ function withBuffer<D extends DTypeName, R extends DTypeName>(
   const trace = activeTrace("shared memory", location);
   const isAlone = trace.runners === 1;
   const threads = isAlone ? 1 : trace.context.threads.length;
-  return scoped({ exchange: smem(dtype, [threads, ...shape]) }, ({ exchange }) =>
-    body(exchange.at(isAlone ? 0 : threadIndex())),
-  );
+  return scoped({ [name]: smem(dtype, [threads, ...shape]) }, ({ [name]: buffer }) => {
+    if (buffer === undefined) throw new Error(`no buffer ${name}`);
+    return body(buffer.at(isAlone ? 0 : threadIndex()));
+  });
 }
 
 function requireTile(label: string, tile: unknown, location: Location): void {
   if (!(tile instanceof Tile)) wrongKind(`what ${label} takes`, "a tile", tile, location);
+}
+
+function requireIndices(label: string, tile: unknown, location: Location): void {
+  if (!(tile instanceof Tile) || (tile.dtype !== i32 && tile.dtype !== i64))
+    wrongKind(label, "a tile of i32 or i64", tile, location);
 }
 
 function requireAxis(label: string, tile: Tile, axis: unknown, location: Location): number {
@@ -67,7 +74,7 @@ export function takeAlong<D extends DTypeName>(
 ): Tile<D> {
   const location = captureLocation();
   requireTile("takeAlong", tile, location);
-  requireTile("takeAlong", indices, location);
+  requireIndices("the indices of takeAlong", indices, location);
   const own = requireAxis("takeAlong", tile, axis, location);
   const { shape } = tile;
   if (indices.shape.length !== shape.length)
@@ -77,7 +84,7 @@ export function takeAlong<D extends DTypeName>(
     const ones = shape.map((_, other) => (other === each ? extent : 1));
     return iota(i32, ones, each);
   });
-  return withBuffer(tile.dtype, shape, location, (buffer) => {
+  return withBuffer("takeAlong_tile", tile.dtype, shape, location, (buffer) => {
     buffer.store(tile);
     return buffer.at(...positions).load();
   });
@@ -89,7 +96,7 @@ export function flip<D extends DTypeName>(tile: Tile<D>, axis: number): Tile<D> 
   requireTile("flip", tile, location);
   const own = requireAxis("flip", tile, axis, location);
   const extent = tile.shape[own] ?? 1;
-  return withBuffer(tile.dtype, tile.shape, location, (buffer) => {
+  return withBuffer("flip_tile", tile.dtype, tile.shape, location, (buffer) => {
     buffer.store(tile);
     const before = tile.shape.slice(0, own).map(() => all);
     const turned = iota(i32, [extent], 0)
@@ -122,7 +129,10 @@ export interface TopKOptions {
   readonly least?: boolean;
 }
 
-/** The `count` greatest elements along an axis, from the greatest on, and their positions; of equal ones the first. */
+/**
+ * The `count` greatest elements along an axis, from the greatest on, and their positions; of equal ones the
+ * first. NaN is the greatest, and −0 below 0.
+ */
 export function topK<D extends DTypeName>(
   tile: Tile<D>,
   count: number,
@@ -160,11 +170,11 @@ export function histogram(
   options: AccessOptions = {},
 ): Tile<"i32"> {
   const location = captureLocation();
-  requireTile("histogram", values, location);
+  requireIndices("the values of histogram", values, location);
   requireKnownOptions("histogram", options, ["where"], "TW1033", location);
   if (!isPositiveInteger(bins))
     wrongKind("the bins of histogram", "a positive whole number", bins, location);
-  return withBuffer(i32, [bins], location, (counts) => {
+  return withBuffer("histogram_bins", i32, [bins], location, (counts) => {
     counts.store(0);
     counts.at(values).atomicAdd(full(i32, values.shape, 1), options);
     return counts.load();
