@@ -13,6 +13,7 @@ import type { copyReductions, evictions } from "../ir/ops/asynchronous.ts";
 import { captureLocation } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
+import { PickedRef } from "./picked-ref.ts";
 import { Ref } from "./ref.ts";
 import { barrierOperands } from "./sync.ts";
 import type { Barrier } from "./sync.ts";
@@ -45,7 +46,8 @@ export function copyAsync<D extends DTypeName>(
 ): void {
   const location = captureLocation();
   for (const [role, ref] of Object.entries({ source, destination }))
-    if (!(ref instanceof Ref)) wrongKind(`the ${role} of a copy`, "a ref", ref, location);
+    if (!(ref instanceof Ref))
+      wrongKind(`the ${role} of a copy`, "a window", ref, location, pickedRemedy(ref));
   requireKnownOptions("copyAsync", options, copyOptions, "TW1033", location);
   const { barrier, fill = "zero", multicast = [], reduction = "none", evict } = options;
   if (evict !== undefined && typeof evict !== "string")
@@ -56,6 +58,13 @@ export function copyAsync<D extends DTypeName>(
     ...(barrier !== undefined && barrierOperands(barrier, location)),
   };
   emit("copy_async", operands, { fill, multicast: [...multicast], reduction, evict }, location);
+}
+
+/** What is picked element by element is no window that a copy could take. */
+function pickedRemedy(item: unknown): string | undefined {
+  return item instanceof PickedRef
+    ? "what index tiles pick is loaded and stored by lanes: buffer.store(x.at(ids).load())"
+    : undefined;
 }
 
 /** Closes the thread's open group of copies into global memory. */

@@ -8,6 +8,7 @@ import {
   f32,
   gmem,
   i32,
+  iota,
   kernel,
   loop,
   prefetch,
@@ -231,8 +232,20 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         // @ts-expect-error copies move memory
         copyAsync(x.at(0, part).load(), buffer.at(0, part), { barrier: at }); // <- tile for a copy's source
       }),
-    message: "the source of a copy must be a ref",
+    message: "the source of a copy must be a window",
     found: "tile<f32, [64]>",
+  },
+  {
+    name: "copy of what index tiles pick",
+    code: "TW1008",
+    make: () =>
+      copying(({ x, buffer, ready: at }) => {
+        const rows = x.at(iota(i32, [4], 0));
+        // @ts-expect-error copies move windows
+        copyAsync(rows, buffer, { barrier: at }); // <- copy of what index tiles pick
+      }),
+    message: "the source of a copy must be a window",
+    remedy: "what index tiles pick is loaded and stored by lanes",
   },
   {
     name: "prefetch of shared memory",
