@@ -20,6 +20,7 @@ import {
   clusterWait,
   commitShared,
   concatenate,
+  constant,
   copyAsync,
   dim,
   dot,
@@ -89,25 +90,37 @@ function edges(random: Random): Program {
 const edge = 2 ** 31;
 const farStarts = [-edge, 1 - edge, 31 - edge, -edge / 2, edge / 2, edge - 33, edge - 2, edge - 1];
 
-/** Windows that begin at numbers of the launch, in a loop whose steps may wrap. */
+/**
+ * Windows that begin and, for some axes, end at numbers of the launch, in a loop whose steps may wrap, and one at the end of
+ * an array whose extent is a sum of products.
+ */
 function starts(random: Random): Program {
   const [n, m] = [dim("n"), dim("m")];
   const [rows, columns] = [random.pick([1, 2, 8]), random.pick([1, 4, 8, 32])];
   const dtype = random.pick(loadFormats);
   const [down, right] = [random.pick([-1, 0, 1, 2, 8, edge / 2]), random.pick([-3, 0, 1, 4, 8])];
   const turns = 1 + random.below(4);
+  const [endsRows, endsColumns] = [random.below(2) === 0, random.below(3) === 0];
+  const length = n.mul(2).add(m.div(2)).sub(1);
   const { kernel: traced } = kernel(
     {
       name: "starts",
-      inputs: { x: array(dtype, [n, m]), row: scalar(i32), column: scalar(i32) },
+      inputs: {
+        x: array(dtype, [n, m]),
+        row: scalar(i32),
+        column: scalar(i32),
+        rowEnd: scalar(i32),
+        columnEnd: scalar(i32),
+      },
       outputs: { out: array(f32, [turns, rows, columns]) },
-      inouts: { y: array(f32, [n, m]) },
+      inouts: { y: array(f32, [n, m]), line: array(f32, [length]) },
     },
-    ({ x, row, column, out, y }) => {
+    ({ x, row, column, rowEnd, columnEnd, out, y, line }) => {
+      line.at(slice(constant(i32, length.sub(3)), 8)).store(2);
       loop(turns, (k) => {
         const at = [
-          slice(row.add(k.mul(down)), rows),
-          slice(column.add(k.mul(right)), columns),
+          slice(row.add(k.mul(down)), rows, endsRows ? { end: rowEnd } : {}),
+          slice(column.add(k.mul(right)), columns, endsColumns ? { end: columnEnd } : {}),
         ] as const;
         const found = tame(x.at(...at).load(), random);
         out.at(k).store(found);
@@ -120,7 +133,12 @@ function starts(random: Random): Program {
     const near = random.below(extent + 8) - 4;
     return random.below(2) === 0 ? near : random.pick(farStarts);
   };
-  const scalars = { row: start(dimensions.n), column: start(dimensions.m) };
+  const scalars = {
+    row: start(dimensions.n),
+    column: start(dimensions.m),
+    rowEnd: start(dimensions.n),
+    columnEnd: start(dimensions.m),
+  };
   return { kernel: traced, dimensions, scalars };
 }
 

@@ -6,7 +6,7 @@ import { bf16, bool, f32, f64, i32, i4, i64, u8 } from "../../src/formats/dtype.
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { all, array, cdiv, dim, iota, kernel, slice, smem } from "../../src/lang/index.ts";
+import { all, array, cdiv, dim, full, iota, kernel, slice, smem } from "../../src/lang/index.ts";
 import type { Ref } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { exactCase } from "./case.ts";
@@ -249,6 +249,70 @@ function exchanged(): MatrixCase {
   );
 }
 
+/** Blocks of rows of ragged groups, whose ends are numbers in memory: loads, stores and updates stop there. */
+function ragged(dtype: typeof f32 | typeof bf16 | typeof i32): MatrixCase {
+  const inputs = {
+    x: ordinaryNumbers(dtype, [50, 24], 19),
+    offsets: fromNumbers(i32, [7], [0, 0, 5, 6, 30, 49, 50]),
+    out: ordinaryNumbers(dtype, [50, 24], 20),
+    sums: fromNumbers(dtype, [50, 24], new Array<number>(50 * 24).fill(1)),
+  };
+  return exactCase(`windows that end early in ${dtype.name}`, inputs, () =>
+    kernel(
+      {
+        name: "ragged",
+        grid: { group: 6, part: 3 },
+        inputs: { x: array(dtype, [n, 24]), offsets: array(i32, [7]) },
+        inouts: { out: array(dtype, [n, 24]), sums: array(dtype, [n, 24]) },
+        outputs: { seen: array(dtype, [6, 3, 16, 20]) },
+      },
+      ({ group, part, x, offsets, out, sums, seen }) => {
+        const start = offsets.at(group).loadScalar().add(part.mul(16));
+        const here = slice(start, 16, { end: offsets.at(group.add(1)).loadScalar() });
+        const rows = x.at(here).load({ fill: 3 });
+        out.at(here).store(rows as never);
+        const ones = full(dtype, [16, 16], 1 as never);
+        sums.at(here, slice(4, 16, { end: part.add(6) })).atomicAdd(ones as never);
+        seen.at(group, part).store(x.at(here, slice(-2, 20, { end: 9 })).load({ fill: 5 }));
+      },
+    ),
+  );
+}
+
+/** Extents that are sums, products and quotients of dimensions, and a reshape that a promised divisor allows. */
+function arithmetic(): MatrixCase {
+  const [rows, columns] = [dim("rows"), dim("columns", { multipleOf: 4 })];
+  const inputs = { x: ordinaryNumbers(f32, [7, 12], 21), border: anyNumbers(f32, [9, 11], 22) };
+  const tiles = cdiv(rows, 4).mul(cdiv(columns, 8));
+  return exactCase("windows of arrays whose extents are sums of products", inputs, () =>
+    kernel(
+      {
+        name: "arithmetic",
+        grid: { tile: tiles },
+        inputs: {
+          x: array(f32, [rows, columns]),
+          border: array(f32, [rows.add(2), columns.sub(1)]),
+        },
+        outputs: {
+          numbers: array(i32, [tiles.mul(2).sub(1)]),
+          quarters: array(f32, [rows, columns.div(4), 4]),
+          inner: array(f32, [rows, columns]),
+        },
+      },
+      ({ tile, x, border, numbers, quarters, inner }) => {
+        const across = cdiv(columns, 8);
+        const [row, column] = [tile.div(across).mul(4), tile.rem(across).mul(8)];
+        numbers.at(slice(tile.mul(2), 2)).store(tile);
+        const parts = x.reshape([rows, columns.div(4), 4]);
+        const own = [slice(row, 4), slice(column.div(4), 2)] as const;
+        quarters.at(...own).store(parts.at(...own).load());
+        const around = border.at(slice(row.add(1), 4), slice(column.sub(1), 8)).load({ fill: 9 });
+        inner.at(slice(row, 4), slice(column, 8)).store(around);
+      },
+    ),
+  );
+}
+
 /** Masks of every shape that repeats to a window, on windows with tails in both memories. */
 function masked(dtype: DType, shape: readonly number[], seed: number): MatrixCase {
   const inputs = {
@@ -298,6 +362,8 @@ export function pickingCases(): readonly MatrixCase[] {
     addedRows(f32),
     addedRows(bf16),
     exchanged(),
+    ...[f32, bf16, i32].map(ragged),
+    arithmetic(),
     ...[f32, f64, bf16].map((dtype) => extremes("max", dtype)),
     extremes("min", f32),
     ...[[16, 48], [16, 1], [48], [1]].map((shape) => masked(f32, shape, shape.length)),
