@@ -27,6 +27,14 @@ function codeOf(body: () => unknown): string {
 }
 
 const passing: { readonly [name: string]: string } = {
+  "sums of many f32 are rounded once, short ones at every step": `
+    %x = stablehlo.constant dense<0.1> : tensor<100xf32>
+    %y = stablehlo.constant dense<0.1> : tensor<10xf32>
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<100xf32>, tensor<f32>) -> tensor<f32>
+    check.expect_eq_const %0, dense<10.0> : tensor<f32>
+    %1 = stablehlo.reduce(%y init: %z) applies stablehlo.add across dimensions = [0] : (tensor<10xf32>, tensor<f32>) -> tensor<f32>
+    check.expect_eq_const %1, dense<1.00000012> : tensor<f32>`,
   "the sign of a zero imaginary part says the side of a cut": `
     %a = stablehlo.constant dense<[(2.0, 0.0), (2.0, -0.0), (-3.0, 0.0), (-3.0, -0.0)]> : tensor<4xcomplex<f64>>
     %0 = chlo.acos %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>

@@ -120,3 +120,20 @@ test("short sums of products are made step by step in f32, longer ones are round
   expect(await results(product(8), inputs(8))).toEqual([0]);
   expect(await results(product(9), inputs(9))).toEqual([1]);
 });
+
+test("products of bf16 into f64 are summed in f64", async () => {
+  // 1 + 2^-30 takes more bits than f32 has.
+  const text = `func.func @main(%x: tensor<16x16xbf16>, %y: tensor<16x16xbf16>) -> tensor<16x16xf64> {
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xf64>
+    return %0 : tensor<16x16xf64> }`;
+  const [one, small] = [0x3f80, 0x3800];
+  const left = Uint16Array.from({ length: 256 }, (_, i) =>
+    i % 16 === 0 ? one : i % 16 === 1 ? small : 0,
+  );
+  const right = Uint16Array.from({ length: 256 }, (_, i) => (i < 16 ? one : i < 32 ? small : 0));
+  const found = await results(text, [
+    tensor("bf16", [16, 16], left),
+    tensor("bf16", [16, 16], right),
+  ]);
+  expect(new Set(found)).toEqual(new Set([1 + 2 ** -30]));
+});
