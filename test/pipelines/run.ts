@@ -20,7 +20,7 @@ export function requireResults(
 }
 
 /** Twenty where all cases are asked for. */
-const usualSchedules = takesAll ? 20 : 4;
+const usualSchedules = takesAll ? 20 : 2;
 
 /** Runs under the fixed schedule and `schedules` seeded ones: nothing may be found, and all results must be right. */
 export async function requireClean(
