@@ -56,8 +56,8 @@ function staging(random: Random): Program {
         const tile = tame(x.at(k).load(), random);
         slot.store(turns ? polish(tile.transpose(), random).transpose() : tile);
         commitShared();
-        // Rounds add to the same elements in any order, or each has rows of its own.
-        const top = adds ? k.mul(down) : k.mul(rows).add(down);
+        // Each round has rows of its own: what several add to an element depends on their order.
+        const top = k.mul(rows).add(down);
         const window = out.at(slice(top, rows), slice(right, columns));
         copyAsync(slot, window, adds ? { reduction: "add" } : {});
         commitGroup();
