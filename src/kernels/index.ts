@@ -119,6 +119,8 @@ export type { SoftmaxBackwardOperation, SoftmaxBackwardSpec } from "./rows/softm
 export { scan } from "./scan/scan.ts";
 export type { ScanCombination, ScanOperation, ScanSpec } from "./scan/scan.ts";
 export type { ScanConfiguration } from "./scan/scan-kernel.ts";
+export { scanWith } from "./scan/scan-with.ts";
+export type { ScanWithOperation, ScanWithSpec } from "./scan/scan-with.ts";
 export { matmul } from "./matmul/matmul.ts";
 export type {
   EpilogueInputs,

@@ -11,22 +11,20 @@
  * order: the function has to be associative and commutative. The order is the same whenever sizes and processors are, so that
  * results repeat bit for bit.
  */
-import { dtypes } from "../../formats/dtype.ts";
-import type { DType, HostValue } from "../../formats/dtype.ts";
+import type { HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, dim, reduceWith as combineTiles } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText } from "../../support/options.ts";
 import { broadcastShape } from "../elementwise/map.ts";
-import { tracedResults } from "../elementwise/traced-results.ts";
-import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
+import { givenAxis, requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
+import { combinedAlong, givenInputs, resultsOf, stateOf } from "./given-combination.ts";
+import type { GivenCombination } from "./given-combination.ts";
 import { reducing } from "./reduce.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
-import type { Reducer, ReduceTiles, StatePart } from "./reducer.ts";
+import type { Reducer, ReduceTiles } from "./reducer.ts";
 
 export interface ReduceWithSpec<
   Inputs extends ReduceInputs,
@@ -84,70 +82,20 @@ export function reduceWith<
   return reduction(spec as never, location) as unknown as ReduceWithOperation<Inputs, Results>;
 }
 
-interface AnySpec {
-  readonly inputs: ReduceInputs;
+interface AnySpec extends GivenCombination {
   readonly axes?: readonly number[];
   readonly keep?: boolean;
-  readonly load: (tiles: ReduceTiles) => ReduceTiles;
-  readonly combine: (left: ReduceTiles, right: ReduceTiles) => ReduceTiles;
-  readonly identity: { readonly [name: string]: HostValue };
-  readonly finish?: (state: ReduceTiles) => ReduceTiles;
-}
-
-function requireParts(spec: { readonly [field: string]: unknown }, location: Location): void {
-  for (const [field, expected] of [
-    ["inputs", "arrays by name"],
-    ["load", "a function"],
-    ["combine", "a function"],
-  ] as const)
-    if (spec[field] === undefined)
-      throw refused(
-        field === "inputs" ? "TW9902" : "TW9905",
-        `reduceWith has no ${field}`,
-        `${field}: ${expected}`,
-        "nothing",
-        location,
-      );
 }
 
 function reduction(spec: AnySpec, location: Location): Operation {
-  requireParts(spec as never, location);
-  const specs: { [name: string]: ArraySpec } = {};
-  for (const [name, given] of Object.entries(spec.inputs as object))
-    specs[name] = givenArray(name, "reduceWith", given, [dim("n")], location);
-  if (Object.keys(specs).length === 0 || Object.hasOwn(specs, "index"))
-    throw refused(
-      "TW9902",
-      "reduceWith has no arrays, or one whose name is taken",
-      "{ x: f32, … }, and none of them index",
-      optionText(Object.keys(specs)),
-      location,
-    );
+  const specs = givenInputs("reduceWith", spec, location);
   const shape = broadcastShape("reduceWith", Object.values(specs), location);
   const axes = (spec.axes ?? shape.map((_, axis) => axis)).map((axis) =>
     givenAxis("reduceWith", axis, shape.length, location),
   );
-  const state = stateOf(spec, specs, axes.length === 1, location);
+  const state = stateOf("reduceWith", spec, specs, axes.length === 1, location);
   const { finish = (tiles: ReduceTiles) => tiles } = spec;
-  const formats = Object.fromEntries(
-    Object.entries(state).map(([name, { dtype }]) => [name, array(dtype, [1])]),
-  );
-  const results = tracedResults(
-    "reduceWith",
-    formats,
-    {},
-    (tiles) => finish(tiles as ReduceTiles) as never,
-    location,
-  );
-  const taken = Object.keys(results).find((name) => Object.hasOwn(specs, name));
-  if (taken !== undefined)
-    throw refused(
-      "TW9905",
-      "a result of reduceWith is called like an input",
-      `other names than ${Object.keys(specs).join(", ")}`,
-      taken,
-      location,
-    );
+  const results = resultsOf("reduceWith", finish, state, specs, location);
   const { combine } = spec;
   const reducer: Reducer = {
     state: inKernel(state),
@@ -161,7 +109,9 @@ function reduction(spec: AnySpec, location: Location): Operation {
     },
     merge: (left, right) => inKernel(combine(asGiven(left), asGiven(right))),
     collapse: (tiles, along) =>
-      inKernel(along.reduce((own, axis) => collapsed(own, axis, state, combine), asGiven(tiles))),
+      inKernel(
+        along.reduce((own, axis) => combinedAlong(own, axis, state, combine), asGiven(tiles)),
+      ),
     finish: (tiles) => finish(asGiven(tiles)),
   };
   // Where a reduction is split, the kernel gives its state.
@@ -181,91 +131,7 @@ function asGiven<T>(state: { readonly [name: string]: T }): { readonly [name: st
   );
 }
 
-/** The formats of the state, as `load` gives them, with what changes nothing; `combine` has to keep them. */
-function stateOf(
-  { load, combine, identity }: AnySpec,
-  specs: { readonly [name: string]: ArraySpec },
-  hasIndex: boolean,
-  location: Location,
-): { readonly [name: string]: StatePart } {
-  const given = hasIndex ? { ...specs, index: array(dtypes.i32, [1]) } : specs;
-  const loaded = tracedResults(
-    "reduceWith",
-    given,
-    {},
-    (tiles) => load(tiles as ReduceTiles) as never,
-    location,
-  );
-  const sides = ["left", "right"].flatMap((side) =>
-    Object.entries(loaded).map(([name, dtype]) => [`${side}_${name}`, array(dtype, [1])] as const),
-  );
-  const combined = tracedResults(
-    "reduceWith",
-    Object.fromEntries(sides),
-    {},
-    (tiles) => {
-      const side = (prefix: string): ReduceTiles =>
-        Object.fromEntries(
-          Object.keys(loaded).map((name) => [name, tiles[`${prefix}_${name}`] as Tile]),
-        );
-      return combine(side("left"), side("right")) as never;
-    },
-    location,
-  );
-  const text = (formats: { readonly [name: string]: DType }): string =>
-    Object.entries(formats)
-      .map(([name, { name: format }]) => `${name}: ${format}`)
-      .sort()
-      .join(", ");
-  if (text(loaded) !== text(combined))
-    throw refused(
-      "TW9905",
-      "what reduceWith combines is another state than what it loads",
-      text(loaded),
-      text(combined),
-      location,
-    );
-  return Object.fromEntries(
-    Object.entries(loaded).map(([name, dtype]) => {
-      const own: unknown = isRecord(identity) ? identity[name] : undefined;
-      if (!["number", "bigint", "boolean"].includes(typeof own))
-        throw refused(
-          "TW9904",
-          `the identity of reduceWith has no ${name}`,
-          `a number for each of ${Object.keys(loaded).join(", ")}`,
-          optionText(identity),
-          location,
-        );
-      return [name, { dtype, identity: own as HostValue }];
-    }),
-  );
-}
-
 /** The shape that tiles of a window broadcast to. */
 function windowShape(tiles: readonly Tile[]): readonly number[] {
   return [0, 1].map((axis) => Math.max(...tiles.map(({ shape }) => shape[axis] ?? 1)));
-}
-
-/** A state along one axis of its tiles, which keeps extent 1. */
-function collapsed(
-  tiles: ReduceTiles,
-  axis: number,
-  state: { readonly [name: string]: StatePart },
-  combine: AnySpec["combine"],
-): ReduceTiles {
-  const names = Object.keys(state);
-  const named = (list: readonly Tile[]): ReduceTiles =>
-    Object.fromEntries(names.flatMap((name, at) => (list[at] ? [[name, list[at]]] : [])));
-  const listed = (own: ReduceTiles): readonly Tile[] =>
-    names.flatMap((name) => (own[name] ? [own[name]] : []));
-  const reduced = combineTiles(
-    listed(tiles),
-    (left: readonly Tile[], right: readonly Tile[]) => listed(combine(named(left), named(right))),
-    {
-      axis,
-      identity: names.map((name) => state[name]?.identity ?? 0),
-      keep: true,
-    } as never,
-  );
-  return named(reduced);
 }

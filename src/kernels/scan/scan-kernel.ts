@@ -2,10 +2,11 @@
  * The kernel of a running combination along rows: a block goes through its rows piece by piece, and carries what it has
  * met. Where rows are fewer than processors, several blocks share a row (`shared-scan.ts`).
  */
-import type { DType, HostValue } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { cdiv, constant, full, kernel, loop } from "../../lang/index.ts";
-import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { DType, HostValue } from "../../formats/dtype.ts";
+import { cdiv, constant, full, iota, kernel, loop } from "../../lang/index.ts";
+import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { ReduceTiles, StatePart } from "../reduce/reducer.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 
@@ -17,37 +18,115 @@ export interface ScanConfiguration {
   readonly workers: number;
 }
 
-/** What is combined, and how. */
+/** An array of a scan; its place in the list is its place in the form. */
+export interface ScanArray {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly role: "input" | "output";
+}
+
+/** What is combined, and how: a state of one or more numbers, made of each element and made into results. */
 export interface ScanRule {
-  readonly state: DType;
-  readonly identity: HostValue;
-  readonly out: DType;
-  readonly input: DType;
+  readonly arrays: readonly ScanArray[];
+  readonly state: { readonly [name: string]: StatePart };
   readonly reverse: boolean;
-  readonly merge: (left: Tile, right: Tile) => Tile;
-  readonly total: (tile: Tile) => Tile;
-  readonly running: (tile: Tile) => Tile;
+  /** What stands in inputs beyond the end of rows and becomes the identity; without it, the identity is put there. */
+  readonly fill?: HostValue;
+  /** The state of single elements. */
+  readonly lift: (tiles: ReduceTiles) => ReduceTiles;
+  /** Two states as one, in their order along the scan. */
+  readonly merge: (left: ReduceTiles, right: ReduceTiles) => ReduceTiles;
+  /** All states along axis 1, which keeps extent 1: of elements in the direction of the scan, of totals from the first on. */
+  readonly total: (state: ReduceTiles) => ReduceTiles;
+  readonly together: (state: ReduceTiles) => ReduceTiles;
+  /** Each state with those before it along axis 1. */
+  readonly running: (state: ReduceTiles) => ReduceTiles;
+  /** Results by name, in their formats. */
+  readonly finish: (state: ReduceTiles) => ReduceTiles;
 }
 
 /** What has been met along a row so far, and nothing yet. */
-export function nothing({ state, identity }: ScanRule, rows: number): Tile {
-  return full(state, [rows, 1], identity);
+export function nothing({ state }: Pick<ScanRule, "state">, rows: number): ReduceTiles {
+  return eachTile(state, ({ dtype, identity }) => full(dtype, [rows, 1], identity));
+}
+
+/** The same of every tile of a state. */
+export function eachTile<T>(
+  tiles: { readonly [name: string]: T },
+  change: (tile: T, name: string) => Tile,
+): ReduceTiles {
+  return Object.fromEntries(
+    Object.entries(tiles).map(([name, tile]) => [name, change(tile, name)]),
+  );
+}
+
+/** States where a condition holds, and nothing elsewhere. */
+export function only(rule: ScanRule, isIn: Tile<"bool">, state: ReduceTiles): ReduceTiles {
+  const others = nothing(rule, 1);
+  return eachTile(state, (tile, name) => isIn.select(tile, others[name] ?? tile));
+}
+
+/** Arrays of the kernel by name. */
+export function scanArrays(
+  { arrays }: ScanRule,
+  form: StridedForm,
+  role: ScanArray["role"],
+): { readonly [name: string]: ArraySpec } {
+  return Object.fromEntries(
+    arrays.flatMap(({ name, dtype, role: own }, position) =>
+      own === role ? [[name, form.spec(position, dtype)]] : [],
+    ),
+  );
+}
+
+export interface ScanArguments {
+  readonly [name: string]: unknown;
 }
 
 /** A piece of rows as it is combined; what lies outside of them is nothing. */
 export function loadedPiece(
   rule: ScanRule,
   form: StridedForm,
-  x: Ref,
+  argument: ScanArguments,
   place: readonly Index[],
   sizes: readonly number[],
-): Tile {
+): ReduceTiles {
   const last = form.axes.length - 1;
-  const loaded = form.window(x, 0, place, sizes).load({ fill: rule.identity as number });
-  return loaded.reshape(form.tileShape(0, sizes, [last - 1, last])).cast(rule.state);
+  const [rows, columns] = [sizes[last - 1] ?? 1, sizes[last] ?? 1];
+  const { fill = 0 } = rule;
+  const tiles = rule.arrays.flatMap(({ name, role }, position): (readonly [string, Tile])[] => {
+    if (role === "output") return [];
+    const window = form.window(argument[name] as Ref, position, place, sizes);
+    const tile = window.load({ fill: fill as number });
+    return [[name, tile.reshape(form.tileShape(position, sizes, [last - 1, last]))]];
+  });
+  const lifted = eachTile(rule.lift(Object.fromEntries(tiles)), (tile) =>
+    tile.broadcastTo([rows, columns]),
+  );
+  if (rule.fill !== undefined) return lifted;
+  const at = iota(dtypes.i32, [1, columns], 1).add(place[last] as never);
+  return only(rule, at.lt((form.extents[last] ?? 1) as never), lifted);
 }
 
-/** Arrays: x and out at positions 0 and 1 of the form. */
+/** Stores what is made of a piece. */
+export function storePiece(
+  rule: ScanRule,
+  form: StridedForm,
+  argument: ScanArguments,
+  place: readonly Index[],
+  sizes: readonly number[],
+  state: ReduceTiles,
+): void {
+  const last = form.axes.length - 1;
+  const results = rule.finish(state);
+  for (const [position, { name, role }] of rule.arrays.entries()) {
+    const result = results[name];
+    if (role === "input" || result === undefined) continue;
+    const window = form.window(argument[name] as Ref, position, place, sizes);
+    storeWhole(window, result, [sizes[last - 1] ?? 1, sizes[last] ?? 1]);
+  }
+}
+
 export function scanKernel(
   rule: ScanRule,
   form: StridedForm,
@@ -65,23 +144,22 @@ export function scanKernel(
     {
       name: "scan",
       grid,
-      inputs: { x: form.spec(0, rule.input) },
-      outputs: { out: form.spec(1, rule.out) },
+      inputs: scanArrays(rule, form, "input"),
+      outputs: scanArrays(rule, form, "output"),
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: unknown };
+      const argument = given as unknown as ScanArguments;
       const starts: readonly Index[] = leads.map((axis) =>
         (argument[`block${axis}`] as Scalar<"i32">).mul(sizes[axis] ?? 1),
       );
       const steps = constant(dtypes.i32, 0).add(cdiv(form.extents[last] ?? 1, columns) as never);
-      loop({ to: steps, carry: nothing(rule, rows) }, (index, carry) => {
+      loop({ to: steps, carry: { ...nothing(rule, rows) } }, (index, carry) => {
         // From the end, the first piece is the last.
         const piece = rule.reverse ? steps.sub(index).sub(1) : index;
         const place = [...starts, piece.mul(columns)];
-        const tile = loadedPiece(rule, form, argument["x"] as Ref, place, sizes);
-        const result = rule.merge(carry, rule.running(tile)).cast(rule.out);
-        storeWhole(form.window(argument["out"] as Ref, 1, place, sizes), result, [rows, columns]);
-        return rule.merge(carry, rule.total(tile));
+        const state = loadedPiece(rule, form, argument, place, sizes);
+        storePiece(rule, form, argument, place, sizes, rule.merge(carry, rule.running(state)));
+        return { ...rule.merge(carry, rule.total(state)) };
       });
     },
   ) as unknown as KernelDefinition;

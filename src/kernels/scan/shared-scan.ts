@@ -9,17 +9,17 @@
  *
  *   a block   load 1 · combine 0 · tell 0 · load 2 · combine 1 · tell 1 · hear 0 · store 0 · load 3 · combine 2 · …
  *
- * All blocks add the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
+ * All blocks combine the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { cdiv, constant, gmem, iota, kernel, loop, semaphore, slice } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Semaphore, Tile } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
+import type { ReduceTiles } from "../reduce/reducer.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
-import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
-import { loadedPiece, nothing } from "./scan-kernel.ts";
-import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
+import { eachTile, loadedPiece, nothing, only, scanArrays, storePiece } from "./scan-kernel.ts";
+import type { ScanArguments, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 
 /** Warps of a block: so many that one block keeps a processor busy. */
 export const sharedWarps = 16;
@@ -29,7 +29,10 @@ const bytesPerLane = 64;
 
 /** Elements of a piece. */
 export function sharedColumns({ state }: Pick<ScanRule, "state">): number {
-  return (32 * sharedWarps * bytesPerLane * 8) / state.bits;
+  const bits = Object.values(state).reduce((sum, { dtype }) => sum + dtype.bits, 0);
+  let columns = 32 * sharedWarps;
+  while (columns * 2 * bits <= 32 * sharedWarps * bytesPerLane * 8) columns *= 2;
+  return columns;
 }
 
 /** What a block works with. */
@@ -37,10 +40,9 @@ interface Work {
   readonly rule: ScanRule;
   readonly form: StridedForm;
   readonly configuration: ScanConfiguration;
-  readonly x: Ref;
-  readonly out: Ref;
-  /** The totals of this row, [waves, workers], and how many of each wave are there. */
-  readonly totals: Ref;
+  readonly argument: ScanArguments;
+  /** The totals of this row by part of the state, [waves, workers], and how many of each wave are there. */
+  readonly totals: { readonly [name: string]: Ref };
   readonly told: (wave: Scalar<"i32">) => Semaphore;
   readonly starts: readonly Index[];
   readonly worker: Scalar<"i32">;
@@ -48,15 +50,14 @@ interface Work {
   readonly pieces: Scalar<"i32">;
 }
 
-/** The piece of a wave; past the last one, the one that would follow it, which has no elements. */
-function pieceOf(
-  { rule, configuration, worker, pieces }: Work,
-  wave: Scalar<"i32">,
-): Scalar<"i32"> {
+/** Where the piece of a wave begins; past the last one, where one would follow it, which has no elements. */
+function placeOf(work: Work, wave: Scalar<"i32">): readonly Index[] {
+  const { rule, configuration, worker, pieces, starts } = work;
   const number = wave.mul(configuration.workers).add(worker);
   // From the end, the first piece is the last.
   const piece = rule.reverse ? pieces.sub(1).sub(number) : number;
-  return number.lt(pieces).select(piece, pieces).maximum(0).minimum(pieces);
+  const own = number.lt(pieces).select(piece, pieces).maximum(0).minimum(pieces);
+  return [...starts, own.mul(configuration.columns)];
 }
 
 function windowSizes({ form, configuration }: Work): readonly number[] {
@@ -64,48 +65,58 @@ function windowSizes({ form, configuration }: Work): readonly number[] {
 }
 
 /** The piece of a wave, which past the last one is nothing. */
-function load(work: Work, wave: Scalar<"i32">): Tile {
-  const place = [...work.starts, pieceOf(work, wave).mul(work.configuration.columns)];
-  return loadedPiece(work.rule, work.form, work.x, place, windowSizes(work));
+function load(work: Work, wave: Scalar<"i32">): ReduceTiles {
+  const { rule, form, argument } = work;
+  return loadedPiece(rule, form, argument, placeOf(work, wave), windowSizes(work));
 }
 
 /** A piece combined: every element with those before it, and all of them. */
 interface Combined {
-  readonly running: Tile;
-  readonly total: Tile;
+  readonly running: ReduceTiles;
+  readonly total: ReduceTiles;
 }
 
 /**
  * A piece is combined in stretches that lanes go along together, as wide as memory is accessed: within each of
  * them first, then with the totals of those before.
  */
-function combine({ rule, configuration }: Work, piece: Tile): Combined {
-  const widest = (8 * widestAccess) / Math.min(rule.input.bits, rule.out.bits);
+function combine({ rule, configuration }: Work, piece: ReduceTiles): Combined {
+  const widest = (8 * widestAccess) / Math.min(...rule.arrays.map(({ dtype }) => dtype.bits));
   const width = Math.min(configuration.columns, 32 * sharedWarps * widest);
   const stretches = configuration.columns / width;
-  const tile = piece.reshape([stretches, width]).layoutCast(stretchLayout(stretches, width));
-  const totals = rule.total(tile).reshape([1, stretches]);
+  const layout = stretchLayout(stretches, width);
+  const tiles = eachTile(piece, (tile) => tile.reshape([stretches, width]).layoutCast(layout));
+  const totals = eachTile(rule.total(tiles), (tile) => tile.reshape([1, stretches]));
   const [own, others] = [0, 1].map((axis) =>
     iota(dtypes.i32, axis === 0 ? [stretches, 1] : [1, stretches], axis),
   ) as [Tile<"i32">, Tile<"i32">];
   const isBefore = rule.reverse ? others.gt(own) : others.lt(own);
-  const before = rule.total(isBefore.select(totals, nothing(rule, 1)));
-  const running = rule.merge(before, rule.running(tile));
-  return { running: running.reshape([1, configuration.columns]), total: rule.total(totals) };
+  const spread = eachTile(totals, (tile) => tile.broadcastTo([stretches, stretches]));
+  const before = rule.total(only(rule, isBefore, spread));
+  const running = rule.merge(before, rule.running(tiles));
+  return {
+    running: eachTile(running, (tile) => tile.reshape([1, configuration.columns])),
+    total: rule.total(totals),
+  };
 }
 
 /** Lanes side by side along each stretch, with as much of it as memory is accessed by; stretches lie in registers. */
 function stretchLayout(stretches: number, width: number): string {
   const inLane = Math.log2(width / (32 * sharedWarps));
-  const bits = (name: string, count: number, from = 0): readonly string[] =>
+  const bitNames = (name: string, count: number, from = 0): readonly string[] =>
     Array.from({ length: count }, (_, index) => `${name}${from + index}`);
-  const across = [...bits("R", inLane), ...bits("L", 5), ...bits("W", Math.log2(sharedWarps))];
-  return `(${bits("R", Math.log2(stretches), inLane).join(" ")} | ${across.join(" ")})`;
+  const across = [
+    ...bitNames("R", inLane),
+    ...bitNames("L", 5),
+    ...bitNames("W", Math.log2(sharedWarps)),
+  ];
+  return `(${bitNames("R", Math.log2(stretches), inLane).join(" ")} | ${across.join(" ")})`;
 }
 
 /** Tells the total of a piece. */
-function tell({ totals, told, worker }: Work, wave: Scalar<"i32">, total: Tile): void {
-  totals.at(slice(wave, 1), slice(worker, 1)).store(total);
+function tell({ totals, told, worker }: Work, wave: Scalar<"i32">, total: ReduceTiles): void {
+  for (const [name, tile] of Object.entries(total))
+    totals[name]?.at(slice(wave, 1), slice(worker, 1)).store(tile);
   told(wave).signal();
 }
 
@@ -113,42 +124,49 @@ function tell({ totals, told, worker }: Work, wave: Scalar<"i32">, total: Tile):
 function hear(
   { rule, configuration, totals, told, worker }: Work,
   wave: Scalar<"i32">,
-  before: Tile,
-): { readonly here: Tile; readonly next: Tile } {
+  before: ReduceTiles,
+): { readonly here: ReduceTiles; readonly next: ReduceTiles } {
   const { workers } = configuration;
   const width = powerOfTwoFrom(workers);
   told(wave).wait(workers);
-  const all = totals.at(slice(wave, 1), slice(0, width)).load();
+  const all = eachTile(totals, (ref) => ref.at(slice(wave, 1), slice(0, width)).load());
   const numbers = iota(dtypes.i32, [1, width], 1);
-  const only = (isIn: Tile<"bool">): Tile =>
-    rule.merge(before, rule.total(isIn.select(all, nothing(rule, 1))));
-  return { here: only(numbers.lt(worker)), next: only(numbers.lt(workers)) };
-}
-
-function store(work: Work, wave: Scalar<"i32">, result: Tile): void {
-  const { rule, form, configuration, out } = work;
-  const place = [...work.starts, pieceOf(work, wave).mul(configuration.columns)];
-  const window = form.window(out, 1, place, windowSizes(work));
-  storeWhole(window, result.cast(rule.out), [1, configuration.columns]);
+  const of = (isIn: Tile<"bool">): ReduceTiles =>
+    rule.merge(before, rule.together(only(rule, isIn, all)));
+  return { here: of(numbers.lt(worker)), next: of(numbers.lt(workers)) };
 }
 
 function runWaves(work: Work, waves: Scalar<"i32">): void {
-  const { rule } = work;
+  const { rule, form, argument } = work;
   const zero = constant(dtypes.i32, 0);
+  const store = (wave: Scalar<"i32">, state: ReduceTiles): void => {
+    storePiece(rule, form, argument, placeOf(work, wave), windowSizes(work), state);
+  };
   const { running: first, total } = combine(work, load(work, zero));
   tell(work, zero, total);
-  const carry = { running: first, loaded: load(work, zero.add(1)), before: nothing(rule, 1) };
+  const carry = {
+    running: { ...first },
+    loaded: { ...load(work, zero.add(1)) },
+    before: { ...nothing(rule, 1) },
+  };
   const end = loop({ to: waves.sub(1), carry }, (wave, { running, loaded, before }) => {
     const following = load(work, wave.add(2));
     const next = combine(work, loaded);
     tell(work, wave.add(1), next.total);
     const heard = hear(work, wave, before);
-    store(work, wave, rule.merge(heard.here, running));
-    return { running: next.running, loaded: following, before: heard.next };
+    store(wave, rule.merge(heard.here, running));
+    return {
+      running: { ...next.running },
+      loaded: { ...following },
+      before: { ...heard.next },
+    };
   });
   const last = waves.sub(1);
-  store(work, last, rule.merge(hear(work, last, end.before).here, end.running));
+  store(last, rule.merge(hear(work, last, end.before).here, end.running));
 }
+
+/** What the total of a part of the state is called, beside the arrays of the kernel. */
+const totalName = (name: string): string => `total_of_${name}`;
 
 export function sharedScanKernel(
   rule: ScanRule,
@@ -169,24 +187,32 @@ export function sharedScanKernel(
         worker: workers,
       },
       warps: sharedWarps,
-      inputs: { x: form.spec(0, rule.input) },
-      outputs: { out: form.spec(1, rule.out) },
+      inputs: scanArrays(rule, form, "input"),
+      outputs: scanArrays(rule, form, "output"),
       scratch: {
-        totals: gmem(rule.state, [...extents, waves, workers]),
+        ...Object.fromEntries(
+          Object.entries(rule.state).map(([name, { dtype }]) => [
+            totalName(name),
+            gmem(dtype, [...extents, waves, workers]),
+          ]),
+        ),
         told: semaphore([...extents, waves]),
       },
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: unknown };
+      const argument = given as unknown as ScanArguments;
       const starts = leads.map((axis) => argument[`block${axis}`] as Scalar<"i32">);
       const told = argument["told"] as Semaphore;
       const count = (of: Size) => constant(dtypes.i32, 0).add(of as never);
       runWaves(
         {
-          ...{ rule, form, configuration, starts },
-          x: argument["x"] as Ref,
-          out: argument["out"] as Ref,
-          totals: (argument["totals"] as Ref).at(...starts),
+          ...{ rule, form, configuration, argument, starts },
+          totals: Object.fromEntries(
+            Object.keys(rule.state).map((name) => [
+              name,
+              (argument[totalName(name)] as Ref).at(...starts),
+            ]),
+          ),
           told: (wave) => told.at(...starts, wave),
           worker: argument["worker"] as Scalar<"i32">,
           pieces: count(cdiv(extent, columns)),

@@ -1,0 +1,156 @@
+/** A scan for the sizes of a launch: axes beside that of the scan become as few as they can, then a form is chosen. */
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
+import type { Size } from "../../ir/size.ts";
+import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import type { Target } from "../../targets/target.ts";
+import { collapsedAxes } from "../support/collapse.ts";
+import { refused } from "../support/given.ts";
+import {
+  broadcastStrides,
+  laidOut,
+  lanes,
+  powerOfTwoFrom,
+  widestAccess,
+} from "../support/sizes.ts";
+import { StridedForm, formText } from "../support/strided.ts";
+import type { StridedAxis } from "../support/strided.ts";
+import { scanKernel } from "./scan-kernel.ts";
+import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
+import { sharedColumns, sharedScanKernel, sharedWarps } from "./shared-scan.ts";
+
+export interface ScanProblem {
+  readonly name: string;
+  readonly rule: ScanRule;
+  /** The arrays of the rule by name; inputs broadcast to the shape. */
+  readonly specs: { readonly [name: string]: ArraySpec };
+  readonly shape: readonly Size[];
+  readonly axis: number;
+  /** Instead of what the model would choose. */
+  readonly configuration?: ScanConfiguration;
+}
+
+export function scanning(problem: ScanProblem, location: Location): Operation {
+  const { name, rule, specs, configuration } = problem;
+  const kernels = new Map<string, KernelDefinition>();
+  const named = (role: "input" | "output") =>
+    Object.fromEntries(
+      rule.arrays.flatMap(({ name: own, role: is }) => {
+        const spec = specs[own];
+        return is === role && spec !== undefined ? [[own, spec]] : [];
+      }),
+    );
+  return operation({
+    name,
+    inputs: named("input"),
+    outputs: named("output"),
+    plan: (dimensions, target) => {
+      const axes = scanAxes(problem, dimensions);
+      if (configuration !== undefined) requirePossible(name, configuration, axes, target, location);
+      return {
+        ...planScan(rule, axes, configuration ?? chooseScan(rule, axes, target), kernels),
+        source: configuration === undefined ? "heuristic" : "given",
+      };
+    },
+  }) as unknown as Operation;
+}
+
+/** What lies beside the scan, as few axes as there can be, then the scan's own. */
+function scanAxes(
+  { rule, specs, shape, axis }: ScanProblem,
+  dimensions: { readonly [name: string]: number },
+): readonly StridedAxis[] {
+  const extents = laidOut({ shape, strides: undefined }, dimensions).shape;
+  const strides = rule.arrays.map(({ name, role }) => {
+    const spec = specs[name];
+    if (role === "input" || spec === undefined) return broadcastStrides(spec, extents, dimensions);
+    return laidOut(spec, dimensions).strides;
+  });
+  const leads = collapsedAxes(
+    extents.filter((_, each) => each !== axis),
+    strides.map((own) => own.filter((_, each) => each !== axis)),
+    // Steps along a single row would only hide how its elements are aligned.
+  ).map((lead) => (lead.extent === 1 ? { ...lead, strides: strides.map(() => 0) } : lead));
+  return [...leads, { extent: extents[axis] ?? 1, strides: strides.map((own) => own[axis] ?? 1) }];
+}
+
+/** Blocks that share a row wait for each other, so that all of them have to run at once. */
+function requirePossible(
+  name: string,
+  configuration: ScanConfiguration,
+  axes: readonly StridedAxis[],
+  { processors }: Target,
+  location: Location,
+): void {
+  const { rows, columns, workers } = configuration;
+  const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
+  const isPower = (number: number): boolean =>
+    Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
+  const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers);
+  const isShared = rows === 1 && columns >= 32 * sharedWarps && blocks <= processors;
+  if (isKnown && (workers === 1 || (workers > 1 && isShared))) return;
+  throw refused(
+    "TW9904",
+    `${name} has no such configuration`,
+    `powers of two for rows and columns; with several workers 1 row, ${32 * sharedWarps} columns or more, and at most ${processors} blocks in all`,
+    JSON.stringify(configuration),
+    location,
+  );
+}
+
+/** Elements of a piece that a lane has. */
+const elementsPerLane = 16;
+/** Rows of a block where neighbours in memory belong to different rows. */
+const crossingRows = 64;
+
+function chooseScan(
+  { arrays, state }: Pick<ScanRule, "arrays" | "state">,
+  axes: readonly StridedAxis[],
+  { processors }: Target,
+): ScanConfiguration {
+  const [lead, column] = [axes.at(-2), axes.at(-1)];
+  const extent = column?.extent ?? 1;
+  const count = axes.slice(0, -1).reduce((product, axis) => product * axis.extent, 1);
+  const isCrossing = lead?.strides[0] === 1 && column?.strides[0] !== 1;
+  const least = (8 * widestAccess) / Math.min(...arrays.map(({ dtype }) => dtype.bits));
+  const parts = powerOfTwoFrom(Object.keys(state).length);
+  const span = lanes * Math.max(least, elementsPerLane / parts);
+  const most = powerOfTwoFrom(lead?.extent ?? 1);
+  const columns = Math.min(isCrossing ? span / crossingRows : span, powerOfTwoFrom(extent));
+  let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
+  while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
+  const shared = sharedColumns({ state });
+  const workers = Math.min(Math.floor(processors / Math.max(1, count)), Math.ceil(extent / shared));
+  return workers > 1 ? { rows: 1, columns: shared, workers } : { rows, columns, workers: 1 };
+}
+
+function planScan(
+  rule: ScanRule,
+  axes: readonly StridedAxis[],
+  configuration: ScanConfiguration,
+  kernels: Map<string, KernelDefinition>,
+): Planned<ScanConfiguration> {
+  if (axes.some(({ extent }) => extent === 0))
+    return { configuration, source: "heuristic", launches: [] };
+  const form = new StridedForm(axes);
+  const isShared = configuration.workers > 1;
+  const launches = (): readonly PlannedLaunch[] => {
+    const text = JSON.stringify(configuration) + formText(form.axes);
+    const make = isShared ? sharedScanKernel : scanKernel;
+    const kernel = kernels.get(text) ?? make(rule, form, configuration);
+    kernels.set(text, kernel);
+    const declared = new Set(kernel.kernel.dimensions.map(({ name }) => name));
+    const dimensions = Object.entries(form.dimensions()).filter(([name]) => declared.has(name));
+    return [
+      {
+        kernel,
+        arguments: Object.fromEntries(
+          rule.arrays.map(({ name }) => [name, { argument: name, flat: true as const }]),
+        ),
+        dimensions: Object.fromEntries(dimensions),
+      },
+    ];
+  };
+  return { configuration, source: "heuristic", launches };
+}
