@@ -111,14 +111,15 @@ export function chooseQueuedRows(
   const of = (blocks: number, width: number): QueuedRowsConfiguration | undefined =>
     configured(op, axes, target, { columns: width, blocks, warps: pieceWarps });
   for (let blocks = 1; blocks <= mostBlocks; blocks *= 2) {
-    const found = of(blocks, columns);
+    // More statistics take more registers while an element is measured.
+    const found = of(blocks, op.statistics.length > 2 ? columns / 2 : columns);
     // Rows go on from one to the next where there are several for each worker.
     if (found !== undefined && (rows ?? 1) >= 2 * found.workers && blocks <= fastBlocks)
       return found;
   }
   const isFew =
     (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > columns * mostBlocks;
-  return isFew ? of(mostBlocks, columns / 2) : undefined;
+  return isFew ? of(mostBlocks, columns) : undefined;
 }
 
 /** Blocks of a cluster that every GPU places; up to which they are faster than going through memory twice. */

@@ -165,8 +165,8 @@ async function run(
 
 test("rows are cut into tiles, and results of passes take turns", () => {
   const plan = sort({ x: u32 }).plan({ n: 2 ** 20 });
-  expect(plan.configuration).toEqual({ warps: 8, items: 16 });
-  expect(plan.blocks()).toEqual([expect.anything(), expect.anything(), 256, 256, 256, 256]);
+  expect(plan.configuration).toEqual({ warps: 8, items: 32 });
+  expect(plan.blocks()).toEqual([expect.anything(), expect.anything(), 128, 128, 128, 128]);
   expect(Object.keys(plan.scratch).sort()).toEqual(["keys0", "state"]);
   expect(sort({ x: u8 }).plan({ n: 2 ** 20 }).launches).toHaveLength(3);
   expect(sort({ x: u8 }).plan({ n: 100 }).configuration).toEqual({ rows: 1, columns: 128 });

@@ -241,7 +241,7 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
       String(length),
       order.location,
     );
-  const configuration = order.configuration ?? chooseOrder(x.dtype, rows, length, target);
+  const configuration = order.configuration ?? chooseOrder(order, rows, length, target);
   const source = order.configuration === undefined ? ("heuristic" as const) : ("given" as const);
   if (rows * length === 0) return { configuration, source, launches: [] };
 
@@ -288,12 +288,14 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
 
 /** By digits where rows are longer than a block sorts. */
 function chooseOrder(
-  { bits }: DType,
+  { x, writesPlaces }: Order,
   rows: number,
   length: number,
   { processors }: Target,
 ): SortConfiguration {
-  if (length > mostInBlock) return { warps: 8, items: bits === 64 ? 8 : 16 };
+  // Keys alone leave room for larger tiles, of which fewer have to tell their counts.
+  if (length > mostInBlock)
+    return { warps: 8, items: x.dtype.bits === 64 ? 8 : writesPlaces ? 16 : 32 };
   return chooseShortRows(rows, length, processors);
 }
 

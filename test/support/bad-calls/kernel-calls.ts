@@ -65,6 +65,19 @@ const storedWeights: Fields = {
   b: parameter(() => kernels.quantized(i4, [256, 64], { scale: bf16 })),
 };
 
+/** What is combined by functions of one's own. */
+const ofOwn: Fields = {
+  inputs: parameter(() => ({ x: array(f32, [8, 64]) })),
+  load: parameter(() => ({ x }: { readonly x: unknown }) => ({ sum: x })),
+  combine: parameter(
+    () => (left: { readonly sum: { add: Untyped } }, right: { readonly sum: unknown }) => ({
+      sum: left.sum.add(right.sum),
+    }),
+  ),
+  identity: parameter(() => ({ sum: 0 })),
+  finish: optional(() => (state: unknown) => state, "function"),
+};
+
 const attended: Fields = {
   q: parameter(() => bf16),
   k: parameter(() => bf16),
@@ -148,18 +161,11 @@ export const kernelCalls: readonly BadCall[] = [
     out: optional(() => f32),
   }),
   ...ofFields("reduceWith", {
-    inputs: parameter(() => ({ x: array(f32, [8, 64]) })),
+    ...ofOwn,
     axes: optional(() => [1], "list", "numbers"),
     keep: flag,
-    load: parameter(() => ({ x }: { readonly x: unknown }) => ({ sum: x })),
-    combine: parameter(
-      () => (left: { readonly sum: { add: Untyped } }, right: { readonly sum: unknown }) => ({
-        sum: left.sum.add(right.sum),
-      }),
-    ),
-    identity: parameter(() => ({ sum: 0 })),
-    finish: optional(() => (state: unknown) => state, "function"),
   }),
+  ...ofFields("scanWith", { ...ofOwn, axis, reverse: flag }),
   ...ofFields("argReduce", { x: matrix, find: parameter(() => "least"), axis, keep: flag }),
   ...ofFields("scan", {
     x: matrix,
