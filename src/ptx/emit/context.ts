@@ -15,6 +15,7 @@ import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
 import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
+import { waitsForKernelBefore } from "./early-start.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
 import { needsFailureCell, startsProducts } from "./failure.ts";
@@ -59,6 +60,8 @@ export class EmitContext {
   readonly failureCell: Register | undefined;
   /** Whether products may be in flight beside other instructions. */
   readonly hasProducts: boolean;
+  /** Whether the kernel before may run yet when this one starts. */
+  readonly startsEarly: boolean;
   /** Registers that only a window which may be outside is found by, and what they are after a failure. */
   readonly redirects = new Map<Register, Operand>();
   /** Where a profiled kernel writes, once its ring is open. */
@@ -84,6 +87,7 @@ export class EmitContext {
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
     this.hasProducts = startsProducts(kernel);
+    this.startsEarly = waitsForKernelBefore(kernel.body);
     if (needsFailureCell(kernel, this.windows.facts))
       this.failureCell = this.parameter({
         kind: "scratch",

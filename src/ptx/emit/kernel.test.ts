@@ -68,6 +68,11 @@ describe("a launch plan", () => {
     expect(compiled(early(false)).dependentLaunch).toBe(false);
   });
 
+  test("takes nothing for constant that the kernel before may write yet", () => {
+    expect(printPtx(compiled(early(true)).module)).not.toContain("ld.global.nc");
+    expect(printPtx(compiled(early(false)).module)).toContain("ld.global.nc");
+  });
+
   test("names an entry as PTX can, where a name does not begin with _", () => {
     const named = (name: string): string =>
       compiled(

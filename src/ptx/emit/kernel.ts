@@ -7,7 +7,6 @@
 import type { Kernel, KernelParameter, Region } from "../../ir/node.ts";
 import { applyRule } from "../../ir/ops.ts";
 import { multiplySizes } from "../../ir/size.ts";
-import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
@@ -54,7 +53,7 @@ export function emitKernel(kernel: Kernel): Executable {
     messages: context.messages,
     grid: kernel.grid,
     threads: kernel.threads,
-    dependentLaunch: waitsForKernelBefore(kernel.body),
+    dependentLaunch: context.startsEarly,
     module: {
       version: ptxVersion(target.name, body),
       target: target.name,
@@ -69,14 +68,6 @@ function bufferPlan({ name, offset, bytes, op }: PlacedBuffer): BufferPlan {
   if (op.kind !== "alloc" || op.attributes.layout === undefined) return { name, offset, bytes };
   const { dtype, shape, layout } = op.attributes;
   return { name, offset, bytes, holds: { dtype, shape: shape.map(Number), layout } };
-}
-
-function waitsForKernelBefore(body: Region): boolean {
-  let waits = false;
-  walkOps(body, (op) => {
-    waits ||= op.kind === "grid_dependency" && op.attributes.action === "wait";
-  });
-  return waits;
 }
 
 const sharedMemory: Variable = {

@@ -41,7 +41,9 @@ export function globalParameter(
   { name, role, value, strides }: KernelParameter,
 ): GlobalValue {
   const base = context.parameter({ kind: "array", name });
-  return wholeArray(value, { name, base, readOnly: role === "input" }, strides);
+  // The kernel before may write inputs of a kernel that starts early (`early-start.ts`).
+  const readOnly = role === "input" && !context.startsEarly;
+  return wholeArray(value, { name, base, readOnly }, strides);
 }
 
 /** An allocation in global memory: scratch of the launch. */
