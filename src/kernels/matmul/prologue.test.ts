@@ -171,8 +171,8 @@ describe("weights in few bits", () => {
     const op = matmul({ a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) });
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
-    expect([1, 16, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(3).fill("narrow"));
-    expect(kernelOf(4096, 28672)).toBe("persistent");
+    expect([1, 16, 32].map((rows) => kernelOf(rows, 28672))).toEqual(Array(3).fill("narrow"));
+    expect([64, 4096].map((rows) => kernelOf(rows, 28672))).toEqual(Array(2).fill("persistent"));
     expect(kernelOf(16, 28676)).toBe("persistent");
   });
 
