@@ -14,23 +14,32 @@ import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
 import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
-import { chooseCopiedWeights, copiedWeightsKernel, sumSlotsKernel } from "./copied-weights.ts";
+import {
+  chooseCopiedWeights,
+  copiedWeightsKernel,
+  sumSlotsKernel,
+  sumSlotsText,
+} from "./copied-weights.ts";
 import type { CopiedWeightsConfiguration } from "./copied-weights.ts";
 import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
 import type { CopiedConfiguration } from "./copied.ts";
 import {
   addWeightsKernel,
-  chooseDepthwise,
   chooseDepthwiseWeights,
-  depthwiseKernel,
-  depthwiseShapes,
-  depthwiseText,
   depthwiseWeightsKernel,
+} from "./depthwise-weights.ts";
+import type { DepthwiseWeightsConfiguration } from "./depthwise-weights.ts";
+import {
+  chooseDepthwise,
+  depthwiseDimensions,
+  depthwiseKernel,
+  depthwiseText,
   isDepthwise,
+  repeatedWeights,
   tapCount,
   turnWeightsKernel,
 } from "./depthwise.ts";
-import type { DepthwiseConfiguration, DepthwiseWeightsConfiguration } from "./depthwise.ts";
+import type { DepthwiseConfiguration } from "./depthwise.ts";
 import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
 import type { Direction, GatheredConfiguration } from "./gathered.ts";
 import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
@@ -185,7 +194,8 @@ function planPixels(
   kernels: Kernels,
   target: Target,
 ): Planned<PixelConfiguration> {
-  if (isDepthwise(problem, geometry)) return planDepthwise(problem, direction, geometry, kernels);
+  if (isDepthwise(problem, geometry))
+    return planDepthwise(problem, direction, geometry, kernels, target);
   const slow = copiedProblem(problem, geometry, direction, target);
   if (slow === undefined) return planCopied(problem, direction, geometry, kernels, target);
   return {
@@ -284,36 +294,34 @@ function planDepthwise(
   direction: Direction,
   geometry: Geometry,
   kernels: Kernels,
+  { processors }: Target,
 ): Planned<PixelConfiguration> {
-  const configuration = chooseDepthwise(geometry, problem.x.dtype);
-  const shapes = depthwiseShapes(geometry);
+  const { dtype } = problem.x;
+  const configuration = chooseDepthwise(problem, direction, geometry, dtype, processors);
   const isForward = direction === "forward";
-  const [from, to] = isForward ? [shapes.input, shapes.output] : [shapes.output, shapes.input];
-  if (to.includes(0)) return { configuration, source: "heuristic", launches: [] };
-  const text = depthwiseText(geometry);
-  const turned = { argument: "turned", shape: shapes.turned };
+  const taps = tapCount(geometry.taps);
+  const shape = isForward ? geometry.out.extents : geometry.x.extents;
+  if (shape.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  const text = depthwiseText(problem, geometry);
+  const values = depthwiseDimensions(geometry);
+  const repeated = repeatedWeights(configuration);
   return {
     configuration,
     source: "heuristic",
-    scratch: { turned: { dtype: problem.w.dtype, shape: shapes.turned } },
-    launches: () => [
-      {
-        kernel: known(kernels, `turn ${text}`, () =>
-          turnWeightsKernel(problem.w.dtype, tapCount(geometry.taps), geometry.groups),
-        ),
-        arguments: { w: { argument: "w", shape: shapes.weights }, turned },
-      },
-      {
-        kernel: known(kernels, JSON.stringify(configuration) + text, () =>
-          depthwiseKernel(problem, direction, geometry, configuration),
-        ),
-        arguments: {
-          read: { argument: isForward ? "x" : "dOut", shape: from },
-          turned,
-          made: { argument: isForward ? "out" : "dx", shape: to },
-        },
-      },
-    ],
+    scratch: { turned: { dtype: problem.w.dtype, shape: [taps, geometry.groups + repeated] } },
+    launches: () => {
+      const turn = known(kernels, `turn ${repeated} ${text}`, () =>
+        turnWeightsKernel(problem.w.dtype, taps, geometry.groups, repeated),
+      );
+      const sum = known(kernels, JSON.stringify(configuration) + text, () =>
+        depthwiseKernel(problem, direction, geometry, configuration),
+      );
+      const [read, made] = isForward ? ["x", "out"] : ["dOut", "dx"];
+      return [
+        launched(turn, reshaped(turn, { w: "w", turned: "turned" }, values), values),
+        launched(sum, reshaped(sum, { read, turned: "turned", made }, values), values),
+      ];
+    },
   };
 }
 
@@ -402,8 +410,9 @@ function planCopiedWeights(
       const product = known(kernels, text, () =>
         copiedWeightsKernel(problem, geometry, form, configuration),
       );
-      const sum = known(kernels, `sum ${JSON.stringify(configuration)}`, () =>
-        sumSlotsKernel(problem.w.dtype, configuration),
+      const sumText = JSON.stringify([configuration, sumSlotsText(slots)]);
+      const sum = known(kernels, sumText, () =>
+        sumSlotsKernel(problem.w.dtype, configuration, slots),
       );
       const given = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
       return [
@@ -431,30 +440,24 @@ function planDepthwiseWeights(
   { processors }: Target,
 ): Planned<WeightsConfiguration> {
   const configuration = chooseDepthwiseWeights(geometry, problem, processors);
-  const shapes = depthwiseShapes(geometry);
   const { parts } = configuration;
-  const text = JSON.stringify(configuration) + depthwiseText(geometry);
-  const sums = { argument: "sums", shape: [parts, ...shapes.turned] };
+  const text = JSON.stringify(configuration) + depthwiseText(problem, geometry);
+  const values = depthwiseDimensions(geometry);
+  const shape = [parts, tapCount(geometry.taps), geometry.groups];
   return {
     configuration,
     source: "heuristic",
-    scratch: { sums: { dtype: problem.accumulator, shape: sums.shape } },
-    launches: () => [
-      {
-        kernel: known(kernels, text, () =>
-          depthwiseWeightsKernel(problem, geometry, configuration),
-        ),
-        arguments: {
-          x: { argument: "x", shape: shapes.input },
-          dOut: { argument: "dOut", shape: shapes.output },
-          sums,
-        },
-      },
-      {
-        kernel: known(kernels, `add ${text}`, () => addWeightsKernel(problem, geometry, parts)),
-        arguments: { sums, dw: { argument: "dw", shape: shapes.weights } },
-      },
-    ],
+    scratch: { sums: { dtype: problem.accumulator, shape } },
+    launches: () => {
+      const sum = known(kernels, text, () =>
+        depthwiseWeightsKernel(problem, geometry, configuration),
+      );
+      const add = known(kernels, `add ${text}`, () => addWeightsKernel(problem, geometry, parts));
+      return [
+        launched(sum, reshaped(sum, { x: "x", dOut: "dOut", sums: "sums" }, values), values),
+        launched(add, reshaped(add, { sums: "sums", dw: "dw" }, values), values),
+      ];
+    },
   };
 }
 

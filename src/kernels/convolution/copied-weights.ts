@@ -25,6 +25,8 @@ import {
   constant,
   copyAsync,
   dim,
+  full,
+  iota,
   kernel,
   loop,
   ring,
@@ -38,6 +40,7 @@ import {
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, RingPosition, Scalar } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
+import { powerOfTwoFrom } from "../support/sizes.ts";
 import { boxesAcross, exactBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
 import { boxWindow, copiedSizes, readSpec, stepChannels } from "./copied.ts";
@@ -338,19 +341,32 @@ function boxesOf([images, rows, columns]: Box, { batch, places }: CopiedSizes): 
   return multiplySizes(cdiv(batch, images), depth, cdiv(height, rows), cdiv(width, columns));
 }
 
-const [sumRows, sumColumns] = [8, 64];
+/** Columns of a block that adds up, and elements of its lanes in all. */
+const [sumColumns, sumElements] = [64, 4096];
 
-/** Adds up the sums of each tile's blocks, in the order of the places. */
+/** Slots that a block reads at once, and outputs: all loads of a lane are under way together. */
+function sumShape(slots: number): readonly [slots: number, outputs: number] {
+  const together = Math.min(sumElements / sumColumns, Math.max(8, powerOfTwoFrom(slots)));
+  return [together, sumElements / sumColumns / together];
+}
+
+export function sumSlotsText(slots: number): string {
+  return `${sumShape(slots)[0]} slots at once`;
+}
+
+/** Adds up the sums of each tile's blocks, in one order. */
 export function sumSlotsKernel(
   dtype: DType,
   { multipliers, columns }: CopiedWeightsConfiguration,
+  slotCount: number,
 ): KernelDefinition {
   const [outputs, wide, slots] = [dim("outputs"), dim("wide", { multipleOf: 64 }), dim("slots")];
   const rows = multipliers * threadRows;
+  const [together, sumRows] = sumShape(slotCount);
   return kernel(
     {
       name: "convolution_sum_slots",
-      grid: { i: cdiv(outputs, sumRows), j: cdiv(wide, sumColumns) },
+      grid: { j: cdiv(wide, sumColumns), i: cdiv(outputs, sumRows) },
       inputs: {
         sums: array(dtypes.f32, [slots, outputs, wide]),
         steps: scalar(dtypes.i32),
@@ -368,9 +384,17 @@ export function sumSlotsKernel(
       const begin = row.mul(across).add(left.div(columns)).mul(steps);
       const count = begin.add(steps).sub(1).div(share).sub(begin.div(share)).add(1);
       const here = [slice(top, sumRows), slice(left, sumColumns)] as const;
-      const sum = loop({ from: 1, to: count, carry: sums.at(0, ...here).load() }, (slot, before) =>
-        before.add(sums.at(slot, ...here).load()),
-      );
+      const numbers = iota(dtypes.i32, [together, 1, 1], 0);
+      const start = full(dtypes.f32, [sumRows, sumColumns], 0);
+      const sum = loop({ to: count, step: together, carry: start }, (slot, before) => {
+        const where = numbers.add(slot).lt(count);
+        return before.add(
+          sums
+            .at(slice(slot, together), ...here)
+            .load({ where })
+            .sum(0),
+        );
+      });
       out.at(...here).store(sum.cast(dtype));
     },
   ) as unknown as KernelDefinition;

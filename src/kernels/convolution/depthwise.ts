@@ -1,17 +1,17 @@
 /**
  * Depthwise convolutions, where every channel is a group of its own: no product of matrices, but a window of each channel times the
- * few weights of that channel. Memory bounds them, so a block has some places and some channels side by side, and
- * goes through the taps; what neighbours read again comes from the cache.
+ * few weights of that channel. Memory bounds them, so a lane has some channels of a few rows, reads every row
+ * once for all that it is a tap of (`depthwise-block.ts`), and lanes side by side have columns next to each other:
  *
  *   forward          out[p, c] = Σ over taps of x[p · stride + tap, c] · w[c, tap]
  *   gradient of x    dx[p, c]  = Σ over taps of dOut[the window that p is this tap of, c] · w[c, tap]
- *   gradient of w    dw[c, tap] = Σ over places of x[p · stride + tap, c] · dOut[p, c]      parts of the places, then their sum
  *
- * Weights are turned to [taps, channels] first, and sums of the gradient of w are turned back, so that lanes read along channels.
+ * Weights are turned to [taps, channels] first, so that lanes read along channels.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { array, cdiv, constant, full, iota, kernel, loop, slice, when } from "../../lang/index.ts";
+import { addSizes, floorDivSize, multiplySizes } from "../../ir/size.ts";
+import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import {
   alignedDimension,
@@ -20,25 +20,20 @@ import {
   powerOfTwoFrom,
   widestAccess,
 } from "../support/sizes.ts";
+import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
+import type { Place, Side, Spot } from "./depthwise-block.ts";
 import type { Direction } from "./gathered.ts";
 import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
-import { WindowGrid, overTaps, source, tapAt, windowsOf } from "./windows.ts";
-import type { FiveExtents } from "./windows.ts";
-
-const { i32 } = dtypes;
+import { WindowGrid, tapAt } from "./windows.ts";
+import type { Tap } from "./windows.ts";
 
 export interface DepthwiseConfiguration {
   readonly kernel: "depthwise";
-  /** Elements of a block: places, and channels. */
+  /** Lanes along the width, and channels of a block. */
   readonly places: number;
   readonly columns: number;
-}
-
-export interface DepthwiseWeightsConfiguration extends DepthwiseConfiguration {
-  /** Parts of the places, whose sums a second launch adds up. */
-  readonly parts: number;
-  /** Taps whose sums a block makes. */
-  readonly taps: number;
+  /** Elements of a lane along depth, height and width, for each of its channels. */
+  readonly block: Triple;
 }
 
 /** Whether every channel is a group, channels are last, and products are made as f32 and f64 are. */
@@ -49,6 +44,7 @@ export function isDepthwise(problem: ConvolutionProblem, geometry: Geometry): bo
     outputs === 1 &&
     groups > 1 &&
     problem.isLast &&
+    problem.stride.reduce((all, stride) => all * stride, 1) <= mostElements &&
     (problem.precision === undefined || problem.precision === "ieee") &&
     [problem.x, problem.w, problem.out].every(({ strides }) => strides === undefined)
   );
@@ -58,87 +54,232 @@ export function tapCount([depth, height, width]: Triple): number {
   return depth * height * width;
 }
 
-/** Channels of a block: as many as lie side by side, but for what would overhang. */
-function columnsFor(channels: number, dtype: DType): number {
+/** Elements that a lane may have of one channel, and sums that it may have in all. */
+const mostElements = 64;
+const mostSums = 64;
+
+/** By how much a block of `size` overhangs an extent, as a factor. */
+function overhang(extent: number, size: number): number {
+  return (Math.ceil(extent / size) * size) / Math.max(1, extent);
+}
+
+/** Places and channels of a block: what overhangs least, and of those what has most channels side by side. */
+export function chooseSides(
+  channels: number,
+  places: number,
+  dtype: DType,
+  most: number,
+): Pick<DepthwiseConfiguration, "places" | "columns"> {
   const wide = (8 * widestAccess) / dtype.bits;
-  const overhang = (columns: number): number => Math.ceil(channels / columns) * columns - channels;
-  const most = Math.min(powerOfTwoFrom(channels), 8 * wide);
-  let columns = most;
-  while (columns > 2 * wide && overhang(columns) > channels / 8) columns /= 2;
-  return columns;
+  const each = Math.max(1, Math.min(wide, most, powerOfTwoFrom(channels)));
+  const sides = [1, 2, 4, 8, 16].map((factor) => ({
+    columns: each * factor,
+    places: lanes / factor,
+  }));
+  const cost = ({ columns, places: across }: (typeof sides)[number]): number =>
+    overhang(channels, columns) * overhang(places, across);
+  return sides.reduce((best, side) => (cost(side) <= cost(best) ? side : best));
 }
 
-export function chooseDepthwise({ groups }: Geometry, dtype: DType): DepthwiseConfiguration {
-  const columns = columnsFor(groups, dtype);
-  const each = Math.min((8 * widestAccess) / dtype.bits, Math.max(2, columns));
-  return { kernel: "depthwise", columns, places: Math.max(1, (2 * lanes * each) / columns) };
+/** Elements of a row that is one run, of which a lane has as many as it reads at once. */
+function chooseRun(
+  length: number,
+  dtype: DType,
+  most: number,
+): Pick<DepthwiseConfiguration, "places" | "columns"> {
+  const each = Math.max(1, Math.min((8 * widestAccess) / dtype.bits, most));
+  return { places: 1, columns: Math.max(1, Math.min(lanes * each, powerOfTwoFrom(length))) };
 }
 
-/** Taps whose sums a block holds at most. */
-const mostTaps = 12;
-/** Blocks of a processor. */
-const blocksPerProcessor = 4;
-/** Steps that a part has at least. */
-const leastSteps = 8;
+/** Reads of a lane that are written out at most. */
+const mostReadings = 32;
+/** Rows of a lane at most. */
+const mostRows = 8;
 
-export function chooseDepthwiseWeights(
-  { groups, taps, batch, output }: Geometry,
-  { x, accumulator }: Pick<ConvolutionProblem, "x" | "accumulator">,
+/** Rows of a lane: what reads least, counting rows that overhang, with blocks for all processors. */
+export function chooseRows(
+  { stride, reach, extent, step }: RowChoice,
+  isEnough: (rows: number) => boolean,
+): number {
+  const cost = (rows: number): number =>
+    Math.ceil(extent / rows) * ((rows / step - 1) * stride + reach);
+  let best = step;
+  for (let rows = step; rows <= mostRows; rows += step)
+    if (cost(rows) <= cost(best) && isEnough(rows)) best = rows;
+  return best;
+}
+
+interface RowChoice {
+  /** Rows that are read further on for the next `step` rows that are made, and rows read for the first. */
+  readonly stride: number;
+  readonly reach: number;
+  readonly extent: number;
+  /** Rows that a block has a multiple of. */
+  readonly step: number;
+}
+
+export function chooseDepthwise(
+  { stride, dilation }: ConvolutionProblem,
+  direction: Direction,
+  { batch, groups, input, output, taps }: Geometry,
+  dtype: DType,
   processors: number,
-): DepthwiseWeightsConfiguration {
-  const columns = columnsFor(groups, x.dtype);
-  const each = (8 * widestAccess) / Math.max(x.dtype.bits, accumulator.bits / 2);
-  const tapGroups = Math.ceil(tapCount(taps) / mostTaps);
-  const places = Math.max(1, (lanes * each) / columns);
-  const steps = Math.ceil((batch * output[0] * output[1] * output[2]) / places);
-  const blocks = Math.ceil(groups / columns) * tapGroups;
-  const wanted = Math.floor((blocksPerProcessor * processors) / blocks);
-  const parts = Math.max(1, Math.min(wanted, Math.floor(steps / leastSteps)));
+): DepthwiseConfiguration {
+  const isForward = direction === "forward";
+  const made = isForward ? output : input;
+  const [deep, step, across] = isForward ? [1, 1, 1] : stride;
+  const few = deep * step * across;
+  const sides =
+    stride[2] === 1
+      ? chooseRun(made[2] * groups, dtype, mostSums / few)
+      : chooseSides(groups, Math.ceil(made[2] / across), dtype, mostSums / few);
+  const blocks =
+    batch *
+    Math.ceil(made[0] / deep) *
+    (sides.places === 1
+      ? Math.ceil((made[2] * groups) / sides.columns)
+      : Math.ceil(Math.ceil(made[2] / across) / sides.places) * Math.ceil(groups / sides.columns));
+  const reach = dilation[1] * (taps[1] - 1) + 1;
+  const isShared = tapCount(taps) <= mostTaps;
+  const rows = chooseRows(
+    {
+      ...{ extent: made[1], step },
+      ...(isForward ? { stride: stride[1], reach } : { stride: 1, reach: Math.ceil(reach / step) }),
+    },
+    (each) =>
+      deep * each * across <= (isShared ? mostRows : mostRows / 2) &&
+      ((each / step - 1) * (isForward ? stride[1] : 1) + reach) * taps[2] <= mostReadings &&
+      blocks * Math.ceil(made[1] / each) >= blocksPerProcessor * processors,
+  );
+  return { kernel: "depthwise", ...sides, block: [deep, rows, across] };
+}
+
+/** Blocks of a processor. */
+export const blocksPerProcessor = 3;
+
+/** Values of the dimensions that the kernels declare. */
+export function depthwiseDimensions({ batch, groups, input, output }: Geometry) {
+  const [[inputDepth, inputHeight, inputWidth], [depth, height, width]] = [input, output];
   return {
-    kernel: "depthwise",
-    columns,
-    places,
-    parts,
-    taps: Math.ceil(tapCount(taps) / tapGroups),
+    ...{ outer: batch, inner: groups },
+    ...{ input_depth: inputDepth, input_height: inputHeight, input_width: inputWidth },
+    ...{ output_depth: depth, output_height: height, output_width: width },
   };
 }
 
-function extentsOf({ batch, groups }: Geometry, spatial: Triple): FiveExtents {
-  return { outer: batch, spatial, inner: groups };
+/** Both sides of a convolution; gradients of x read the result's. */
+export function gridsOf(direction: Direction, { batch, groups, input, output }: Geometry) {
+  const x = new WindowGrid("input", { outer: batch, spatial: input, inner: groups });
+  const out = new WindowGrid("output", { outer: batch, spatial: output, inner: groups });
+  return direction === "forward" ? { from: x, to: out } : { from: out, to: x };
 }
 
-/** Arrays as the kernels declare them, for the sizes of a launch. */
-export function depthwiseShapes(geometry: Geometry) {
-  const { batch, groups, input, output } = geometry;
-  return {
-    input: [batch, ...input, groups],
-    output: [batch, ...output, groups],
-    weights: [groups, tapCount(geometry.taps)],
-    turned: [tapCount(geometry.taps), groups],
-  };
+/** How a block sees an array whose lanes lie apart, or side by side. */
+export function sideOf(
+  grid: WindowGrid,
+  between: number,
+  [, , width]: Triple,
+  areTapsKnown: boolean,
+): Side {
+  if (between === 1) return { grid, between, by: "columns" };
+  return { grid, between, by: areTapsKnown && width % between === 0 ? "groups" : "numbers" };
 }
 
-/** Weights by taps: [channels, taps] to [taps, channels], or sums of parts of these back. */
-export function turnWeightsKernel(dtype: DType, taps: number, channels: number): KernelDefinition {
+/**
+ * Weights by taps: [channels, taps] to [taps, channels], which begin anew for blocks that go from the last channel of a column to the first
+ * of the next.
+ */
+export function turnWeightsKernel(
+  dtype: DType,
+  taps: number,
+  channels: number,
+  repeated: number,
+): KernelDefinition {
   const inner = alignedDimension("inner", channels);
+  const length = addSizes(inner, repeated);
   return kernel(
     {
       name: "depthwise_weights",
-      grid: { i: cdiv(inner, lanes) },
+      grid: { tap: taps, i: cdiv(length, lanes) },
       inputs: { w: array(dtype, [inner, taps]) },
-      outputs: { turned: array(dtype, [taps, inner]) },
+      outputs: { turned: array(dtype, [taps, length]) },
     },
-    ({ i, w, turned }) => {
-      const here = slice(i.mul(lanes), lanes);
-      for (let tap = 0; tap < taps; tap += 1) turned.at(tap, here).store(w.at(here, tap).load());
+    ({ tap, i, w, turned }) => {
+      const number = iota(dtypes.i32, [lanes], 0).add(i.mul(lanes));
+      const channel = number.rem(inner);
+      turned.at(tap, slice(i.mul(lanes), lanes)).store(w.at(channel, tap).load());
     },
   ) as unknown as KernelDefinition;
 }
 
+/** Elements by which turned weights are repeated. */
+export function repeatedWeights({ places, columns }: DepthwiseConfiguration): number {
+  return places === 1 ? columns : 0;
+}
+
 /** What the kernels depend on besides their configuration. */
-export function depthwiseText({ groups, taps, input, output }: Geometry): string {
+export function depthwiseText(
+  { stride }: ConvolutionProblem,
+  { groups, taps, input, output }: Geometry,
+): string {
   const known = [...input, ...output].map((extent) => extent === 1);
-  return JSON.stringify([alignment(groups), groups === 1, taps, known]);
+  const isWhole = input[2] % stride[2] === 0;
+  return JSON.stringify([alignment(groups), groups === 1, taps, known, isWhole]);
+}
+
+/** Taps whose weights a lane keeps, which are then written out. */
+export const mostTaps = 12;
+
+/** Taps of which a loop goes through a row at a time, or one where rows are long. */
+function tapsAtOnce([, , width]: Triple): number {
+  return width <= mostTaps ? width : 1;
+}
+
+/** Goes through the taps: all at once where they are few. */
+function overTapGroups(
+  taps: Triple,
+  start: readonly Tile<"f32">[],
+  body: (
+    taps: readonly Tap[],
+    numbers: readonly Place[],
+    before: readonly Tile<"f32">[],
+  ) => readonly Tile<"f32">[],
+): readonly Tile<"f32">[] {
+  const count = tapCount(taps);
+  const numbers = Array.from({ length: count }, (_, number) => number);
+  if (count <= mostTaps)
+    return body(
+      numbers.map((number) => tapAt(taps, number)),
+      numbers,
+      start,
+    );
+  const together = tapsAtOnce(taps);
+  return loop({ to: count / together, carry: [...start] }, (row, carry) => {
+    const own = Array.from({ length: together }, (_, column) => row.mul(together).add(column));
+    const [depth, height] = [row.div(taps[1]), row.rem(taps[1])];
+    const of = own.map((number, column): Tap =>
+      together === 1 ? tapAt(taps, number) : [depth, height, column],
+    );
+    return [...body(of, own, carry)];
+  });
+}
+
+/** What the kernel is called with: where the block begins, and arrays. */
+interface Arguments {
+  readonly outer: Scalar<"i32">;
+  readonly z: Scalar<"i32">;
+  readonly y: Scalar<"i32">;
+  readonly x: Scalar<"i32">;
+  readonly part: Scalar<"i32">;
+  readonly read: Ref;
+  readonly turned: Ref;
+  readonly made: Ref;
+}
+
+export function found<T>(list: readonly T[], index: number): T {
+  const item = list[index];
+  if (item === undefined) throw new Error("there is no such item");
+  return item;
 }
 
 /** Arrays: `read`, x or the gradient of the result; `turned`, the weights; `made`. */
@@ -146,152 +287,82 @@ export function depthwiseKernel(
   problem: ConvolutionProblem,
   direction: Direction,
   geometry: Geometry,
-  { places, columns }: DepthwiseConfiguration,
+  { places, columns, block }: DepthwiseConfiguration,
 ): KernelDefinition {
   const isForward = direction === "forward";
-  const [input, output] = [geometry.input, geometry.output].map((spatial) =>
-    extentsOf(geometry, spatial),
-  );
-  if (input === undefined || output === undefined) throw new Error("a convolution has two sides");
-  const [ofInput, ofOutput] = [new WindowGrid("input", input), new WindowGrid("output", output)];
-  const [from, to] = isForward ? [ofInput, ofOutput] : [ofOutput, ofInput];
+  const { from, to } = gridsOf(direction, geometry);
   const { dtype } = problem.x;
   const compute = problem.accumulator as DType<"f32">;
+  const [depth = 1, height = 1, width = 1] = to.spatial;
+  const [deep, rows, across] = block;
+  const { input, output, taps } = geometry;
+  const isKnown = tapCount(taps) <= mostTaps || tapsAtOnce(taps) > 1;
+  const isFlat = places === 1;
+  const side = (grid: WindowGrid, between: number, extents: Triple): Side =>
+    isFlat ? { grid, between, by: "flat" } : sideOf(grid, between, extents, isKnown);
+  const source = isForward ? side(from, problem.stride[2], input) : side(from, 1, output);
+  const target = side(to, across, isForward ? output : input);
+  // A row is one run of elements, or groups of columns beside channels.
+  const [runs, groups] = isFlat
+    ? [multiplySizes(width, to.inner), 1]
+    : [to.inner, cdiv(width, across)];
   return kernel(
     {
       name: isForward ? "depthwise_convolution" : "depthwise_convolution_backward",
-      grid: { tile: cdiv(to.places, places), part: cdiv(to.inner, columns) },
-      inputs: {
-        read: array(dtype, from.shape),
-        turned: array(dtype, [tapCount(geometry.taps), to.inner]),
+      grid: {
+        ...{ outer: to.outer, z: cdiv(depth, deep), y: cdiv(height, rows) },
+        ...{ x: cdiv(groups, places), part: cdiv(runs, columns) },
       },
-      outputs: { made: array(isForward ? problem.out.dtype : dtype, to.shape) },
+      inputs: {
+        read: array(dtype, sideShape(source)),
+        turned: array(dtype, [tapCount(taps), isFlat ? addSizes(to.inner, columns) : to.inner]),
+      },
+      outputs: { made: array(isForward ? problem.out.dtype : dtype, sideShape(target)) },
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: unknown };
-      const [tile, part] = [argument["tile"], argument["part"]] as [Scalar<"i32">, Scalar<"i32">];
-      const numbers = iota(i32, [places], 0).add(tile.mul(places));
-      const [outer, ...at] = to.coordinates(numbers);
-      const isPlace = numbers.lt(to.places as never);
-      const inner = slice(part.mul(columns), columns);
-      const [rows, turned] = [from.rows(argument["read"] as Ref), argument["turned"] as Ref];
-      const start = { sum: full(compute, [places, columns], 0) };
-      const { sum } = overTaps(geometry.taps, start, (tap, number, carry) => {
-        const spot = isForward
-          ? sourceOf(problem, at, tap, from)
-          : windowsOf(problem, at, tap, from);
-        const where = spot.isIn.and(isPlace).expand(1);
-        const own = rows.at(from.row(outer, spot.windows), inner).load({ where }).cast(compute);
-        const weight = turned.at(number, inner).load().cast(compute).expand(0);
-        return { sum: own.fma(weight, carry.sum) };
-      });
-      const target = to.rows(argument["made"] as Ref);
-      target
-        .at(slice(tile.mul(places), places), inner)
-        .store(sum.cast(isForward ? problem.out.dtype : dtype));
-    },
-  ) as unknown as KernelDefinition;
-}
-
-function sourceOf(
-  problem: ConvolutionProblem,
-  at: readonly Tile<"i32">[],
-  tap: Parameters<typeof source>[2],
-  from: WindowGrid,
-) {
-  const windows = source(problem, at, tap);
-  return { windows, isIn: from.isIn(windows) };
-}
-
-/** Arrays: x, dOut, and `sums`, [parts, taps, channels]. */
-export function depthwiseWeightsKernel(
-  problem: ConvolutionProblem,
-  geometry: Geometry,
-  { places, columns, parts, taps }: DepthwiseWeightsConfiguration,
-): KernelDefinition {
-  const from = new WindowGrid("input", extentsOf(geometry, geometry.input));
-  const to = new WindowGrid("output", extentsOf(geometry, geometry.output));
-  const { dtype } = problem.x;
-  const compute = problem.accumulator as DType<"f32">;
-  const all = tapCount(geometry.taps);
-  return kernel(
-    {
-      name: "depthwise_weights_gradient",
-      grid: { part: parts, group: cdiv(to.inner, columns), few: Math.ceil(all / taps) },
-      inputs: { x: array(dtype, from.shape), dOut: array(dtype, to.shape) },
-      outputs: { sums: array(compute, [parts, all, to.inner]) },
-    },
-    (given) => {
-      const argument = given as unknown as { readonly [name: string]: unknown };
-      const [part, group, few] = ["part", "group", "few"].map((name) => argument[name]) as [
-        Scalar<"i32">,
-        Scalar<"i32">,
-        Scalar<"i32">,
-      ];
-      const inner = slice(group.mul(columns), columns);
-      const [x, dOut] = [from.rows(argument["x"] as Ref), to.rows(argument["dOut"] as Ref)];
-      const steps = constant(i32, 0).add(cdiv(to.places, places) as never);
-      const own = Array.from({ length: taps }, (_, tap) =>
-        taps === all ? tap : few.mul(taps).add(tap),
-      );
-      const carry = own.map((): Tile<"f32"> => full(compute, [places, columns], 0));
-      const end = loop({ from: part, to: steps, step: parts, carry }, (step, sums) => {
-        const numbers = iota(i32, [places], 0).add(step.mul(places));
-        const [outer, ...at] = to.coordinates(numbers);
-        const isPlace = numbers.lt(to.places as never);
-        const slope = dOut
-          .at(slice(step.mul(places), places), inner)
+      const { outer, z, y, x, part, read, turned, made } = given as unknown as Arguments;
+      const channel = part.mul(columns);
+      const common = { outer, group: x.mul(places), channel, places, columns };
+      const corner = {
+        ...common,
+        plane: z.mul(isForward ? problem.stride[0] : 1),
+        row: y.mul(isForward ? rows * problem.stride[1] : rows / problem.stride[1]),
+      };
+      const end = { ...common, plane: z.mul(deep), row: y.mul(rows) };
+      const load = (spot: Spot): Tile<"f32"> => {
+        const { window, options } = windowAt(read, source, corner, spot);
+        return window.load(options).cast(compute);
+      };
+      const aligned = alignment(geometry.groups);
+      const weightsFrom = isFlat
+        ? part
+            .mul(Math.max(1, columns / aligned))
+            .rem(floorDivSize(to.inner, aligned) as never)
+            .mul(aligned)
+        : channel;
+      const weightOf = (number: Place): Tile<"f32"> =>
+        turned
+          .at(number, slice(weightsFrom, columns))
           .load()
-          .cast(compute);
-        return own.map((number, index) => {
-          const spot = sourceOf(problem, at, tapAt(geometry.taps, number), from);
-          const where = spot.isIn.and(isPlace).expand(1);
-          const read = x.at(from.row(outer, spot.windows), inner).load({ where }).cast(compute);
-          const sum = sums[index];
-          if (sum === undefined) throw new Error("every tap has a sum");
-          return read.fma(slope, sum);
-        });
+          .cast(compute)
+          .reshape([1, 1, 1, columns]);
+      const elements = elementsOf(block);
+      const start = elements.map((): Tile<"f32"> => full(compute, [1, 1, places, columns], 0));
+      const sums = overTapGroups(geometry.taps, start, (taps, numbers, before) => {
+        const weights = numbers.map(weightOf);
+        const after = [...before];
+        for (const { spot, uses } of readingsOf(problem, direction, elements, taps)) {
+          const own = load(spot);
+          for (const { element, tap } of uses)
+            after[element] = own.fma(found(weights, tap), found(after, element));
+        }
+        return after;
       });
-      for (const [index, number] of own.entries()) {
-        const store = (): void => {
-          const sum = end[index];
-          if (sum !== undefined)
-            (argument["sums"] as Ref).at(part, number, inner).store(sum.sum(0));
-        };
-        if (typeof number === "number") store();
-        else when(number.lt(all), store);
+      for (const [index, element] of elements.entries()) {
+        const { window, options } = windowAt(made, target, end, { at: element });
+        const sum = found(sums, index).cast(isForward ? problem.out.dtype : dtype);
+        window.store(sum as never, options);
       }
-    },
-  ) as unknown as KernelDefinition;
-}
-
-/** Elements of a lane of the launch that adds up. */
-const addedPerLane = 64;
-
-/** The sums of all parts, by channels: [parts, taps, channels] to [channels, taps]. */
-export function addWeightsKernel(
-  problem: ConvolutionProblem,
-  geometry: Geometry,
-  parts: number,
-): KernelDefinition {
-  const inner = alignedDimension("inner", geometry.groups);
-  const taps = tapCount(geometry.taps);
-  const rows = powerOfTwoFrom(parts);
-  const columns = Math.max(
-    1,
-    Math.min((lanes * addedPerLane) / rows, powerOfTwoFrom(geometry.groups)),
-  );
-  return kernel(
-    {
-      name: "depthwise_weights_sum",
-      grid: { tap: taps, i: cdiv(inner, columns) },
-      inputs: { sums: array(problem.accumulator, [parts, taps, inner]) },
-      outputs: { dw: array(problem.w.dtype, [inner, taps]) },
-    },
-    ({ tap, i, sums, dw }) => {
-      const here = slice(i.mul(columns), columns);
-      const all = sums.at(slice(0, rows), tap, here).load() as Tile<"f32">;
-      dw.at(here, tap).store(all.sum(0).cast(problem.w.dtype));
     },
   ) as unknown as KernelDefinition;
 }
