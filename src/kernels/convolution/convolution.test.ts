@@ -33,6 +33,11 @@ function randomCase(random: Random, seed: number): Case {
   const isLast = random.below(3) > 0;
   const dtype = [bf16, f16, f32, f64][random.below(4)] as unknown as DType<"f32">;
   const wide = random.below(4) === 0;
+  if (isLast && random.below(4) === 0)
+    return {
+      ...{ batch: 1 + random.below(3), groups: 2 + random.below(70), taps, stride, dilation },
+      ...{ channels: 1, outputs: 1, before, after, input, isLast, dtype, seed },
+    };
   return {
     ...{ batch: 1 + random.below(3), groups: 1 + random.below(3), taps, stride, dilation },
     channels: 1 + random.below(wide ? 70 : 9),
@@ -134,9 +139,21 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   // The emulator takes one of these and of the next ones, unless it is asked for more.
   const depthwise = [
     { name: "3 × 3", input: [3, 4], taps: [3, 3], groups: 20, dtype: bf16 },
+    { name: "rows of several blocks", input: [2, 17], taps: [2, 3], groups: 72, dtype: bf16 },
     { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, stride: 2, dtype: f16 },
+    { name: "two by two, odd", input: [4, 7], taps: [3, 3], groups: 9, stride: 2, dtype: f32 },
+    { name: "three apart", input: [8, 6], taps: [2, 3], groups: 3, stride: 3, dtype: bf16 },
     { name: "three axes", input: [2, 3, 4], taps: [1, 2, 3], groups: 5, dtype: f64 },
-    { name: "many taps", input: [6, 7], taps: [7, 7], groups: 40, padding: 3, dtype: f32 },
+    { name: "many taps", input: [6, 7], taps: [7, 7], groups: 10, padding: 3, dtype: f32 },
+    {
+      name: "many taps, two apart",
+      input: [9],
+      taps: [13],
+      groups: 4,
+      stride: 2,
+      padding: 6,
+      dtype: f32,
+    },
   ];
   test.each(kind === "emulator" && rounds === 0 ? depthwise.slice(0, 1) : depthwise)(
     "every channel a group: $name",
@@ -214,7 +231,9 @@ test("the copy engine is used where channels are last and rows are aligned", () 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
   const spec = { x: array(bf16, [64, 28, 28, 256]), w: array(bf16, [256, 3, 3, 256]), padding: 1 };
   const each = { x: array(bf16, [64, 28, 28, 144]), w: array(bf16, [144, 3, 3, 1]), groups: 144 };
-  for (const op of [spec, each].flatMap((own) => [
+  const apart = { ...each, stride: 2, padding: 1 };
+  const deep = { ...each, w: array(bf16, [144, 7, 7, 1]) };
+  for (const op of [spec, each, apart, deep].flatMap((own) => [
     convolution(own),
     convolutionBackwardX(own),
     convolutionBackwardW(own),

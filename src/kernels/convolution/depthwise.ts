@@ -11,6 +11,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { addSizes, floorDivSize, multiplySizes } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
 import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import {
@@ -21,7 +22,7 @@ import {
   widestAccess,
 } from "../support/sizes.ts";
 import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
-import type { Place, Side, Spot } from "./depthwise-block.ts";
+import type { Place, Side } from "./depthwise-block.ts";
 import type { Direction } from "./gathered.ts";
 import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
 import { WindowGrid, tapAt } from "./windows.ts";
@@ -282,86 +283,109 @@ export function found<T>(list: readonly T[], index: number): T {
   return item;
 }
 
+/** How the kernel sees both of its arrays, and what a row of the made one has for blocks: elements in a run, and groups of columns. */
+function sidesOf(
+  { stride }: ConvolutionProblem,
+  direction: Direction,
+  geometry: Geometry,
+  { places, block }: DepthwiseConfiguration,
+) {
+  const isForward = direction === "forward";
+  const { input, output, taps } = geometry;
+  const { from, to } = gridsOf(direction, geometry);
+  const [, , across] = block;
+  const width = to.spatial[2] ?? 1;
+  if (places === 1)
+    return {
+      source: { grid: from, between: 1, by: "flat" },
+      target: { grid: to, between: 1, by: "flat" },
+      run: multiplySizes(width, to.inner),
+      groups: 1,
+    } as const;
+  const isKnown = tapCount(taps) <= mostTaps || tapsAtOnce(taps) > 1;
+  return {
+    source: isForward ? sideOf(from, stride[2], input, isKnown) : sideOf(from, 1, output, isKnown),
+    target: sideOf(to, across, isForward ? output : input, true),
+    run: to.inner,
+    groups: cdiv(width, across),
+  } as const;
+}
+
+/** Where the weights of a block begin: at its first channel, which is a multiple of what all channels are. */
+function weightsFrom(
+  part: Scalar<"i32">,
+  { places, columns }: DepthwiseConfiguration,
+  channels: number,
+  inner: Size,
+): Scalar<"i32"> {
+  if (places > 1) return part.mul(columns);
+  const aligned = Math.min(columns, alignment(channels));
+  return part
+    .mul(columns / aligned)
+    .rem(floorDivSize(inner, aligned) as never)
+    .mul(aligned);
+}
+
 /** Arrays: `read`, x or the gradient of the result; `turned`, the weights; `made`. */
 export function depthwiseKernel(
   problem: ConvolutionProblem,
   direction: Direction,
   geometry: Geometry,
-  { places, columns, block }: DepthwiseConfiguration,
+  configuration: DepthwiseConfiguration,
 ): KernelDefinition {
+  const { places, columns, block } = configuration;
   const isForward = direction === "forward";
-  const { from, to } = gridsOf(direction, geometry);
-  const { dtype } = problem.x;
+  const { source, target, run, groups } = sidesOf(problem, direction, geometry, configuration);
+  const { spatial, inner, outer } = target.grid;
+  const [depth = 1, height = 1] = spatial;
+  const [deep, rows] = block;
   const compute = problem.accumulator as DType<"f32">;
-  const [depth = 1, height = 1, width = 1] = to.spatial;
-  const [deep, rows, across] = block;
-  const { input, output, taps } = geometry;
-  const isKnown = tapCount(taps) <= mostTaps || tapsAtOnce(taps) > 1;
-  const isFlat = places === 1;
-  const side = (grid: WindowGrid, between: number, extents: Triple): Side =>
-    isFlat ? { grid, between, by: "flat" } : sideOf(grid, between, extents, isKnown);
-  const source = isForward ? side(from, problem.stride[2], input) : side(from, 1, output);
-  const target = side(to, across, isForward ? output : input);
-  // A row is one run of elements, or groups of columns beside channels.
-  const [runs, groups] = isFlat
-    ? [multiplySizes(width, to.inner), 1]
-    : [to.inner, cdiv(width, across)];
+  const made = isForward ? problem.out.dtype : problem.x.dtype;
+  const length = addSizes(inner, repeatedWeights(configuration));
   return kernel(
     {
       name: isForward ? "depthwise_convolution" : "depthwise_convolution_backward",
       grid: {
-        ...{ outer: to.outer, z: cdiv(depth, deep), y: cdiv(height, rows) },
-        ...{ x: cdiv(groups, places), part: cdiv(runs, columns) },
+        ...{ outer, z: cdiv(depth, deep), y: cdiv(height, rows) },
+        ...{ x: cdiv(groups, places), part: cdiv(run, columns) },
       },
       inputs: {
-        read: array(dtype, sideShape(source)),
-        turned: array(dtype, [tapCount(taps), isFlat ? addSizes(to.inner, columns) : to.inner]),
+        read: array(problem.x.dtype, sideShape(source)),
+        turned: array(problem.w.dtype, [tapCount(geometry.taps), length]),
       },
-      outputs: { made: array(isForward ? problem.out.dtype : dtype, sideShape(target)) },
+      outputs: { made: array(made, sideShape(target)) },
     },
     (given) => {
-      const { outer, z, y, x, part, read, turned, made } = given as unknown as Arguments;
+      const { z, y, x, part, ...arrays } = given as unknown as Arguments;
       const channel = part.mul(columns);
-      const common = { outer, group: x.mul(places), channel, places, columns };
-      const corner = {
+      const common = { outer: arrays.outer, group: x.mul(places), channel, places, columns };
+      const start = {
         ...common,
         plane: z.mul(isForward ? problem.stride[0] : 1),
         row: y.mul(isForward ? rows * problem.stride[1] : rows / problem.stride[1]),
       };
       const end = { ...common, plane: z.mul(deep), row: y.mul(rows) };
-      const load = (spot: Spot): Tile<"f32"> => {
-        const { window, options } = windowAt(read, source, corner, spot);
-        return window.load(options).cast(compute);
+      const first = weightsFrom(part, configuration, geometry.groups, inner);
+      const weightOf = (number: Place): Tile<"f32"> => {
+        const own = arrays.turned.at(number, slice(first, columns)).load().cast(compute);
+        return own.reshape([1, 1, 1, columns]);
       };
-      const aligned = alignment(geometry.groups);
-      const weightsFrom = isFlat
-        ? part
-            .mul(Math.max(1, columns / aligned))
-            .rem(floorDivSize(to.inner, aligned) as never)
-            .mul(aligned)
-        : channel;
-      const weightOf = (number: Place): Tile<"f32"> =>
-        turned
-          .at(number, slice(weightsFrom, columns))
-          .load()
-          .cast(compute)
-          .reshape([1, 1, 1, columns]);
       const elements = elementsOf(block);
-      const start = elements.map((): Tile<"f32"> => full(compute, [1, 1, places, columns], 0));
-      const sums = overTapGroups(geometry.taps, start, (taps, numbers, before) => {
+      const zeros = elements.map((): Tile<"f32"> => full(compute, [1, 1, places, columns], 0));
+      const sums = overTapGroups(geometry.taps, zeros, (taps, numbers, before) => {
         const weights = numbers.map(weightOf);
         const after = [...before];
         for (const { spot, uses } of readingsOf(problem, direction, elements, taps)) {
-          const own = load(spot);
+          const { window, options } = windowAt(arrays.read, source, start, spot);
+          const own = window.load(options).cast(compute);
           for (const { element, tap } of uses)
             after[element] = own.fma(found(weights, tap), found(after, element));
         }
         return after;
       });
       for (const [index, element] of elements.entries()) {
-        const { window, options } = windowAt(made, target, end, { at: element });
-        const sum = found(sums, index).cast(isForward ? problem.out.dtype : dtype);
-        window.store(sum as never, options);
+        const { window, options } = windowAt(arrays.made, target, end, { at: element });
+        window.store(found(sums, index).cast(made) as never, options);
       }
     },
   ) as unknown as KernelDefinition;
