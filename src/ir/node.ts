@@ -66,6 +66,8 @@ export interface Kernel {
   readonly threads: readonly string[];
   /** Warps of each program thread, which hold its tiles together; 4, a warpgroup, unless said. */
   readonly warps: number;
+  /** Blocks that a processor is to hold at once, where the kernel says. */
+  readonly resident?: number | undefined;
   readonly dimensions: readonly Dimension[];
   readonly parameters: readonly KernelParameter[];
   readonly body: Region;
@@ -81,7 +83,7 @@ export interface PlacedFor {
 }
 
 /** What a caller of a kernel has to know. */
-export type KernelInterface = Omit<Kernel, "threads" | "warps" | "body" | "placed">;
+export type KernelInterface = Omit<Kernel, "threads" | "warps" | "resident" | "body" | "placed">;
 
 export interface Module {
   readonly kernels: readonly Kernel[];

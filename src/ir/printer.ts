@@ -122,6 +122,7 @@ class KernelPrinter {
     parts.push(`grid [${grid.map(axisText).join(", ")}]`);
     parts.push(`threads [${threads.map(nameText).join(", ")}]`);
     if (warps !== warpsPerGroup) parts.push(`warps ${warps}`);
+    if (kernel.resident !== undefined) parts.push(`resident ${kernel.resident}`);
     if (kernel.placed !== undefined) parts.push(this.#placement(kernel.body, kernel.placed));
     this.#lines.push(`${parts.join(" ")} (`);
     parameters.forEach((parameter, position) => {

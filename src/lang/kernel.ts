@@ -163,7 +163,7 @@ function traceKernel(
   body: (argument: { readonly [name: string]: unknown }) => unknown,
   location: Location,
 ): Kernel {
-  const { name, grid, threads, warps, dimensions } = checked;
+  const { name, grid, threads, warps, resident, dimensions } = checked;
   const trace = new Trace(name, { grid, threads, warps, dimensions });
   const parameters = parametersOf(checked);
   const types = parameters.map(({ spec }) => parameterType(spec));
@@ -181,6 +181,7 @@ function traceKernel(
     grid: Object.freeze([...grid]),
     threads: Object.freeze([...threads]),
     warps,
+    ...(resident !== undefined && { resident }),
     dimensions: Object.freeze([...dimensions]),
     parameters: Object.freeze(
       parameters.flatMap((parameter, position) => {

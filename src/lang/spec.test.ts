@@ -165,6 +165,12 @@ const specifications: readonly Mistake[] = [
     expected: "one of 1, 2, 4, 8, 16, 32",
   },
   {
+    name: "no blocks on a processor",
+    code: "TW1008",
+    make: () => kernel({ name: "k", resident: 0 }, () => undefined), // <- here
+    expected: "a whole number from 1 to 32",
+  },
+  {
     name: "thread within a thread",
     code: "TW1026",
     make: () =>

@@ -18,6 +18,7 @@ import { NameRegister, requireName } from "./names.ts";
 import type { Ref } from "./ref.ts";
 import type { Scalar } from "./scalar.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
+import { wrongKind } from "./traced.ts";
 import { describe } from "./traced.ts";
 
 export interface GridSpec {
@@ -57,6 +58,11 @@ export interface KernelSpec<
    * long rows and large tiles, fewer for skinny work.
    */
   readonly warps?: number;
+  /**
+   * Blocks that a processor is to hold at once, which bounds the registers of a lane: 65536 are shared by all lanes of these blocks.
+   * Without it the compiler decides.
+   */
+  readonly resident?: number;
   /** Arguments that the kernel reads. */
   readonly inputs?: Inputs;
   /** Arrays that the kernel makes. */
@@ -103,6 +109,7 @@ export interface CheckedSpec {
   readonly grid: readonly GridAxis[];
   readonly threads: readonly string[];
   readonly warps: number;
+  readonly resident: number | undefined;
   /** Whether the specification names threads, so that the body gets a function for each. */
   readonly hasThreads: boolean;
   readonly dimensions: readonly Dimension[];
@@ -119,6 +126,7 @@ const specNames: readonly (keyof KernelSpec)[] = [
   "cluster",
   "threads",
   "warps",
+  "resident",
   "inputs",
   "outputs",
   "inouts",
@@ -131,6 +139,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     name,
     threads,
     warps = warpsPerGroup,
+    resident,
     inputs = {},
     outputs = {},
     inouts = {},
@@ -144,6 +153,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   const grid = checkGrid(spec, register, location);
   checkWarps(warps, location);
   checkThreads(threads, warps, register, location);
+  if (resident !== undefined) checkResident(resident, location);
   checkEntries("an input", inputs, ["array", "scalar"], register, location);
   checkEntries("an output", outputs, ["array"], register, location);
   checkEntries("an inout", inouts, ["array"], register, location);
@@ -159,6 +169,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     grid,
     threads: threads ?? ["main"],
     warps,
+    resident,
     hasThreads: threads !== undefined,
     dimensions: collectDimensions(sizes, location),
     inputs,
@@ -226,6 +237,19 @@ function checkWarps(warps: unknown, location: Location): void {
     expected: `one of ${warpCounts.join(", ")}`,
     found: describe(warps),
   });
+}
+
+/** Blocks that a processor of any target holds at most. */
+const mostResident = 32;
+
+function checkResident(resident: unknown, location: Location): void {
+  if (isPositiveInteger(resident) && resident <= mostResident) return;
+  wrongKind(
+    "the blocks that a processor holds",
+    `a whole number from 1 to ${mostResident}`,
+    resident,
+    location,
+  );
 }
 
 function checkThreads(

@@ -6,7 +6,8 @@
  *   npm run test:gpu -- --jobs 12            in so many processes, which share the GPU: most of the time is that of references
  *   npm run test:gpu -- --only "cast f32"    checks whose name contains the text; "example" for the examples, "pipeline" for
  *                                            pipelines, "runtime" for what devices do besides, "products" for those of
- *                                            the library, "attention" for its attention
+ *                                            the library, "attention" for its attention, "library" for
+ *                                            what else it has
  *   npm run test:gpu -- --every 10           one in so many
  *   npm run test:gpu -- --random 100         random cases, too: of so many seeds, or those of 41-100 (`random.ts`)
  *   npm run test:gpu -- --seconds 120        what is not begun by then counts as failed
@@ -23,6 +24,7 @@ import { attentionChecks } from "./attention.ts";
 import { runChecks } from "./check.ts";
 import type { Check, Counts, Share } from "./check.ts";
 import { exampleChecks } from "./examples.ts";
+import { libraryChecks } from "./library.ts";
 import { pipelineChecks } from "./pipelines.ts";
 import { productChecks } from "./products.ts";
 import { randomChecks } from "./random.ts";
@@ -58,6 +60,7 @@ function chosenChecks(): readonly Check[] {
     ...runtimeChecks,
     ...matrixChecks(),
     ...pipelineChecks,
+    ...libraryChecks,
     ...productChecks,
     ...attentionChecks,
     ...randomChecks(settings.random),

@@ -5,20 +5,7 @@ import type { HostArray } from "../../src/formats/hostarray.ts";
 import { Random } from "../../src/support/random.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 
-/** Small whole numbers; without a sign for formats that have none. */
-export function wholeNumbers<N extends DTypeName>(
-  dtype: DType<N>,
-  shape: readonly number[],
-  seed: number,
-) {
-  const count = shape.reduce((product, extent) => product * extent, 1);
-  const isUnsigned = dtype.kind === "unsigned";
-  const values = Array.from({ length: count }, (_, index) => {
-    const value = ((index * 7 + seed * 3 + (index >> 4)) % 7) - 3;
-    return isUnsigned ? Math.abs(value) : value;
-  });
-  return { array: fromNumbers(dtype, shape, values), values };
-}
+export { wholeNumbers } from "./whole-numbers.ts";
 
 export function codeOf(make: () => unknown): string {
   try {

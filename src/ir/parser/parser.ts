@@ -104,6 +104,9 @@ class KernelParser {
     const warps = cursor.accept("warps")
       ? cursor.expectInteger("warps of a program thread")
       : warpsPerGroup;
+    const resident = cursor.accept("resident")
+      ? cursor.expectInteger("blocks that a processor holds")
+      : undefined;
     const placed = cursor.accept("target") ? this.#placed() : undefined;
     const dimensions = Object.freeze([...this.#dimensions.values()]);
     this.#context = { grid, threads, warps, dimensions };
@@ -112,7 +115,11 @@ class KernelParser {
     const values = Object.freeze(parameters.map(({ value }) => value));
     const body = Object.freeze({ parameters: values, ops: this.#ops() });
     const kernel = { name, grid, threads, warps, dimensions, parameters, body, location };
-    return Object.freeze({ ...kernel, ...(placed && { placed }) });
+    return Object.freeze({
+      ...kernel,
+      ...(resident !== undefined && { resident }),
+      ...(placed && { placed }),
+    });
   }
 
   #placed(): PlacedFor {

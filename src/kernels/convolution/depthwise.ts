@@ -149,7 +149,8 @@ export function chooseDepthwise(
     },
     (each) =>
       deep * each * across <= (isShared ? mostRows : mostRows / 2) &&
-      ((each / step - 1) * (isForward ? stride[1] : 1) + reach) * taps[2] <= mostReadings &&
+      taps[2] * (isShared ? (each / step - 1) * (isForward ? stride[1] : 1) + reach : each) <=
+        mostReadings &&
       blocks * Math.ceil(made[1] / each) >= blocksPerProcessor * processors,
   );
   return { kernel: "depthwise", ...sides, block: [deep, rows, across] };
@@ -345,6 +346,7 @@ export function depthwiseKernel(
   return kernel(
     {
       name: isForward ? "depthwise_convolution" : "depthwise_convolution_backward",
+      resident: blocksPerProcessor,
       grid: {
         ...{ outer, z: cdiv(depth, deep), y: cdiv(height, rows) },
         ...{ x: cdiv(groups, places), part: cdiv(run, columns) },
