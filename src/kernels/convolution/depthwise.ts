@@ -148,7 +148,7 @@ export function chooseDepthwise(
       ...(isForward ? { stride: stride[1], reach } : { stride: 1, reach: Math.ceil(reach / step) }),
     },
     (each) =>
-      deep * each * across <= (isShared ? mostRows : mostRows / 2) &&
+      deep * each * across <= (isShared ? mostRows : mostRows / 4) &&
       taps[2] * (isShared ? (each / step - 1) * (isForward ? stride[1] : 1) + reach : each) <=
         mostReadings &&
       blocks * Math.ceil(made[1] / each) >= blocksPerProcessor * processors,
