@@ -149,8 +149,13 @@ test("the copy engine is used where channels are last and rows are aligned", () 
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
   const spec = { x: array(bf16, [64, 28, 28, 256]), w: array(bf16, [256, 3, 3, 256]), padding: 1 };
-  const each = { x: array(bf16, [64, 28, 28, 144]), w: array(bf16, [144, 3, 3, 1]), groups: 144 };
-  const apart = { ...each, stride: 2, padding: 1 };
+  const each = {
+    x: array(bf16, [64, 28, 28, 144]),
+    w: array(bf16, [144, 3, 3, 1]),
+    groups: 144,
+    padding: 1,
+  };
+  const apart = { ...each, stride: 2 };
   const deep = { ...each, w: array(bf16, [144, 7, 7, 1]) };
   for (const op of [spec, each, apart, deep].flatMap((own) => [
     convolution(own),

@@ -39,7 +39,7 @@ export interface DepthwiseWeightsConfiguration extends DepthwiseConfiguration {
 /** Strips that a part has at least. */
 const leastStrips = 4;
 /** Rows of a strip at most: their slopes are kept beside the sums. */
-const mostStripRows = 2;
+const mostStripRows = 3;
 
 export function chooseDepthwiseWeights(
   { groups, taps, batch, output }: Geometry,
@@ -113,7 +113,7 @@ export function depthwiseWeightsKernel(
     {
       name: "depthwise_weights_gradient",
       resident: blocksPerProcessor,
-      grid: { part: parts, few: Math.ceil(all / taps), group: cdiv(to.inner, columns) },
+      grid: { group: cdiv(to.inner, columns), few: Math.ceil(all / taps), part: parts },
       inputs: { x: array(dtype, sideShape(ofX)), dOut: array(dtype, sideShape(ofOut)) },
       outputs: { sums: array(compute, [parts, all, to.inner]) },
     },
