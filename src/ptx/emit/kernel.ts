@@ -35,7 +35,7 @@ export function emitKernel(kernel: Kernel): Executable {
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
   if (sharedBytes === undefined) throw new Error(`the memory of ${kernel.name} is not allocated`);
-  const together = kernel.resident ?? blocksTogether(kernel, target, sharedBytes);
+  const together = blocksTogether(kernel, target, sharedBytes);
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
     entryOf(context, entry, { directives: directives(lanes, cluster, together), body }),

@@ -23,9 +23,10 @@ import { clusterSize } from "./grid.ts";
 /** Registers of a lane that are never asked back. */
 const fewestRegisters = 64;
 
-/** Blocks of the kernel that a processor is to hold at once; 1 says nothing. */
+/** Blocks of the kernel that a processor is to hold at once: what the kernel says, or an estimate; 1 says nothing. */
 export function blocksTogether(kernel: Kernel, target: Target, sharedBytes: number): number {
-  const { body, grid, threads, warps } = kernel;
+  const { body, grid, threads, warps, resident } = kernel;
+  if (resident !== undefined) return resident;
   const isStraight = body.ops.every((op) => traitsOf(op).unrolls === "freely");
   const isAlone = threads.length === 1 && clusterSize(grid) === 1;
   if (!isStraight || !isAlone) return 1;
