@@ -276,16 +276,14 @@ const outer = [
 function inverseError(x: Tile<"f32">): Tile<"f32"> {
   const rest = x.neg().fma(x, 1);
   const w = rest.log2({ approximate: true }).mul(-Math.LN2);
-  // Both are made for every element: a product costs half of what choosing a coefficient does.
-  const near = polynomial(central, w.sub(2.5));
-  const far = polynomial(outer, w.sqrt({ approximate: true }).sub(3));
-  return w.lt(5).select(near, far).mul(x);
-}
-
-function polynomial(coefficients: readonly number[], at: Tile<"f32">): Tile<"f32"> {
-  const [first, ...others] = coefficients.map((coefficient) =>
-    full(f32, [1], Math.fround(coefficient)).broadcastTo(at.shape),
-  );
-  if (first === undefined) throw new Error("a polynomial has coefficients");
-  return others.reduce((sum, coefficient) => sum.fma(at, coefficient), first);
+  const isCentral = w.lt(5);
+  const at = isCentral.select(w.sub(2.5), w.sqrt({ approximate: true }).sub(3));
+  const coefficient = (index: number): Tile<"f32"> =>
+    isCentral.select(
+      full(f32, [1], Math.fround(central[index] ?? 0)).broadcastTo(x.shape),
+      full(f32, [1], Math.fround(outer[index] ?? 0)).broadcastTo(x.shape),
+    );
+  let sum = coefficient(0);
+  for (let index = 1; index < central.length; index += 1) sum = sum.fma(at, coefficient(index));
+  return sum.mul(x);
 }
