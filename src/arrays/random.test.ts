@@ -24,3 +24,24 @@ test("normal numbers are within 8 units in the last place of JAX's", async () =>
     expect(Math.abs((found[i] ?? NaN) - value)).toBeLessThanOrEqual(8 * unit);
   }
 });
+
+test("normal numbers far from 0 are rounded as JAX rounds them: x² first, then what is left of 1", async () => {
+  const lowest = -(1 - 2 ** -24);
+  const drawn = (await random
+    .uniform(key, [20_000], { low: lowest })
+    .values()) as readonly number[];
+  const found = (await random.normal(key, [20_000]).values()) as readonly number[];
+  const far = drawn.flatMap((x, index) => (Math.abs(x) > 0.9995 ? [{ x, index }] : []));
+  expect(far.length).toBeGreaterThan(3);
+  for (const { x, index } of far) {
+    const at = Math.sqrt(-Math.log1p(-Math.fround(x * x))) - 3;
+    // Giles' polynomial for the tails, in float64.
+    const sum = [
+      -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+      0.00943887047, 1.00167406, 2.83297682,
+    ].reduce((higher, coefficient) => higher * at + coefficient);
+    const exact = sum * x * Math.SQRT2;
+    const unit = 2 ** (Math.floor(Math.log2(Math.abs(exact))) - 23);
+    expect(Math.abs((found[index] ?? NaN) - exact)).toBeLessThanOrEqual(8 * unit);
+  }
+});

@@ -7,6 +7,7 @@
  */
 import type { GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
+import { inverseErrorCoefficients } from "../support/inverse-error.ts";
 import { LazyArray, recordWith } from "./array.ts";
 import {
   add,
@@ -14,17 +15,19 @@ import {
   bitcast,
   bitwiseOr,
   bitwiseXor,
-  erfInv,
   full,
   less,
   log,
+  log1p,
   maximum,
   mul,
   neg,
   rem,
   shiftLeft,
   shiftRight,
+  sqrt,
   sub,
+  where,
 } from "./functions.ts";
 import { argmax } from "./reductions.ts";
 import { array, iota, reshape, slice, stack, zeros } from "./shapes.ts";
@@ -118,10 +121,20 @@ const aboveMinusOne = -(1 - 2 ** -24);
 
 /** Numbers of the standard normal distribution. */
 export function normal(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
-  return mul(
-    erfInv(uniform(seed, shape, { low: aboveMinusOne, high: 1 })),
-    Math.fround(Math.SQRT2),
-  );
+  const drawn = uniform(seed, shape, { low: aboveMinusOne, high: 1 });
+  return mul(inverseError(drawn), Math.fround(Math.SQRT2));
+}
+
+/** The number whose error function is x, as JAX rounds it (`support/inverse-error.ts`). */
+function inverseError(x: LazyArray<"f32">): LazyArray<"f32"> {
+  const w = neg(log1p(neg(mul(x, x))));
+  const isCentral = less(w, 5);
+  const at = where(isCentral, sub(w, 2.5), sub(sqrt(w), 3));
+  const everywhere = (value: number): LazyArray<"f32"> => full(x.shape, value, "f32");
+  const sum = inverseErrorCoefficients
+    .map(([central, outer]) => where(isCentral, everywhere(central), everywhere(outer)))
+    .reduce((higher, coefficient) => add(mul(higher, at), coefficient));
+  return mul(sum, x);
 }
 
 /** Whether each draw falls below a probability. */

@@ -15,6 +15,7 @@
  * Uniform numbers have the upper 23 bits behind the point.
  */
 import { f32, i32, u32, u64 } from "../formats/dtype.ts";
+import { inverseErrorCoefficients } from "../support/inverse-error.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -259,31 +260,19 @@ function isWord(item: unknown): item is Scalar<"u32"> {
   return item instanceof Scalar && item.dtype === u32;
 }
 
-/** Coefficients of Giles' approximations of the inverse error function in single precision, the highest first. */
-const central = [
-  2.81022636e-8, 3.43273939e-7, -3.5233877e-6, -4.39150654e-6, 0.00021858087, -0.00125372503,
-  -0.00417768164, 0.246640727, 1.50140941,
-];
-const outer = [
-  -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-  0.00943887047, 1.00167406, 2.83297682,
-];
-
 /**
- * The number whose error function is x: a polynomial of w = -log(1 - x²), or of √w far from zero. Approximations of the
- * GPU are enough for it: w is added to 2.5 or more, so that 2^-22 of it is no unit in the last place of the result.
+ * The number whose error function is x (`support/inverse-error.ts`). Approximations of the GPU are enough for it: w is added
+ * to 2.5 or more, so that 2^-22 of it is no unit in the last place of the result.
  */
 function inverseError(x: Tile<"f32">): Tile<"f32"> {
-  const rest = x.neg().fma(x, 1);
+  const rest = x.mul(x).neg().add(1);
   const w = rest.log2({ approximate: true }).mul(-Math.LN2);
   const isCentral = w.lt(5);
   const at = isCentral.select(w.sub(2.5), w.sqrt({ approximate: true }).sub(3));
-  const coefficient = (index: number): Tile<"f32"> =>
-    isCentral.select(
-      full(f32, [1], Math.fround(central[index] ?? 0)).broadcastTo(x.shape),
-      full(f32, [1], Math.fround(outer[index] ?? 0)).broadcastTo(x.shape),
-    );
-  let sum = coefficient(0);
-  for (let index = 1; index < central.length; index += 1) sum = sum.fma(at, coefficient(index));
+  const everywhere = (value: number): Tile<"f32"> => full(f32, [1], value).broadcastTo(x.shape);
+  const coefficients = inverseErrorCoefficients.map(([central, outer]) =>
+    isCentral.select(everywhere(central), everywhere(outer)),
+  );
+  const sum = coefficients.reduce((higher, coefficient) => higher.fma(at, coefficient));
   return sum.mul(x);
 }

@@ -63,7 +63,7 @@ for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.bin"))):
     if name == "normal":
         ulps = np.abs(ours.view(np.int32).astype(np.int64) - theirs.view(np.int32).astype(np.int64)).max()
         text += f", by {ulps} ulp at most"
-        failed += int(ulps > 128)
+        failed += int(ulps > 8)
     elif name == "categorical":
         failed += int(different > ours.size * 1e-4)
     else:
