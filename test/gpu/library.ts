@@ -129,7 +129,7 @@ const movement: Sweep = async (device, random, seed) => {
 const joined: Sweep = async (device, random, seed) => {
   const shape = randomShape(random, 1 + random.below(3));
   const axis = random.below(shape.length);
-  const other = shape.map((extent, own) => (own === axis ? random.below(40) : extent));
+  const other = shape.map((extent, own) => (own === axis ? 1 + random.below(40) : extent));
   const dtype = oneOf(random, formats) as unknown as DType<"f32">;
   const [a, b] = [wholeNumbers(dtype, shape, seed), wholeNumbers(dtype, other, seed + 1)];
   const parts = { a: array(dtype, shape), b: array(dtype, other) };
@@ -151,7 +151,11 @@ const joined: Sweep = async (device, random, seed) => {
 };
 
 const rows: Sweep = async (device, random, seed) => {
-  const [height, width, picks] = [1 + random.below(50), 1 + random.below(300), random.below(90)];
+  const [height, width, picks] = [
+    1 + random.below(50),
+    1 + random.below(300),
+    1 + random.below(90),
+  ];
   const table = given(random, [height, width], seed);
   const chosen = Array.from({ length: picks }, () => random.below(height));
   const indices = fromNumbers(i32, [picks], chosen);
