@@ -90,6 +90,20 @@ describe("an index of a place that is not there", () => {
     expect(await answer("emulator", signal, at)).toBe("TW8016");
   });
 
+  test("ends a launch where only its upper bound is known", async () => {
+    const bounded = kernel(
+      { name: "bounded", inputs, outputs, scratch: { own: barrier({ count: 2 }) } },
+      ({ at, out, own }) => {
+        own.at(at.minimum(1)).arrive();
+        own.at(at.minimum(1)).wait();
+        out.at(0).store(at);
+      },
+    );
+    expect(await answer("simulator", bounded, -1)).toBe("TW3006");
+    expect(await answer("emulator", bounded, -1)).toBe("TW8016");
+    expect(await answer("emulator", bounded, 7)).toBe(7);
+  });
+
   test("is moved to the first where an assertion has failed", async () => {
     expect(await answer("simulator", arrival(true), 2)).toBe("TW3012");
     expect(await answer("emulator", arrival(true), 2)).toBe("TW3012");
