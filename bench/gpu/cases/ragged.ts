@@ -35,7 +35,7 @@ export function raggedCase(task: RaggedTask): BenchCase {
     unit: "TFLOP/s",
     work: 2 * m * n * k,
     setBytes: 2 * (m * k + groups * k * n + m * n),
-    prepare: (device, sets) => prepared(device, task, sets),
+    prepare: (device, sets) => prepared(device, task, dotForm(task), sets),
   };
 }
 
@@ -48,7 +48,7 @@ export function raggedOuterCase(task: RaggedTask): BenchCase {
     unit: "TFLOP/s",
     work: 2 * m * n * k,
     setBytes: 2 * (m * k + groups * k * n + m * n),
-    prepare: (device, sets) => preparedOuter(device, task, sets),
+    prepare: (device, sets) => prepared(device, task, outerForm(task), sets),
   };
 }
 
@@ -58,47 +58,37 @@ interface RaggedSet {
   readonly out: DeviceArray<"bf16">;
 }
 
-async function prepared(device: Device, task: RaggedTask, sets: number): Promise<PreparedCase> {
-  const { m, n, k, groups } = task;
-  const op = raggedDot({ a: bf16, b: bf16 });
-  const sizes = fromNumbers(i32, [groups], [...groupSizesOf(task)]);
-  const groupSizes = await device.upload(sizes);
-  const made = Array.from({ length: sets }, (_, seed): RaggedSet => ({
-    a: randomArray(device, bf16, [m, k], seed),
-    b: randomArray(device, bf16, [groups, k, n], seed + 40),
-    out: device.allocate(bf16, [m, n]),
-  }));
-  const [first] = made;
-  if (first === undefined) throw new RangeError("a case has one set at least");
-  const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
-  return {
-    ours: bound,
-    check: async () => {
-      const once = bound(0);
-      once.launch();
-      await device.synchronize();
-      once.dispose();
-      await checkRows(device, first, task);
-    },
-    dispose: () => {
-      groupSizes.dispose();
-      for (const { a, b, out } of made) for (const each of [a, b, out]) each.dispose();
-    },
-  };
+/** What differs between the two products: the operation, the shapes, and which of its elements are held against float64. */
+interface RaggedForm {
+  readonly op:
+    | ReturnType<typeof raggedDot<"bf16", "bf16">>
+    | ReturnType<typeof raggedOuter<"bf16", "bf16">>;
+  readonly shapes: { readonly [N in keyof RaggedSet]: readonly number[] };
+  readonly check: (device: Device, set: RaggedSet, task: RaggedTask) => Promise<void>;
 }
 
-async function preparedOuter(
+function dotForm({ m, n, k, groups }: RaggedTask): RaggedForm {
+  const shapes = { a: [m, k], b: [groups, k, n], out: [m, n] };
+  return { op: raggedDot({ a: bf16, b: bf16 }), shapes, check: checkRows };
+}
+
+function outerForm({ m, n, k, groups }: RaggedTask): RaggedForm {
+  const shapes = { a: [m, k], b: [m, n], out: [groups, k, n] };
+  return { op: raggedOuter({ a: bf16, b: bf16 }), shapes, check: checkMatrices };
+}
+
+async function prepared(
   device: Device,
   task: RaggedTask,
+  { op, shapes, check }: RaggedForm,
   sets: number,
 ): Promise<PreparedCase> {
-  const { m, n, k, groups } = task;
-  const op = raggedOuter({ a: bf16, b: bf16 });
-  const groupSizes = await device.upload(fromNumbers(i32, [groups], [...groupSizesOf(task)]));
+  const sizes = fromNumbers(i32, [task.groups], [...groupSizesOf(task)]);
+  const groupSizes = await device.upload(sizes);
   const made = Array.from({ length: sets }, (_, seed): RaggedSet => ({
-    a: randomArray(device, bf16, [m, k], seed),
-    b: randomArray(device, bf16, [m, n], seed + 40),
-    out: device.allocate(bf16, [groups, k, n]),
+    a: randomArray(device, bf16, shapes.a, seed),
+    b: randomArray(device, bf16, shapes.b, seed + 40),
+    out: device.allocate(bf16, shapes.out),
   }));
   const [first] = made;
   if (first === undefined) throw new RangeError("a case has one set at least");
@@ -110,7 +100,7 @@ async function preparedOuter(
       once.launch();
       await device.synchronize();
       once.dispose();
-      await checkMatrices(device, first, task);
+      await check(device, first, task);
     },
     dispose: () => {
       groupSizes.dispose();
