@@ -17,7 +17,7 @@ import {
 import { attentionByHand, productByHand } from "../bench/gpu/cases/handwritten.ts";
 import { poolCase, uniqueCase } from "../bench/gpu/cases/windows.ts";
 import { pagedCase } from "../bench/gpu/cases/paged.ts";
-import { raggedCase } from "../bench/gpu/cases/ragged.ts";
+import { raggedCase, raggedOuterCase } from "../bench/gpu/cases/ragged.ts";
 
 const table = { vocabulary: 9, tokens: 12, width: 8 };
 const cases: readonly BenchCase[] = [
@@ -41,6 +41,7 @@ const cases: readonly BenchCase[] = [
   scatterCase(table, true),
   normalCase(2000),
   raggedCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
+  raggedOuterCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
   productByHand(136),
   ...[false, true].map((causal) =>
     attentionByHand({ batch: 1, length: 256, heads: 2, shared: 2, head: 128, back: 0, causal }),
