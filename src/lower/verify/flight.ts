@@ -6,8 +6,8 @@
  * |-----------------------|----------------------------------------------|--------------------------------------------|
  * | an accumulator        | the wait that makes a tile of them           | as many younger products as it leaves      |
  * | an accumulator        | a round that yields another in its place     | a `products_wait` before the yield, or none |
- * | a left factor's copy, | a round that comes again, or a loop behind   | likewise, before the round ends and before |
- * | metadata              | the product                                  | the loop                                   |
+ * | a left factor's copy, | a round that comes again, a loop behind the  | likewise, before the round ends and before |
+ * | metadata              | product, a branch that gives a tile as wide  | the loop or the branch                     |
  *
  * All other ops have registers of their own. Windows of shared memory that products read are the user's to keep, which
  * the simulator checks.
