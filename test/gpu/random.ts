@@ -1,8 +1,8 @@
 /**
- * Random cases of attention, its gradients, paged caches and products in groups, against float64. A case is known by its kind
+ * Random cases of attention, its gradients, paged caches, products in groups and products of matrices, against float64. A case is known by its kind
  * and its seed, so one that fails is run again by its name:
  *
- *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, and 100 of each other kind
+ *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, 1,000 products of matrices, and 100 of each other kind
  *   npm run test:gpu -- --random 17-17 --only "random attention gradients"
  */
 import type { Device } from "../../src/device/device.ts";
@@ -19,10 +19,14 @@ import {
   withGradients,
 } from "../support/random-attention.ts";
 import { randomPaged } from "../support/random-paged.ts";
+import { randomProducts } from "../support/random-products.ts";
 import type { Check } from "./check.ts";
 
 const limits = { length: 500, head: 256, products: 1e7 };
 const packedLimits = { length: 200, head: 128, products: 0 };
+
+/** Ten products of matrices a seed. */
+const products = { options: 5, sizes: 2, most: { m: 300, n: 400, k: 700 } };
 
 /** Lengths that options of one seed are tried on: few kernels are made anew for them. */
 const lengths = 3;
@@ -63,6 +67,11 @@ const kinds: { readonly [name: string]: Run } = {
   "outer products in groups": (device, seed) => {
     const one = randomRagged(seed);
     return named(JSON.stringify(one), () => checkOuter(device, one));
+  },
+  // Seeds below these are those of the suite itself.
+  matmul: async (device, seed) => {
+    const problems = await randomProducts(device, { ...products, seed: 1000 + seed });
+    if (problems.length > 0) throw new Error(problems.join("\n     "));
   },
 };
 
