@@ -12,6 +12,7 @@ import type {
   Compiled,
   GpuDescription,
   ForeignMemory,
+  KeptPlans,
   KernelToCompile,
   Launch,
   Repeatable,
@@ -34,7 +35,7 @@ import type { Target } from "../targets/target.ts";
 import { CudaBound, CudaRecording, clearScratch, cudaStream } from "./bound.ts";
 import type { BoundHost, Scratch, CudaPart } from "./bound.ts";
 import { Conditions, CudaControl } from "./conditions.ts";
-import type { KernelLoader, LoadedKernel } from "./compiler.ts";
+import type { KernelLoader } from "./compiler.ts";
 import { compileAside } from "./compile-aside.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
@@ -168,11 +169,28 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     if (missing.length >= worthHelpers) await compileAside(missing.map(({ located }) => located));
   }
 
+  get keptPlans(): KeptPlans<CudaProgram> {
+    const [context, loader] = [this.#context, this.#loader];
+    return {
+      read: (text, location) =>
+        loader.readLaunches(context, text, location)?.map(({ load, ...launch }) => ({
+          ...launch,
+          load: () => {
+            const loaded = load();
+            return loaded && this.#loaded(loaded);
+          },
+        })),
+      write: (text, launches) => {
+        loader.writeLaunches(context, text, launches);
+      },
+    };
+  }
+
   load(kernel: CompiledKernel): Compiled<CudaProgram> {
     return this.#loaded(this.#loader.load(this.#context, kernel));
   }
 
-  #loaded({ program, ...about }: LoadedKernel): Compiled<CudaProgram> {
+  #loaded({ program, ...about }: Compiled<Program>): Compiled<CudaProgram> {
     const block = new LaunchBlock(this.#context, program);
     const loaded = { program, block, users: 0, isForgotten: false };
     this.#programs.add(loaded);

@@ -14,10 +14,12 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
+import type { Location } from "../support/location.ts";
 import type { LaunchLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import type { Control } from "./control.ts";
 import type { CodeBackend } from "./foreign-code.ts";
+import type { LaunchGivings } from "./launch-givings.ts";
 import type { MemoryUse } from "./memory-account.ts";
 
 /** Memory of a back end; opaque to everyone else. */
@@ -92,6 +94,28 @@ export interface KernelToCompile {
   readonly located: string;
 }
 
+/** A launch that is to be kept: its kernel as it was traced, and what tells that from every other. */
+export interface LaunchToKeep extends LaunchGivings {
+  readonly kernel: Kernel;
+  readonly text: string;
+}
+
+/** A launch that an earlier process kept, found without its kernel's being traced. */
+export interface KeptLaunch<P = unknown> extends LaunchGivings {
+  readonly kernel: KernelInterface;
+  /** Tells the kernel from every other. */
+  readonly key: string;
+  /** Makes it ready; undefined where it has to be traced after all. */
+  readonly load: () => Compiled<P> | undefined;
+}
+
+/** Launches of operations' plans, kept from one process to the next. */
+export interface KeptPlans<P = unknown> {
+  /** What is kept of the plan that `text` tells from every other; `location` is the operation's. */
+  read(text: string, location: Location): readonly KeptLaunch<P>[] | undefined;
+  write(text: string, launches: readonly LaunchToKeep[]): void;
+}
+
 export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
@@ -110,6 +134,8 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
    * them; where that gains nothing there is no such thing.
    */
   compileAside?(kernels: readonly KernelToCompile[]): Promise<void>;
+  /** Undefined where nothing is kept. */
+  readonly keptPlans?: KeptPlans<P> | undefined;
   /** Lets go of a program that will not be launched again, once the work issued so far is done with it. */
   forget(program: P): void;
   /** Makes a kernel ready that was compiled ahead of time. Called once for each. */

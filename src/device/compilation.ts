@@ -6,8 +6,11 @@
  *   axpy: first launch
  *   axpy: differs from the kernel of this name compiled before: `… [1000] …` became `… [2000] …`
  *   axpy: compiled ahead of time
+ *
+ * Launches of operations may be known from an earlier process by what the operation was given. Their kernels are then traced
+ * only where somebody reads of them in the log.
  */
-import type { Kernel } from "../ir/node.ts";
+import type { Kernel, KernelInterface } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
@@ -15,7 +18,11 @@ import { assemblerNotes, usageIn } from "../ptx/notes/assembler-notes.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { formatPosition } from "../support/location.ts";
 import { Recent } from "../support/recent.ts";
-import type { Backend, Compiled, MachineCode } from "./backend.ts";
+import type { Location } from "../support/location.ts";
+import type { Backend, Compiled, KeptLaunch, MachineCode } from "./backend.ts";
+import { isKeepable } from "./launch-givings.ts";
+import type { LaunchGivings } from "./launch-givings.ts";
+import type { OperationPlan } from "./operation.ts";
 
 /** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */
 const keptKernels = 1024;
@@ -35,14 +42,25 @@ export interface CompilationRecord {
   readonly machineCode: MachineCode | undefined;
 }
 
+/** A launch of a plan whose kernel is ready. */
+export interface LoadedLaunch extends LaunchGivings {
+  readonly kernel: KernelInterface;
+  readonly program: unknown;
+}
+
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: (record: CompilationRecord) => void;
   /** The text of kernels that are alive, which tells each from every other. */
   readonly #texts = new WeakMap<Kernel, string>();
-  /** By text, or by the kernel itself where it was compiled ahead of time. */
+  /** By text, by the key of one that was kept, or by the kernel itself where it was compiled ahead of time. */
   readonly #compiled: Recent<string | CompiledKernel, Compiled>;
-  readonly #latestText = new Recent<string, string>(keptKernels);
+  /** What kernels of a name were when one was compiled last. */
+  readonly #latestText = new Recent<string, () => string>(keptKernels);
+  /** What earlier processes kept of plans. */
+  readonly #keptLaunches = new WeakMap<OperationPlan, readonly KeptLaunch[] | undefined>();
+  /** Texts of plans that were written in this process. */
+  readonly #written = new Recent<string, true>(keptKernels);
   readonly #records: CompilationRecord[] = [];
 
   constructor(backend: Backend, onCompile: (record: CompilationRecord) => void) {
@@ -106,6 +124,69 @@ export class CompilationCache {
     return loaded.program;
   }
 
+  /** The launches of a plan as an earlier process compiled them; undefined where they are not all there. */
+  keptLaunches(plan: OperationPlan, location: Location): readonly LoadedLaunch[] | undefined {
+    const { keptPlans } = this.#backend;
+    if (keptPlans === undefined || plan.text === undefined) return undefined;
+    if (!this.#keptLaunches.has(plan))
+      this.#keptLaunches.set(plan, keptPlans.read(plan.text, location));
+    const loaded: LoadedLaunch[] = [];
+    for (const [position, launch] of (this.#keptLaunches.get(plan) ?? []).entries()) {
+      const compiled = this.#compiled.get(launch.key) ?? this.#loadKept(launch, plan, position);
+      if (compiled === undefined) {
+        this.#keptLaunches.set(plan, undefined);
+        return undefined;
+      }
+      loaded.push({ ...launch, program: compiled.program });
+    }
+    return loaded.length === 0 ? undefined : loaded;
+  }
+
+  /** Keeps the launches of a plan, which have been compiled, for later processes. */
+  keep({ text, launches }: OperationPlan): void {
+    const { keptPlans } = this.#backend;
+    if (keptPlans === undefined || text === undefined || this.#written.get(text) === true) return;
+    this.#written.set(text, true);
+    if (launches.length === 0 || !launches.every(isKeepable)) return;
+    keptPlans.write(
+      text,
+      launches.map(({ kernel: { kernel }, ...givings }) => ({
+        ...givings,
+        kernel,
+        text: this.#textOf(kernel),
+      })),
+    );
+  }
+
+  #loadKept(launch: KeptLaunch, plan: OperationPlan, position: number): Compiled | undefined {
+    const start = performance.now();
+    const compiled = launch.load();
+    if (compiled === undefined) return undefined;
+    const { name } = launch.kernel;
+    const before = this.#latestText.get(name);
+    const traced = (): Kernel => {
+      const kernel = plan.launches[position]?.kernel.kernel;
+      if (kernel === undefined) throw new Error(`${name} was kept as launch ${position}`);
+      return kernel;
+    };
+    const text = (): string => this.#textOf(traced());
+    this.#record({
+      kernel: name,
+      get traced() {
+        return traced();
+      },
+      device: this.#backend.name,
+      get reason() {
+        return explain(before, text);
+      },
+      milliseconds: performance.now() - start,
+      ...outcomeOf(compiled),
+    });
+    this.#compiled.set(launch.key, compiled);
+    this.#latestText.set(name, text);
+    return compiled;
+  }
+
   #compileText(kernel: Kernel, text: string): Compiled {
     const start = performance.now();
     const compiled = this.#backend.compile(kernel, text);
@@ -113,12 +194,12 @@ export class CompilationCache {
       kernel: kernel.name,
       traced: kernel,
       device: this.#backend.name,
-      reason: explain(this.#latestText.get(kernel.name), text),
+      reason: explain(this.#latestText.get(kernel.name), () => text),
       milliseconds: performance.now() - start,
       ...outcomeOf(compiled),
     });
     this.#compiled.set(text, compiled);
-    this.#latestText.set(kernel.name, text);
+    this.#latestText.set(kernel.name, () => text);
     return compiled;
   }
 
@@ -156,10 +237,10 @@ export function kernelText(kernel: Kernel, sourceLines: Backend["sourceLines"]):
   return lines.join("\n");
 }
 
-function explain(before: string | undefined, after: string): string {
+function explain(before: (() => string) | undefined, after: () => string): string {
   if (before === undefined) return "first launch";
-  const oldLines = before.split("\n");
-  const newLines = after.split("\n");
+  const oldLines = before().split("\n");
+  const newLines = after().split("\n");
   const line = newLines.findIndex((text, index) => text !== oldLines[index]);
   const [found, became] = [
     oldLines[line]?.trim() ?? "nothing",

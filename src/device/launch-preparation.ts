@@ -11,11 +11,11 @@ import type { LaunchLimits, RunLimits } from "../support/run-limits.ts";
 import { collectArguments } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
 import type { Allocation, Backend, Launch } from "./backend.ts";
-import type { CompilationCache } from "./compilation.ts";
+import type { CompilationCache, LoadedLaunch } from "./compilation.ts";
 import { disposeAll } from "./device-array.ts";
 import type { ArrayRegistry, DeviceArray } from "./device-array.ts";
 import { isOperation } from "./operation.ts";
-import type { Operation } from "./operation.ts";
+import type { Operation, PlannedLaunch } from "./operation.ts";
 import { plannedCalls } from "./planned-calls.ts";
 import type { Profiler } from "./profile/profiler.ts";
 import type { DeviceTuning } from "./tuning/advice.ts";
@@ -77,15 +77,18 @@ export class LaunchPreparation {
     args: NamedArguments,
     options: PreparingOptions,
   ): PreparedWork {
-    const { backend, tuning, allocate } = this.#device;
+    const { backend, tuning, compilations, allocate } = this.#device;
     const { target } = backend;
     const collected = collectArguments(operation.kernel, args, options.dimensions ?? {}, target);
     const plan = operation.planFor(collected.dimensions, target, tuning);
-    const { calls, scratch } = plannedCalls(plan, collected, allocate);
+    const kept = compilations.keptLaunches(plan, operation.kernel.location);
+    const planned: readonly (PlannedLaunch | LoadedLaunch)[] = kept ?? plan.launches;
+    const { calls, scratch } = plannedCalls(planned, plan.scratch, collected, allocate);
     try {
-      const launches = calls.map(({ kernel, args: own, dimensions }) =>
-        this.#launch(kernel, own, { ...options, dimensions }),
+      const launches = calls.map(({ launch, args: own, dimensions }) =>
+        this.#launch("program" in launch ? launch : launch.kernel, own, { ...options, dimensions }),
       );
+      if (kept === undefined) compilations.keep(plan);
       return { launches, scratch, begun: [], then: [] };
     } catch (error) {
       disposeAll(scratch);
@@ -121,7 +124,7 @@ export class LaunchPreparation {
   }
 
   #launch(
-    definition: { readonly kernel: Kernel } | CompiledKernel,
+    definition: { readonly kernel: Kernel } | LoadedLaunch | CompiledKernel,
     args: NamedArguments,
     options: PreparingOptions,
   ): Launch {
@@ -135,7 +138,9 @@ export class LaunchPreparation {
     const program =
       definition instanceof CompiledKernel
         ? compilations.load(definition)
-        : compilations.compile(definition.kernel);
+        : "program" in definition
+          ? definition.program
+          : compilations.compile(definition.kernel);
     return { kernel, program, arrays, scalars, dimensions, limits: { ...limits, ...options } };
   }
 }

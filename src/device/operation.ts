@@ -8,7 +8,7 @@
  * The device takes an operation wherever it takes a kernel. It asks for the plan, makes the scratch arrays, and issues
  * the launches in order; bound, all of them are one piece of work.
  */
-import type { DType, HostValue } from "../formats/dtype.ts";
+import type { DType } from "../formats/dtype.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { addCosts, kernelCost } from "../ir/cost/index.ts";
@@ -29,25 +29,16 @@ import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
+import type { LaunchGivings } from "./launch-givings.ts";
+import { specText } from "./spec-text.ts";
 import { tunedChoice } from "./tuning/advice.ts";
 import type { DeviceTuning, OperationChoices, TunedChoice } from "./tuning/advice.ts";
 import type { Choice } from "./tuning/line.ts";
 
-/**
- * An argument of the operation or an array of its scratch, as it is, under another shape, or flat: all that it spans
- * from its first element to its last, for a kernel with strides of its own; or the value of a scalar.
- */
-export type PlannedArgument =
-  | { readonly argument: string; readonly shape?: readonly number[] | undefined }
-  | { readonly argument: string; readonly flat: true }
-  | { readonly scalar: HostValue };
+export type { PlannedArgument } from "./launch-givings.ts";
 
-export interface PlannedLaunch {
+export interface PlannedLaunch extends LaunchGivings {
   readonly kernel: KernelDefinition;
-  /** What each parameter of the kernel is given. */
-  readonly arguments: { readonly [parameter: string]: PlannedArgument };
-  /** Dimensions of the kernel that no argument's shape gives. */
-  readonly dimensions?: { readonly [name: string]: number } | undefined;
 }
 
 /** Where a configuration comes from: the caller, a measurement of the user's, one that is shipped, or a model. */
@@ -80,7 +71,10 @@ export interface Planned<Configuration = unknown> {
 }
 
 export interface OperationPlan<Configuration = unknown> extends Planned<Configuration> {
+  /** Traced when they are first asked for, where the planner gives a function. */
   readonly launches: readonly PlannedLaunch[];
+  /** @internal Tells its launches from those of every other plan for the target; undefined where only tracing them does. */
+  readonly text: string | undefined;
   readonly scratch: { readonly [name: string]: ScratchArray };
   readonly notes: readonly string[];
   readonly scratchBytes: number;
@@ -113,6 +107,14 @@ export type Planner<Configuration> = (
   choice?: Choice,
 ) => Planned<Configuration>;
 
+/** A plan, and the text that tells its launches from others; see `OperationPlan`. */
+type ToldPlan<Configuration> = Planned<Configuration> & { readonly text?: string | undefined };
+
+/** A planner that also says what its plans are told by. */
+type ToldPlanner<Configuration> = (
+  ...of: Parameters<Planner<Configuration>>
+) => ToldPlan<Configuration>;
+
 /** Where something is planned for: a target, or a device with what it knows from measurements. */
 export type PlanTarget =
   | Target
@@ -134,14 +136,14 @@ export class Operation<
   /** What there is to choose; undefined where there is nothing. */
   readonly choices: OperationChoices | undefined;
   readonly #declared: KernelDefinition<Inputs, Outputs, Inouts>;
-  readonly #planner: Planner<Configuration>;
+  readonly #planner: ToldPlanner<Configuration>;
   /** @internal The plan for sizes that are known to be right. */
   readonly planFor: PlanFor<Configuration>;
 
   /** @internal */
   constructor(
     declared: KernelDefinition<Inputs, Outputs, Inouts>,
-    planner: Planner<Configuration>,
+    planner: ToldPlanner<Configuration>,
     choices?: OperationChoices,
   ) {
     this.#declared = declared;
@@ -209,7 +211,7 @@ type PlanFor<C> = (
 /** The planner, asked once for each set of sizes, target and what is known from measurements. */
 function rememberingPlans<C>(
   declared: KernelInterface,
-  planner: Planner<C>,
+  planner: ToldPlanner<C>,
   choices: OperationChoices | undefined,
 ): PlanFor<C> {
   const untuned = {};
@@ -234,11 +236,11 @@ function rememberingPlans<C>(
 
 /** The plan with what was measured; where that can no longer be carried out, the plan without, and a note. */
 function planned<C>(
-  planner: Planner<C>,
+  planner: ToldPlanner<C>,
   sizes: { readonly [name: string]: number },
   target: Target,
   tuned: TunedChoice | undefined,
-): Planned<C> {
+): ToldPlan<C> {
   if (tuned === undefined) return planner(sizes, target);
   try {
     const plan = planner(sizes, target, tuned.choice);
@@ -267,15 +269,57 @@ export function operation<
   const location = captureLocation();
   const names = ["name", "inputs", "outputs", "inouts", "plan", "choices"];
   requireKnownOptions("operation", spec, names, "TW1033", location);
-  const { plan, choices, ...declaration } = spec;
-  if (typeof plan !== "function")
+  if (typeof spec.plan !== "function")
     throw wrongPlan(String(spec.name), "plan is not a function", location);
+  return declaredOperation(spec, () => undefined);
+}
+
+/**
+ * @internal An operation of the library, all of whose plans follow from what the caller gave, the sizes, the target and the choice:
+ * where `given` is plain data, a device may find what an earlier process made of it.
+ */
+export function libraryOperation<
+  const Inputs extends InputSpecs = Empty,
+  const Outputs extends ArraySpecs = Empty,
+  const Inouts extends ArraySpecs = Empty,
+  Configuration = unknown,
+>(
+  spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,
+  given: unknown,
+): Operation<Inputs, Outputs, Inouts, Configuration> {
+  const before = specText(given);
+  // What was changed since may or may not have been looked at before.
+  return declaredOperation(spec, () => (specText(given) === before ? before : undefined));
+}
+
+function declaredOperation<
+  Inputs extends InputSpecs,
+  Outputs extends ArraySpecs,
+  Inouts extends ArraySpecs,
+  Configuration,
+>(
+  spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,
+  givenText: () => string | undefined,
+): Operation<Inputs, Outputs, Inouts, Configuration> {
+  const { plan, choices, ...declaration } = spec;
   // A kernel that does nothing declares the arguments, with the checks that every declaration gets.
   const declared = kernel<Empty, readonly [], Inputs, Outputs, Inouts>(
     declaration,
     () => undefined,
   );
-  return new Operation(declared, plan, choices);
+  const told: ToldPlanner<Configuration> = (dimensions, target, choice) => {
+    const made = plan(dimensions, target, choice);
+    const [given, chosen] = [givenText(), specText(choice)];
+    const known = given !== undefined && chosen !== undefined;
+    return {
+      ...made,
+      text:
+        known && typeof made.launches === "function"
+          ? [spec.name, given, specText(dimensions), chosen].join("\n")
+          : undefined,
+    };
+  };
+  return new Operation(declared, told, choices);
 }
 
 /** Whether a value is what `operation(…)` or a function of the library returns. */
@@ -285,11 +329,11 @@ export function isOperation(value: unknown): value is Operation {
 
 function completePlan<C>(
   declared: KernelInterface,
-  planned: Planned<C>,
+  planned: ToldPlan<C>,
   dimensions: ReadonlyMap<string, number>,
   target: Target,
 ): OperationPlan<C> {
-  const { scratch = {}, notes = [] } = planned;
+  const { scratch = {}, notes = [], text } = planned;
   const arrays = new Map<string, ArrayDescription>(Object.entries(scratch));
   for (const { name, type } of arrayParameters(declared))
     arrays.set(name, {
@@ -313,6 +357,7 @@ function completePlan<C>(
     configuration: planned.configuration,
     source: planned.source,
     tiles: planned.tiles,
+    text,
     scratch,
     notes,
     scratchBytes,

@@ -1,38 +1,40 @@
 /** What the device does with the plan of an operation: scratch arrays made, arguments found, launches bound together. */
 import type { DType } from "../formats/dtype.ts";
-import type { KernelDefinition } from "../lang/index.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import type { ArgumentValue, CollectedArguments } from "./arguments.ts";
 import type { Backend, Repeatable } from "./backend.ts";
 import { DeviceArray, disposeAll } from "./device-array.ts";
-import type { OperationPlan, PlannedArgument } from "./operation.ts";
+import type { LaunchGivings, PlannedArgument } from "./launch-givings.ts";
+import type { ScratchArray } from "./operation.ts";
 
 /** A launch of a plan, with what its kernel is given. */
-export interface PlannedCall {
-  readonly kernel: KernelDefinition;
+export interface PlannedCall<L> {
+  readonly launch: L;
   readonly args: { readonly [parameter: string]: ArgumentValue };
   readonly dimensions: { readonly [name: string]: number };
 }
 
-/** The launches of a plan over the arguments of the operation and fresh arrays for its scratch. */
-export function plannedCalls(
-  plan: OperationPlan,
+/** Launches of a plan over the arguments of the operation and fresh arrays for its scratch. */
+export function plannedCalls<L extends LaunchGivings>(
+  launches: readonly L[],
+  needed: { readonly [name: string]: ScratchArray },
   { arrays, scalars }: CollectedArguments,
   allocate: (dtype: DType, shape: readonly number[]) => DeviceArray,
-): { readonly calls: readonly PlannedCall[]; readonly scratch: readonly DeviceArray[] } {
+): { readonly calls: readonly PlannedCall<L>[]; readonly scratch: readonly DeviceArray[] } {
   const values = new Map<string, ArgumentValue>([...arrays, ...scalars]);
   const scratch: DeviceArray[] = [];
   try {
-    for (const [name, { dtype, shape }] of Object.entries(plan.scratch)) {
+    for (const [name, { dtype, shape }] of Object.entries(needed)) {
       const array = allocate(dtype, shape);
       scratch.push(array);
       values.set(name, array);
     }
-    const calls = plan.launches.map(({ kernel, arguments: given, dimensions = {} }) => {
+    const calls = launches.map((launch) => {
+      const { arguments: given, dimensions = {} } = launch;
       const args = Object.entries(given).map(
         ([parameter, argument]) => [parameter, valueOf(argument, values)] as const,
       );
-      return { kernel, args: Object.fromEntries(args), dimensions };
+      return { launch, args: Object.fromEntries(args), dimensions };
     });
     return { calls, scratch };
   } catch (error) {

@@ -86,6 +86,11 @@ function combined(
   return launchSize(combine(left, right), location);
 }
 
+/** Whether a size is one of a kernel's author, whose arithmetic is no part of it. */
+export function isLaunchSize(value: object): boolean {
+  return Object.getPrototypeOf(value) === arithmetic;
+}
+
 /** The size with its arithmetic; what is the same number at every launch is none. */
 function launchSize<S extends SymbolicSize>(
   size: S | number,

@@ -51,7 +51,8 @@ export interface CompiledManifest {
   readonly plan: unknown;
 }
 
-interface InterfaceData {
+/** The part of a kernel that arguments are checked against. */
+export interface InterfaceData {
   readonly name: string;
   readonly position: Position | undefined;
   readonly grid: readonly GridAxis[];
@@ -134,7 +135,7 @@ function isTargetName(name: unknown): name is TargetName {
   return typeof name === "string" && Object.hasOwn(targets, name);
 }
 
-function interfaceData({ name, grid, dimensions, parameters, location }: Kernel): InterfaceData {
+export function interfaceData({ name, grid, dimensions, parameters, location }: Kernel): InterfaceData {
   return {
     name,
     position: portablePosition(location.position),
@@ -249,7 +250,14 @@ export function unloadable({ name, code, target }: CompiledKernel, expected: str
   });
 }
 
-function interfaceOf({ name, position, grid, dimensions, parameters }: InterfaceData) {
+/** The interface that `interfaceData` was given. */
+export function interfaceOf({
+  name,
+  position,
+  grid,
+  dimensions,
+  parameters,
+}: InterfaceData): KernelInterface {
   const location: Location =
     position === undefined
       ? unknownLocation

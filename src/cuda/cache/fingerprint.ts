@@ -33,7 +33,7 @@ function packageVersion(folder: string): string {
   return String(manifest.version);
 }
 
-/** Folders whose modules decide what a kernel is compiled to. */
+/** Folders whose modules decide what a kernel, or an operation of the library, is compiled to. */
 export const compilerFolders = [
   "support",
   "formats",
@@ -43,6 +43,9 @@ export const compilerFolders = [
   "lower",
   "passes",
   "ptx",
+  "lang",
+  "device",
+  "kernels",
 ];
 
 function moduleFiles(modules: string): readonly string[] {

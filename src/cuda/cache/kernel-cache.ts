@@ -2,15 +2,23 @@
  * Compiled kernels on disk. A kernel's file holds its launch plan and names the file with its code, which
  * is addressed by its text; kernels that lead to the same PTX share it.
  *
- *   kernel <sha256 of compiler, target, driver, kernel> ──▶ plan ──▶ code <sha256 of GPU, driver, PTX>
+ *   launches <sha256 of compiler, target, driver, what an operation was given>
+ *      └──▶ what each is given, and kernel <sha256 of compiler, target, driver, kernel>
+ *              └──▶ plan, and code <sha256 of GPU, driver, PTX>
+ *
+ * Launches of an operation are found without its kernels' being traced.
  *
  * The code's file holds the PTX and what the driver's assembler said of it; the machine code itself is in the
  * driver's own cache. What a file says is checked before it is believed.
  */
 import { createHash } from "node:crypto";
+import { isLaunchGivings } from "../../device/launch-givings.ts";
+import type { LaunchGivings } from "../../device/launch-givings.ts";
+import type { InterfaceData } from "../../ptx/compiled-kernel.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { isNotes } from "../../ptx/notes/note.ts";
+import { isKernelData } from "../../ptx/plan-check.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import type { Target } from "../../targets/target.ts";
 import type { FileStore } from "./store.ts";
@@ -39,6 +47,21 @@ export interface KeptKernel {
 
 export type CachedKernel = KeptCode & KeptKernel;
 
+/** A launch of a plan, as far as it is known without its kernel. */
+interface PlannedFile extends LaunchGivings {
+  readonly kernel: InterfaceData;
+}
+
+/** A launch whose kernel is kept under a key. */
+export interface CachedLaunch extends PlannedFile {
+  readonly key: string;
+}
+
+/** A launch whose kernel `text` tells from every other. */
+export interface LaunchOfKernel extends PlannedFile {
+  readonly text: string;
+}
+
 export class KernelCache {
   readonly #store: FileStore | undefined;
   readonly #compiler: string | undefined;
@@ -51,13 +74,34 @@ export class KernelCache {
 
   /** Everything a launch of this kernel needs. */
   readKernel(text: string, build: Build): CachedKernel | undefined {
+    return this.readKernelOf(this.#key("kernel", text, build), build);
+  }
+
+  /** The same, by the key under which it is kept. */
+  readKernelOf(key: string, build: Build): CachedKernel | undefined {
     if (this.#store === undefined || this.#compiler === undefined) return undefined;
-    const file = this.#store.read(this.#kernelKey(text, build));
+    const file = this.#store.read(key);
     if (file === undefined || !isManifest(file.header)) return undefined;
     const plan = revivePlan(file.header.plan, build);
     const code = this.#code(file.header.code, build);
     const { notes, lines } = file.header;
     return plan === undefined || code === undefined ? undefined : { plan, notes, lines, ...code };
+  }
+
+  /** What is kept of the launches of a plan, by the text that tells it from every other. */
+  readLaunches(text: string, build: Build): readonly CachedLaunch[] | undefined {
+    if (this.#store === undefined || this.#compiler === undefined) return undefined;
+    const header = this.#store.read(this.#key("launches", text, build))?.header;
+    return Array.isArray(header) && header.every(isCachedLaunch) ? header : undefined;
+  }
+
+  writeLaunches(text: string, build: Build, launches: readonly LaunchOfKernel[]): void {
+    if (this.#store === undefined || this.#compiler === undefined) return;
+    const kept = launches.map(({ text: own, ...launch }): CachedLaunch => ({
+      ...launch,
+      key: this.#key("kernel", own, build),
+    }));
+    this.#store.write(this.#key("launches", text, build), kept, new Uint8Array(0));
   }
 
   /** What is known of this PTX from before. */
@@ -69,7 +113,7 @@ export class KernelCache {
     if (this.#store === undefined || this.#compiler === undefined) return;
     const { plan, notes, lines } = kept;
     const manifest: Manifest = { code: codeKey(ptx, build), plan: freezePlan(plan), notes, lines };
-    this.#store.write(this.#kernelKey(text, build), manifest, new Uint8Array(0));
+    this.#store.write(this.#key("kernel", text, build), manifest, new Uint8Array(0));
   }
 
   writeCode(build: Build, kernel: string, { ptx, log }: KeptCode): void {
@@ -84,9 +128,9 @@ export class KernelCache {
     return codeKey(ptx, build) === key ? { ptx, log: file.header.log } : undefined;
   }
 
-  #kernelKey(text: string, { target, driverVersion }: Build): string {
+  #key(of: "kernel" | "launches", text: string, { target, driverVersion }: Build): string {
     const build = JSON.stringify([this.#compiler, target, driverVersion]);
-    return `kernel-${hash(build, text)}`;
+    return `${of}-${hash(build, text)}`;
   }
 }
 
@@ -132,6 +176,12 @@ function isManifest(header: unknown): header is Manifest {
   const { code, notes, lines } = fieldsOf(header);
   const noted = isNotes(notes) && (lines === undefined || typeof lines === "string");
   return noted && typeof code === "string" && /^code-[0-9a-f]{64}$/.test(code);
+}
+
+function isCachedLaunch(value: unknown): value is CachedLaunch {
+  const { key, kernel } = fieldsOf(value);
+  const named = typeof key === "string" && /^kernel-[0-9a-f]{64}$/.test(key);
+  return named && isKernelData(kernel) && isLaunchGivings(value);
 }
 
 function isCodeHeader(header: unknown): header is CodeHeader {

@@ -6,7 +6,7 @@
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
@@ -217,19 +217,22 @@ export function matmul(spec: GivenSpec): unknown {
   requireFields("matmul", spec, fields, location);
   const problem = problemOf(spec, location);
   const { configuration } = spec;
-  return operation({
-    name: "matmul",
-    inputs: { a: problem.a, b: problem.b, ...problem.inputs, ...problem.prologueInputs },
-    outputs: {
-      out: problem.out,
-      ...Object.fromEntries(problem.outputs.map(({ name, spec: output }) => [name, output])),
+  return libraryOperation(
+    {
+      name: "matmul",
+      inputs: { a: problem.a, b: problem.b, ...problem.inputs, ...problem.prologueInputs },
+      outputs: {
+        out: problem.out,
+        ...Object.fromEntries(problem.outputs.map(({ name, spec: output }) => [name, output])),
+      },
+      ...(configuration === undefined && { choices: matmulChoices(problem) }),
+      plan: (dimensions, target, choice) => {
+        const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
+        return planOf(problem, chosen, dimensions, target, location);
+      },
     },
-    ...(configuration === undefined && { choices: matmulChoices(problem) }),
-    plan: (dimensions, target, choice) => {
-      const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
-      return planOf(problem, chosen, dimensions, target, location);
-    },
-  });
+    spec,
+  );
 }
 
 /** What either form of specification gives. */
