@@ -167,8 +167,9 @@ function loadPtx(
   const build = buildOf(context);
   const program = loadProgram(context, plan, location, ptx);
   const kept = known ?? cache.readCode(ptx, build);
-  if (program.log !== undefined || kept === undefined)
-    cache.writeCode(build, plan.name, { ptx, log: program.log });
+  // A driver that keeps nothing says the same each time.
+  const isNew = kept === undefined || (kept.log === undefined && program.log !== undefined);
+  if (isNew) cache.writeCode(build, plan.name, { ptx, log: program.log });
   const log = program.log ?? kept?.log;
   return { program, cached: program.log === undefined, machineCode: machineCodeOf(program, log) };
 }

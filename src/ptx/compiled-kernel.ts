@@ -135,7 +135,13 @@ function isTargetName(name: unknown): name is TargetName {
   return typeof name === "string" && Object.hasOwn(targets, name);
 }
 
-export function interfaceData({ name, grid, dimensions, parameters, location }: Kernel): InterfaceData {
+export function interfaceData({
+  name,
+  grid,
+  dimensions,
+  parameters,
+  location,
+}: Kernel): InterfaceData {
   return {
     name,
     position: portablePosition(location.position),
