@@ -170,20 +170,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   get keptPlans(): KeptPlans<CudaProgram> {
-    const [context, loader] = [this.#context, this.#loader];
-    return {
-      read: (text, location) =>
-        loader.readLaunches(context, text, location)?.map(({ load, ...launch }) => ({
-          ...launch,
-          load: () => {
-            const loaded = load();
-            return loaded && this.#loaded(loaded);
-          },
-        })),
-      write: (text, launches) => {
-        loader.writeLaunches(context, text, launches);
-      },
-    };
+    return this.#loader.keptPlans(this.#context, (loaded) => this.#loaded(loaded));
   }
 
   load(kernel: CompiledKernel): Compiled<CudaProgram> {

@@ -9,7 +9,7 @@
  *
  * The driver's log exists only when its assembler runs, so it is kept with the PTX from then on.
  */
-import type { KeptLaunch, LaunchToKeep, MachineCode } from "../device/backend.ts";
+import type { Compiled, KeptPlans, LaunchToKeep, MachineCode } from "../device/backend.ts";
 import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { interfaceData, interfaceOf, requireCodeFor } from "../ptx/compiled-kernel.ts";
@@ -45,14 +45,8 @@ export interface KernelLoader {
   compile(context: CudaContext, kernel: Kernel, text: string): LoadedKernel;
   /** A kernel that was compiled ahead of time; the log of its PTX is kept in the cache. */
   load(context: CudaContext, kernel: CompiledKernel): LoadedKernel;
-  /** Launches of a plan that an earlier process compiled, by the plan's text. */
-  readLaunches(
-    context: CudaContext,
-    text: string,
-    location: Location,
-  ): readonly KeptLaunch<Program>[] | undefined;
-  /** Keeps launches of a plan whose kernels have been compiled, where all of them can be found again without being traced. */
-  writeLaunches(context: CudaContext, text: string, launches: readonly LaunchToKeep[]): void;
+  /** Launches of operations, kept from one process to the next; `ready` makes of them what the back end runs. */
+  keptPlans<P>(context: CudaContext, ready: (loaded: LoadedKernel) => Compiled<P>): KeptPlans<P>;
 }
 
 /** Compiles a kernel as it was traced. */
@@ -95,31 +89,33 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       requirePtx(name, version, context.gpu.driverVersion);
       return { ...loadPtx(context, cache, { plan, location, ptx: code }), notes: [] };
     },
-    readLaunches: (context, text, location) =>
-      cache.readLaunches(text, buildOf(context))?.map(({ kernel, key, ...givings }) => ({
-        ...givings,
-        key,
-        kernel: { ...interfaceOf(kernel), location },
-        load: () => {
-          const known = cache.readKernelOf(key, buildOf(context));
-          if (known === undefined || !isSilent(known)) return undefined;
-          const found = tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
-          return found && { ...found, cached: true, notes: [] };
-        },
-      })),
-    writeLaunches: (context, text, launches) => {
-      const build = buildOf(context);
-      const isFound = ({ text: own }: LaunchToKeep): boolean => {
-        const known = cache.readKernel(own, build);
-        return known !== undefined && isSilent(known);
-      };
-      if (!launches.every(isFound)) return;
-      const kept = launches.map(({ kernel, ...launch }) => ({
-        ...launch,
-        kernel: interfaceData(kernel),
-      }));
-      cache.writeLaunches(text, build, kept);
-    },
+    keptPlans: (context, ready) => ({
+      read: (text, location) =>
+        cache.readLaunches(text, buildOf(context))?.map(({ kernel, key, ...givings }) => ({
+          ...givings,
+          key,
+          kernel: { ...interfaceOf(kernel), location },
+          load: () => {
+            const known = cache.readKernelOf(key, buildOf(context));
+            if (known === undefined || !isSilent(known)) return undefined;
+            const found = tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
+            return found && ready({ ...found, cached: true, notes: [] });
+          },
+        })),
+      write: (text, launches) => {
+        const build = buildOf(context);
+        const isFound = ({ text: own }: LaunchToKeep): boolean => {
+          const known = cache.readKernel(own, build);
+          return known !== undefined && isSilent(known);
+        };
+        if (!launches.every(isFound)) return;
+        const kept = launches.map(({ kernel, ...launch }) => ({
+          ...launch,
+          kernel: interfaceData(kernel),
+        }));
+        cache.writeLaunches(text, build, kept);
+      },
+    }),
   };
 }
 

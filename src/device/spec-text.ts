@@ -33,7 +33,8 @@ export function specText(value: unknown, levels = mostLevels): string | undefine
       return String(value);
     case "object":
       return levels === 0 ? undefined : objectText(value, levels - 1);
-    default:
+    case "function":
+    case "symbol":
       return undefined;
   }
 }
@@ -48,10 +49,9 @@ function objectText(value: object | null, levels: number): string | undefined {
   const isPlain = prototype === Object.prototype || prototype === null || isLaunchSize(value);
   if (!isPlain) return undefined;
   const fields: string[] = [];
-  for (const [name, { value: held, get }] of Object.entries(
-    Object.getOwnPropertyDescriptors(value),
-  )) {
-    const text = get === undefined ? specText(held, levels) : undefined;
+  for (const [name, field] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+    // A field that is computed may say something else next time.
+    const text = "value" in field ? specText(field.value, levels) : undefined;
     if (text === undefined) return undefined;
     fields.push(`${JSON.stringify(name)}:${text}`);
   }
