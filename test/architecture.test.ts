@@ -51,6 +51,8 @@ interface Import {
   readonly target: string | undefined;
   /** Whether nothing of it is left at run time. */
   readonly typeOnly: boolean;
+  /** When it is called, not when the file is loaded. */
+  readonly later: boolean;
 }
 
 /** Imports as Prettier writes them, outside of comments. */
@@ -64,12 +66,16 @@ const allImports = [...imports.values()].flat();
 
 function importsOf(file: string): readonly Import[] {
   const text = readText(file);
-  return [...text.matchAll(statement), ...text.matchAll(expression)].map(({ groups }) => {
+  const found = [statement, expression].flatMap((form) =>
+    [...text.matchAll(form)].map(({ groups }) => ({ groups, later: form === expression })),
+  );
+  return found.map(({ groups, later }) => {
     const { names = "", specifier = "" } = groups ?? {};
     const ours = specifier.startsWith(".");
     return {
       from: file,
       specifier,
+      later,
       target: ours ? posix.join(posix.dirname(file), specifier) : undefined,
       typeOnly: /^type\b/.test(names),
     };
@@ -144,6 +150,15 @@ describe("architecture", () => {
 
   test("files form no cycles", () => {
     expect(findCycle()).toEqual([]);
+  });
+
+  test("the entry loads no back end before one is opened", () => {
+    const loaded = new Set<string>([entry]);
+    for (const file of loaded)
+      for (const { target, typeOnly, later } of imports.get(file) ?? [])
+        if (target !== undefined && !typeOnly && !later) loaded.add(target);
+    expect([...loaded].filter((file) => /-backend\.ts$|^src\/cuda\//.test(file))).toEqual([]);
+    expect(loaded.size).toBeGreaterThan(100);
   });
 
   test("only the outermost folders import Node modules or packages", () => {

@@ -37,10 +37,12 @@ export function processDriver(): Promise<Driver> {
 
 export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
   const found = await processDriver();
-  const cache = processCache();
+  // In a checkout, finding out which compiler this is takes a look at all of its files.
+  let known: KernelCache | undefined;
+  const cache = (): KernelCache => (known ??= processCache());
   const letGo = await startAhead(found, options.gpu ?? 0, cache);
   try {
-    return openOn(found, options, cache);
+    return openOn(found, options, cache());
   } finally {
     letGo();
   }

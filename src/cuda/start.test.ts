@@ -6,7 +6,7 @@ import { startAhead } from "./start.ts";
 
 test("a context opened ahead is held until it is let go of", async () => {
   const driver = new FakeDriver();
-  const letGo = await startAhead(driver, 0, new KernelCache(undefined, undefined));
+  const letGo = await startAhead(driver, 0, () => new KernelCache(undefined, undefined));
   expect(driver.live).toEqual({ context: 1 });
   letGo();
   expect(driver.live).toEqual({});
@@ -20,7 +20,7 @@ test.each([
 ] as const)("a failure of %s is left to who opens next", async (name, result) => {
   const driver = new FakeDriver();
   driver.fail(name, result);
-  const letGo = await startAhead(driver, 0, new KernelCache(undefined, undefined));
+  const letGo = await startAhead(driver, 0, () => new KernelCache(undefined, undefined));
   letGo();
   expect(driver.live).toEqual({});
 });

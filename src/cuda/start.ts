@@ -28,7 +28,7 @@ import { success } from "./results.ts";
 export async function startAhead(
   driver: Driver,
   ordinal: number,
-  cache: KernelCache,
+  cache: () => KernelCache,
 ): Promise<() => void> {
   const started = driver.callAside("cuInit", 0);
   const traced = warmTracing(cache);
@@ -49,7 +49,7 @@ export async function startAhead(
 let warm = false;
 
 /** The small kernel, as far as a cache would look at it. */
-function warmTracing(cache: KernelCache): Kernel | undefined {
+function warmTracing(cache: () => KernelCache): Kernel | undefined {
   if (warm) return undefined;
   warm = true;
   const n = dim("n");
@@ -67,7 +67,7 @@ function warmTracing(cache: KernelCache): Kernel | undefined {
     },
   );
   const build = { target: defaultTarget, driverVersion: 0, capability: "" };
-  cache.readKernel(kernelText(traced, "messages"), build);
+  cache().readKernel(kernelText(traced, "messages"), build);
   // The first file that a process reads takes milliseconds; any will do.
   readFileSync(fileURLToPath(import.meta.url));
   return traced;

@@ -9,14 +9,12 @@ import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import { checkOpenOptions, deviceNames } from "./open-options.ts";
 import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts";
-import { EmulatorBackend } from "./emulator-backend.ts";
-import { SimulatorBackend } from "./simulator-backend.ts";
 
 type Opener = (options: CheckedOptions & DeviceOptions) => Promise<Device>;
 
+/** Back ends are loaded when they are asked for: a program needs one of them, and each is a good part of the library. */
 const openers: { readonly [N in DeviceName]: Opener } = {
   gpu: async (options) => {
-    // Loaded when it is asked for: most programs of a machine without GPU never need it.
     const { openGpu } = await import("../cuda/open.ts");
     const { gpu, onPrint, memoryLimit } = options;
     const backend = await openGpu({
@@ -32,9 +30,13 @@ const openers: { readonly [N in DeviceName]: Opener } = {
     const own = Object.fromEntries(
       Object.entries(given).filter(([, value]) => value !== undefined),
     );
+    const { EmulatorBackend } = await import("./emulator-backend.ts");
     return new Device(new EmulatorBackend(own), options);
   },
-  simulator: async (options) => new Device(new SimulatorBackend(options), options),
+  simulator: async (options) => {
+    const { SimulatorBackend } = await import("./simulator-backend.ts");
+    return new Device(new SimulatorBackend(options), options);
+  },
 };
 
 /** What tells that a machine has no GPU to open; everything else is wrong with one that it has. */

@@ -5,7 +5,7 @@
  *   sizes, target ──▶ configuration ──▶ one launch
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
@@ -90,16 +90,19 @@ export function attention<const S extends AttentionOptions>(spec: S): Attention<
   const { q, k, v, out, bias, sinks, key, qOffsets, kOffsets, logSumExp } = problem;
   const { qScale, kScale, vScale } = problem;
   const { configuration } = spec;
-  return operation({
-    name: "attention",
-    inputs: {
-      ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
-      ...(qScale && kScale && vScale && { qScale, kScale, vScale }),
-      ...{ ...(key && { key }), ...(qOffsets && kOffsets && { qOffsets, kOffsets }) },
+  return libraryOperation(
+    {
+      name: "attention",
+      inputs: {
+        ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
+        ...(qScale && kScale && vScale && { qScale, kScale, vScale }),
+        ...{ ...(key && { key }), ...(qOffsets && kOffsets && { qOffsets, kOffsets }) },
+      },
+      outputs: { out, ...(logSumExp && { logSumExp }) },
+      plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
     },
-    outputs: { out, ...(logSumExp && { logSumExp }) },
-    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
-  }) as unknown as Attention<S>;
+    spec,
+  ) as unknown as Attention<S>;
 }
 
 function planOf(

@@ -13,7 +13,7 @@
  * Every element of a gradient is summed by one block in one order, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
@@ -118,23 +118,26 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
   const problem = { ...problemOf({ ...spec, logSumExp: true }, location), slope };
   const { out, logSumExp, qOffsets, kOffsets } = problem;
   const gradientOf = (name: "q" | "k" | "v") => array(problem[name].dtype, problem[name].shape);
-  return operation({
-    name: "attention_backward",
-    inputs: {
-      ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
-      ...(logSumExp && { logSumExp }),
-      ...(problem.bias && { bias: problem.bias }),
-      ...(problem.sinks && { sinks: problem.sinks }),
-      ...(problem.key && { key: problem.key }),
-      ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
+  return libraryOperation(
+    {
+      name: "attention_backward",
+      inputs: {
+        ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
+        ...(logSumExp && { logSumExp }),
+        ...(problem.bias && { bias: problem.bias }),
+        ...(problem.sinks && { sinks: problem.sinks }),
+        ...(problem.key && { key: problem.key }),
+        ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
+      },
+      outputs: {
+        ...{ dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
+        ...(problem.sinks && { dSinks: problem.sinks }),
+        ...(spec.dBias === true && problem.bias && { dBias: problem.bias }),
+      },
+      plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
     },
-    outputs: {
-      ...{ dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
-      ...(problem.sinks && { dSinks: problem.sinks }),
-      ...(spec.dBias === true && problem.bias && { dBias: problem.bias }),
-    },
-    plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
-  }) as unknown as AttentionBackward<S>;
+    spec,
+  ) as unknown as AttentionBackward<S>;
 }
 
 /** A score function and its slope come together. */

@@ -6,7 +6,7 @@
  *   gradient of w    x, dOut   ──▶ dw, by parts of the places and their sum where there would be few blocks
  */
 import type { DTypeName } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import { array, cdiv, full, kernel as defineKernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
@@ -94,13 +94,16 @@ export function convolution<X extends DTypeName, Out extends DTypeName = X>(
   const problem = problemOf("convolution", spec as unknown as AnySpec, captureLocation());
   const kernels: Kernels = new Map();
   const { x, w, out } = problem;
-  return operation({
-    name: "convolution",
-    inputs: { x, w },
-    outputs: { out },
-    plan: (dimensions, target) =>
-      planPixels(problem, "forward", geometryOf(problem, dimensions), kernels, target),
-  }) as unknown as ConvolutionOperation<X, Out>;
+  return libraryOperation(
+    {
+      name: "convolution",
+      inputs: { x, w },
+      outputs: { out },
+      plan: (dimensions, target) =>
+        planPixels(problem, "forward", geometryOf(problem, dimensions), kernels, target),
+    },
+    spec,
+  ) as unknown as ConvolutionOperation<X, Out>;
 }
 
 /** What x should change by, from what the result of `convolution` with the same specification should. */
@@ -113,13 +116,16 @@ export function convolutionBackwardX<X extends DTypeName>(
   const x = array(given.x.dtype, given.x.shape);
   const problem = { ...given, x };
   const kernels: Kernels = new Map();
-  return operation({
-    name: "convolution_backward_x",
-    inputs: { dOut: out, w },
-    outputs: { dx: x },
-    plan: (dimensions, target) =>
-      planPixels(problem, "backward", geometryOf(problem, dimensions), kernels, target),
-  }) as unknown as ConvolutionBackwardX<X>;
+  return libraryOperation(
+    {
+      name: "convolution_backward_x",
+      inputs: { dOut: out, w },
+      outputs: { dx: x },
+      plan: (dimensions, target) =>
+        planPixels(problem, "backward", geometryOf(problem, dimensions), kernels, target),
+    },
+    spec,
+  ) as unknown as ConvolutionBackwardX<X>;
 }
 
 /** What w should change by, likewise; sums are added in a fixed order. */
@@ -131,13 +137,16 @@ export function convolutionBackwardW<X extends DTypeName>(
   const w = array(given.w.dtype, given.w.shape);
   const problem = { ...given, w };
   const kernels: Kernels = new Map();
-  return operation({
-    name: "convolution_backward_w",
-    inputs: { x, dOut: out },
-    outputs: { dw: w },
-    plan: (dimensions, target) =>
-      planWeights(problem, geometryOf(problem, dimensions), kernels, target),
-  }) as unknown as ConvolutionBackwardW<X>;
+  return libraryOperation(
+    {
+      name: "convolution_backward_w",
+      inputs: { x, dOut: out },
+      outputs: { dw: w },
+      plan: (dimensions, target) =>
+        planWeights(problem, geometryOf(problem, dimensions), kernels, target),
+    },
+    spec,
+  ) as unknown as ConvolutionBackwardW<X>;
 }
 
 function known(kernels: Kernels, text: string, make: () => KernelDefinition): KernelDefinition {

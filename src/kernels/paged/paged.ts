@@ -6,7 +6,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
@@ -58,12 +58,15 @@ export function pagedAttention<const S extends PagedAttentionOptions>(spec: S): 
   const problem = problemOf(spec, location);
   const { q, k, v, table, lengths, kScale, vScale, out, logSumExp } = problem;
   const { configuration } = spec;
-  return operation({
-    name: "paged_attention",
-    inputs: { q, k, v, table, lengths, ...(kScale && { kScale }), ...(vScale && { vScale }) },
-    outputs: { out, ...(logSumExp && { logSumExp }) },
-    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
-  }) as unknown as PagedAttention<S>;
+  return libraryOperation(
+    {
+      name: "paged_attention",
+      inputs: { q, k, v, table, lengths, ...(kScale && { kScale }), ...(vScale && { vScale }) },
+      outputs: { out, ...(logSumExp && { logSumExp }) },
+      plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+    },
+    spec,
+  ) as unknown as PagedAttention<S>;
 }
 
 function planOf(

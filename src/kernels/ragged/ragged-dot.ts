@@ -10,7 +10,7 @@
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { evaluateSize, sameSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
@@ -110,12 +110,15 @@ export function raggedDot<
   const groups = problem.b.shape[0] ?? 0;
   const groupSizes = groupSizesOf("raggedDot", spec.groupSizes, groups, location);
   const { configuration } = spec;
-  return operation({
-    name: "ragged_dot",
-    inputs: { a: problem.a, b: problem.b, groupSizes, ...problem.inputs },
-    outputs: { out: problem.out },
-    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
-  }) as unknown as RaggedDot<A, B, Out, Inputs>;
+  return libraryOperation(
+    {
+      name: "ragged_dot",
+      inputs: { a: problem.a, b: problem.b, groupSizes, ...problem.inputs },
+      outputs: { out: problem.out },
+      plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+    },
+    spec,
+  ) as unknown as RaggedDot<A, B, Out, Inputs>;
 }
 
 /** The product of matrices that it is for every group, with a result that has no batch. */

@@ -5,7 +5,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -80,26 +80,31 @@ export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extend
   );
   const groupSizes = groupSizesOf("raggedOuter", spec.groupSizes, groups, location);
   const { k: m, m: k, n } = problem.sizes;
-  return operation({
-    name: "ragged_outer",
-    inputs: { a: array(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
-    outputs: { out: array(problem.out.dtype, [groups, k, n]) },
-    plan: (dimensions, target) => {
-      const values = new Map(Object.entries(dimensions));
-      const [rows, height, width, g] = [m, k, n, groups].map((size) => evaluateSize(size, values));
-      const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: g ?? 0 };
-      const slow = specialisedOuterProblem(problem, sizes, target);
-      const isEmpty = sizes.k * sizes.n * sizes.batch === 0;
-      return {
-        ...(slow === undefined
-          ? specialisedPlan(problem, sizes, target)
-          : plainPlan(problem, sizes)),
-        source: "heuristic" as const,
-        notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
-        ...(isEmpty && { launches: [] }),
-      };
+  return libraryOperation(
+    {
+      name: "ragged_outer",
+      inputs: { a: array(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
+      outputs: { out: array(problem.out.dtype, [groups, k, n]) },
+      plan: (dimensions, target) => {
+        const values = new Map(Object.entries(dimensions));
+        const [rows, height, width, g] = [m, k, n, groups].map((size) =>
+          evaluateSize(size, values),
+        );
+        const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: g ?? 0 };
+        const slow = specialisedOuterProblem(problem, sizes, target);
+        const isEmpty = sizes.k * sizes.n * sizes.batch === 0;
+        return {
+          ...(slow === undefined
+            ? specialisedPlan(problem, sizes, target)
+            : plainPlan(problem, sizes)),
+          source: "heuristic" as const,
+          notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
+          ...(isEmpty && { launches: [] }),
+        };
+      },
     },
-  }) as unknown as RaggedOuter<A, B, Out>;
+    spec,
+  ) as unknown as RaggedOuter<A, B, Out>;
 }
 
 type Launches = {

@@ -99,12 +99,15 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
     }),
   };
   const op = crossEntropyOp(specs, logits.dtype, compute, ignored);
-  return rowOperation({
-    op,
-    specs,
-    of: logits,
-    axis: logits.shape.length - 1,
-  }) as unknown as CrossEntropyOperation<S>;
+  return rowOperation(
+    {
+      op,
+      specs,
+      of: logits,
+      axis: logits.shape.length - 1,
+    },
+    spec,
+  ) as unknown as CrossEntropyOperation<S>;
 }
 
 const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {

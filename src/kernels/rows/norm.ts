@@ -200,7 +200,7 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
     inverseDeviation: spec.statistics === true ? rows : undefined,
   });
   const op = normOp(name, norm, specs, compute, epsilon);
-  return rowOperation({ op, specs, of: x, axis: x.shape.length - 1 });
+  return rowOperation({ op, specs, of: x, axis: x.shape.length - 1 }, spec);
 }
 
 function defined(specs: { readonly [name: string]: ArraySpec | undefined }): {

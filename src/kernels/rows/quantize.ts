@@ -76,17 +76,20 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
   const shape = groups === undefined || group === undefined ? x.shape : [...leads, groups, group];
   const op = quantizeOp(x.dtype, dtype, compute, most[1]);
   const rows = shape.slice(0, -1);
-  return rowOperation({
-    op,
-    declared: { x, out: array(dtype, x.shape), scale: array(compute, rows) },
-    specs: {
-      x: groups === undefined ? x : array(x.dtype, shape),
-      out: array(dtype, shape),
-      scale: array(compute, rows),
+  return rowOperation(
+    {
+      op,
+      declared: { x, out: array(dtype, x.shape), scale: array(compute, rows) },
+      specs: {
+        x: groups === undefined ? x : array(x.dtype, shape),
+        out: array(dtype, shape),
+        scale: array(compute, rows),
+      },
+      of: groups === undefined ? x : array(x.dtype, shape),
+      axis: shape.length - 1,
     },
-    of: groups === undefined ? x : array(x.dtype, shape),
-    axis: shape.length - 1,
-  }) as unknown as QuantizeOperation<X, Out>;
+    spec,
+  ) as unknown as QuantizeOperation<X, Out>;
 }
 
 function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): RowOp {

@@ -1,5 +1,5 @@
 /** An operation on rows for the sizes of a launch: axes in front become as few as they can, then a form is chosen. */
-import { operation } from "../../device/operation.ts";
+import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
 import { collapsedAxes } from "../support/collapse.ts";
@@ -28,7 +28,8 @@ export interface RowProblem {
   readonly axis: number;
 }
 
-export function rowOperation(problem: RowProblem): Operation {
+/** The operation of a function of the library that was given a specification. */
+export function rowOperation(problem: RowProblem, given: unknown): Operation {
   const { op, specs, declared = specs } = problem;
   const named = (role: "input" | "output") =>
     Object.fromEntries(
@@ -38,12 +39,15 @@ export function rowOperation(problem: RowProblem): Operation {
       }),
     );
   const kernels = new Map<string, KernelDefinition>();
-  return operation({
-    name: op.name,
-    inputs: named("input"),
-    outputs: named("output"),
-    plan: (dimensions, target) => planRows(problem, kernels, dimensions, target),
-  }) as unknown as Operation;
+  return libraryOperation(
+    {
+      name: op.name,
+      inputs: named("input"),
+      outputs: named("output"),
+      plan: (dimensions, target) => planRows(problem, kernels, dimensions, target),
+    },
+    given,
+  ) as unknown as Operation;
 }
 
 /** The axes of rows in the end: what lies in front of them, as few axes as there can be, then the rows' own. */

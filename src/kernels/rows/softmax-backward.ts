@@ -111,10 +111,13 @@ function backward(
       ).cast(out.dtype),
     }),
   };
-  return rowOperation({
-    op,
-    specs: { out, dOut, dx: array(out.dtype, out.shape) },
-    of: out,
-    axis,
-  });
+  return rowOperation(
+    {
+      op,
+      specs: { out, dOut, dx: array(out.dtype, out.shape) },
+      of: out,
+      axis,
+    },
+    spec,
+  );
 }

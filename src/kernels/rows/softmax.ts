@@ -82,7 +82,7 @@ function softmaxLike(
       out: result(computed(tile, compute), statistics, out.dtype).cast(out.dtype),
     }),
   };
-  return rowOperation({ op, specs: { x, out }, of: x, axis });
+  return rowOperation({ op, specs: { x, out }, of: x, axis }, spec);
 }
 
 /** The greatest element of a row, and the sum of exponentials beneath it. */

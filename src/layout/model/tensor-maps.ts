@@ -51,8 +51,19 @@ export function elementsPerUnit({ bits }: DType): number {
   return bits < 8 ? 8 / bits : 1;
 }
 
+/** Maps that were asked for, of the ops of a kernel and what is known of its windows. */
+const knownMaps = new WeakMap<Windows, Map<Op<"copy_async">, TensorMap>>();
+
 /** The map of a copy that is made by one. */
 export function tensorMapOf(op: Op<"copy_async">, windows: Windows): TensorMap {
+  const known = knownMaps.get(windows) ?? new Map<Op<"copy_async">, TensorMap>();
+  knownMaps.set(windows, known);
+  const map = known.get(op) ?? describedMap(op, windows);
+  known.set(op, map);
+  return map;
+}
+
+function describedMap(op: Op<"copy_async">, windows: Windows): TensorMap {
   const { global, shared, intoShared } = copyWindows(op, windows);
   const { box, dtype, root } = global;
   const view = sharedView(shared, windows);
