@@ -1,0 +1,120 @@
+/**
+ * Compiling before there is anything to compile: code that the JavaScript engine has not seen run takes three times as long. While
+ * the driver opens a context, small kernels go the whole way, those of the usual kinds first: one element by element, and one whose
+ * threads copy, multiply and store by the engines of the GPU, which takes most of the compiler.
+ *
+ *   small kernel, traced │ the same, compiled │ product, traced │ placed │ emitted
+ *                        └────────────────────┴─────────────────┴────────┴─ between these the wait may end
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { kernelText } from "../device/compilation.ts";
+import { bf16, f32 } from "../formats/dtype.ts";
+import type { Kernel } from "../ir/node.ts";
+import {
+  accumulator,
+  array,
+  block,
+  cdiv,
+  dim,
+  kernel,
+  processors,
+  slice,
+  smem,
+  storeThrough,
+  tiles,
+  warpSpecialized,
+  wgmma,
+} from "../lang/index.ts";
+import { lower, place } from "../lower/pipeline.ts";
+import { emitKernel } from "../ptx/emit/kernel.ts";
+import type { Executable } from "../ptx/executable.ts";
+import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
+import { printPtx } from "../ptx/printer.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { KernelCache } from "./cache/kernel-cache.ts";
+
+let warm = false;
+
+/** Pieces of the work, once a process; whoever goes through them may stop after any. */
+export function* warmUp(cache: () => KernelCache): Generator<void, void> {
+  if (warm) return;
+  warm = true;
+  const small = elementwise();
+  askCache(cache(), small);
+  yield;
+  keepable(lower(small, defaultTarget));
+  yield;
+  const large = product();
+  kernelText(large, "messages");
+  yield;
+  const { kernel: placed } = place(large, defaultTarget);
+  yield;
+  keepable(emitKernel(placed));
+}
+
+function askCache(cache: KernelCache, traced: Kernel): void {
+  const build = { target: defaultTarget, driverVersion: 0, capability: "" };
+  const text = kernelText(traced, "messages");
+  cache.readKernel(text, build);
+  cache.readLaunches(text, build);
+  // The first file that a process reads takes milliseconds; any will do.
+  readFileSync(fileURLToPath(import.meta.url));
+}
+
+/** What happens to a kernel that is kept, and to one that was. */
+function keepable({ module, ...plan }: Executable): void {
+  printPtx(module);
+  revivePlan(JSON.parse(JSON.stringify(freezePlan(plan))), { target: defaultTarget });
+}
+
+function elementwise(): Kernel {
+  const [n, width] = [dim("n"), 512];
+  return kernel(
+    {
+      name: "warm_up",
+      grid: { i: cdiv(n, width) },
+      inputs: { x: array(f32, [n]) },
+      outputs: { out: array(f32, [n]) },
+    },
+    ({ i, x, out }) => {
+      const here = slice(i.mul(width), width);
+      out.at(here).store(x.at(here).load().mul(2).add(1));
+    },
+  ).kernel;
+}
+
+function product(): Kernel {
+  const [m, n, k] = [dim("m"), dim("n", { multipleOf: 8 }), dim("k", { multipleOf: 8 })];
+  const [rows, width, depth] = [64, 64, 64];
+  return kernel(
+    {
+      name: "warm_up_product",
+      grid: { worker: processors },
+      threads: ["copy", "first", "second"],
+      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
+      outputs: { out: array(bf16, [m, n]) },
+      scratch: { result: smem(bf16, [2, 2, rows, width]) },
+    },
+    ({ a, b, out, result }) => {
+      warpSpecialized(
+        {
+          tiles: tiles({ i: cdiv(m, 2 * rows), j: cdiv(n, width) }, { order: "grouped" }),
+          grid: { step: cdiv(k, depth) },
+          inputs: {
+            left: ({ i, step }) => a.at(block(i, 2 * rows), block(step, depth)),
+            right: ({ j, step }) => b.at(block(step, depth), block(j, width)),
+          },
+          depth: 2,
+        },
+        ({ i, j, part, steps }) => {
+          const sums = steps(accumulator(f32, [rows, width]), ({ left, right }, sum) =>
+            wgmma(sum, left.at(slice(part.mul(rows), rows)), right),
+          );
+          const top = i.mul(2).add(part).mul(rows);
+          storeThrough(result.at(part), sums.cast(bf16), out, [top, j.mul(width)]);
+        },
+      );
+    },
+  ).kernel;
+}
