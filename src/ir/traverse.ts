@@ -32,6 +32,8 @@ function slotNames(part: "operands" | "regions"): ReadonlyMap<OpKind, readonly s
 const operandNames = slotNames("operands");
 const regionNames = slotNames("regions");
 
+const noRegions: readonly Region[] = Object.freeze([]);
+
 /** The op's operands, flattened. */
 export function operandValues(op: Pick<AnyOp, "kind" | "operands">): readonly Value[] {
   return flatten(operandNames.get(op.kind) ?? [], op.operands as OperandRecord);
@@ -39,7 +41,10 @@ export function operandValues(op: Pick<AnyOp, "kind" | "operands">): readonly Va
 
 /** The op's regions, flattened. */
 export function regionList(op: Pick<AnyOp, "kind" | "regions">): readonly Region[] {
-  return flatten(regionNames.get(op.kind) ?? [], op.regions as RegionRecord);
+  const names = regionNames.get(op.kind);
+  // Nearly all ops have none, and every walk asks.
+  if (names === undefined || names.length === 0) return noRegions;
+  return flatten(names, op.regions as RegionRecord);
 }
 
 function mapSlots<T>(

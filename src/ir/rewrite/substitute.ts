@@ -9,13 +9,16 @@ export type Substitution = ReadonlyMap<Value, Value>;
 
 /** The op with its operands replaced; its regions stay as they are. */
 export function substituteOperands(op: AnyOp, substitution: Substitution): AnyOp {
+  if (substitution.size === 0) return op;
   if (!operandValues(op).some((value) => substitution.has(value))) return op;
   return withOperands(op, (value) => substitution.get(value) ?? value);
 }
 
 /** The op with each region replaced by `change` of it. */
 export function changeRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
-  const changed = new Map(regionList(op).map((region) => [region, change(region)]));
+  const regions = regionList(op);
+  if (regions.length === 0) return op;
+  const changed = new Map(regions.map((region) => [region, change(region)]));
   if ([...changed].every(([before, after]) => before === after)) return op;
   return withRegions(op, (region) => changed.get(region) ?? region);
 }
