@@ -24,26 +24,15 @@ const wanted = ["--max-semi-space-size=64", "--interrupt-budget=540000"];
 const known = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
 const settings = wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `));
 
-// Tests and the snippets they run import "tilewright" as a user does; the aliases lead them to the
-// source, so that no build is needed and every test shares one instance of the library.
+/** What runs before every file of tests, again for each: the runner loads these, and Node everything else. */
+const setupFiles = ["test/support/modules.ts", "test/support/turns.ts"];
+
 export default defineConfig({
-  resolve: {
-    alias: [
-      { find: /^tilewright$/, replacement: source("index.ts") },
-      { find: /^tilewright\/arrays$/, replacement: source("arrays/index.ts") },
-      { find: /^tilewright\/bench$/, replacement: source("bench/index.ts") },
-      { find: /^tilewright\/emulator$/, replacement: source("emulator/api/index.ts") },
-      { find: /^tilewright\/files$/, replacement: source("files/index.ts") },
-      { find: /^tilewright\/graph$/, replacement: source("graph/index.ts") },
-      { find: /^tilewright\/kernels$/, replacement: source("kernels/index.ts") },
-      { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },
-      { find: /^tilewright\/tune$/, replacement: source("tune/index.ts") },
-    ],
-  },
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/.snippets/**"],
-    setupFiles: ["test/support/stacks.ts", "test/support/turns.ts"],
+    setupFiles,
+    server: { deps: { inline: [/\/test\/support\/(modules|turns)\.ts$/], external: [/\.ts$/] } },
     // For what hangs. How long anything takes on a slow and crowded machine decides nothing.
     testTimeout: 900_000,
     hookTimeout: 900_000,

@@ -24,14 +24,21 @@ export function describeAssembly(text: string, target: string): string {
   return runPtxas(text, target, "-v");
 }
 
-/** The machine code that the assembler makes of one module, as text. */
-export function machineCode(text: string, target: string): string {
+export interface Assembly {
+  /** What the assembler tells about the module. */
+  readonly said: string;
+  /** The machine code that it makes of it, as text. */
+  readonly code: string;
+}
+
+/** One module, optimised. */
+export function disassemble(text: string, target: string): Assembly {
   return inFolder((folder) => {
-    const said = assembleIn(folder, text, target, "-O3");
+    const said = assembleIn(folder, text, target, "-v");
     const output = { encoding: "utf8", maxBuffer: 2 ** 28 } as const;
     const { status, stdout } = spawnSync("nvdisasm", ["-c", join(folder, "module.cubin")], output);
     if (status !== 0) throw new Error(`there is no machine code: ${said}`);
-    return stdout;
+    return { said, code: stdout };
   });
 }
 

@@ -277,14 +277,24 @@ describe("options", () => {
         code: "TW4015",
         summary: "unknown option dimension of run; did you mean dimensions?",
       });
-      using x = await device.upload(counting(4));
-      using out = device.allocate(f32, [4]);
+      const x = await device.upload(counting(4));
+      const out = device.allocate(f32, [4]);
       expect(await codeOf(() => device.launch(twice, { x, out }, misspelt))).toBe("TW4015");
     });
   });
 });
 
 describe("arrays", () => {
+  test("and their device are disposed of by what `using` calls", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      x[Symbol.dispose]();
+      expect(x.disposed).toBe(true);
+      device[Symbol.dispose]();
+      expect(await codeOf(() => device.allocate(f32, [4]))).toBe("TW4001");
+    });
+  });
+
   test("are gone once disposed of, however often", async () => {
     await onDevice(async (device) => {
       const x = await device.upload(counting(4));

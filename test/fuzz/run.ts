@@ -24,7 +24,7 @@ import { SimulatorBackend } from "../../src/runtime/simulator-backend.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
 import { targets } from "../../src/targets/target.ts";
-import { machineCode } from "../ptxas.ts";
+import { disassemble } from "../ptxas.ts";
 import { touchedInFlight } from "../support/machine-flights.ts";
 import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
 import type { FuzzTarget, Subject } from "./subjects.ts";
@@ -183,7 +183,7 @@ async function* otherWays(
 
 /** Results as they are, where machine code leaves registers of products in flight alone. */
 function untouched(ptx: string, { target }: Subject, emulated: Outcome): string {
-  const [touched] = touchedInFlight(machineCode(ptx, target));
+  const [touched] = touchedInFlight(disassemble(ptx, target).code);
   if (touched !== undefined) throw new Error(touched);
   return emulated.text;
 }

@@ -4,7 +4,7 @@ import { lower } from "../../src/lower/pipeline.ts";
 import { heldFactors } from "../../src/ptx/notes/held-factors.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
-import { describeAssembly, hasDisassembler, machineCode } from "../ptxas.ts";
+import { describeAssembly, disassemble, hasDisassembler } from "../ptxas.ts";
 import { touchedInFlight } from "./machine-flights.ts";
 
 /**
@@ -18,11 +18,15 @@ export function assemblyProblems(
     const { module } = lower(kernel, targets.sm_90a);
     const held = heldFactors(module).map((factor) => JSON.stringify(factor));
     const text = printPtx(module);
-    const lines = describeAssembly(text, "sm_90a").split("\n");
+    const { said, code } = hasDisassembler
+      ? disassemble(text, "sm_90a")
+      : { said: describeAssembly(text, "sm_90a"), code: "" };
     return [
       ...held,
-      ...(hasDisassembler ? touchedInFlight(machineCode(text, "sm_90a")) : []),
-      ...lines.filter((line) => /C75\d\d|warning|error|fatal|[1-9]\d* bytes spill/.test(line)),
+      ...touchedInFlight(code),
+      ...said
+        .split("\n")
+        .filter((line) => /C75\d\d|warning|error|fatal|[1-9]\d* bytes spill/.test(line)),
     ];
   });
 }

@@ -10,6 +10,7 @@ import { WorkerPool } from "./worker-pool.ts";
 type Handler = ((event: { readonly data: unknown }) => void) | null;
 
 const made: StandIn[] = [];
+let copies = 0;
 
 class StandIn {
   onmessage: Handler = null;
@@ -42,8 +43,8 @@ beforeEach(async () => {
   vi.stubGlobal("Worker", StandIn);
   vi.stubGlobal("navigator", { hardwareConcurrency: 3 });
   vi.stubGlobal("onmessage", null);
-  vi.resetModules();
-  await import("./browser-worker.ts");
+  // Another copy each time: a thread loads the file anew.
+  await import(`./browser-worker.ts?copy=${copies++}`);
 });
 afterEach(() => {
   vi.unstubAllGlobals();

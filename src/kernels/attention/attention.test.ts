@@ -3,7 +3,7 @@
  * values are averages of v with weights that sum to 1, so an error of a weight is one of the result in units of the
  * largest value. 2⁻⁸ (bf16) for the powers and 2⁻⁸ for the result leave room for approximate exponentials.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -267,9 +267,12 @@ test("schedules give the same bits, and nothing is found", async () => {
   const { q, k, v } = inputsOf(one);
   const results = new Set<string>();
   for (const seed of scheduleSeeds) {
-    using device = await open("simulator", {
+    const device = await open("simulator", {
       schedule: seed % 2 === 0 ? "random" : "adversarial",
       seed,
+    });
+    onTestFinished(() => {
+      device.dispose();
     });
     const { out } = await device.run(op, { q: q.array, k: k.array, v: v.array } as never, {
       dimensions: { b, s, t, h, kv, d, e },
@@ -280,7 +283,10 @@ test("schedules give the same bits, and nothing is found", async () => {
 });
 
 test("a scale that is not more than 0 stops the kernel", async () => {
-  using device = await open("simulator");
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
   const one: AttentionCase = {
     ...{ name: "no scale", sizes: [1, 8, 8, 2, 1, 16, 16] },
     ...{ dtype: f8e4m3fn, scales: true },

@@ -3,7 +3,7 @@
  * powers and the gradients of scores are rounded to the format before they are multiplied, out was rounded before it
  * made the deltas, and results are rounded, each by 2⁻⁹ (bf16) of magnitudes that the reference sums up alongside.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { checkGradients } from "../../../test/support/attention-checks.ts";
 import {
   closeTo,
@@ -190,9 +190,12 @@ test("in order, schedules give the same bits, and nothing is found", async () =>
   };
   const results = new Set<string>();
   for (const seed of scheduleSeeds) {
-    using device = await open("simulator", {
+    const device = await open("simulator", {
       schedule: seed % 2 === 0 ? "adversarial" : "random",
       seed,
+    });
+    onTestFinished(() => {
+      device.dispose();
     });
     const { dq } = await device.run(op, given);
     results.add(toNumbers(dq).join());

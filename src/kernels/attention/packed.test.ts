@@ -1,5 +1,5 @@
 /** Sequences of different lengths one behind the other, against float64 for each of them alone. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { checkPacked } from "../../../test/support/packed-attention.ts";
@@ -92,7 +92,10 @@ describe("what is no number in one sequence stays there", () => {
     return { out, dq, dk, dv };
   };
   test.each(["simulator", "emulator"] as const)("on the %s", async (kind) => {
-    using device = await open(kind, { onNotes: () => undefined });
+    const device = await open(kind, { onNotes: () => undefined });
+    onTestFinished(() => {
+      device.dispose();
+    });
     const [wanted, found] = [await resultsOf(device, ordinary), await resultsOf(device, spoilt)];
     for (const name of ["out", "dq", "dk", "dv"] as const) {
       const values = Array.from(toNumbers(found[name]));

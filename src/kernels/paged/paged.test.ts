@@ -2,7 +2,7 @@
  * Attention to a paged cache against float64. The bound is that of attention: powers are rounded to the format of q, and
  * results to theirs, each at most 2⁻⁸ of the largest value for bf16; FP8 is read exactly.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -142,9 +142,12 @@ test("schedules give the same bits, and nothing is found", async () => {
   const op = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 }, configuration: small });
   const results = new Set<string>();
   for (const seed of scheduleSeeds) {
-    using device = await open("simulator", {
+    const device = await open("simulator", {
       schedule: seed % 2 === 0 ? "random" : "adversarial",
       seed,
+    });
+    onTestFinished(() => {
+      device.dispose();
     });
     const given = { q: q.array, k: k.array, v: v.array };
     const { out } = await device.run(op, {
@@ -157,7 +160,10 @@ test("schedules give the same bits, and nothing is found", async () => {
 });
 
 test("a page that is not there stops the kernel", async () => {
-  using device = await open("simulator");
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
   const ones = fromNumbers(bf16, [2, 16, 1, 16], new Float64Array(512).fill(1));
   const run = device.run(pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } }), {
     q: fromNumbers(bf16, [1, 1, 1, 16], new Float64Array(16)),

@@ -2,7 +2,7 @@
  * Products of rows in groups against float64. Inputs are small whole numbers, whose sums every format holds exactly, so results
  * are compared as they are.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f8e4m3fn, i32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -98,7 +98,10 @@ describe("on the emulator", () => {
 });
 
 test("what is no number in one group stays there", async () => {
-  using device = await open("simulator");
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
   const [m, k, n] = [113, 16, 16];
   const a = wholeNumbers(bf16, [m, k], 1).values;
   const spoilt = a.map((value, index) => {
@@ -123,9 +126,12 @@ test("schedules give the same bits, and nothing is found", async () => {
   const op = raggedDot({ a: bf16, b: bf16, configuration: wide });
   const results = new Set<string>();
   for (const seed of scheduleSeeds) {
-    using device = await open("simulator", {
+    const device = await open("simulator", {
       schedule: seed % 2 === 0 ? "random" : "adversarial",
       seed,
+    });
+    onTestFinished(() => {
+      device.dispose();
     });
     const { out } = await device.run(op, { a: a.array, b: b.array, groupSizes } as never);
     results.add(Array.from(toNumbers(out)).join());
@@ -144,7 +150,10 @@ test("tables are read when the kernel that writes them is over", () => {
 });
 
 test("groups of more rows than there are stop the kernel", async () => {
-  using device = await open("simulator");
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
   const { a, b } = raggedInputs({ name: "", groups: [5, 5], sizes: [8, 16, 16] });
   const run = device.run(raggedDot({ a: bf16, b: bf16 }), {
     ...{ a: a.array, b: b.array },
