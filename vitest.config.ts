@@ -7,12 +7,17 @@ import type { TestSpecification } from "vitest/node";
 
 const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
-/** What takes long comes first, so that no core is left with it at the end: tests across folders do. */
-class AcrossFoldersFirst extends BaseSequencer {
+/**
+ * What takes long comes first, so that no core is left with it at the end: tests across folders do, then those of the
+ * library's kernels, however short the file is.
+ */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const colocated = ({ moduleId }: TestSpecification): number =>
-      moduleId.startsWith(source("")) ? 1 : 0;
-    return (await super.sort(files)).sort((a, b) => colocated(a) - colocated(b));
+    const rank = ({ moduleId }: TestSpecification): number => {
+      if (!moduleId.startsWith(source(""))) return 0;
+      return moduleId.startsWith(source("kernels/")) ? 1 : 2;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
 }
 
@@ -39,7 +44,7 @@ export default defineConfig({
     // Files share the modules of their process, which loads the library once instead of 250 times. What a file
     // changes outside of itself (the environment, a global) it puts back.
     isolate: false,
-    sequence: { sequencer: AcrossFoldersFirst },
+    sequence: { sequencer: LongestFirst },
     poolOptions: { forks: { execArgv: settings } },
     // Unless told, vitest leaves one of two cores idle.
     maxWorkers: "100%",
