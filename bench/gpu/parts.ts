@@ -97,6 +97,8 @@ function attentionGradients(): readonly BenchCase[] {
     { ...square(128, 4096), shared: 2, causal: true },
     square(64, 4096),
     { ...square(64, 4096), causal: true },
+    square(256, 4096),
+    { ...square(256, 4096), causal: true },
     square(128, 16384),
     { ...square(128, 1024), causal: true },
   ];

@@ -116,6 +116,22 @@ const wide: readonly AttentionCase[] = [
     deterministic: true,
   },
   {
+    name: "heads of 256, tails, causal",
+    sizes: [1, 130, 140, 2, 1, 256, 256],
+    kernel: "specialised",
+    causal: true,
+  },
+  {
+    name: "wide heads, in order",
+    sizes: [1, 70, 150, 2, 1, 136, 136],
+    ...{ kernel: "specialised", window: { left: 60 }, deterministic: true },
+  },
+  {
+    ...{ name: "wide heads, narrower values, dropout", sizes: [1, 70, 70, 1, 1, 192, 128] },
+    ...{ kernel: "specialised", dropout: 0.25 },
+  },
+  { name: "wider values, a mask", sizes: [1, 66, 70, 1, 1, 16, 144], mask: "remainders" },
+  {
     name: "capped and biased",
     sizes: [1, 70, 140, 2, 1, 16, 16],
     kernel: "specialised",
@@ -164,7 +180,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
   // The emulator takes seconds for each of them, and these have all of the kernels' instructions.
-  const chosen = ["bf16, causal", "tails of rows and columns", "a score function, a cap, sinks"];
+  const chosen = [
+    ...["bf16, causal", "tails of rows and columns", "a score function, a cap, sinks"],
+    "heads of 256, tails, causal",
+  ];
   const tried = [...cases, ...wide].filter(
     ({ name }) => kind === "simulator" || chosen.includes(name),
   );

@@ -182,7 +182,7 @@ function planOf(
       ? specialisedLaunches(form, deterministic)
       : plainLaunches(form, configuration);
   const isSlow = slow !== undefined && configuration.kernel === "plain";
-  const shape = configuration.kernel === "plain" ? configuration : gradientTiles;
+  const shape = configuration.kernel === "plain" ? configuration : gradientTiles(sizes);
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
@@ -219,8 +219,8 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
   const { problem, sizes } = form;
   const { b, s, h, d, ends } = sizes;
   const tiles = ends > 0 ? Math.floor(s / rows) + ends : Math.ceil(s / rows);
-  const visits = visitLists(form, gradientTiles, "columns");
-  const ranks = deterministic ? visitRanks(form, gradientTiles) : undefined;
+  const visits = visitLists(form, gradientTiles(sizes), "columns");
+  const ranks = deterministic ? visitRanks(form, gradientTiles(sizes)) : undefined;
   const filled = Object.entries({ visits, ranks }).flatMap(([name, each]) =>
     each === undefined ? [] : [{ ...each, name }],
   );

@@ -10,20 +10,15 @@ import { paddedHead } from "./dimensions.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 
-/** A consumer's lane holds dk and dv, 64 numbers of each for heads of 128. */
-const largestHead = 128;
-
 /** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
 export function specialisedGradientProblem(
   problem: AttentionProblem,
   sizes: AttentionSizes,
   target: Target,
 ): string | undefined {
-  const { b, s, h, d, e } = sizes;
+  const { b, s, h } = sizes;
   const general = specialisedProblem(problem, sizes, target);
   if (general !== undefined) return general;
-  if (Math.max(d, e) > largestHead)
-    return `the sums of heads of more than ${largestHead} do not fit the registers`;
   return b * s * h === 0 ? "there are no rows" : undefined;
 }
 

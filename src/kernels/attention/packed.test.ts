@@ -37,6 +37,10 @@ const cases: { readonly [name: string]: PackedCase } = {
     ...{ lengths: ragged, rest: [0, 1], heads: [2, 1, 16, 16], causal: true },
     deterministic: true,
   },
+  "wide heads, in one order, causal": {
+    ...{ lengths: ragged, rest: [1, 1], heads: [1, 1, 136, 136], causal: true },
+    deterministic: true,
+  },
   "plain, in a window": {
     ...{ lengths: ragged, rest: [1, 0], heads: [2, 1, 16, 16], window: { left: 20 } },
     configuration: { kernel: "plain", rows: 32, columns: 32 },

@@ -66,6 +66,7 @@ test.skipIf(!hasPtxas)(
       ...attention({ ...given, logSumExp: true }).kernels(sizes),
       ...attention({ ...narrow, causal: true, logSumExp: true }).kernels(sizes),
       ...attentionBackward(given).kernels(sizes),
+      ...attentionBackward(given).kernels({ ...sizes, d: 256, e: 256 }),
       ...attentionBackward({ ...given, bias })
         .kernels(sizes)
         .filter(({ name }) => name === "attention_gradients"),
