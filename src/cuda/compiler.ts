@@ -21,7 +21,13 @@ import { printPtx } from "../ptx/printer.ts";
 import { formatPosition } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
-import type { Build, CachedKernel, KernelCache, KeptCode } from "./cache/kernel-cache.ts";
+import type {
+  Build,
+  CachedKernel,
+  KernelCache,
+  KeptCode,
+  KeptMachineCode,
+} from "./cache/kernel-cache.ts";
 import type { CudaContext } from "./context.ts";
 import { requirePtx } from "./gpu.ts";
 import { loadProgram } from "./program.ts";
@@ -52,22 +58,30 @@ export interface KernelLoader {
 /** Compiles a kernel as it was traced. */
 export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable;
 
-export function kernelLoader(compile: KernelCompiler, cache: KernelCache): KernelLoader {
+/** The machine code that the driver has just made of PTX, where that can be had. */
+type TakeMachineCode = (ptx: string) => Uint8Array | undefined;
+
+export function kernelLoader(
+  compile: KernelCompiler,
+  cache: KernelCache,
+  takeMachineCode: TakeMachineCode = () => undefined,
+): KernelLoader {
+  const loadPtx = (context: CudaContext, planned: PlannedPtx, known?: KeptCode): LoadedCode =>
+    loadPlanned({ context, cache, takeMachineCode }, planned, known);
   return {
     isKept: (context, text) => cache.readKernel(text, buildOf(context)) !== undefined,
     compile: (context, kernel, text) => {
       const { location } = kernel;
       const build = buildOf(context);
       const known = cache.readKernel(text, build);
-      const found =
-        known && tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
+      const found = known && tryLoading(() => loadPtx(context, { ...known, location }, known));
       if (known !== undefined && found !== undefined)
         return { ...found, cached: true, notes: currentNotes(known, kernel, context, compile) };
       const { executable, notes } = compile(kernel, context.target);
       const { module, ...plan } = executable;
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
-      const loaded = loadPtx(context, cache, { plan, location, ptx });
+      const loaded = loadPtx(context, { plan, location, ptx });
       const lines = notes.length === 0 ? undefined : sourceLines(kernel);
       cache.writeKernel(text, ptx, build, { plan, notes, lines });
       return { ...loaded, cached: false, notes };
@@ -87,7 +101,7 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       }
       const version = /^\s*\.version\s+([\d.]+)/m.exec(code)?.[1] ?? "0.0";
       requirePtx(name, version, context.gpu.driverVersion);
-      return { ...loadPtx(context, cache, { plan, location, ptx: code }), notes: [] };
+      return { ...loadPtx(context, { plan, location, ptx: code }), notes: [] };
     },
     keptPlans: (context, ready) => ({
       read: (text, location) =>
@@ -98,7 +112,7 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
           load: () => {
             const known = cache.readKernelOf(key, buildOf(context));
             if (known === undefined || !isSilent(known)) return undefined;
-            const found = tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
+            const found = tryLoading(() => loadPtx(context, { ...known, location }, known));
             return found && ready({ ...found, cached: true, notes: [] });
           },
         })),
@@ -153,21 +167,60 @@ interface PlannedPtx {
   readonly ptx: string;
 }
 
-/** A program from PTX; the log of its assembler is kept, since the driver has it but once. */
-function loadPtx(
-  context: CudaContext,
-  cache: KernelCache,
-  { plan, location, ptx }: PlannedPtx,
-  known?: KeptCode,
+/** Where code is loaded, and what is known of it. */
+interface Loading {
+  readonly context: CudaContext;
+  readonly cache: KernelCache;
+  readonly takeMachineCode: TakeMachineCode;
+}
+
+/** A program from machine code that is kept, or from PTX; the log of its assembler is kept, since the driver has it but once. */
+function loadPlanned(
+  { context, cache, takeMachineCode }: Loading,
+  planned: PlannedPtx,
+  known: KeptCode | undefined,
 ): LoadedCode {
+  const { plan, location, ptx } = planned;
   const build = buildOf(context);
-  const program = loadProgram(context, plan, location, ptx);
   const kept = known ?? cache.readCode(ptx, build);
+  const machine = cache.readMachineCode(ptx, build);
+  const ready = machine && tryLoading(() => loadMachineCode(context, planned, machine));
+  if (ready !== undefined)
+    return { program: ready, cached: true, machineCode: machineCodeOf(ready, kept?.log) };
+  const program = loadProgram(context, plan, location, ptx);
   // A driver that keeps nothing says the same each time.
   const isNew = kept === undefined || (kept.log === undefined && program.log !== undefined);
   if (isNew) cache.writeCode(build, plan.name, { ptx, log: program.log });
+  const made = program.log === undefined ? undefined : takeMachineCode(ptx);
+  if (made !== undefined) keepMachineCode(context, cache, planned, { ...program, code: made });
   const log = program.log ?? kept?.log;
   return { program, cached: program.log === undefined, machineCode: machineCodeOf(program, log) };
+}
+
+/** A program from machine code; what takes other registers than it should is something else. */
+function loadMachineCode(
+  context: CudaContext,
+  { plan, location }: PlannedPtx,
+  { code, registers, localBytes }: KeptMachineCode,
+): Program {
+  const program = loadProgram(context, plan, location, code);
+  if (program.registers === registers && program.localBytes === localBytes) return program;
+  program.unload();
+  throw new Error(`the machine code is not that of ${plan.name}`);
+}
+
+/** Keeps machine code for later processes, once it is known to load as what the driver made of the PTX. */
+function keepMachineCode(
+  context: CudaContext,
+  cache: KernelCache,
+  planned: PlannedPtx,
+  { code, registers, localBytes }: KeptMachineCode,
+): void {
+  const made = { code, registers, localBytes };
+  const again = tryLoading(() => loadMachineCode(context, planned, made));
+  if (again === undefined) return;
+  again.unload();
+  cache.writeMachineCode(planned.ptx, buildOf(context), planned.plan.name, made);
 }
 
 function machineCodeOf({ registers, localBytes }: Program, log: string | undefined): MachineCode {
@@ -175,7 +228,7 @@ function machineCodeOf({ registers, localBytes }: Program, log: string | undefin
 }
 
 /** What comes from a file may be of no use to this driver after all. */
-function tryLoading(load: () => LoadedCode): LoadedCode | undefined {
+function tryLoading<T>(load: () => T): T | undefined {
   try {
     return load();
   } catch {

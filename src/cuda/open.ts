@@ -13,6 +13,7 @@ import { FileStore } from "./cache/store.ts";
 import { kernelLoader } from "./compiler.ts";
 import { CudaContext } from "./context.ts";
 import type { Driver } from "./driver.ts";
+import { DriverFiles } from "./driver-files.ts";
 import { loadDriver } from "./native.ts";
 import { startAhead } from "./start.ts";
 
@@ -26,6 +27,7 @@ export interface GpuOptions extends CudaOptions {
 }
 
 let driver: Promise<Driver> | undefined;
+const driverFiles = new DriverFiles();
 
 /** The driver of this process, loaded when it is first asked for. */
 export function processDriver(): Promise<Driver> {
@@ -40,7 +42,8 @@ export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
   // In a checkout, finding out which compiler this is takes a look at all of its files.
   let known: KernelCache | undefined;
   const cache = (): KernelCache => (known ??= processCache());
-  const letGo = await startAhead(found, options.gpu ?? 0, cache);
+  const start = (): Promise<() => void> => startAhead(found, options.gpu ?? 0, cache);
+  const letGo = await (cacheSettings().folder === undefined ? start() : driverFiles.during(start));
   try {
     return openOn(found, options, cache());
   } finally {
@@ -66,7 +69,8 @@ export function openOn(
 
 function backendOn(context: CudaContext, cache: KernelCache, options: CudaOptions): CudaBackend {
   try {
-    return new CudaBackend(context, kernelLoader(lowerWithNotes, cache), options);
+    const loader = kernelLoader(lowerWithNotes, cache, (ptx) => driverFiles.take(ptx));
+    return new CudaBackend(context, loader, options);
   } catch (error) {
     context.dispose();
     throw error;

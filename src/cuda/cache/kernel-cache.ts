@@ -9,7 +9,8 @@
  * Launches of an operation are found without its kernels' being traced.
  *
  * The code's file holds the PTX and what the driver's assembler said of it; the machine code itself is in the
- * driver's own cache. What a file says is checked before it is believed.
+ * driver's own cache, or, where that is turned off, in a file of ours under the same sum. What a file says is checked before it
+ * is believed.
  */
 import { createHash } from "node:crypto";
 import { isLaunchGivings } from "../../device/launch-givings.ts";
@@ -35,6 +36,14 @@ export interface Build {
 export interface KeptCode {
   readonly ptx: string;
   readonly log: string | undefined;
+}
+
+/** What the driver's assembler made of PTX, and what that takes of a lane. */
+export interface KeptMachineCode {
+  /** A cubin. */
+  readonly code: Uint8Array;
+  readonly registers: number;
+  readonly localBytes: number;
 }
 
 /** What the compiler made of a kernel besides PTX. */
@@ -121,6 +130,20 @@ export class KernelCache {
     this.#store?.write(codeKey(ptx, build), header, new TextEncoder().encode(ptx));
   }
 
+  /** Machine code of this PTX, where the driver itself keeps none. */
+  readMachineCode(ptx: string, build: Build): KeptMachineCode | undefined {
+    const file = this.#store?.read(machineKey(ptx, build));
+    if (file === undefined || !isMachineHeader(file.header)) return undefined;
+    const { registers, localBytes } = file.header;
+    return { code: file.body, registers, localBytes };
+  }
+
+  writeMachineCode(ptx: string, build: Build, kernel: string, kept: KeptMachineCode): void {
+    const { code, registers, localBytes } = kept;
+    const header: MachineHeader = { kernel, registers, localBytes };
+    this.#store?.write(machineKey(ptx, build), header, code);
+  }
+
   #code(key: string, build: Build): KeptCode | undefined {
     const file = this.#store?.read(key);
     if (file === undefined || !isCodeHeader(file.header)) return undefined;
@@ -168,6 +191,12 @@ interface CodeHeader {
   readonly log: string | undefined;
 }
 
+interface MachineHeader {
+  readonly kernel: string;
+  readonly registers: number;
+  readonly localBytes: number;
+}
+
 function fieldsOf(header: unknown): { readonly [name: string]: unknown } {
   return typeof header === "object" && header !== null ? { ...header } : {};
 }
@@ -188,6 +217,15 @@ function isCodeHeader(header: unknown): header is CodeHeader {
   const { kernel, target, log } = fieldsOf(header);
   const named = typeof kernel === "string" && typeof target === "string";
   return named && (log === undefined || typeof log === "string");
+}
+
+function isMachineHeader(header: unknown): header is MachineHeader {
+  const { registers, localBytes } = fieldsOf(header);
+  return Number.isSafeInteger(registers) && Number.isSafeInteger(localBytes);
+}
+
+function machineKey(ptx: string, build: Build): string {
+  return codeKey(ptx, build).replace("code", "machine");
 }
 
 function codeKey(ptx: string, { target, driverVersion, capability }: Build): string {

@@ -144,6 +144,8 @@ export interface HarnessOptions extends FakeOptions, DeviceOptions {
   readonly plans?: { readonly [kernel: string]: PlanChanges };
   readonly compiler?: KernelCompiler;
   readonly cache?: KernelCache;
+  /** The machine code that the driver has just made of PTX. */
+  readonly machineCode?: (ptx: string) => Uint8Array | undefined;
   readonly onPrint?: (line: string) => void;
   readonly memoryLimit?: number;
   readonly driver?: FakeDriver;
@@ -162,7 +164,8 @@ export function openFake(options: HarnessOptions = {}): Harness {
   const cache = options.cache ?? new KernelCache(undefined, undefined);
   const context = new CudaContext(driver, 0);
   try {
-    const loader = kernelLoader(options.compiler ?? stubCompiler(options.plans), cache);
+    const compiler = options.compiler ?? stubCompiler(options.plans);
+    const loader = kernelLoader(compiler, cache, options.machineCode);
     const { onPrint, memoryLimit } = options;
     const backend = new CudaBackend(context, loader, {
       ...(onPrint !== undefined && { onPrint }),
