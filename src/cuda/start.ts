@@ -3,8 +3,8 @@
  * uses them to run the compiler on small kernels (`warm-up.ts`), so that the first kernel of the program finds its
  * code loaded and compiled by the JavaScript engine.
  *
- *   other thread   cuInit ───────────────┐  cuDevicePrimaryCtxRetain ──────────┐
- *   this thread    the first piece of it ┘  further pieces, until that is done ┘  the rest of opening
+ *   other thread   cuInit ──────────────────────┐  cuDevicePrimaryCtxRetain ────┐
+ *   this thread    pieces of work until it ends ┘  further pieces until it ends ┘  the rest of opening
  */
 import { setImmediate } from "node:timers/promises";
 import type { KernelCache } from "./cache/kernel-cache.ts";
@@ -24,8 +24,7 @@ export async function startAhead(
 ): Promise<() => void> {
   const started = driver.callAside("cuInit", 0);
   const work = warmUp(cache);
-  work.next();
-  if ((await started) !== success) return () => undefined;
+  if ((await workUntil(started, work)) !== success) return () => undefined;
   const memory = driver.allocateHost(16);
   try {
     if (driver.calls.cuDeviceGet(memory.address, ordinal) !== success) return () => undefined;

@@ -12,8 +12,8 @@ test("goes through all pieces, and does nothing a second time", () => {
   const first = warmUp(cache);
   expect(first.next().done).toBe(false);
   expect(asked).toEqual(["cache"]);
-  // Compiled, then the product traced and placed; emitting it is the end.
-  expect([...first]).toHaveLength(3);
+  // Compiled, then the product traced, simplified and placed; emitting it is the end.
+  expect([...first]).toHaveLength(4);
   expect([...warmUp(cache)]).toEqual([]);
   expect(asked).toEqual(["cache"]);
 });

@@ -3,8 +3,8 @@
  * the driver opens a context, small kernels go the whole way, those of the usual kinds first: one element by element, and one whose
  * threads copy, multiply and store by the engines of the GPU, which takes most of the compiler.
  *
- *   small kernel, traced │ the same, compiled │ product, traced │ placed │ emitted
- *                        └────────────────────┴─────────────────┴────────┴─ between these the wait may end
+ *   small kernel, traced │ the same, compiled │ product, traced │ simplified │ placed │ emitted
+ *                        └────────────────────┴─────────────────┴────────────┴────────┴─ between these the wait may end
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -27,6 +27,7 @@ import {
   wgmma,
 } from "../lang/index.ts";
 import { lower, place } from "../lower/pipeline.ts";
+import { simplify } from "../lower/simplify.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
 import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
@@ -48,7 +49,9 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   const large = product();
   kernelText(large, "messages");
   yield;
-  const { kernel: placed } = place(large, defaultTarget);
+  const simple = simplify(large);
+  yield;
+  const { kernel: placed } = place(simple, defaultTarget);
   yield;
   keepable(emitKernel(placed));
 }
