@@ -59,8 +59,8 @@ export class CompilationCache {
   readonly #latestText = new Recent<string, () => string>(keptKernels);
   /** What earlier processes kept of plans. */
   readonly #keptLaunches = new WeakMap<OperationPlan, readonly KeptLaunch[] | undefined>();
-  /** Texts of plans that were written in this process. */
-  readonly #written = new Recent<string, true>(keptKernels);
+  /** Plans that were kept, as far as they can be. */
+  readonly #written = new WeakSet<OperationPlan>();
   readonly #records: CompilationRecord[] = [];
 
   constructor(backend: Backend, onCompile: (record: CompilationRecord) => void) {
@@ -127,9 +127,11 @@ export class CompilationCache {
   /** The launches of a plan as an earlier process compiled them; undefined where they are not all there. */
   keptLaunches(plan: OperationPlan, location: Location): readonly LoadedLaunch[] | undefined {
     const { keptPlans } = this.#backend;
-    if (keptPlans === undefined || plan.text === undefined) return undefined;
-    if (!this.#keptLaunches.has(plan))
-      this.#keptLaunches.set(plan, keptPlans.read(plan.text, location));
+    if (keptPlans === undefined) return undefined;
+    if (!this.#keptLaunches.has(plan)) {
+      const { text } = plan;
+      this.#keptLaunches.set(plan, text === undefined ? undefined : keptPlans.read(text, location));
+    }
     const loaded: LoadedLaunch[] = [];
     for (const [position, launch] of (this.#keptLaunches.get(plan) ?? []).entries()) {
       const compiled = this.#compiled.get(launch.key) ?? this.#loadKept(launch, plan, position);
@@ -143,11 +145,12 @@ export class CompilationCache {
   }
 
   /** Keeps the launches of a plan, which have been compiled, for later processes. */
-  keep({ text, launches }: OperationPlan): void {
+  keep(plan: OperationPlan): void {
     const { keptPlans } = this.#backend;
-    if (keptPlans === undefined || text === undefined || this.#written.get(text) === true) return;
-    this.#written.set(text, true);
-    if (launches.length === 0 || !launches.every(isKeepable)) return;
+    if (keptPlans === undefined || this.#written.has(plan)) return;
+    this.#written.add(plan);
+    const { launches, text } = plan;
+    if (text === undefined || launches.length === 0 || !launches.every(isKeepable)) return;
     keptPlans.write(
       text,
       launches.map(({ kernel: { kernel }, ...givings }) => ({

@@ -107,8 +107,10 @@ export type Planner<Configuration> = (
   choice?: Choice,
 ) => Planned<Configuration>;
 
-/** A plan, and the text that tells its launches from others; see `OperationPlan`. */
-type ToldPlan<Configuration> = Planned<Configuration> & { readonly text?: string | undefined };
+/** A plan, and what gives the text that tells its launches from others; see `OperationPlan`. */
+type ToldPlan<Configuration> = Planned<Configuration> & {
+  readonly toldBy?: (() => string | undefined) | undefined;
+};
 
 /** A planner that also says what its plans are told by. */
 type ToldPlanner<Configuration> = (
@@ -288,7 +290,7 @@ export function libraryOperation<
   given: unknown,
 ): Operation<Inputs, Outputs, Inouts, Configuration> {
   const before = specText(given);
-  // What was changed since may or may not have been looked at before.
+  // What is changed afterwards may or may not have been looked at before.
   return declaredOperation(spec, () => (specText(given) === before ? before : undefined));
 }
 
@@ -309,15 +311,13 @@ function declaredOperation<
   );
   const told: ToldPlanner<Configuration> = (dimensions, target, choice) => {
     const made = plan(dimensions, target, choice);
-    const [given, chosen] = [givenText(), specText(choice)];
-    const known = given !== undefined && chosen !== undefined;
-    return {
-      ...made,
-      text:
-        known && typeof made.launches === "function"
-          ? [spec.name, given, specText(dimensions), chosen].join("\n")
-          : undefined,
+    const chosen = specText(choice);
+    if (chosen === undefined || typeof made.launches !== "function") return made;
+    const toldBy = (): string | undefined => {
+      const given = givenText();
+      return given && [spec.name, given, specText(dimensions), chosen].join("\n");
     };
+    return { ...made, toldBy };
   };
   return new Operation(declared, told, choices);
 }
@@ -333,7 +333,7 @@ function completePlan<C>(
   dimensions: ReadonlyMap<string, number>,
   target: Target,
 ): OperationPlan<C> {
-  const { scratch = {}, notes = [], text } = planned;
+  const { scratch = {}, notes = [], toldBy } = planned;
   const arrays = new Map<string, ArrayDescription>(Object.entries(scratch));
   for (const { name, type } of arrayParameters(declared))
     arrays.set(name, {
@@ -357,7 +357,10 @@ function completePlan<C>(
     configuration: planned.configuration,
     source: planned.source,
     tiles: planned.tiles,
-    text,
+    // Asked again whenever it matters: what the caller gave may have changed since.
+    get text() {
+      return toldBy?.();
+    },
     scratch,
     notes,
     scratchBytes,

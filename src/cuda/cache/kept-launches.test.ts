@@ -175,6 +175,17 @@ describe("launches of an operation", () => {
     expect(await inProcess({ times: 3 })).toMatchObject(cold3);
   });
 
+  test("are not kept where something changed between planning and tracing", async () => {
+    const changed: { times: number } = { times: 2 };
+    const before = (operation: Operation): void => {
+      operation.plan({ n: 2 });
+      changed.times = 3;
+    };
+    await inProcess(changed, { before });
+    expect(await inProcess({ times: 2 })).toMatchObject(cold2);
+    expect(await inProcess({ times: 3 })).toMatchObject({ out: [9, 18], traced: 2 });
+  });
+
   test("are traced where a kernel has notes, which name source lines", async () => {
     const note: PerformanceNote = {
       code: "TW7502",
