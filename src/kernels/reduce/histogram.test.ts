@@ -1,5 +1,6 @@
 /** Elements counted by bins, against counts one by one. */
 import { describe, expect, test } from "vitest";
+import { scheduleSeeds } from "../../../test/support/sample.ts";
 import { codeOf, randomNumbers } from "../../../test/support/library-checks.ts";
 import { bf16, f32, i32, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -57,15 +58,15 @@ function binOf(value: number, edges: readonly number[]): number {
 
 const uneven = [-2, -1.5, 0, 0.25, 1, 4];
 
-test("bins between edges, with weights, under twenty schedules and on the emulator", async () => {
+test("bins between edges, with weights, under many schedules and on the emulator", async () => {
   const random = new Random(83);
   const spec = { x: f32, edges: array(f32, [uneven.length]) };
   const counts = histogram(spec);
   const sums = histogram({ ...spec, weights: bf16 });
   const edges = fromNumbers(f32, [uneven.length], uneven);
   const emulator = await open("emulator");
-  for (let turn = 0; turn < 40; turn += 1) {
-    const isEmulated = turn >= 20;
+  for (let turn = 0; turn < 2 * scheduleSeeds.length; turn += 1) {
+    const isEmulated = turn >= scheduleSeeds.length;
     const device = isEmulated
       ? emulator
       : await open("simulator", { schedule: "random", seed: turn });

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
+import { scheduleSeeds } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, i16, i32, u8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -76,10 +77,10 @@ test("arrays of many lengths, on the emulator", async () => {
   device.dispose();
 });
 
-test("under twenty schedules", async () => {
+test("under many schedules", async () => {
   const random = new Random(43);
   const op = everything(f32, 12);
-  for (let seed = 0; seed < 20; seed += 1) {
+  for (const seed of scheduleSeeds) {
     const device = await open("simulator", { schedule: "random", seed });
     const length = 1 + random.below(60);
     await expectDistinct(device, op, oddNumbers(f32, [length], random), `schedule ${seed}`);
