@@ -121,6 +121,18 @@ const cases: readonly AttentionCase[] = [
   },
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
+  {
+    name: "80 columns at a time, causal",
+    sizes: [1, 130, 170, 2, 1, 16, 24],
+    causal: true,
+    configuration: { kernel: "specialised", consumers: 2, columns: 80, stages: 2 },
+  },
+  {
+    name: "FP8, three consumers over 96 columns",
+    sizes: [1, 200, 150, 2, 1, 32, 32],
+    ...{ dtype: f8e4m3fn, scales: true },
+    configuration: { kernel: "specialised", consumers: 3, columns: 96, stages: 2 },
+  },
   { name: "odd heads", sizes: [1, 17, 33, 1, 1, 5, 3], kernel: "plain" },
   {
     name: "FP8, tails of rows and columns",
@@ -243,6 +255,7 @@ describe("on the emulator", () => {
     device.dispose();
   });
   const chosen = [
+    "80 columns at a time, causal",
     "dropout",
     "causal, more rows",
     "a window",
@@ -348,6 +361,15 @@ describe("what cannot be done is refused", () => {
     ["a configuration", "TW9904", () => plan({ configuration: { kernel: "fast" } as never })],
     ["an order", "TW9904", () => plan({ configuration: { ...small, dealing: "any" as never } })],
     ["tiles", "TW9904", () => plan({ configuration: { kernel: "plain", rows: 48 } as never })],
+    ["columns", "TW9904", () => plan({ configuration: { ...small, columns: 72 } })],
+    [
+      "columns of FP8",
+      "TW9904",
+      () => {
+        const f8 = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 };
+        plan({ ...f8, configuration: { ...small, columns: 80 } });
+      },
+    ],
     [
       "shared memory",
       "TW9904",
@@ -372,6 +394,18 @@ describe("what cannot be done is refused", () => {
   test.each(refusals)("%s", (_, code, make) => {
     expect(codeOf(make)).toBe(code);
   });
+});
+
+test("wide heads and FP8 have as many columns as registers and shared memory hold", () => {
+  const sizes = { b: 1, s: 4096, t: 4096, h: 8, kv: 8, d: 256, e: 256 };
+  const tilesOf = (spec: AttentionSpec, head: number) =>
+    attention(spec).plan({ ...sizes, d: head, e: head }).configuration;
+  const half = { q: bf16, k: bf16, v: bf16 };
+  const f8 = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 };
+  expect(tilesOf(half, 256)).toMatchObject({ consumers: 2, columns: 80 });
+  expect(tilesOf({ ...half, softCap: 2 }, 256)).toMatchObject({ consumers: 2, columns: 64 });
+  expect(tilesOf(half, 128)).toMatchObject({ consumers: 2, columns: 128 });
+  expect(tilesOf(f8, 128)).toMatchObject({ consumers: 3, columns: 96 });
 });
 
 test("a plan says why it is slow", () => {

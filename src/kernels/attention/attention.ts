@@ -218,6 +218,12 @@ export function sizesOf(
   return named;
 }
 
+/** Columns of scores that wgmma makes together, and sums over as powers: 16 at a time, 32 of FP8. */
+function isColumns(columns: number, problem: AttentionProblem): boolean {
+  const step = isNarrow(problem) ? 32 : 16;
+  return Number.isSafeInteger(columns / step) && columns >= 32 && columns <= 256;
+}
+
 function requirePossible(
   configuration: AttentionConfiguration,
   problem: AttentionProblem,
@@ -252,13 +258,13 @@ function requirePossible(
   const { consumers, columns, stages, workers = 1, dealing = "by rows" } = configuration;
   if (
     !within(consumers, [1, 2, 3]) ||
-    !within(columns, [32, 64, 128]) ||
+    !isColumns(columns, problem) ||
     !within(stages, [1, 2, 4]) ||
     !(Number.isSafeInteger(workers) && workers >= 1)
   )
     throw wrong(
       "attention has no such configuration",
-      "1 to 3 consumers, columns of 32, 64 or 128, 1, 2 or 4 stages, and workers from 1",
+      "1 to 3 consumers, columns from 32 to 256 in steps of 16 (of 32 for FP8), 1, 2 or 4 stages, and workers from 1",
     );
   const dealings = sizes.ends > 0 ? ["by rows"] : tileDealings;
   if (!dealings.includes(dealing))

@@ -4,7 +4,11 @@
  *
  *   head of 64    32 sums +  64 scores + 32 powers     three consumers of 160 registers
  *   head of 128   64 sums +  64 scores + 32 powers     two of 240
- *   head of 256  128 sums +  32 scores + 16 powers     two of 240, over half as many columns
+ *   head of 256  128 sums +  40 scores + 20 powers     two of 240, over as many columns as shared memory has room for
+ *
+ * FP8 is multiplied in half the time, under which the softmax of one other consumer does not fit: heads of 128 have three consumers,
+ *
+ *   head of 128   64 sums +  48 scores + 12 powers     three of 160, over fewer columns
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
@@ -46,12 +50,21 @@ export function chooseAttention(
   const hasFewColumns = largest > 128 || problem.dropout !== undefined;
   if (sizes.s <= consumerRows)
     return { kernel: "specialised", consumers: 1, columns: hasFewColumns ? 64 : 128, stages: 2 };
-  // A bias, a mask, a score of one's own or dropout takes registers that three consumers do not have.
-  const { bias, mask, score, dropout } = problem;
+  // A bias, a mask, a score of one's own or dropout takes registers that three consumers, or wide heads over more columns, do not have.
+  const { bias, mask, score, dropout, softCap } = problem;
   const isPlain = [bias, mask, score, dropout].every((each) => each === undefined);
-  if (largest <= 64 && isPlain && sizes.s > 2 * consumerRows)
-    return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
-  if (hasFewColumns) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
+  if (isPlain && sizes.s > 2 * consumerRows) {
+    if (largest <= 64) return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
+    if (isNarrow(problem) && largest <= 128 && softCap === undefined)
+      return { kernel: "specialised", consumers: 3, columns: 96, stages: 2 };
+  }
+  if (hasFewColumns)
+    return {
+      kernel: "specialised",
+      consumers: 2,
+      columns: isPlain && softCap === undefined && sizes.ends === 0 ? 80 : 64,
+      stages: 2,
+    };
   return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
 }
 

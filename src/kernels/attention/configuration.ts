@@ -4,7 +4,8 @@
 export interface SpecialisedAttention {
   readonly kernel: "specialised";
   readonly consumers: 1 | 2 | 3;
-  readonly columns: 32 | 64 | 128;
+  /** A multiple of 16 from 32 to 256, of 32 for FP8. */
+  readonly columns: number;
   readonly stages: 1 | 2 | 4;
   /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
   readonly workers?: number;

@@ -6,8 +6,9 @@
  *   by rows            0: first rows of head 0    1: the next rows of head 0   …   blocks: first rows of head 1   …
  *   in pairs           0: last rows and first rows of head 0    1: those before and behind them    …
  *
- * Where k and v of all heads fit the cache, tiles with most to do go first instead, of all heads, and every other round is dealt
- * backwards, since the first block would have the most to do in each. That leaves less at the end than pairs do:
+ * Where k and v of all heads fit the cache, or tiles have so many rows that memory is fast enough without it, tiles with most to do go first
+ * instead, of all heads, and every other round is dealt backwards, since the first block would have the most to do in each. That leaves less at
+ * the end than pairs do:
  *
  *   back and forth     0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
  *   blocks             0: tiles 0, 263, 264 …     1: tiles 1, 262, 265 …       131: tiles 131, 132, 395 …
@@ -46,10 +47,15 @@ export interface TileOrder {
 
 /** What k and v may have of the level-2 cache, which is 50 MB where there is wgmma. */
 const cachedBytes = 24 * 2 ** 20;
+/**
+ * Rows of a tile from which on k and v may come from memory: a tile of r rows takes r operations for each byte of them, so that 450 TFLOP/s over
+ * 192 rows read 2.3 TB/s, half of what memory gives.
+ */
+const streamedRows = 192;
 
 function dealingOf(
   { problem, sizes }: AttentionForm,
-  { dealing }: SpecialisedAttention,
+  { consumers, dealing }: SpecialisedAttention,
 ): TileDealing {
   if (dealing !== undefined) return dealing;
   const { left, right } = problem.window;
@@ -57,7 +63,8 @@ function dealingOf(
   if (sizes.ends > 0 || problem.mask !== undefined || !hasMost) return "by rows";
   const { b, t, kv, d, e } = sizes;
   const bytes = (b * t * kv * (d + e) * problem.k.dtype.bits) / 8;
-  return bytes <= cachedBytes ? "back and forth" : "in pairs";
+  const isStreamed = consumers * consumerRows >= streamedRows && problem.k.dtype.bits === 16;
+  return bytes <= cachedBytes || isStreamed ? "back and forth" : "in pairs";
 }
 
 /** Blocks of rows of a head, an even number of them where they are taken in pairs. */
