@@ -59,9 +59,25 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   const depthwise = [
     { name: "3 × 3", input: [3, 4], taps: [3, 3], groups: 20, dtype: bf16 },
     { name: "rows of several blocks", input: [2, 17], taps: [2, 3], groups: 72, dtype: bf16 },
-    { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, stride: 2, dtype: f16 },
-    { name: "two by two, odd", input: [4, 7], taps: [3, 3], groups: 9, stride: 2, dtype: f32 },
-    { name: "three apart", input: [8, 6], taps: [2, 3], groups: 3, stride: 3, dtype: bf16 },
+    { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, stride: [2, 2], dtype: f16 },
+    { name: "two by two, odd", input: [4, 7], taps: [3, 3], groups: 9, stride: [2, 2], dtype: f32 },
+    { name: "three apart", input: [8, 6], taps: [2, 3], groups: 3, stride: [3, 3], dtype: bf16 },
+    {
+      name: "rows three apart",
+      input: [7, 40],
+      taps: [2, 3],
+      groups: 5,
+      stride: [3, 1],
+      dtype: f32,
+    },
+    {
+      name: "planes and rows three apart",
+      input: [4, 7, 9],
+      taps: [2, 2, 2],
+      groups: 72,
+      stride: [3, 3, 1],
+      dtype: bf16,
+    },
     { name: "three axes", input: [2, 3, 4], taps: [1, 2, 3], groups: 5, dtype: f64 },
     { name: "many taps", input: [6, 7], taps: [7, 7], groups: 10, padding: 3, dtype: f32 },
     {
@@ -69,7 +85,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       input: [9],
       taps: [13],
       groups: 4,
-      stride: 2,
+      stride: [2],
       padding: 6,
       dtype: f32,
     },
@@ -81,7 +97,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       const all = (value: number) => input.map(() => value);
       await checkConvolution(device, {
         ...{ batch: 3, groups, channels: 1, outputs: 1, input, taps },
-        ...{ stride: all(others.stride ?? 1), dilation: all(1) },
+        ...{ stride: [others.stride ?? all(1)].flat(), dilation: all(1) },
         ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
         dtype: dtype as unknown as DType<"f32">,
       });

@@ -132,8 +132,8 @@ export function chooseDepthwise(
   const few = deep * step * across;
   const sides =
     stride[2] === 1
-      ? chooseRun(made[2] * groups, dtype, mostSums / few)
-      : chooseSides(groups, Math.ceil(made[2] / across), dtype, mostSums / few);
+      ? chooseRun(made[2] * groups, dtype, mostSums / powerOfTwoFrom(few))
+      : chooseSides(groups, Math.ceil(made[2] / across), dtype, mostSums / powerOfTwoFrom(few));
   const blocks =
     batch *
     Math.ceil(made[0] / deep) *

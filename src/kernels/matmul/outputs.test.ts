@@ -5,8 +5,10 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, i4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { place } from "../../lower/pipeline.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
 import { quantizeWeights } from "./quantize-weights.ts";
@@ -168,3 +170,30 @@ test("mistakes are told", () => {
   ];
   for (const [code, make] of refused) expect(codeOf(make)).toBe(code);
 });
+
+test.each([
+  ["bf16", bf16],
+  ["bf16, with weights in 4 bits", quantized(i4, [k, n], { scale: bf16 })],
+] as const)(
+  "%s: large tiles leave room for columns that are combined, and for what is added to tiles that are turned",
+  (_, b) => {
+    const op = matmul({
+      ...{ a: bf16, b: b as typeof bf16, out: f32 },
+      inputs: { residual: array(f32, [m, n]) },
+      outputs: {
+        largest: { array: array(f32, [m]), combine: "max" },
+        total: { array: array(f32, [n]), combine: "sum" },
+      },
+      epilogue: ({ sums, residual }) => {
+        const out = sums.add(residual);
+        return { out, largest: out, total: sums };
+      },
+    });
+    const { configuration, launches } = op.plan({ m: 4096, n: 4096, k: 4096 }, "sm_90a");
+    expect(configuration).toMatchObject({ kernel: "persistent" });
+    for (const { kernel } of launches)
+      expect(place(kernel.kernel, targets.sm_90a).kernel.placed?.sharedBytes).toBeLessThanOrEqual(
+        targets.sm_90a.sharedMemoryPerBlock,
+      );
+  },
+);

@@ -31,6 +31,7 @@ import { requireNarrow } from "./narrow-choice.ts";
 import { narrowKernel } from "./narrow.ts";
 import type { PieceShape } from "./outputs.ts";
 import { persistentKernel } from "./persistent.ts";
+import type { PersistentForm } from "./persistent.ts";
 import { depthOf, isCopied, pieceOf, sharedBytes, workerCount } from "./tile-shapes.ts";
 import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
@@ -39,6 +40,7 @@ import type { Preparation } from "./prepare.ts";
 import { prologueOf, refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
+import { withRoom } from "./room.ts";
 import { missingProduct } from "./sparse-weights.ts";
 import { summedPiece, sumPartsKernel } from "./sum-parts.ts";
 import { productSizes } from "./tuning.ts";
@@ -60,7 +62,7 @@ export function planOf(
   }
   if (given?.kernel === "narrow") requireNarrow(given, problem, sizes, target, location);
   else if (given !== undefined) requirePossible(given, problem, slow, target, location);
-  const configuration = given ?? chooseConfiguration(problem, sizes, target);
+  const configuration = given ?? chosenConfiguration(problem, sizes, target, location);
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
@@ -73,6 +75,18 @@ export function planOf(
     ...(configuration.kernel === "plain" &&
       slow !== undefined && { notes: [`the plain kernel is used: ${slow}`] }),
   };
+}
+
+/** What the model chooses, with as many stages as leave room for what functions of users need. */
+function chosenConfiguration(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): MatmulConfiguration {
+  const chosen = chooseConfiguration(problem, sizes, target);
+  if (chosen.kernel !== "persistent" || sizes.m * sizes.n * sizes.batch === 0) return chosen;
+  return withRoom(formOf(problem, chosen, sizes, target, location), target);
 }
 
 /** The pieces in which the last of the product's launches finishes the result. */
@@ -244,11 +258,10 @@ export function persistentLaunches(
   dealing?: Dealing,
 ): Launches {
   const { m, n, batch } = sizes;
-  const recipe = recipeOf(problem);
-  if (recipe === undefined || m * n * batch === 0) return { launches: [] };
-  const prepared = preparationsOf(problem, recipe, sizes);
+  if (m * n * batch === 0) return { launches: [] };
+  const form = formOf(problem, configuration, sizes, target, location);
+  const { recipe, prepared } = form;
   const preparations = [prepared.a, prepared.b].filter((each) => each !== undefined);
-  const copiesOut = (!configuration.turned || problem.sparse) && isCopied(problem.out.dtype, n);
   const operand = (name: "a" | "b"): PlannedArgument => {
     const done = prepared[name];
     return done === undefined
@@ -261,8 +274,6 @@ export function persistentLaunches(
     ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
     ...dealing?.dimensions,
   };
-  const { processors } = target;
-  const form = { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };
   const product = (): KernelDefinition =>
     persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows });
   const tables = Object.keys(dealing?.scratch ?? {}).map(
@@ -295,6 +306,21 @@ export function persistentLaunches(
       ),
     ],
   };
+}
+
+function formOf(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  { processors }: Target,
+  location: Location,
+): PersistentForm {
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
+  const prepared = preparationsOf(problem, recipe, sizes);
+  const copiesOut =
+    (!configuration.turned || problem.sparse) && isCopied(problem.out.dtype, sizes.n);
+  return { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };
 }
 
 function scratchName({ name }: Preparation): string {

@@ -1,0 +1,57 @@
+/**
+ * Room for what functions of users need. Rings of stages fill shared memory, but an epilogue that combines columns, or one of
+ * tiles that are turned, and a prologue into 8 bits exchange numbers between warps through scratch, and how much of it only the
+ * placed kernel tells:
+ *
+ *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
+ *                                                3 stages 144 KB   result 32 KB   scratch 24 KB     fits
+ *
+ * So the kernel is placed once before it is chosen. Products without such functions have no scratch, and are not placed here.
+ */
+import { place } from "../../lower/pipeline.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Target } from "../../targets/target.ts";
+import type { PersistentConfiguration } from "./configuration.ts";
+import { persistentKernel } from "./persistent.ts";
+import type { PersistentForm } from "./persistent.ts";
+import { prologueOf } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+/** Stages of the forms of each problem that were placed. */
+const known = new WeakMap<MatmulProblem, Map<string, number>>();
+
+/** The configuration, with fewer stages where all of them leave no room. */
+export function withRoom(form: PersistentForm, target: Target): PersistentConfiguration {
+  const { problem, configuration, prepared, copiesOut } = form;
+  if (!mayExchange(form)) return configuration;
+  const kept = known.get(problem) ?? new Map<string, number>();
+  known.set(problem, kept);
+  const key = JSON.stringify([target.name, configuration, copiesOut, Object.keys(prepared)]);
+  const stages = kept.get(key) ?? fittingStages(form, target);
+  kept.set(key, stages);
+  return { ...configuration, stages };
+}
+
+/** Whether there is anything that exchanges numbers: operands computed in 16 bits lie as products take them. */
+function mayExchange({ problem, recipe }: PersistentForm): boolean {
+  const prologue = prologueOf(problem);
+  return (
+    problem.epilogue !== undefined || (prologue !== undefined && recipe[prologue.operand].bits < 16)
+  );
+}
+
+function fittingStages(form: PersistentForm, target: Target): number {
+  const { configuration } = form;
+  const leastStages = 2;
+  for (let { stages } = configuration; ; stages -= 1)
+    try {
+      place(
+        persistentKernel({ ...form, configuration: { ...configuration, stages } }).kernel,
+        target,
+      );
+      return stages;
+    } catch (error) {
+      const isFull = error instanceof TilewrightError && error.code === "TW6103";
+      if (!isFull || stages <= leastStages) throw error;
+    }
+}
