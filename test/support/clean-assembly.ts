@@ -1,14 +1,14 @@
 /** What the assembler tells of the kernels of an operation where they are not as fast as they were written to be. */
 import type { Kernel } from "../../src/ir/node.ts";
 import { lower } from "../../src/lower/pipeline.ts";
-import { heldFactors } from "../../src/ptx/notes/held-factors.ts";
+import { renewedFactorNotes } from "../../src/ptx/notes/renewed-factors.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
 import { describeAssembly, disassemble, hasDisassembler } from "../ptxas.ts";
 import { touchedInFlight } from "./machine-flights.ts";
 
 /**
- * Left factors that it may give away, spills, and C7510 and its like: products in a row, registers that were not given. Where
+ * Left factors that are copied in every round, spills, and C7510 and its like: products in a row, registers that were not given. Where
  * machine code can be read, registers of products in flight that it touches.
  */
 export function assemblyProblems(
@@ -16,7 +16,7 @@ export function assemblyProblems(
 ): readonly string[] {
   return kernels.flatMap(({ kernel }) => {
     const { module } = lower(kernel, targets.sm_90a);
-    const held = heldFactors(module).map((factor) => JSON.stringify(factor));
+    const held = renewedFactorNotes(module).map(({ because }) => because);
     const text = printPtx(module);
     const { said, code } = hasDisassembler
       ? disassemble(text, "sm_90a")

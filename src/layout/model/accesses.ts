@@ -20,6 +20,7 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 import { contiguity, powerOfTwoIn } from "../algebra/vectors.ts";
 import { costs } from "./cost.ts";
+import { matrixMoves } from "./matrix-rows.ts";
 import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 const sectorBytes = 32;
@@ -130,6 +131,8 @@ interface Sample {
   readonly registers: number;
   readonly ofRegisters: readonly number[];
   readonly ofLanes: readonly (number | undefined)[];
+  /** Of register 1. */
+  readonly nextOfLanes: readonly (number | undefined)[];
 }
 
 /** Registers among which neighbours in shared memory are looked for. */
@@ -148,19 +151,34 @@ function takeSample(layout: RegisterLayout, shape: readonly number[]): Sample {
     const element = elementAt(layout, shape, { warp: 0, lane: 0, register });
     if (element !== undefined) ofRegisters.push(element);
   }
-  const ofLanes = Array.from({ length: lanesPerWarp }, (_, lane) =>
-    elementAt(layout, shape, { warp: 0, lane, register: 0 }),
-  );
-  return { registers, ofRegisters, ofLanes };
+  const ofRegister = (register: number) =>
+    Array.from({ length: lanesPerWarp }, (_, lane) =>
+      elementAt(layout, shape, { warp: 0, lane, register }),
+    );
+  const nextOfLanes = registers > 1 ? ofRegister(1) : [];
+  return { registers, ofRegisters, ofLanes: ofRegister(0), nextOfLanes };
+}
+
+function accessCost(instructions: number, wavefronts: number): number {
+  return instructions * (costs.sharedInstruction + wavefronts * costs.sharedWavefront);
+}
+
+/** Where whole warps may move a tile as matrices. */
+export interface MatrixUse {
+  /** Bits of lanes' numbers of which each must tell elements apart. */
+  readonly apart: number;
 }
 
 /** Accesses to one window of shared memory, under any layout on both sides. */
 export class SharedAccesses {
   readonly #window: SharedWindow;
+  readonly #matrices: MatrixUse | undefined;
   readonly #places = new Map<string, ((element: number) => number) | undefined>();
 
-  constructor(window: SharedWindow) {
+  constructor(window: SharedWindow, matrices?: MatrixUse) {
     this.#window = window;
+    const possible = window.space === "smem" && window.dtype.bits === 16;
+    this.#matrices = possible ? matrices : undefined;
   }
 
   plan(registers: RegisterLayout, shared: SharedLayout): AccessPlan {
@@ -173,10 +191,33 @@ export class SharedAccesses {
   cost(registers: RegisterLayout, shared: SharedLayout): number {
     const { vector, instructions } = this.plan(registers, shared);
     const bitOf = this.#bits(shared);
+    const moves = vector > 2 ? undefined : this.#matrixMoves(registers, shared, bitOf);
+    if (moves !== undefined) return accessCost(moves.instructions, moves.wavefronts);
     // A window that a reshape spreads over what is stored apart is read as if all banks collided.
     const wavefronts =
       bitOf === undefined ? lanesPerWarp : this.#wavefronts(registers, bitOf, vector);
-    return instructions * (costs.sharedInstruction + wavefronts * costs.sharedWavefront);
+    return accessCost(instructions, wavefronts);
+  }
+
+  /** As matrices, which lanes with more than a word side by side have no need of. */
+  #matrixMoves(
+    registers: RegisterLayout,
+    shared: SharedLayout,
+    bitOf: ((element: number) => number) | undefined,
+  ): ReturnType<typeof matrixMoves> {
+    if (this.#matrices === undefined || bitOf === undefined || registers.kind === "splat")
+      return undefined;
+    if ((registers.replicated & this.#matrices.apart) !== 0) return undefined;
+    const { registers: count, ofRegisters, ofLanes, nextOfLanes } = this.#sample(registers);
+    const [near, far] = this.#window.views(shared) ?? [];
+    if (near === undefined || far === undefined) return undefined;
+    if (((far.first - near.first) * near.bits) % 128 !== 0) return undefined;
+    const places = (elements: readonly (number | undefined)[]) =>
+      elements.map((element) => (element === undefined ? undefined : bitOf(element)));
+    return matrixMoves(
+      { ofRegisters: places(ofRegisters), ofLanes: [places(ofLanes), places(nextOfLanes)] },
+      count,
+    );
   }
 
   /** How many elements from the first on lie side by side, aligned. */

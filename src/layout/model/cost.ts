@@ -7,6 +7,7 @@
  *   | computing an element                     | 1 a register, so that copies in many lanes are not free  |
  *   | access to global memory                  | 4 an instruction, and 1 a sector of 32 bytes it touches  |
  *   | access to shared memory                  | 2 an instruction, and 4 a wavefront (four warps share it) |
+ *   | the same as matrices of 8 × 8            | likewise: four matrices an instruction, of a wavefront each |
  *   | conversion: none, or of a splat          | 0                                                        |
  *   | conversion within lanes                  | 1/64 a word; 2 a word where narrow elements are repacked |
  *   | and where lanes keep different parts     | 2 a word and alternative                                 |

@@ -10,9 +10,11 @@ import { opName } from "../../ir/op-names.ts";
 import type { memoryOps } from "../../ir/ops/memory.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { laneMask } from "../algebra/bits.ts";
 import { parseSharedLayout, sharedBytes, swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
+import type { MatrixUse } from "../model/accesses.ts";
 import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
 import { costs } from "../model/cost.ts";
 import { pickedWindow } from "../model/picked.ts";
@@ -62,10 +64,23 @@ function accessShared(
   const last = slot.shape.length - 1;
   context.propose(slot, "memory", memoryLayouts(extentOf(slot), last));
   const message = `banks of shared memory for ${opName(op)}`;
-  context.price([slot, context.allocation(window)], `shared ${window.text}`, op, message, () => {
-    const accesses = new SharedAccesses(window);
+  const matrices = matrixUse(op, slot, context);
+  const key = `shared ${window.text}, matrices ${matrices?.apart ?? "never"}`;
+  context.price([slot, context.allocation(window)], key, op, message, () => {
+    const accesses = new SharedAccesses(window, matrices);
     return (registers: RegisterLayout, shared: SharedLayout) => accesses.cost(registers, shared);
   });
+}
+
+/** As accesses are emitted (`../access/requests.ts`): masks pick elements, and of lanes that hold the same one stores it. */
+function matrixUse(
+  op: AnyOp,
+  { warps }: RegisterSlot,
+  { surroundings: { target } }: LayoutContext,
+): MatrixUse | undefined {
+  if (op.kind === "load" && op.operands.where === undefined) return { apart: 0 };
+  const stores = op.kind === "store" && op.operands.where === undefined;
+  return stores && target.architecture >= 90 ? { apart: laneMask(warps) } : undefined;
 }
 
 /** Banks that a warp's indices meet in are a matter of chance: so many of its lanes share one, on average. */

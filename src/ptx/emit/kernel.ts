@@ -13,6 +13,7 @@ import { lanesPerWarp } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { coalesce } from "../coalescing/index.ts";
+import { renewFactors } from "../factors/renew.ts";
 import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
@@ -31,7 +32,7 @@ export function emitKernel(kernel: Kernel): Executable {
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
-  const body = coalesce(context.code.statements);
+  const body = renewFactors(coalesce(context.code.statements), () => context.code.register("b32"));
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
   if (sharedBytes === undefined) throw new Error(`the memory of ${kernel.name} is not allocated`);

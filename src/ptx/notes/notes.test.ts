@@ -225,7 +225,7 @@ test.each([true, false])("a left factor that a loop holds in registers is noted:
   );
   const notes = notesOf(repeated).filter(({ code }) => code === "TW7511");
   expect(notes.map(({ because }) => because)).toEqual(
-    held ? new Array(4).fill(expect.stringMatching(/^4 registers are read in every round/)) : [],
+    held ? [expect.stringMatching(/^its 16 registers are copied in every round/)] : [],
   );
 });
 

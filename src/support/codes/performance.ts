@@ -65,7 +65,7 @@ export const performanceCodes = registerCodes({
   TW7511: {
     title: "left factor that a loop holds in registers",
     cause:
-      "A tile that is the left factor of a wgmma in every round of a loop is made before it. The PTX is right, but the assemblers of CUDA 13.0 and of driver 580 have been seen to overwrite such registers within the loop.",
+      "A tile that is the left factor of a wgmma in every round of a loop is made before it. The assemblers of CUDA 13.0 and of driver 580 have been seen to overwrite such registers within the loop, so they are copied for the product in every round, in a way that no assembler takes away.",
     example: "const q = x.load(); loop(steps, (step) => wgmma(sum, q, k.at(step)) …)",
     remedy: "store the tile in shared memory before the loop, and give wgmma the buffer",
   },
