@@ -26,7 +26,15 @@ import {
   tightened,
 } from "./fact.ts";
 import type { Fact, Range } from "./fact.ts";
-import { isPositiveFor, productBelow, quotientBelow, sumBelow } from "./sizes.ts";
+import {
+  isPositiveFor,
+  leftOver,
+  productBelow,
+  quotientBelow,
+  sizeOf,
+  sizeOfSum,
+  sumBelow,
+} from "./sizes.ts";
 
 type BinaryRule = (left: Fact, right: Fact, range: Range) => Fact;
 type UnaryRule = (source: Fact, range: Range) => Fact;
@@ -50,6 +58,21 @@ function add(left: Fact, right: Fact): Fact {
     modulus: gcd(left.modulus, right.modulus),
     residue: left.residue + right.residue,
     below: [...sumBelow(left, right), ...sumBelow(right, left)],
+    size: left.least + right.least < 0n ? undefined : sizeOfSum(sizeOf(left), sizeOf(right)),
+  };
+}
+
+/** Where what is taken away lies below a size, so much is left at least, and it may lie below that size itself. */
+function subtract(left: Fact, right: Fact): Fact {
+  const difference = add(left, negate(right));
+  const rests = leftOver(left, right);
+  const low = greatest(difference.least, ...rests.map((rest) => rest.least));
+  const taken = low < 0n ? undefined : sizeOf(right);
+  return {
+    ...difference,
+    least: low,
+    below: [...difference.below, ...rests.flatMap((rest) => rest.below)],
+    size: taken === undefined ? undefined : sizeOfSum(sizeOf(left), multiplySizes(-1, taken)),
   };
 }
 
@@ -254,7 +277,7 @@ function highHalf(left: Fact, right: Fact, range: Range): Fact {
 
 const binaryRules: { readonly [F in BinaryFunction]?: BinaryRule } = {
   add,
-  sub: (left, right) => add(left, negate(right)),
+  sub: subtract,
   mul: multiply,
   div: divide,
   rem: remainder,

@@ -45,7 +45,12 @@ const launches = [0, 6, 12, 24].flatMap((a) =>
   ),
 );
 
-function randomFact(random: Random, facts: SizeFacts): Fact {
+function randomFact(random: Random, facts: SizeFacts, depth = 2): Fact {
+  if (depth > 0 && random.below(4) === 0) {
+    const [left, right] = [0, 1].map(() => randomFact(random, facts, depth - 1));
+    if (left === undefined || right === undefined) throw new Error("two facts");
+    return binaryFact(random.pick(["add", "sub"] as const), left, right, range);
+  }
   if (random.below(5) === 0) return exactly(BigInt(random.below(9) - 2));
   if (random.below(3) === 0) return facts.of(random.pick(sizes));
   const modulus = BigInt(1 + random.below(6));
@@ -86,7 +91,7 @@ const meanings = {
 describe("what results are below", () => {
   test.each(Object.entries(meanings))("%s", (fn, compute) => {
     const facts = new SizeFacts([]);
-    for (let seed = 0; seed < 80; seed += 1) {
+    for (let seed = 0; seed < 160; seed += 1) {
       const random = new Random(seed);
       const [left, right] = [randomFact(random, facts), randomFact(random, facts)];
       const result = binaryFact(fn as keyof typeof meanings, left, right, range);
@@ -109,6 +114,25 @@ describe("what results are below", () => {
     // Of few blocks, whose product does not wrap around.
     const few = between(0n, 100n, [extent]);
     expect(binaryFact("mul", few, exactly(8n), range).below.map(sizeText)).not.toContain("n");
+  });
+
+  test("what is left of an axis behind a block's index is an index of it, too", () => {
+    const facts = new SizeFacts([{ extent: ceilDivSize(n, 4) }]);
+    const extent = ceilDivSize(n, 4) as SymbolicSize;
+    const block = between(0n, facts.of(extent).greatest - 1n, [extent]);
+    const last = binaryFact("sub", facts.of(extent), exactly(1n), range);
+    for (const each of [last, binaryFact("add", facts.of(extent), exactly(-1n), range)]) {
+      const mirrored = binaryFact("sub", each, block, range);
+      expect(mirrored.least).toBe(0n);
+      expect(mirrored.below.map(sizeText)).toContain(sizeText(extent));
+      expect(binaryFact("mul", mirrored, exactly(4n), range).below.map(sizeText)).toContain("n");
+    }
+    // One more may be the axis' end, and one less may lie before it.
+    const whole = binaryFact("sub", facts.of(extent), block, range);
+    expect(whole.least).toBe(1n);
+    expect(whole.below).toEqual([]);
+    const less = binaryFact("sub", facts.of(extent), exactly(2n), range);
+    expect(binaryFact("sub", less, block, range).least).toBeLessThan(0n);
   });
 
   test("a sum stays below a multiple as long as it does not reach the next one", () => {

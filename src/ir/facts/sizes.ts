@@ -10,8 +10,16 @@
  *   | sum below the multiple | S, where m ∣ S  | v ≡ r mod m: v + w < S for r + w < m          |
  *   | quotient               | c · S           | v / c < S; for a number c, v / c < ceildiv(S, c) of v < S |
  *   | remainder              | anything        | v mod S < S where S > 0, and at most v        |
+ *   | rest                   | S               | S + c − v > c, and S + c − v < S for c < 0    |
  */
-import { ceilDivSize, divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../size.ts";
+import {
+  addSizes,
+  ceilDivSize,
+  divideSizeExactly,
+  knownDivisor,
+  multiplySizes,
+  sameSize,
+} from "../size.ts";
 import type { Size, SymbolicSize } from "../size.ts";
 import { exactly, tightened } from "./fact.ts";
 import type { Fact } from "./fact.ts";
@@ -118,6 +126,33 @@ export function sumBelow(value: Fact, { least, greatest }: Fact): readonly Symbo
   if (greatest <= 0n) return value.below;
   if (least < 0n || value.residue + greatest >= value.modulus) return [];
   return value.below.filter((bound) => isMultiple(bound, value.modulus));
+}
+
+/** The size that a value is, if it is one; numbers are sizes, too. */
+export function sizeOf({ size, modulus, residue }: Pick<Fact, "size" | "modulus" | "residue">) {
+  if (size !== undefined || modulus !== 0n) return size;
+  const number = Number(residue);
+  return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** The size that a sum from 0 on is, where a size of the launch is in it; numbers are known without. */
+export function sizeOfSum(left: Size | undefined, right: Size | undefined): Size | undefined {
+  if (left === undefined || right === undefined) return undefined;
+  if (typeof left === "number" && typeof right === "number") return undefined;
+  return addSizes(left, right);
+}
+
+/** What is left of a size from which a value is taken that lies below one: at least so much, and below which sizes. */
+export function leftOver(
+  { size }: Fact,
+  taken: Fact,
+): readonly { readonly least: bigint; readonly below: readonly SymbolicSize[] }[] {
+  if (size === undefined || typeof size === "number") return [];
+  return taken.below.flatMap((bound) => {
+    const over = addSizes(size, multiplySizes(-1, bound));
+    if (typeof over !== "number") return [];
+    return [{ least: BigInt(over) + 1n, below: BigInt(over) < taken.least ? [bound] : [] }];
+  });
 }
 
 /** What a value is below after division by a size above 0. */
