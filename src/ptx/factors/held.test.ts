@@ -110,7 +110,11 @@ const repeated = kernel(
     name: "repeated",
     inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
     outputs: { out: array(f32, [64, 64]) },
-    scratch: { left: smem(bf16, [64, 64]), right: smem(bf16, [64, 64]), ready: barrier({ arrivals: 2 }) },
+    scratch: {
+      left: smem(bf16, [64, 64]),
+      right: smem(bf16, [64, 64]),
+      ready: barrier({ arrivals: 2 }),
+    },
   },
   ({ a, b, out, left, right, ready }) => {
     copyAsync(a, left, { barrier: ready });
