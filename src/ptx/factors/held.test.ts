@@ -140,8 +140,9 @@ test("kernels are emitted without, and compute the same", async () => {
       Array.from({ length: 64 * 64 }, (_, at) => ((at * seed) % 7) - 3),
     );
   const [a, b] = [whole(5), whole(11)];
-  using device = await open("emulator");
+  const device = await open("emulator");
   const { out } = await device.run(repeated, { a, b });
+  device.dispose();
   const [left, right] = [toNumbers(a), toNumbers(b)];
   const expected = Array.from({ length: 64 * 64 }, (_, at) => {
     const [row, column] = [Math.floor(at / 64), at % 64];
