@@ -26,7 +26,7 @@ export const tensorMapBytes = 128;
 const dataTypes: { readonly [N in DTypeName]: number } = {
   f64: 8,
   f32: 7,
-  tf32: 7,
+  tf32: 11,
   f16: 6,
   bf16: 9,
   f8e4m3fn: 0,

@@ -60,7 +60,7 @@ export const tensorMapTypeBytes: { readonly [T in TensorMapType]: number } = Obj
 export const tensorMapTypeOf: { readonly [N in DTypeName]: TensorMapType } = {
   f64: "f64",
   f32: "f32",
-  tf32: "f32",
+  tf32: "tf32",
   f16: "f16",
   bf16: "bf16",
   f8e4m3fn: "u8",

@@ -38,10 +38,10 @@ const copyOptions: readonly (keyof CopyOptions)[] = [
   ...(["barrier", "fill", "multicast", "reduction", "evict"] as const),
 ];
 
-/** Starts a copy between global and shared memory. */
+/** Starts a copy between global and shared memory; f32 may be copied into shared tf32, to which it is rounded. */
 export function copyAsync<D extends DTypeName>(
   source: Ref<D>,
-  destination: Ref<NoInfer<D>>,
+  destination: Ref<NoInfer<D> | (D extends "f32" ? "tf32" : never)>,
   options: CopyOptions = {},
 ): void {
   const location = captureLocation();

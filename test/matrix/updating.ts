@@ -1,5 +1,5 @@
 /** Atomic updates of every format in both memories, and asynchronous copies in every direction and form. */
-import { dtypes, i32, isFloat } from "../../src/formats/dtype.ts";
+import { bool, dtypes, i32, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { atomicFormats } from "../../src/ir/infer/memory.ts";
 import {
@@ -133,6 +133,43 @@ const forms: readonly CopyForm[] = [
   { name: "odd rows", shape: [9, 33], tile: [8, 32] },
   { name: "three axes", shape: [3, 20, 48], tile: [2, 8, 32] },
 ];
+
+/** f32 that the copy engine rounds to tf32 on its way, beside what lanes make of it, block by block. */
+function roundedCopyCase(seed: number): MatrixCase {
+  const { f32, tf32 } = dtypes;
+  const [shape, tile] = [
+    [40, 72],
+    [16, 32],
+  ] as const;
+  return {
+    name: "copyAsync f32 as tf32",
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "rounded",
+          grid: { i: cdiv(shape[0], tile[0]), j: cdiv(shape[1], tile[1]) },
+          inputs: { x: array(f32, shape) },
+          outputs: { out: array(tf32, shape), same: array(bool, shape) },
+          scratch: { buffer: smem(tf32, tile), landed: barrier() },
+        },
+        ({ i, j, x, out, same, buffer, landed }) => {
+          const here = [slice(i.mul(tile[0]), tile[0]), slice(j.mul(tile[1]), tile[1])] as const;
+          copyAsync(x.at(...here), buffer, { barrier: landed });
+          landed.wait();
+          const rounded = buffer.load();
+          const cast = x
+            .at(...here)
+            .load()
+            .cast(tf32);
+          out.at(...here).store(rounded);
+          same.at(...here).store(rounded.eq(cast).or(cast.ne(cast)));
+        },
+      ),
+      inputs: { x: anyNumbers(f32, shape, seed) },
+      tolerance: exact,
+    }),
+  };
+}
 
 /** In and out again by the copy engine, block by block. */
 function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
@@ -355,6 +392,7 @@ export function updatingCases(): readonly MatrixCase[] {
         .filter(({ tile }) => ((tile.at(-1) ?? 0) * dtype.bits) % 128 === 0)
         .map((form) => copyCase(dtype, form, seed)),
     ),
+    roundedCopyCase(7),
     ...reductionCases(),
     ...nanFill(),
     ...oddStarts(),

@@ -5,6 +5,7 @@
  */
 export const sampledNames = {
   copies: [
+    "copyAsync f32 as tf32",
     "copyAsync f32 one axis",
     "copyAsync bf16 rows",
     "copyAsync f16 overhanging",

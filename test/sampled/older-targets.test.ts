@@ -25,6 +25,7 @@ sample(
     "copyAsync filled with NaN f16",
     "dot f16 f16 f32 16x8x64",
     "dot bf16 bf16 f32 64x48x64",
+    "dot f64 f64 f64 64x48x64",
     "shared transposed f16",
     "barriers between threads",
     "waits by parity",

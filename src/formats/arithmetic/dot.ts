@@ -16,7 +16,7 @@
  * | tf32, f32 as "tf32"        | f32         | 8    | what a tensor core does; f32 rounded to tf32   |
  * | f4e2m1fn                   | f32         | 64   | the sum rounded to f32                         |
  * | f32 as "ieee"              | f32         | 1    | the sum rounded to f32                         |
- * | f64                        | f64         | all  | nothing: every sum is one of f64               |
+ * | f64                        | f64         | 1    | a fused multiply-add, as a tensor core does    |
  * | i8, u8 or i4, u4, mixed    | i32         | all  | nothing: exact, wraps at the end               |
  *
  * A last step may be shorter.
@@ -30,6 +30,7 @@
  */
 import { tf32 } from "../dtype.ts";
 import type { DType, DTypeName, Lanes } from "../dtype.ts";
+import { fusedMultiplyAdd } from "./fused.ts";
 import { narrowLanes, widenLanes } from "./registers.ts";
 import type { NumberLanes } from "./registers.ts";
 import { isTensorAccumulator, isTensorFormat, tensorDot } from "./tensor-dot.ts";
@@ -62,7 +63,7 @@ const bytes: readonly DTypeName[] = ["i8", "u8"];
 const nibbles: readonly DTypeName[] = ["i4", "u4"];
 
 const operandRules: { readonly [N in DTypeName]?: OperandRule } = {
-  f64: { accumulators: ["f64"], partners: ["f64"], step: Infinity },
+  f64: { accumulators: ["f64"], partners: ["f64"], step: 1 },
   f32: { accumulators: ["f32"], partners: ["f32"], step: 1 },
   tf32: { accumulators: ["f32"], partners: ["tf32"], step: 8 },
   f16: { accumulators: ["f32", "f16"], partners: ["f16"], step: 16 },
@@ -121,6 +122,10 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
     tensorDot(tensor, roundedLanes(a, rounded), roundedLanes(b, rounded), c);
     return;
   }
+  if (operand.name === "f64") {
+    doubleDot(shape, a as Float64Array, b as Float64Array, c as Float64Array);
+    return;
+  }
   const left = decodeOperand(0, operand, a);
   const right = decodeOperand(1, operandB, b);
   const step = dotStep(operand, precision);
@@ -139,6 +144,18 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
       storeSums(accumulator, c, block);
     }
   }
+}
+
+/** f64, where a product is exact in no format that there is: each is added with one rounding, k after k. */
+function doubleDot({ m, n, k }: DotShape, a: Float64Array, b: Float64Array, c: Float64Array): void {
+  for (let row = 0; row < m; row++)
+    for (let depth = 0; depth < k; depth++) {
+      const left = a[row * k + depth] as number;
+      for (let column = 0; column < n; column++) {
+        const at = row * n + column;
+        c[at] = fusedMultiplyAdd(left, b[depth * n + column] as number, c[at] as number);
+      }
+    }
 }
 
 /** The numbers of both operands, kept from call to call since a call has so many. */

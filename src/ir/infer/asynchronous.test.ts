@@ -74,6 +74,22 @@ const copyMistakes: readonly Mistake[] = [
     found: "f32",
   },
   {
+    name: "copy that would convert tf32 back",
+    code: "TW2061",
+    make: () => copy({ source: ref("gmem", tf32, 64, 64) }),
+    message: "an asynchronous copy cannot convert",
+    expected: "f32",
+    found: "tf32",
+  },
+  {
+    name: "copy that would round on its way out",
+    code: "TW2061",
+    make: () => copy({ ...outward, destination: ref("gmem", tf32, 64, 64) }),
+    message: "an asynchronous copy cannot convert",
+    expected: "tf32",
+    found: "f32",
+  },
+  {
     name: "copy of another shape",
     code: "TW2062",
     make: () => copy({ destination: ref("smem", f32, 64, 32) }),

@@ -40,8 +40,15 @@ const reductionFormats: { readonly [R in CopyReduction]: readonly DTypeName[] } 
 };
 
 /** Source and destination have one format and one static shape that the copy engine can walk. */
+/** Whether a copy rounds f32 to tf32 on its way into shared memory, which is all that the copy engine converts. */
+export function roundsCopy(source: RefType, destination: RefType): boolean {
+  const [from, to] = [source.dtype.name, destination.dtype.name];
+  return from === "f32" && to === "tf32" && source.space === "gmem" && destination.space === "smem";
+}
+
 function checkCopyWindows(draft: Draft<"copy_async">, source: RefType, destination: RefType): void {
-  if (source.dtype !== destination.dtype)
+  const rounds = roundsCopy(source, destination);
+  if (source.dtype !== destination.dtype && !rounds)
     fail(draft, "TW2061", "an asynchronous copy cannot convert", {
       expected: destination.dtype.name,
       found: source.dtype.name,

@@ -11,6 +11,7 @@ import type {
   ProductSizes,
 } from "./configuration.ts";
 import { tiledModel } from "./model.ts";
+import { exchanged } from "./double-sums.ts";
 import { depthOf, isCopied, sharedBytes } from "./tile-shapes.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -31,6 +32,8 @@ export function persistentProblem(
   const recipe = recipeOf(problem);
   if (recipe === undefined) return `wgmma does not multiply ${problem.a.dtype.name} as it is`;
   if (sizes.k === 0) return "there is nothing to multiply";
+  if (recipe.instruction === "mma" && (problem.prologues.a ?? problem.prologues.b) !== undefined)
+    return "an operand of f64 is computed";
   return prologueProblem(problem, recipe, sizes);
 }
 
@@ -56,9 +59,10 @@ function prologueProblem(
   return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 
-/** The most columns of a tile: sums that are promoted are there twice, and fill the registers sooner. */
+/** The most columns of a tile: sums that are promoted are there twice, and those of f64 twice as wide, and fill the registers sooner. */
 export function widestTile(problem: MatmulProblem): number {
-  return recipeOf(problem)?.promoted === true ? 128 : 256;
+  const recipe = recipeOf(problem);
+  return recipe?.promoted === true || recipe?.instruction === "mma" ? 128 : 256;
 }
 
 export function chooseTiled(
@@ -161,6 +165,9 @@ const sparseForms: readonly TileForm[] = [
 /** What is computed lies along rows of tiles, whichever operand it is. */
 function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
+  // Lanes that read tiles would tell the other block of a pair so in every step, which takes a flush of caches.
+  if (recipeOf(problem)?.instruction === "mma")
+    return tileForms.filter(({ columns, cluster }) => columns % exchanged === 0 && cluster === 1);
   const prologue = prologueOf(problem);
   if (prologue === undefined) return tileForms;
   const turned = prologue.operand === "b";

@@ -25,7 +25,7 @@ import type { Work } from "./persistent.ts";
 import { inputWindow } from "./prologue.ts";
 import { heldDepth, sideWindow } from "./sides.ts";
 import { block, metadataWindow } from "./sparse-weights.ts";
-import { tradesRegisters } from "./tile-shapes.ts";
+import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 type Integer = Scalar<"i32">;
 
@@ -39,7 +39,8 @@ export function following(slot: Integer, stages: number): Integer {
 export function copyTiles(work: Work): void {
   const { form, segments } = work;
   const zero = constant(dtypes.i32, 0);
-  if (tradesRegisters(form.problem, form.configuration)) setRegisters(40);
+  if (tradesRegisters(form.problem, form.configuration))
+    setRegisters(tradedRegisters(form.recipe).copy);
   warps((warp) => {
     when(warp.eq(0), () => {
       // Tables of rows that are dealt on the device are what the kernel before writes.

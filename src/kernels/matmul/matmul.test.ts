@@ -154,6 +154,33 @@ const cases: readonly Case[] = [
   { name: "f16", sizes: [33, 40, 48], dtype: f16 },
   { name: "f32, exactly", sizes: [17, 19, 23], dtype: f32, kernel: "plain" },
   { name: "f64", sizes: [17, 19, 23], dtype: f64, kernel: "plain" },
+  ...([[], ["a"], ["b"], ["a", "b"]] as const).map((byColumns) => ({
+    name: `f64 on tensor cores, ${byColumns.join(" and ") || "nothing"} by columns`,
+    sizes: [70, 100, 40] as const,
+    dtype: f64,
+    byColumns,
+    configuration: { ...small, columns: 64 as const },
+  })),
+  { name: "f64, one of k", sizes: [3, 5, 1], dtype: f64, configuration: wide },
+  {
+    name: "f64, batches and odd rows",
+    sizes: [19, 135, 35],
+    dtype: f64,
+    batches: { count: 2, of: ["a", "b"] },
+    configuration: wide,
+  },
+  {
+    name: "f64, split along k",
+    sizes: [70, 40, 200],
+    dtype: f64,
+    configuration: { ...split, columns: 32 },
+  },
+  {
+    name: "f64, turned",
+    sizes: [20, 136, 50],
+    dtype: f64,
+    configuration: { ...wide, columns: 32, turned: true },
+  },
   {
     name: "FP8 of two formats",
     sizes: [17, 32, 160],
@@ -355,6 +382,12 @@ describe("on the emulator", () => {
     "FP8 of two formats",
     "rows that are not aligned",
     "f32 as bf16x3",
+    "f32 as tf32",
+    "f64 on tensor cores, nothing by columns",
+    "f64 on tensor cores, a and b by columns",
+    "f64, batches and odd rows",
+    "f64, split along k",
+    "f64, turned",
   ];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", async (one) => {
     const device = await open("emulator");
@@ -364,6 +397,16 @@ describe("on the emulator", () => {
 });
 
 describe("plans", () => {
+  test("f32 as tf32 is rounded by the copy engine, and turned only where it lies across k", () => {
+    const sizes = { m: 4096, n: 4096, k: 4096 };
+    const columns = array(f32, [k, n], { strides: [1, k] });
+    const notes = (b: typeof columns | typeof f32, precision: "tf32" | "tf32x3") =>
+      matmul({ a: f32, b, precision }).plan(sizes).notes;
+    expect(notes(columns, "tf32")).toEqual([]);
+    expect(notes(f32, "tf32")).toEqual(["b is turned: tensor cores read it along k alone"]);
+    expect(notes(columns, "tf32x3")).toHaveLength(2);
+  });
+
   const op = matmul({ a: bf16, b: bf16 });
   const sizes = [1, 16, 64, 1000, 4096, 16384].flatMap((rows) =>
     [512, 4096, 28672].flatMap((columns) =>
@@ -471,7 +514,14 @@ test("mistakes are told", () => {
       () => matmul({ a: bf16, b: bf16, configuration: { ...pair, columns: 8 } }).plan(fits),
     ],
     ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
-    ["TW9904", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
+    [
+      "TW9904",
+      () => matmul({ a: f64, b: f64, configuration: { ...wide, columns: 16 } }).plan(fits),
+    ],
+    [
+      "TW9904",
+      () => matmul({ a: f64, b: f64, configuration: { ...wide, columns: 256 } }).plan(fits),
+    ],
     [
       "TW9904",
       () =>

@@ -189,7 +189,8 @@ function lastParts(tiles: number, workers: number, steps: number): number {
   return left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
 }
 
-function productRate({ a }: Recipe): "byte" | "half" | "tf32" {
+function productRate({ a }: Recipe): "byte" | "half" | "tf32" | "f64" {
+  if (a.bits === 64) return "f64";
   if (a.bits === 8) return "byte";
   return a.bits === 16 ? "half" : "tf32";
 }

@@ -28,6 +28,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
 import { computedRows } from "./computed-rows.ts";
 import { following } from "./copy-tiles.ts";
+import { doubleSums } from "./double-sums.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -35,12 +36,12 @@ import { prologueOf } from "./problem.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import { finishTile, storePieces, storeTile } from "./store-tile.ts";
-import { tradesRegisters } from "./tile-shapes.ts";
+import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
-  const { problem, configuration } = work.form;
-  if (tradesRegisters(problem, configuration)) setRegisters(232);
+  const { problem, recipe, configuration } = work.form;
+  if (tradesRegisters(problem, configuration)) setRegisters(tradedRegisters(recipe).multiply);
   if (defersStores(work)) multiplyAhead(work, index);
   else multiplyInOrder(work, index);
   if (work.result !== undefined) waitGroup(0, { read: true });
@@ -56,7 +57,11 @@ function defersStores(work: Work): boolean {
   const lanes = 128;
   const elements = (threadRows * shapes.columns) / lanes;
   const registers = elements + (elements * problem.out.dtype.bits) / 32;
-  const isPlain = dealt === undefined && !recipe.promoted && !holdsOperand(work);
+  const isPlain =
+    dealt === undefined &&
+    recipe.instruction === "wgmma" &&
+    !recipe.promoted &&
+    !holdsOperand(work);
   return result !== undefined && isPlain && registers <= registersOfTiles;
 }
 
@@ -66,9 +71,8 @@ function holdsOperand({ form: { problem } }: Work): boolean {
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
-  const { form, segments } = work;
-  const ofPlain = holdsOperand(work) ? heldSums : plainSums;
-  const sumsOf = form.recipe.promoted ? promotedSums : ofPlain;
+  const { segments } = work;
+  const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
@@ -79,6 +83,18 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
     finishSegment(work, product, segment, index, { finish, otherwise: nothing });
     return slot;
   });
+}
+
+/** How the products of steps are added up. */
+function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) => Sums {
+  const { recipe } = work.form;
+  if (recipe.instruction === "mma")
+    return (_, segment, first, index) =>
+      doubleSums(work, segment, first, index, (slot) => {
+        release(work, slot);
+      });
+  if (recipe.promoted) return promotedSums;
+  return holdsOperand(work) ? heldSums : plainSums;
 }
 
 /** A tile that is finished and not stored yet, if there is one. */

@@ -12,6 +12,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
+import { exchanged } from "./double-sums.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
 import { persistentColumns } from "./configuration.ts";
 import type {
@@ -224,6 +225,25 @@ function requirePersistent(
       text,
       location,
     );
+  requireColumns(configuration, problem, text, location);
+  requireRoom(configuration, sharedBytes(problem, configuration), target, location);
+}
+
+/** Refuses tiles of columns that registers do not suffice for, or that warps cannot share. */
+function requireColumns(
+  { columns, multipliers }: PersistentConfiguration,
+  problem: MatmulProblem,
+  text: string,
+  location: Location,
+): void {
+  if (recipeOf(problem)?.instruction === "mma" && columns % exchanged !== 0)
+    throw refused(
+      "TW9904",
+      "tiles of f64 are multiplied by 32 columns",
+      `a multiple of ${exchanged} columns`,
+      text,
+      location,
+    );
   const most = Math.min(widestTile(problem), widestOf[multipliers]);
   if (columns > most)
     throw refused(
@@ -233,7 +253,6 @@ function requirePersistent(
       text,
       location,
     );
-  requireRoom(configuration, sharedBytes(problem, configuration), target, location);
 }
 
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;

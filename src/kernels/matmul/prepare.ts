@@ -5,6 +5,8 @@
  *   rows of 2001 bf16          rows of 2048: the copy engine takes rows that begin at multiples of 16 bytes, best of 128
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
+ *
+ * f32 as tf32 the copy engine rounds by itself.
  */
 import type { DType } from "../../formats/dtype.ts";
 import {
@@ -107,7 +109,8 @@ function reasonOf(
     readonly padded: number;
   },
 ): string | undefined {
-  if (split !== undefined) return `${name} is split into parts, as ${split} says`;
+  if (split !== undefined && split !== "tf32")
+    return `${name} is split into parts, as ${split} says`;
   if (turns) return `${name} is turned: tensor cores read it along k alone`;
   if (padded !== along)
     return `${axis} = ${along} keeps the copy engine from ${name}, which is copied first: pad it to ${padded}`;

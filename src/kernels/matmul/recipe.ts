@@ -17,6 +17,8 @@ import { multipliedFormat } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 export interface Recipe {
+  /** Which tensor-core instruction: that of a warpgroup, or that of a warp, which alone multiplies f64. */
+  readonly instruction: "wgmma" | "mma";
   /** In which tensor cores read the operands. */
   readonly a: DType;
   readonly b: DType;
@@ -31,19 +33,21 @@ export interface Recipe {
   readonly alongK: boolean;
 }
 
-/** Undefined where tensor cores have no such product, or none that warpgroups start. */
+/** Undefined where tensor cores have no such product. */
 export function recipeOf(problem: MatmulProblem): Recipe | undefined {
   const { accumulator, precision, accumulation } = problem;
-  if (accumulator === dtypes.f64 || precision === "ieee") return undefined;
+  if (precision === "ieee") return undefined;
   const [a, b] = [multipliedFormat(problem, "a"), multipliedFormat(problem, "b")];
   if (precision === undefined)
     return {
+      instruction: accumulator === dtypes.f64 ? "mma" : "wgmma",
       ...{ a, b, split: undefined, parts: 1, terms: [[0, 0]] },
       promoted: accumulation === "promoted",
       alongK: a.bits === 8,
     };
   const { dtype, parts, terms } = splitTerms(precision);
   return {
+    instruction: "wgmma",
     ...{ a: dtype, b: dtype, split: precision, parts, terms },
     promoted: terms.length > 1,
     alongK: dtype.bits === 32,

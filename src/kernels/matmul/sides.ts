@@ -20,7 +20,10 @@ import { storedHalf } from "./sparse-weights.ts";
 
 export interface Side {
   readonly name: "a" | "b";
+  /** Of its tiles. */
   readonly dtype: DType;
+  /** In memory: f32 that is multiplied as tf32 is rounded on its way. */
+  readonly stored: DType;
   /** Whether elements along k lie together; those along the tile do where not. */
   readonly alongK: boolean;
   readonly batched: boolean;
@@ -52,8 +55,10 @@ export function sidesOf(
     prepared[name] && dim(`pitch_${name}`, { multipleOf: 1024 / recipe[name].bits });
   const sideOf = (name: "a" | "b", extent: Dimension): Side => {
     const prologue = problem.prologues[name];
+    const isStored = prologue !== undefined || (recipe.parts === 1 && prepared[name] === undefined);
     return {
       ...{ name, extent, prologue, sparse: problem.sparse && name === "b" },
+      stored: isStored ? problem[name].dtype : recipe[name],
       dtype: prologue === undefined ? recipe[name] : problem[name].dtype,
       alongK: (recipe.alongK && prologue === undefined) || problem.major[name] === "k",
       batched: problem.batched[name],
@@ -67,18 +72,18 @@ export function sidesOf(
 
 /** The operand as the kernel is given it: as it lies in memory. */
 export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec {
-  const { dtype, alongK, batched, extent, parts, pitch, prologue, sparse } = side;
+  const { stored, alongK, batched, extent, parts, pitch, prologue, sparse } = side;
   const depth = sparse ? storedHalf(k) : storedDepth(prologue, k);
   const [rows, columns] = alongK ? [extent, depth] : [depth, extent];
   const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
-  if (pitch === undefined) return array(dtype, shape);
+  if (pitch === undefined) return array(stored, shape);
   const matrix = multiplySizes(rows, pitch);
   const strides = [
     ...(parts > 1 ? [batched ? multiplySizes(batch, matrix) : matrix] : []),
     ...(batched ? [matrix] : []),
     ...[pitch, 1],
   ];
-  return array(dtype, shape, { strides });
+  return array(stored, shape, { strides });
 }
 
 /** Elements that a tile holds along k. */

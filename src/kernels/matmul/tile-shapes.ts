@@ -27,9 +27,12 @@ export function isCopied({ bits }: DType, elements: number): boolean {
   return (elements * bits) % 128 === 0;
 }
 
-/** Columns of a piece of the result: a row of 128 bytes, or the greatest part of one that tiles are made of. */
+/**
+ * Columns of a piece of the result: a row of 128 bytes, or the greatest part of one that tiles are made of. Pieces of f64 are
+ * twice as wide, since warps that lie side by side have every other 16 columns.
+ */
 export function pieceColumns({ bits }: DType, columns: number): number {
-  let piece = Math.min(columns, (rowBytes * 8) / bits);
+  let piece = Math.min(columns, bits === 64 ? 32 : (rowBytes * 8) / bits);
   while (columns % piece !== 0) piece /= 2;
   return piece;
 }
@@ -57,6 +60,17 @@ export function tradesRegisters(
   { multipliers, columns }: Pick<PersistentConfiguration, "multipliers" | "columns">,
 ): boolean {
   return multipliers === 2 && (columns > 64 || prologueOf(problem) !== undefined);
+}
+
+/**
+ * Registers that lanes of either kind of thread then have, of 168 at the start. Tiles of f64 are copied in up to sixteen boxes,
+ * whose places take more.
+ */
+export function tradedRegisters({ instruction }: Recipe): {
+  readonly copy: number;
+  readonly multiply: number;
+} {
+  return instruction === "mma" ? { copy: 56, multiply: 216 } : { copy: 40, multiply: 232 };
 }
 
 /** Bytes that a row and a column of tiles take in a stage. */
@@ -94,7 +108,8 @@ export function sharedBytes(
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
   const pieces = columns / pieceColumns(problem.out.dtype, columns);
-  const result = resultBuffers(pieces) * threadRows * rowBytes;
+  const piece = pieceColumns(problem.out.dtype, columns) * (problem.out.dtype.bits / 8);
+  const result = resultBuffers(pieces) * threadRows * Math.max(rowBytes, piece);
   const results = turned && !problem.sparse ? 0 : multipliers * result;
   return stages * (rows * row + columns * column) + results + 1024;
 }

@@ -139,6 +139,18 @@ describe("mma.sync", () => {
     expectFormula(mmaFragment("right", 32), [8, 8], 2, ({ g, t, i }) => [t + 4 * i, g]);
   });
 
+  test("m16n8k4 to m16n8k16, f64", () => {
+    expectFormula(mmaFragment("left", 64), [64, 16], 8, ({ w, g, t, i }) => [
+      warpRow(w) + g + 8 * (i & 1),
+      t + 4 * (i >> 1),
+    ]);
+    // Copies along columns come before those along k.
+    expectFormula(mmaFragment("right", 64), [8, 16], 4, ({ g, t, i }) => [
+      t + 4 * (i >> 1),
+      g + 8 * (i & 1),
+    ]);
+  });
+
   test("m16n8k32, 8 bits", () => {
     expectFormula(mmaFragment("left", 8), [64, 32], 16, ({ w, g, t, i }) => [
       warpRow(w) + ((i >= 0 && i < 4) || (i >= 8 && i < 12) ? g : g + 8),
@@ -173,7 +185,7 @@ describe("mma.sync", () => {
       { rows: 16, columns: 4 },
     ])
       expect(codeOf(() => mmaFragment("left", 16, warps))).toBe("TW6005");
-    for (const bits of [24, 64, 2]) expect(codeOf(() => mmaFragment("left", bits))).toBe("TW6005");
+    for (const bits of [24, 128, 2]) expect(codeOf(() => mmaFragment("left", bits))).toBe("TW6005");
   });
 });
 

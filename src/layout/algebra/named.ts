@@ -149,23 +149,25 @@ export const warpsOverRows: WarpGrid = Object.freeze({ rows: 4, columns: 1 });
 export type MmaOperand = "left" | "right" | "accumulator";
 
 /**
- * Fragments of `mma.sync` m16n8k(256 / bits) for operands of 4, 8, 16 or 32 (tf32) bits. With v = 32 /
- * bits elements to a register of 32 bits:
+ * Fragments of `mma.sync` m16n8k(256 / bits) for operands of 4, 8, 16, 32 (tf32) or 64 bits. With v = 32 /
+ * bits elements to a register of 32 bits, and 1 to one of 64:
  *
  *   | operand     | row                           | column                                |
  *   |-------------|-------------------------------|---------------------------------------|
  *   | left        | g + 8·(i/v & 1)               | k = v·t + i%v + 4v·(i/v >> 1)         |
  *   | right       | k = v·t + i%v + 4v·(i/v)      | g                                     |
  *   | accumulator | g + 8·(i>>1)                  | 2t + (i&1)                            |
+ *
+ * Those of f64 are of 4 along k, the right one of one register: instructions of 8 and 16 take two and four of them.
  */
 export function mmaFragment(
   operand: MmaOperand,
   bits: number,
   warps: WarpGrid = warpsOverRows,
 ): DistributedLayout {
-  const vector = exponentOf(32 / bits);
+  const vector = bits === 64 ? 0 : exponentOf(32 / bits);
   if (vector === undefined || vector > 3)
-    throw fragmentError(`mma.sync has no operand of ${bits} bits`, "4, 8, 16 or 32 bits");
+    throw fragmentError(`mma.sync has no operand of ${bits} bits`, "4, 8, 16, 32 or 64 bits");
   const rows = requireExponent(warps.rows, "warps", warpBits);
   const columns = requireExponent(warps.columns, "warps", warpBits - rows);
   const groups = [2, 3, 4].map(laneBit);
@@ -175,7 +177,7 @@ export function mmaFragment(
   const fragments: { readonly [K in MmaOperand]: readonly (readonly Bit[])[] } = {
     left: [[...groups, registerBit(vector), ...ofRows], along],
     right: [
-      [...along, registerBit(vector)],
+      [...along, ...(bits === 64 ? [] : [registerBit(vector)])],
       [...groups, ...ofColumns],
     ],
     accumulator: [

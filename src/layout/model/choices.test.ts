@@ -161,8 +161,14 @@ describe("products", () => {
     [
       "f64",
       ({ double }: Things) => dot(double.load(), double.load()),
+      "mma.sync",
+      "no wgmma: it does not multiply f64 by f64 into f64",
+    ],
+    [
+      "f64 below a fragment",
+      ({ double }: Things) => dot(double.load(), double.load().slice([0, 0], [16, 4])),
       "fma",
-      "no wgmma: it does not multiply f64 by f64 into f64; no mma.sync: it does not multiply f64 by f64",
+      "no wgmma: it does not multiply f64 by f64 into f64; no mma.sync: [16, 16] by [16, 4] does not consist of fragments 16 × 8 × 4",
     ],
     [
       "tiles below a fragment",

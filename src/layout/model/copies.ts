@@ -11,6 +11,7 @@
  * Multicast and reductions exist as tensor copies only. A map says where the array ends, so a window
  * that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
  */
+import { roundsCopy } from "../../ir/infer/asynchronous.ts";
 import type { Op } from "../../ir/node.ts";
 import { knownDivisor, sameSize } from "../../ir/size.ts";
 import type { Target } from "../../targets/target.ts";
@@ -69,8 +70,19 @@ export function copyWindows(op: Op<"copy_async">, windows: Windows): CopyWindows
   throw new Error("an asynchronous copy has one side in global memory");
 }
 
+/** Whether the copy engine rounds f32 to tf32 on its way. */
+export function isRounded({ operands: { source, destination } }: Op<"copy_async">): boolean {
+  return (
+    source.type.kind === "ref" &&
+    destination.type.kind === "ref" &&
+    roundsCopy(source.type, destination.type)
+  );
+}
+
 /** Whether only a tensor copy does what the op says. */
-export function needsTensor({ attributes }: Op<"copy_async">): string | undefined {
+export function needsTensor(op: Op<"copy_async">): string | undefined {
+  const { attributes } = op;
+  if (isRounded(op)) return "a copy of f32 as tf32";
   if (attributes.multicast.length > 0) return "a multicast";
   return attributes.reduction === "none" ? undefined : `a reduction by ${attributes.reduction}`;
 }

@@ -1,10 +1,10 @@
 /** What ops need that not every target has: said in the same words where a kernel is placed and where it is simulated. */
-import type { AnyOp } from "../../ir/node.ts";
+import type { AnyOp, Op } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { operandValues } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
-import { needsTensor } from "./copies.ts";
+import { isRounded, needsTensor } from "./copies.ts";
 
 /** Throws where the target lacks what the op needs. */
 export function requireFeatures(op: AnyOp, target: Target): void {
@@ -15,9 +15,7 @@ export function requireFeatures(op: AnyOp, target: Target): void {
     throw targetError(
       op,
       `${needed} needs tensor copies, which ${name} does not have`,
-      op.attributes.multicast.length > 0
-        ? "compile for a target that has them, or let each block copy for itself"
-        : "compile for a target that has them, or combine by atomics",
+      `compile for a target that has them, or ${withoutTensor(op)}`,
     );
   }
   const isProduct = [...operandValues(op), ...op.results].some(
@@ -25,6 +23,14 @@ export function requireFeatures(op: AnyOp, target: Target): void {
   );
   if (isProduct && !features.includes("wgmma"))
     throw targetError(op, `${opName(op)} needs wgmma, which ${name} does not have`);
+}
+
+/** What can be done instead of what only tensor copies do. */
+function withoutTensor(op: Op<"copy_async">): string {
+  if (isRounded(op)) return "copy f32 as it is, and cast it";
+  return op.attributes.multicast.length > 0
+    ? "let each block copy for itself"
+    : "combine by atomics";
 }
 
 function targetError({ location }: AnyOp, message: string, remedy?: string): TilewrightError {

@@ -5,7 +5,7 @@
  *   |-------------|-------------------------------------------------------|-------------------------------|
  *   | wgmma       | right: a window of shared memory that is loaded for   | m % 64, n % 8 up to 256,      |
  *   |             | this alone; left: the same, or registers              | k % (256 / bits)              |
- *   | mma.sync    | registers, 8 and 16 bits or tf32                      | m % 16, n % 8, k % (256/bits) |
+ *   | mma.sync    | registers, 8 and 16 bits, tf32 or f64                 | m % 16, n % 8, k % (256/bits) |
  *   | fma         | registers, anything                                   | any                           |
  */
 import type { DTypeName } from "../../formats/dtype.ts";
@@ -134,8 +134,8 @@ export function tileOf({ type, id }: Value): TileType {
   return type;
 }
 
-const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8"];
-const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32"];
+const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8", "f64"];
+const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32", "f64"];
 
 /** Bits of the operands as mma.sync sees them. */
 export function mmaBits(op: Op<"dot">): number {
@@ -158,15 +158,30 @@ export function mmaProblem(op: Op<"dot">): string | undefined {
   return undefined;
 }
 
-/** Up to four warps one below the other as far as there are rows, the others side by side. */
+/**
+ * Up to four warps one below the other as far as there are rows, the others side by side. Fragments of f64 are wide for what
+ * they multiply, and lanes load them: there the grid is the one whose warps read least.
+ */
 export function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
   const m = tileOf(op.operands.left).shape[0] ?? 0;
   const n = tileOf(op.operands.right).shape[1] ?? 0;
+  if (mmaBits(op) === 64) return leastReading(m, n, warps);
   // Four rows of warps read the right operand often enough; more of them only where columns do not use all.
   const first = Math.min(warps, warpsPerGroup, exactShares(m / 16));
   const columns = Math.min(warps / first, exactShares(n / 8));
   const rows = Math.min(warps / columns, exactShares(m / 16));
   return { rows, columns };
+}
+
+/** Of the grids that use most warps, the one whose parts of the product have the fewest rows and columns together; of two, the higher. */
+function leastReading(m: number, n: number, warps: number): WarpGrid {
+  const [mostRows, mostColumns] = [exactShares(m / 16), exactShares(n / 8)];
+  const used = Math.min(warps, mostRows * mostColumns);
+  const grids = Array.from({ length: Math.log2(used) + 1 }, (_, bit) => 2 ** bit)
+    .map((rows) => ({ rows, columns: used / rows }))
+    .filter(({ rows, columns }) => rows <= mostRows && columns <= mostColumns);
+  const reads = ({ rows, columns }: WarpGrid): number => m / rows + n / columns;
+  return grids.reduce((best, each) => (reads(each) <= reads(best) ? each : best));
 }
 
 /** The greatest power of two that divides a number. */

@@ -9,7 +9,7 @@
  * The text is what a placed kernel says of a copy, and of a `prefetch_maps` that asks for it ahead. Of one array, equal texts
  * mean equal maps.
  */
-import { i64, u64, u8 } from "../../formats/dtype.ts";
+import { f32, i64, tf32, u64, u8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Kernel, Op, Value } from "../../ir/node.ts";
 import { ceilDivSize, multiplySizes, sizeText } from "../../ir/size.ts";
@@ -19,7 +19,7 @@ import type { GlobalBox } from "../access/window.ts";
 import type { Swizzle } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { copyWindows } from "./copies.ts";
+import { copyWindows, isRounded } from "./copies.ts";
 import { storedAs } from "./placed-types.ts";
 import type { SharedWindow, Windows } from "./windows.ts";
 
@@ -71,7 +71,7 @@ function describedMap(op: Op<"copy_async">, windows: Windows): TensorMap {
   const { fill, reduction } = op.attributes;
   const map = {
     root,
-    dtype: unitOf(dtype, reduction),
+    dtype: isRounded(op) ? tf32 : unitOf(dtype, reduction),
     axes: mapAxes(box, view),
     swizzle: view.layout.swizzle,
     fill,
@@ -88,9 +88,13 @@ function sharedView(shared: SharedWindow, windows: Windows): SharedView {
   return view;
 }
 
-/** What the copy engine takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones. */
+/**
+ * What the copy engine takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones, and what it
+ * took for tf32 it would round, and change the bits of NaNs.
+ */
 function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reduction"]): DType {
   if (dtype.bits < 8) return u8;
+  if (dtype === tf32) return f32;
   return reduction === "add" && dtype === i64 ? u64 : dtype;
 }
 

@@ -15,8 +15,10 @@ import {
 } from "../../../test/support/placed-kernels.ts";
 import { checkPlacement } from "../../../test/support/placement-checker.ts";
 import { randomKernel } from "../../../test/support/random-kernel.ts";
+import { f32, tf32 } from "../../formats/dtype.ts";
 import type { Kernel, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import { array, barrier, copyAsync, kernel, smem } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { defaultTarget, targets } from "../../targets/target.ts";
 import { placeKernel } from "./place.ts";
@@ -40,6 +42,21 @@ const withoutConversions = {
 function place({ kernel }: { readonly kernel: Kernel }): Placement {
   return placeKernel(kernel, defaultTarget);
 }
+
+/** f32 that the copy engine rounds to tf32. */
+const rounded = kernel(
+  {
+    name: "rounded",
+    inputs: { x: array(f32, [16, 32]) },
+    outputs: { out: array(tf32, [16, 32]) },
+    scratch: { buffer: smem(tf32, [16, 32]), landed: barrier() },
+  },
+  ({ x, out, buffer, landed }) => {
+    copyAsync(x, buffer, { barrier: landed });
+    landed.wait();
+    out.store(buffer.load());
+  },
+);
 
 describe("examples", () => {
   test.each(Object.entries(examples))("%s is placed with no pins", (_, definition) => {
@@ -113,6 +130,7 @@ describe("other targets", () => {
   test.each([
     ["wgmma", gemm, "needs wgmma, which sm_80 does not have"],
     ["multicast", clusterNormalize, "a multicast needs tensor copies, which sm_80 does not have"],
+    ["rounding", rounded, "a copy of f32 as tf32 needs tensor copies, which sm_80 does not have"],
   ] as const)("%s by name is refused where it does not exist", (_, { kernel }, message) => {
     let report: unknown;
     try {

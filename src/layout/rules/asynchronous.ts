@@ -8,6 +8,7 @@ import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { wgmmaAccumulator, wgmmaLeft, wgmmaMetadata } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import {
+  isRounded,
   copyCost,
   copyMethod,
   copyWindows,
@@ -36,8 +37,9 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   requireReducible(op, sides);
   if (needed !== undefined) {
     const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
-    const relax =
-      op.attributes.multicast.length > 0
+    const relax = isRounded(op)
+      ? "copy f32 as it is, and cast it"
+      : op.attributes.multicast.length > 0
         ? "copy without multicast"
         : "copy without reduction, and combine by atomics";
     context.require([slot], undefined, { op, message, relax }, () => {

@@ -29,6 +29,8 @@ import { tileElements, tileFromElements } from "./elements.ts";
 import { emitCast } from "./elementwise/casts.ts";
 import { emitConstant } from "./elementwise/constants.ts";
 import { emitBinary } from "./elementwise/functions.ts";
+import { multiplyDoubles } from "./double-products.ts";
+import { wordClass } from "./values.ts";
 import type { TileValue } from "./values.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 
@@ -93,6 +95,11 @@ function byMma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   ];
   const [m, n, k] = dimensions(op);
   const { dtype, shape } = tileOf(result);
+  if (dtype.bits === 64) {
+    const counts = { rows: m / (16 * warpRows), columns: n / (8 * warpColumns), k };
+    const words = multiplyDoubles(context, counts, left, right, initialTile(op, context));
+    return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
+  }
   const depth = 256 / left.dtype.bits;
   const [rows, columns, steps] = [m / (16 * warpRows), n / (8 * warpColumns), k / depth];
   const perTile = dtype.bits === 16 ? 2 : 4;
@@ -142,7 +149,7 @@ function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   );
   const left = factor(context, op, "left", dtype);
   const right = factor(context, op, "right", dtype);
-  const fused = dtype.name === "f32";
+  const fused = dtype.kind === "float";
   for (let depth = 0; depth < k; depth += 1)
     elementsOf(layout, shape).forEach((element, register) => {
       if (element === padding) return;
@@ -152,7 +159,7 @@ function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
       const sum = sums[register];
       if (a === undefined || b === undefined || sum === undefined)
         throw new Error("a lane lacks a factor of its product");
-      if (fused) sums[register] = code.make("b32", "fma.rn.f32", a, b, sum);
+      if (fused) sums[register] = code.make(wordClass(dtype), `fma.rn.${dtype.name}`, a, b, sum);
       else {
         const multiplied = emitBinary(context, "mul", dtype, a, b);
         sums[register] = emitBinary(context, "add", dtype, sum, multiplied);

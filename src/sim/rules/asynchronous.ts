@@ -8,6 +8,7 @@ import {
   sparseDotLanes,
 } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
+import { convertLanes } from "../../formats/convert.ts";
 import { allocateLanes } from "../../formats/dtype.ts";
 import type { DType, Lanes } from "../../formats/dtype.ts";
 import { writeLane } from "../../formats/values.ts";
@@ -114,10 +115,10 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
       issuer: agent,
       origin: issue.origin,
       complete() {
-        const lanes = readView(from, fillValue(from.dtype, fill));
+        const read = readView(from, fillValue(from.dtype, fill));
         const known = completionOf(issue);
         for (const { view, barriers, element } of into) {
-          scatter(view, lanes);
+          scatter(view, landed(from.dtype, view.dtype, read));
           arriveOn(barriers, element, known, issue.origin);
         }
         return issue.origin;
@@ -125,6 +126,14 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
     });
     return "switch";
   });
+}
+
+/** What a copy writes of what it has read. */
+function landed(from: DType, to: DType, lanes: Lanes): Lanes {
+  if (from === to) return lanes;
+  const rounded = allocateLanes(to, lanes.length);
+  convertLanes(from, to, lanes, rounded);
+  return rounded;
 }
 
 function completionOf({ reads, writes, knowledge }: Issue): Knowledge {

@@ -226,10 +226,11 @@ export function accumulatorWords(
   { code }: EmitContext,
   count: number,
   initial: TileValue | undefined,
+  word: "b32" | "b64" = "b32",
 ): readonly Register[] {
   return Array.from({ length: count }, (_, index) => {
     const source = initial?.words[index];
-    return source === undefined ? code.constant("b32", 0) : code.make("b32", "mov.b32", source);
+    return source === undefined ? code.constant(word, 0) : code.make(word, `mov.${word}`, source);
   });
 }
 

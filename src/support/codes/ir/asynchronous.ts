@@ -10,7 +10,8 @@ export const asynchronousCodes = registerCodes({
   },
   TW2061: {
     title: "copy that would convert",
-    cause: "The copy engine moves bytes as they are.",
+    cause:
+      "The copy engine moves bytes as they are; from global into shared memory it also rounds f32 to tf32.",
     example: "copyAsync(x.at(here), buffer, { barrier })  // x is f32, buffer is bf16",
     remedy: "copy into memory of the same dtype and cast after loading",
   },
