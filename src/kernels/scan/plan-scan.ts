@@ -1,11 +1,16 @@
 /** A scan for the sizes of a launch: axes beside that of the scan become as few as they can, then a form is chosen. */
+import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import type { Size } from "../../ir/size.ts";
+import { array } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
+import { fill } from "../elementwise/cast.ts";
 import { collapsedAxes } from "../support/collapse.ts";
+import { composed } from "../support/compose.ts";
+import type { Step } from "../support/compose.ts";
 import { refused } from "../support/given.ts";
 import {
   broadcastStrides,
@@ -18,7 +23,14 @@ import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { scanKernel } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { sharedColumns, sharedScanKernel, sharedWarps } from "./shared-scan.ts";
+import {
+  sharedBlocks,
+  sharedColumns,
+  sharedScanKernel,
+  sharedWarps,
+  toldName,
+  toldShape,
+} from "./shared-scan.ts";
 
 export interface ScanProblem {
   readonly name: string;
@@ -49,7 +61,7 @@ export function scanning(problem: ScanProblem, location: Location): Operation {
       const axes = scanAxes(problem, dimensions);
       if (configuration !== undefined) requirePossible(name, configuration, axes, target, location);
       return {
-        ...planScan(rule, axes, configuration ?? chooseScan(rule, axes, target), kernels),
+        ...planScan(rule, axes, configuration ?? chooseScan(rule, axes, target), kernels, target),
         source: configuration === undefined ? "heuristic" : "given",
       };
     },
@@ -85,15 +97,16 @@ function requirePossible(
 ): void {
   const { rows, columns, workers } = configuration;
   const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
+  const most = sharedBlocks * processors;
   const isPower = (number: number): boolean =>
     Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
   const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers);
-  const isShared = rows === 1 && columns >= 32 * sharedWarps && blocks <= processors;
+  const isShared = rows === 1 && columns >= 32 * sharedWarps && blocks <= most;
   if (isKnown && (workers === 1 || (workers > 1 && isShared))) return;
   throw refused(
     "TW9904",
     `${name} has no such configuration`,
-    `powers of two for rows and columns; with several workers 1 row, ${32 * sharedWarps} columns or more, and at most ${processors} blocks in all`,
+    `powers of two for rows and columns; with several workers 1 row, ${32 * sharedWarps} columns or more, and at most ${most} blocks in all`,
     JSON.stringify(configuration),
     location,
   );
@@ -121,7 +134,10 @@ function chooseScan(
   let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
   while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
   const shared = sharedColumns({ state });
-  const workers = Math.min(Math.floor(processors / Math.max(1, count)), Math.ceil(extent / shared));
+  const workers = Math.min(
+    Math.floor((sharedBlocks * processors) / Math.max(1, count)),
+    Math.ceil(extent / shared),
+  );
   return workers > 1 ? { rows: 1, columns: shared, workers } : { rows, columns, workers: 1 };
 }
 
@@ -130,6 +146,7 @@ function planScan(
   axes: readonly StridedAxis[],
   configuration: ScanConfiguration,
   kernels: Map<string, KernelDefinition>,
+  target: Target,
 ): Planned<ScanConfiguration> {
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
@@ -142,15 +159,34 @@ function planScan(
     kernels.set(text, kernel);
     const declared = new Set(kernel.kernel.dimensions.map(({ name }) => name));
     const dimensions = Object.entries(form.dimensions()).filter(([name]) => declared.has(name));
+    const arrays = rule.arrays.map(
+      ({ name }) => [name, { argument: name, flat: true as const }] as const,
+    );
     return [
       {
         kernel,
-        arguments: Object.fromEntries(
-          rule.arrays.map(({ name }) => [name, { argument: name, flat: true as const }]),
-        ),
+        arguments: {
+          ...Object.fromEntries(arrays),
+          ...(isShared && { [toldName]: { argument: toldName } }),
+        },
         dimensions: Object.fromEntries(dimensions),
       },
     ];
   };
-  return { configuration, source: "heuristic", launches };
+  if (!isShared) return { configuration, source: "heuristic", launches };
+  const told = toldShape(
+    rule,
+    axes.map(({ extent }) => extent),
+    configuration,
+  ) as readonly number[];
+  const cleared: Step = {
+    operation: fill({ out: array(dtypes.u64, told), value: 0 }) as unknown as Operation,
+    dimensions: {},
+    arrays: { out: toldName },
+  };
+  const steps = composed([cleared, launches], target);
+  return {
+    ...{ configuration, source: "heuristic", launches: steps.launches },
+    scratch: { ...steps.scratch, [toldName]: { dtype: dtypes.u64, shape: told } },
+  };
 }

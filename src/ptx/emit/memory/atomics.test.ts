@@ -3,7 +3,7 @@ import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
 import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.ts";
 import { bf16, f16, f32, f64, i16, i32, i64, tf32, u16, u32, u64 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { array, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
+import { array, full, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
 import type { AtomicFunction } from "../../../lang/index.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
 import { printPtx } from "../../printer.ts";
@@ -79,6 +79,40 @@ describe("atomic updates", () => {
       },
     );
     await expectSame({ kernel: body }, 1, "counters");
+  });
+
+  test("an update that changes nothing only looks, and others are updates", async () => {
+    const looks = (fn: AtomicFunction, value: number, space: "global" | "shared") =>
+      kernel(
+        {
+          name: "looks",
+          grid: { i: 2 },
+          outputs: { old: array(u64, [2, 40]) },
+          inouts: { words: array(u64, [2, 40]) },
+          scratch: { buffer: smem(u64, [40]) },
+        },
+        ({ i, old, words, buffer }) => {
+          if (space === "shared") buffer.store(words.at(i).load());
+          const place = space === "shared" ? buffer : words.at(i);
+          const where = iota(i32, [40], 0).lt(31);
+          old.at(i).store(place.atomic(fn, full(u64, [40], value), { where }));
+        },
+      ).kernel;
+    for (const [fn, value, space, isLook] of [
+      ["add", 0, "global", true],
+      ["or", 0, "global", true],
+      ["xor", 0, "global", true],
+      ["and", 0, "global", false],
+      ["exchange", 0, "global", false],
+      ["add", 1, "global", false],
+      ["add", 0, "shared", false],
+    ] as const) {
+      const body = looks(fn, value, space);
+      const text = printPtx(emitMoved({ kernel: body }).module);
+      expect(text.includes("ld.relaxed.gpu.global.b64"), `${fn} ${value}`).toBe(isLook);
+      expect(text.includes("atom."), `${fn} ${value}`).toBe(!isLook);
+      await expectSame({ kernel: body }, 1, `${fn} ${value}`);
+    }
   });
 
   test("in warps of their own each warp updates", async () => {

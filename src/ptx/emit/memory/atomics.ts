@@ -12,6 +12,7 @@
  *   | min, max      | floats                     | a loop of cas.b16, cas.b32, cas.b64            |
  *   | and, or, xor  | integers                   | and.b32, and.b64                               |
  *   | exchange      | 32 and 64 bits             | exch.b32, exch.b64                             |
+ *   | add, or, xor  | integers, of 0, global     | ld.relaxed.gpu: nothing changes                |
  *
  * In global memory add.f32 takes subnormal numbers for zero, as the hardware does.
  */
@@ -66,11 +67,26 @@ export function atomic(op: Op<"atomic">, context: EmitContext): void {
     return;
   }
   const update = updateOf(context, op.attributes.fn, dtype);
+  const changesNothing = isIdle(op, context) && access.space === "global";
   updateElements(op, context, access, [value], (unit, [operand], old) => {
     if (operand === undefined) throw new Error("an atomic without its value");
-    if (update.kind === "loop")
+    if (changesNothing && old !== undefined) emitLook(context, unit, dtype, old);
+    else if (update.kind === "loop")
       updateLoop(context, access, unit, { dtype, operand, old }, update.fn);
     else emitUpdate(context, access, unit, update, [operand], old);
+  });
+}
+
+/** Whether the update is known to leave every element as it is: who polls by it only looks, which others need not wait for. */
+function isIdle({ operands, attributes }: Op<"atomic">, { windows }: EmitContext): boolean {
+  if (!["add", "or", "xor"].includes(attributes.fn)) return false;
+  const fact = windows.facts.ofAny(operands.value);
+  return fact !== undefined && fact.least === 0n && fact.greatest === 0n;
+}
+
+function emitLook({ code }: EmitContext, unit: Unit, { bits }: DType, old: Register): void {
+  underGuard(code, unit.guard, () => {
+    code.emit(`ld.relaxed.gpu.global.b${bits}`, [old, unit.address]);
   });
 }
 
