@@ -9,7 +9,7 @@
  * That keeps the order of equal digits, and costs each key a vote for each bit of its digit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { full, inlinePtx, iota, warps } from "../../lang/index.ts";
+import { full, inlinePtx, iota } from "../../lang/index.ts";
 import type { Ref, Tile } from "../../lang/index.ts";
 
 export const digitBits = 8;
@@ -54,25 +54,18 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
 }
 
 /**
- * How many keys of its warp that have the same digit come before each key. `digits` are [items, warps, 32] digits, and become
- * their ranks; `counts`, [warps, digits], are 0 before and say how many keys of each digit each warp has afterwards. Warps
- * go along on their own, so that none waits for another between rows.
+ * Where keys of a warp, a row of 32 with these digits, belong: `counts` has for each digit the place of its next key, and
+ * is moved on.
  */
-export function rankDigits(rows: Ref<"i32">, counts: Ref<"i32">, items: number): void {
-  warps((warp) => {
-    const lowerLanes = full(dtypes.u32, [32], 1)
-      .shl(iota(dtypes.u32, [32], 0))
-      .sub(1);
-    for (let item = 0; item < items; item += 1) {
-      const row = rows.at(item, warp);
-      const digit = row.load() as Tile<"i32">;
-      const lanes = lanesAlike(digit.cast(dtypes.u32));
-      const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
-      const counter = counts.at(warp, digit);
-      const first = counter.load();
-      const after = first.add(lanes.popcount().cast(dtypes.i32));
-      counter.store(after, { where: before.eq(0) });
-      row.store(first.add(before));
-    }
-  });
+export function rankDigits(counts: Ref<"i32">, digit: Tile<"i32">): Tile<"i32"> {
+  const lowerLanes = full(dtypes.u32, [32], 1)
+    .shl(iota(dtypes.u32, [32], 0))
+    .sub(1);
+  const lanes = lanesAlike(digit.cast(dtypes.u32));
+  const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
+  const counter = counts.at(digit);
+  const first = counter.load();
+  const after = first.add(lanes.popcount().cast(dtypes.i32));
+  counter.store(after, { where: before.eq(0) });
+  return first.add(before);
 }

@@ -32,15 +32,10 @@ import type { Fields, GivenArray } from "../support/given.ts";
 import { alignment, powerOfTwoFrom } from "../support/sizes.ts";
 import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
-import {
-  countDigitsKernel,
-  mostKeys,
-  passesOf,
-  radixPassKernel,
-  stateShape,
-  tileKeys,
-} from "./radix-kernels.ts";
+import { countDigitsKernel, passesOf, stateShape, tileKeys } from "./radix-kernels.ts";
 import type { RadixConfiguration, RadixForm } from "./radix-kernels.ts";
+import { radixPassKernel } from "./radix-pass.ts";
+import { mostKeys } from "./radix-told.ts";
 import { chooseShortRows, mostInBlock, sortRowsKernel } from "./short-rows.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 

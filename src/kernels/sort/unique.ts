@@ -25,7 +25,7 @@ import { givenArray, refused, requireFields, requireRows } from "../support/give
 import type { GivenArray } from "../support/given.ts";
 import { laidOut, lanes } from "../support/sizes.ts";
 import { requireKeys } from "./order-key.ts";
-import { mostKeys } from "./radix-kernels.ts";
+import { mostKeys } from "./radix-told.ts";
 import { sort } from "./sort.ts";
 
 const { i32 } = dtypes;

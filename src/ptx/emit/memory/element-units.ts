@@ -222,8 +222,10 @@ function sharedPlace(
   }
   const digits = storedDigits(layout, window.allocation);
   const stored = storedRegister(context, digits, indexRegister(context, number));
-  const bits = code.make("b32", "mul.lo.u32", stored, integer(dtype.bits));
-  const byte = code.make("b32", "shr.u32", bits, integer(3));
+  const byte =
+    dtype.bits < 8
+      ? code.make("b32", "shr.u32", stored, integer(1))
+      : code.make("b32", "mul.lo.u32", stored, integer(dtype.bits / 8));
   const moved = layout.swizzle === 0 ? byte : emitSwizzle(context, byte, layout.swizzle);
   const base = code.make("b32", "add.u32", allocationBase(context, window), moved);
   const half = dtype.bits === 4 ? code.make("b32", "and.b32", stored, integer(1)) : undefined;
