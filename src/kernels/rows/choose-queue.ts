@@ -4,6 +4,7 @@
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps
  *   bf16 softmax, rows of       65,536     4 pieces of 16,384, a queue of 6
  *                              131,072     4 pieces by each of 2 blocks
+ *                              262,144     4 pieces by each of 4 blocks
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -41,8 +42,17 @@ const queueBytes = 216 * 1024;
 const [pieceBytes, pieceWarps] = [32 * 1024, 16] as const;
 /** Columns of rows that stay in registers, at most, and the warps that hold them. */
 const [heldColumns, heldWarps] = [8192, 8] as const;
-/** Processors that clusters of many blocks are sure to find side by side, a multiple of this many. */
-const groupedProcessors = 8;
+/** Groups of processors on a GPU at most, and processors that lie together in one: clusters lie within a group. */
+const [processorGroups, neighbours] = [8, 2] as const;
+
+/**
+ * Clusters that are sure to run at once, however processors are spread over the groups, each of which may leave some over. One
+ * cluster more would begin when others have ended, and take as long again.
+ */
+function clustersAtOnce(processors: number, blocks: number): number {
+  const left = processorGroups * Math.max(0, blocks - neighbours);
+  return Math.max(1, Math.floor((processors - left) / blocks));
+}
 
 export const isElement = ({ per, role }: RowArray): boolean =>
   per === "element" && role === "input";
@@ -79,8 +89,7 @@ function configured(
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
   if (slots < pieces + 1) return undefined;
-  const found = blocks > 2 ? processors - (processors % groupedProcessors) : processors;
-  const workers = Math.min(Math.floor(found / blocks), lead?.extent ?? 1);
+  const workers = Math.min(clustersAtOnce(processors, blocks), lead?.extent ?? 1);
   return { rows: 1, columns, blocks, pieces, slots, warps: count, workers };
 }
 
@@ -123,4 +132,4 @@ export function chooseQueuedRows(
 }
 
 /** Blocks of a cluster that every GPU places; up to which they are faster than going through memory twice. */
-const [mostBlocks, fastBlocks] = [8, 2] as const;
+const [mostBlocks, fastBlocks] = [8, 4] as const;

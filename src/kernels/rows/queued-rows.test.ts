@@ -142,6 +142,8 @@ test("long rows come through a queue where there are many, and by as few blocks 
     softmax({ x: array(bf16, [rows, columns]) }).plan({}).configuration;
   expect(of(2048, 65_536)).toMatchObject({ columns: 16_384, blocks: 1, pieces: 4, slots: 6 });
   expect(of(1024, 131_072)).toMatchObject({ columns: 16_384, blocks: 2, pieces: 4, workers: 66 });
+  // Fewer clusters of 4 than processors would make: groups of processors may leave two over each.
+  expect(of(512, 262_144)).toMatchObject({ columns: 16_384, blocks: 4, pieces: 4, workers: 29 });
   // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
     expect(found).not.toHaveProperty("slots");
