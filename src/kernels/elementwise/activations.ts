@@ -4,6 +4,7 @@ import { isTile } from "../../lang/operands.ts";
 import { wrongKind } from "../../lang/traced.ts";
 import { captureLocation } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
+import { gelu } from "./gelu.ts";
 
 /** With `{ approximate: true }` by the GPU's own approximations, which results of 16 bits do not show. */
 export type Activation = (x: Tile<"f32">, accuracy?: Accuracy) => Tile<"f32">;
@@ -26,7 +27,7 @@ export const activations = Object.freeze({
   /** x · sigmoid(x), also called swish: the gate of SwiGLU. */
   silu: onTiles("silu", (x, accuracy) => x.mul(x.logistic(accuracy))),
   /** x · Φ(x): the gate of GeGLU. */
-  gelu: onTiles("gelu", (x) => x.mul(x.mul(Math.SQRT1_2).erf().add(1)).mul(0.5)),
+  gelu: onTiles("gelu", gelu),
   /** What is near it, by tanh; it has no approximation that 16 bits would not show. */
   geluTanh: onTiles("geluTanh", (x) =>
     x.mul(x.mul(x).mul(x).mul(0.044715).add(x).mul(rootOfTwoOverPi).tanh().add(1)).mul(0.5),

@@ -4,6 +4,9 @@
  *
  *   a < 0.92     a + a·P(a²)
  *   from there   1 - 2^Q(a), where Q is a polynomial near log2(1 - erf a); 1 from where it rounds to it
+ *
+ * Of f32, the power is the GPU's own approximation: it is less than 0.2, so that 2^-22 of it are less than one unit in the
+ * last place of what it is taken from.
  */
 import type { Code } from "../code.ts";
 import type { Register } from "../module.ts";
@@ -20,7 +23,8 @@ export function erf(code: Code, width: Width, x: Register): Register {
   const magnitude = f.abs(x);
   const near = f.fma(f.polynomial(f.mul(x, x), erfCurve[width]), magnitude, magnitude);
   const bounded = f.clamp(magnitude, undefined, erfIsOne[width]);
-  const decay = exp2Normal(f, f.polynomial(bounded, erfDecay[width]));
+  const power = f.polynomial(bounded, erfDecay[width]);
+  const decay = width === 32 ? f.make("ex2.approx.ftz", power) : exp2Normal(f, power);
   const far = f.sub(1, decay);
   return f.copySign(f.select(f.compare("lt", magnitude, curveEnd), near, far), x);
 }

@@ -1,0 +1,60 @@
+/** GELU against float64, by its distance from relu and by itself. */
+import { expect, test } from "vitest";
+import { f32, f64 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { erfc } from "../../graph/evaluate/elementwise/special.ts";
+import type { Tile } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { activations } from "./activations.ts";
+import { map } from "./map.ts";
+
+const exact = (x: number): number => (x * erfc(-x * Math.SQRT1_2)) / 2;
+
+async function computed(
+  kind: "simulator" | "emulator",
+  dtype: DType<"f32"> | DType<"f64">,
+  numbers: readonly number[],
+): Promise<{ readonly x: readonly number[]; readonly y: readonly number[] }> {
+  const device = await open(kind);
+  const op = map({ x: dtype }, ({ x }) => ({ out: activations.gelu(x as Tile<"f32">) }));
+  const x = fromNumbers(dtype, [numbers.length], numbers);
+  const { out } = await device.run(op, { x });
+  device.dispose();
+  if (out === undefined) throw new Error("map has no result");
+  return { x: [...toNumbers(x)], y: [...toNumbers(out)] };
+}
+
+const [least, greatest, count] = [-9, 9, 6001];
+const even = Array.from(
+  { length: count },
+  (_, index) => least + ((greatest - least) * index) / (count - 1),
+);
+const small = Array.from({ length: 80 }, (_, index) => (index % 2 === 0 ? 1 : -1) * 1.7 ** -index);
+
+test.each(["simulator", "emulator"] as const)(
+  "f32 is as exact as is said, on the %s",
+  async (kind) => {
+    const { x, y } = await computed(kind, f32, [...even, ...small]);
+    const off = x.flatMap((at, index) => {
+      const error = Math.abs((y[index] ?? NaN) - exact(at));
+      const relative = at >= 0 ? 2 ** -21 : at > -5.8 ? 2 ** -15.5 : Infinity;
+      const allowed = Math.min(2 ** -22 * Math.abs(at), relative * Math.abs(exact(at)));
+      return error <= allowed + 2 ** -149 ? [] : [`${at}: ${y[index]}, not ${exact(at)}`];
+    });
+    expect(off).toEqual([]);
+  },
+);
+
+test.each(["simulator", "emulator"] as const)("what has no Φ, on the %s", async (kind) => {
+  const special = [Infinity, -Infinity, NaN, 0, -0, 3e38, -3e38, -40];
+  const { y } = await computed(kind, f32, special);
+  expect(y.map((value) => value + 0)).toEqual([Infinity, 0, NaN, 0, 0, Math.fround(3e38), 0, 0]);
+});
+
+test("f64 is by the error function", async () => {
+  const { x, y } = await computed("simulator", f64, even);
+  x.forEach((at, index) => {
+    expect(Math.abs((y[index] ?? NaN) - exact(at))).toBeLessThanOrEqual(2 ** -50 * Math.abs(at));
+  });
+});
