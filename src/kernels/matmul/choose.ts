@@ -59,10 +59,15 @@ function prologueProblem(
   return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 
-/** The most columns of a tile: sums that are promoted are there twice, and those of f64 twice as wide, and fill the registers sooner. */
+/**
+ * The most columns of a tile: sums that are promoted are there twice, and those of f64 twice as wide, and fill the registers
+ * sooner. Promoted sums of several terms are fetched for each of them, and want more slots than wide tiles leave room for.
+ */
 export function widestTile(problem: MatmulProblem): number {
   const recipe = recipeOf(problem);
-  return recipe?.promoted === true || recipe?.instruction === "mma" ? 128 : 256;
+  if (recipe?.instruction === "mma") return 128;
+  if (recipe?.promoted !== true) return 256;
+  return recipe.terms.length > 1 ? 128 : 192;
 }
 
 export function chooseTiled(

@@ -19,6 +19,7 @@ import {
 } from "../../lang/index.ts";
 import type { Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
+import type { Segments } from "../../lang/pipeline/segments.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -37,17 +38,18 @@ export function following(slot: Integer, stages: number): Integer {
 
 /** One warp keeps the ring full. */
 export function copyTiles(work: Work): void {
-  const { form, segments } = work;
+  const { form } = work;
+  const segments = work.deal();
   const zero = constant(dtypes.i32, 0);
   if (tradesRegisters(form.problem, form.configuration))
     setRegisters(tradedRegisters(form.recipe).copy);
   warps((warp) => {
     when(warp.eq(0), () => {
       // Tables of rows that are dealt on the device are what the kernel before writes.
-      const first = form.dealt === undefined ? startOf(work, zero) : undefined;
+      const first = form.dealt === undefined ? startOf(work, segments, zero) : undefined;
       if (first === undefined) followPrevious();
       loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
-        const later = (): TileStart => startOf(work, index);
+        const later = (): TileStart => startOf(work, segments, index);
         const begin = (known: TileStart): TileStart => {
           followPrevious();
           return known;
@@ -71,7 +73,7 @@ export function followPrevious(): void {
 /** Where a tile begins. */
 type TileStart = Pick<TilePlace, "batch" | "top" | "left">;
 
-function startOf({ segments, place }: Work, index: Integer): TileStart {
+function startOf({ place }: Work, segments: Segments, index: Integer): TileStart {
   const { batch, top, left } = place(segments.at(index).tile);
   return { batch, top, left };
 }

@@ -82,6 +82,27 @@ export function inputSpecs(
   );
 }
 
+/** Inputs of a piece that have a number for each of its rows or columns. */
+export interface VectorInputs {
+  readonly [name: string]: Tile;
+}
+
+export function vectorInputs(
+  problem: MatmulProblem,
+  inputs: { readonly [name: string]: Ref },
+  piece: Piece,
+  location: Location,
+): VectorInputs {
+  const found: { [name: string]: Tile } = {};
+  for (const [name, spec] of Object.entries(problem.inputs)) {
+    const shape = inputShape(name, spec, problem.sizes, location);
+    const ref = inputs[name];
+    if (ref !== undefined && (shape === "rows" || shape === "columns"))
+      found[name] = inputPiece(ref, shape, piece);
+  }
+  return found;
+}
+
 /**
  * The piece of the result: the sums as the epilogue changes them, in the format of the result. Further outputs of the
  * epilogue are stored on the way.
@@ -93,6 +114,7 @@ export function finished(
   inputs: { readonly [name: string]: Ref },
   location: Location,
   dimensions?: ProductDimensions,
+  vectors: VectorInputs = {},
 ): Tile {
   const { epilogue, out, outputs } = problem;
   if (epilogue === undefined) return sums.cast(out.dtype);
@@ -100,7 +122,8 @@ export function finished(
   for (const [name, spec] of Object.entries(problem.inputs)) {
     const ref = inputs[name];
     if (ref !== undefined)
-      tiles[name] = inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
+      tiles[name] =
+        vectors[name] ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
   const given = epilogue(tiles);
   if (outputs.length === 0 || dimensions === undefined)

@@ -93,6 +93,25 @@ const cases: readonly Case[] = [
     accumulation: "promoted",
     configuration: { ...wide, stages: 3 },
   },
+  {
+    name: "FP8, promoted, in pairs",
+    sizes: [70, 200, 300],
+    dtype: f8e4m3fn,
+    dtypeB: f8e4m3fn,
+    byColumns: ["b"],
+    out: f32,
+    accumulation: "promoted",
+    configuration: { ...small, columns: 192, cluster: 2 },
+  },
+  {
+    name: "FP8, promoted, split along k",
+    sizes: [20, 200, 1100],
+    dtype: f8e4m3fn,
+    dtypeB: f8e4m3fn,
+    out: f32,
+    accumulation: "promoted",
+    configuration: { ...split, columns: 192 },
+  },
   ...(["tf32", "tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const).map((precision) => ({
     name: `f32 as ${precision}`,
     sizes: [20, 24, 38] as const,
@@ -271,7 +290,8 @@ describe("on the simulator", () => {
   test.each(cases)("$name", (one) => check(device, one));
 
   test("an epilogue sees its part of rows, columns and matrices", async () => {
-    for (const configuration of [small, split, pair, { ...small, turned: true }, undefined]) {
+    const configurations = [small, split, pair, wide, { ...small, turned: true }, undefined];
+    for (const configuration of configurations) {
       const op = matmul({
         a: bf16,
         b: bf16,
@@ -340,17 +360,33 @@ describe("blocks with several tiles each", () => {
     { name: "the last of which are split", configuration: split },
     { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },
     { name: "stored by lanes", configuration: { ...small, columns: 16, turned: true } },
-  ] as const satisfies readonly { name: string; configuration: MatmulConfiguration }[];
+    { name: "finished by two threads", configuration: wide, shift: 3 },
+    { name: "finished by two threads, of one step each", configuration: wide, shift: 3, depth: 40 },
+    {
+      name: "finished by two threads, the last of which are split",
+      configuration: { ...wide, schedule: "split" },
+      shift: 3,
+    },
+  ] as const satisfies readonly {
+    name: string;
+    configuration: MatmulConfiguration;
+    shift?: number;
+    depth?: number;
+  }[];
   const places = ["simulator", "emulator"] as const;
 
   test.each(tiles.flatMap((one) => places.map((place) => ({ ...one, place }))))(
     "$name, on the $place",
-    async ({ configuration, place }) => {
+    async ({ configuration, place, ...given }) => {
+      const { shift = 0, depth: deep = 200 } = given as { shift?: number; depth?: number };
       const { columns, turned, cluster, multipliers } = configuration;
       // Five tiles, the last of them cut, for two blocks or pairs.
       const [height, width] = [64 * multipliers * cluster - 3, 5 * columns - 8];
-      const [rows, across, depth] = turned ? [16, 5 * 64 - 8, 200] : [height, width, 200];
-      const op = matmul({ a: bf16, b: bf16, configuration });
+      const [rows, across, depth] = turned ? [16, 5 * 64 - 8, deep] : [height, width, deep];
+      const op = matmul({
+        ...{ a: bf16, b: bf16, configuration },
+        ...(shift !== 0 && { epilogue: ({ sums }) => sums.add(shift).cast(bf16) }),
+      });
       const [launched] = op.kernels({ m: rows, n: across, k: depth });
       const a = numbers(bf16, [rows, depth], 1);
       const b = numbers(bf16, [depth, across], 2);
@@ -365,7 +401,7 @@ describe("blocks with several tiles each", () => {
         let sum = 0;
         for (let l = 0; l < depth; l += 1)
           sum += (a.values[i * depth + l] ?? NaN) * (b.values[l * across + j] ?? NaN);
-        return sum;
+        return sum + shift;
       });
       expect(toNumbers(out)).toEqual(toNumbers(fromNumbers(bf16, [rows, across], expected)));
     },
@@ -388,6 +424,7 @@ describe("on the emulator", () => {
     "f64, batches and odd rows",
     "f64, split along k",
     "f64, turned",
+    "FP8, promoted, in pairs",
   ];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", async (one) => {
     const device = await open("emulator");

@@ -35,7 +35,8 @@ import type { Work } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
-import { finishTile, storePieces, storeTile } from "./store-tile.ts";
+import type { VectorInputs } from "./epilogue.ts";
+import { finishTile, loadVectors, storePieces, storeTile } from "./store-tile.ts";
 import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
@@ -71,12 +72,13 @@ function holdsOperand({ form: { problem } }: Work): boolean {
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
-  const { segments } = work;
+  const segments = work.deal();
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
+  const meanwhile = { atFirst: nothing, atLast: nothing };
   loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
-    const { product, place, slot } = sumsOf(work, segment, before, index, nothing);
+    const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
     const finish = (sums: Tile): void => {
       storeTile(work, sums, place, index);
     };
@@ -105,7 +107,7 @@ type Waiting = {
 };
 
 function multiplyAhead(work: Work, index: Scalar<"i32">): void {
-  const { segments } = work;
+  const segments = work.deal();
   const zero = constant(dtypes.i32, 0);
   const none: Waiting = {
     isThere: zero.gt(0),
@@ -116,12 +118,18 @@ function multiplyAhead(work: Work, index: Scalar<"i32">): void {
     { to: segments.count, carry: { slot: zero, waiting: none } },
     (position, before) => {
       const segment = segments.at(position);
-      const { product, place, slot } = plainSums(work, segment, before.slot, index, () => {
-        storeWaiting(work, before.waiting, index);
+      let vectors: readonly VectorInputs[] | undefined;
+      const { product, place, slot } = plainSums(work, segment, before.slot, index, {
+        atFirst: () => {
+          storeWaiting(work, before.waiting, index);
+        },
+        atLast: (at) => {
+          vectors = loadVectors(work, at, index);
+        },
       });
       const { batch, top, left } = place;
       const pieces = finishSegment(work, product, segment, index, {
-        finish: (sums) => finishTile(work, sums, place, index),
+        finish: (sums) => finishTile(work, sums, place, index, vectors),
         otherwise: () => emptyPieces(work),
       });
       const isThere = segment.from.eq(0);
@@ -159,6 +167,12 @@ interface Sums {
   readonly slot: Scalar<"i32">;
 }
 
+/** What is done besides while tensor cores multiply. */
+interface Meanwhile {
+  readonly atFirst: () => void;
+  readonly atLast: (place: TilePlace) => void;
+}
+
 /** Which thread multiplies, the number of the step in the whole of k, and where its tile lies, where that is asked for. */
 interface Turn {
   readonly index: Scalar<"i32">;
@@ -166,15 +180,19 @@ interface Turn {
   readonly place: () => TilePlace;
 }
 
-/** Adds the product of the tiles in a slot, once they are there. */
+/** Waits until the tiles of a slot are there. Sums that begin with them are made then: zeros are none that are multiplied at once. */
+function waitFull({ full }: Work, slot: Scalar<"i32">): void {
+  full.at(slot).wait();
+}
+
+/** Adds the product of the tiles in a slot. */
 function multiplySlot(
   work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
   { index, step, place }: Turn,
 ): Accumulator<"f32"> {
-  const { sides, leftTiles, rightTiles, full } = work;
-  full.at(slot).wait();
+  const { sides, leftTiles, rightTiles } = work;
   const mine = slice(index.mul(threadRows), threadRows);
   const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
   const { prologue } = sides.rows;
@@ -202,21 +220,22 @@ function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
 }
 
 /**
- * One sum, in the registers of the tensor cores. What is done meanwhile is done while they multiply the first step; so is
- * finding out where the tile lies, which takes divisions, unless a prologue asks for it before.
+ * One sum, in the registers of the tensor cores. Something may be done while they multiply the first step, and the last one; in
+ * the first, it is found out where the tile lies, which takes divisions, unless a prologue asks for it before.
  */
 function plainSums(
   work: Work,
   { tile, from, steps }: Segment,
   first: Scalar<"i32">,
   index: Scalar<"i32">,
-  meanwhile: () => void,
+  { atFirst, atLast }: Meanwhile,
 ): Sums {
   const { stages } = work.form.configuration;
   const place = once(() => work.place(tile));
+  waitFull(work, first);
   const started = multiplySlot(work, emptySums(work), first, { index, step: from, place });
   const found = place();
-  meanwhile();
+  atFirst();
   const { sum, slot, last } = loop(
     {
       from: 1,
@@ -225,12 +244,14 @@ function plainSums(
     },
     (step, carried) => {
       const turn = { index, step: from.add(step), place };
+      waitFull(work, carried.slot);
       const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
       // The product of the step before is over, so its tiles may be replaced.
       release(work, carried.last);
       return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
     },
   );
+  atLast(found);
   const product = sum.wait();
   release(work, last);
   return { product, place: found, slot };
@@ -255,6 +276,7 @@ function heldSums(
     (step, carried) => {
       const turn = { index, step: from.add(step), place: () => place };
       const sum = accumulator(dtype, extents, carried.product);
+      waitFull(work, carried.slot);
       const done = multiplySlot(work, sum, carried.slot, turn).wait();
       release(work, carried.slot);
       return { product: done, slot: following(carried.slot, form.configuration.stages) };
@@ -274,7 +296,7 @@ function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f3
   return accumulator(dtypes.f32, [threadRows, shapes.columns], withoutNans(sum.wait()));
 }
 
-/** A sum for each step, which is added to others in f32. */
+/** A sum for each step, which is added to others in f32; meanwhile the other thread multiplies. */
 function promotedSums(
   work: Work,
   { tile, from, steps }: Segment,
@@ -289,17 +311,19 @@ function promotedSums(
   const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
     const turn = { index, step: from.add(step), place };
     let { slot } = carried;
-    let sum = emptySums(work);
+    let sum: Accumulator<"f32"> | undefined;
     let before: Scalar<"i32"> | undefined;
     for (const [ofA, ofB] of form.recipe.terms) {
-      if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
-      sum = multiplySlot(work, sum, slot, turn).waitPending(1);
+      if (sum !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
+      waitFull(work, slot);
+      sum = multiplySlot(work, sum ?? emptySums(work), slot, turn).waitPending(1);
       if (before !== undefined) release(work, before);
       before = slot;
       slot = following(slot, stages);
     }
+    if (sum === undefined || before === undefined) throw new Error("a product has no terms");
     const product = sum.wait();
-    if (before !== undefined) release(work, before);
+    release(work, before);
     return { product: carried.product.add(product), slot };
   });
   return { ...sums, place: found };

@@ -102,8 +102,8 @@ export interface Work {
   readonly depth: Scalar<"i32">;
   /** This block's number in its cluster. */
   readonly rank: Scalar<"i32">;
-  /** What this block works on. */
-  readonly segments: Segments;
+  /** Says what this block works on. Each thread asks for it, rather than hold what was found before they parted. */
+  readonly deal: () => Segments;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
 }
 
@@ -276,11 +276,12 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    segments: segmentsOf({
-      ...{ worker, tiles },
-      workers: zero.add(workers),
-      steps: zero.add(cdiv(dimensions.k, shapes.depth)),
-    }),
+    deal: () =>
+      segmentsOf({
+        ...{ worker, tiles },
+        workers: zero.add(workers),
+        steps: zero.add(cdiv(dimensions.k, shapes.depth)),
+      }),
   };
 }
 

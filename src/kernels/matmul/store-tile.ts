@@ -5,8 +5,8 @@
 import { commitGroup, commitShared, copyAsync, slice, waitGroup, when } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import { threadRows } from "./configuration.ts";
-import { finished } from "./epilogue.ts";
-import type { Piece } from "./epilogue.ts";
+import { finished, vectorInputs } from "./epilogue.ts";
+import type { Piece, VectorInputs } from "./epilogue.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -30,11 +30,17 @@ function pieceAt(work: Work, place: TilePlace, index: Scalar<"i32">, column: num
 }
 
 /** A piece as it is stored. */
-function finishPiece(work: Work, product: Tile, at: Piece, column: number): Tile {
+function finishPiece(
+  work: Work,
+  product: Tile,
+  at: Piece,
+  column: number,
+  vectors: VectorInputs = {},
+): Tile {
   const { problem, location, configuration } = work.form;
   const sums = product.slice([0, column], [threadRows, work.shapes.piece]);
   const turned = configuration.turned ? sums.transpose() : sums;
-  return finished(turned, at, problem, work.inputs, location, work.dimensions);
+  return finished(turned, at, problem, work.inputs, location, work.dimensions, vectors);
 }
 
 /** The pieces of a thread's rows of a tile as they are stored. */
@@ -43,9 +49,22 @@ export function finishTile(
   product: Tile,
   place: TilePlace,
   index: Scalar<"i32">,
+  vectors: readonly VectorInputs[] = [],
 ): readonly Tile[] {
+  return pieceStarts(work).map((column, turn) =>
+    finishPiece(work, product, pieceAt(work, place, index, column), column, vectors[turn]),
+  );
+}
+
+/** What the epilogue takes of each row or column of the pieces of a tile, which is loaded before their sums are there. */
+export function loadVectors(
+  work: Work,
+  place: TilePlace,
+  index: Scalar<"i32">,
+): readonly VectorInputs[] {
+  const { problem, location } = work.form;
   return pieceStarts(work).map((column) =>
-    finishPiece(work, product, pieceAt(work, place, index, column), column),
+    vectorInputs(problem, work.inputs, pieceAt(work, place, index, column), location),
   );
 }
 
