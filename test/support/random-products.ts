@@ -131,6 +131,15 @@ function drawKind(random: Random, { a, b }: Format, hasWgmma: boolean): Kind {
   return random.pick(kinds);
 }
 
+/** Rows, columns and turns of the narrow kernel, those of some formats alone among them. */
+const narrowForms = [
+  { rows: 16, columns: 16, turns: 1 },
+  { rows: 16, columns: 32, turns: 2 },
+
+  { rows: 32, columns: 16, turns: 1 },
+  { rows: 64, columns: 16, turns: 1 },
+] as const;
+
 function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | undefined {
   const kernel = random.pick([
     ...(["chosen", "chosen", "persistent", "persistent", "plain"] as const),
@@ -147,14 +156,8 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
       },
     };
   if (kernel === "narrow") {
-    const rows = random.pick([16, 32, 64] as const);
-    return {
-      kernel,
-      rows,
-      columns: random.pick([16, 32] as const),
-      stages: 2 + random.below(2),
-      split,
-    };
+    const form = random.pick(narrowForms);
+    return { kernel, ...form, stages: form.turns * (2 + random.below(2)), split };
   }
   const turned = kind === "sparse" || random.below(2) === 0;
   return {

@@ -37,6 +37,8 @@ export type MatmulConfiguration =
       readonly rows: 16 | 32 | 64;
       /** Columns of each of its sixteen warps. */
       readonly columns: 16 | 32;
+      /** Warps that have the same columns, and take turns at steps along k. */
+      readonly turns: 1 | 2;
       /** Steps of 128 along k in flight. */
       readonly stages: number;
       /** As in the plain kernel. */

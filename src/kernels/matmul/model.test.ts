@@ -33,11 +33,6 @@ function isSame(left: MatmulConfiguration, right: MatmulConfiguration): boolean 
   return sorted(left) === sorted(right);
 }
 
-/** Whether kernels of this form are what they were when they were timed. */
-function isAsTimed(choice: MatmulConfiguration): boolean {
-  return choice.kernel !== "persistent" || choice.columns !== 192 || choice.cluster === 1;
-}
-
 test("what is chosen was among the fastest that were timed", () => {
   const buckets = new Map(timed.map(({ bucket }) => [JSON.stringify(bucket), bucket]));
   const reached = [...buckets.values()].flatMap((bucket) => {
@@ -45,19 +40,31 @@ test("what is chosen was among the fastest that were timed", () => {
     const all = timed.filter((each) => JSON.stringify(each.bucket) === JSON.stringify(bucket));
     const times = all.flatMap(({ us }) => (us === undefined ? [] : [us]));
     const own = all.find((each) => isSame(each.choice, choice))?.us;
-    return own === undefined || !isAsTimed(choice) ? [] : [Math.min(...times) / own];
+    return own === undefined ? [] : [Math.min(...times) / own];
   });
-  expect(reached.length).toBeGreaterThan(10);
+  expect(reached.length).toBe(15);
   expect(Math.min(...reached)).toBeGreaterThan(0.95);
   const mean = reached.reduce((sum, each) => sum + Math.log(each), 0) / reached.length;
   expect(Math.exp(mean)).toBeGreaterThan(0.985);
 });
 
-test("rows that lie across lines of the cache are fetched by pairs of blocks", () => {
+test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {
   const chosen = (n: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m: 1024, n, k: 2048, batch: 1 }, targets.sm_90a);
   expect(chosen(3000)).toMatchObject({ multipliers: 2, columns: 192, cluster: 2 });
   expect(chosen(3072)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+  // 3008 is no multiple of a line's 64 elements, but of a sector's 16.
+  expect(chosen(3008)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+});
+
+test("few tiles with many steps are split along k only where that saves more than handing sums over takes", () => {
+  const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
+    chooseConfiguration(problem, { m, n, k, batch: 1 }, targets.sm_90a);
+  // 78 tiles of 64 × 64 took 17.9 µs on an H200, 42 of 128 × 64 in three parts each 22.4.
+  expect(chosen(832, 384, 6656)).toMatchObject({
+    ...{ multipliers: 1, columns: 64, schedule: "tiles" },
+  });
+  expect(chosen(512, 512, 32768)).toMatchObject({ schedule: "split" });
 });
 
 test("tiles are as wide as fills the processors in one round", () => {

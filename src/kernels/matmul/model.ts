@@ -7,14 +7,14 @@
  *
  * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
  *
- * Rows of operands that do not begin at multiples of 128 bytes lie across two lines of the cache, and are fetched twice:
+ * Rows of operands that do not begin at multiples of 32 bytes lie across sectors of the cache, and these are fetched twice:
  *
- *   1000 × 3000 × 2000 in tiles of 128 × 192   multiplying 0.47 µs a step, fetching 0.65 µs: 40 KB that lie across lines
- *   the same by pairs of blocks                each fetches half of the columns, 0.45 µs
+ *   1000 × 3000 × 2000 in tiles of 128 × 192   multiplying 0.47 µs a step, fetching 0.70 µs: 24 KB of columns across sectors
+ *   the same by pairs of blocks                each fetches half of the columns, 0.41 µs
+ *   b by columns, rows of 4000 bytes           0.33 µs
  *
- * Rates are those of one processor at work. They were fitted to 410 configurations of 13 sizes of bf16 that were timed on
- * an H200, when tiles were stored at once. What the model likes best is within 5% of the fastest that was timed since
- * (docs/benchmarks/h200-matmul.jsonl).
+ * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to 410 configurations of 13 sizes of bf16 that were timed on an H200, when tiles were stored at
+ * once, and to 98 of 7 since. What the model likes best is within 5% of the fastest that was timed (docs/benchmarks/h200-matmul.jsonl).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
@@ -55,8 +55,12 @@ const tileEfficiency: {
 const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
-/** Bytes a second that the shared cache gives one processor, of a line, and how much longer rows take that lie across two. */
-const [cacheBytes, lineBytes, acrossLines] = [125e9, 128, 2.2];
+/** Bytes a second that the shared cache gives one processor. */
+const cacheBytes = 125e9;
+/** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
+const clockOfFew = 0.13;
+/** Bytes of a sector of the cache, and how much longer rows take of which sectors are fetched twice, and half lines. */
+const [sectorBytes, acrossSectors, halfLines] = [32, 2.87, 2.2];
 /** The part of the memory's rate that copies reach. */
 const memoryEfficiency = 0.9;
 /** The part of it that the copies of operands reach which are prepared. */
@@ -69,8 +73,10 @@ const notHidden = 0.1;
 const [tileSeconds, resultSeconds] = [0.35e-6, 1.6e-11];
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
 const [launchSeconds, pairSeconds] = [2.8e-6, 1e-6];
-/** Seconds of clearing counters before a launch that may split tiles, and until a block hears of what another has written. */
-const [clearingSeconds, handedSeconds] = [3.2e-6, 1.8e-6];
+/** Seconds of clearing counters before a launch that may split tiles. */
+const clearingSeconds = 3.2e-6;
+/** Seconds until a block hears of what others have written, and of each of them besides. */
+const [heardSeconds, handedSeconds] = [3e-6, 1.6e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
 const handedBytes = 95e9;
 
@@ -109,8 +115,8 @@ function persistentModel(
   const memory = movedBytes(problem, recipe, sizes) / (gmemBytes * memoryEfficiency);
   const bytes = stageBytes(problem);
   const lines = {
-    a: prepared.a === undefined ? lineFactor(problem, recipe, "a", sizes) : 1,
-    b: prepared.b === undefined ? lineFactor(problem, recipe, "b", sizes) : 1,
+    a: prepared.a === undefined ? sectorFactor(problem, "a", sizes) : 1,
+    b: prepared.b === undefined ? sectorFactor(problem, "b", sizes) : 1,
   };
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
@@ -122,11 +128,13 @@ function persistentModel(
     const workers = workerCount(configuration, sizes, depth, target);
     const { most, half } = tileEfficiency[multipliers];
     const reached = (rate * most * columns) / (columns + half);
-    const multiplying = (2 * rows * columns * depth) / reached;
+    // The part of the processors that have nothing to do.
+    const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
+    const multiplying = (2 * rows * columns * depth) / (reached * (1 + clockOfFew * idle));
     // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
     const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
     const ofRows = lines[rowSide];
-    const ofColumns = halved(columnSide, columns) ? acrossLines : lines[columnSide];
+    const ofColumns = lines[columnSide] * (halved(columnSide, columns) ? halfLines : 1);
     const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
     const computing =
       prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements[multipliers];
@@ -136,7 +144,8 @@ function persistentModel(
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
     const busy = rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides;
-    const handing = (parts - 1) * (handedSeconds + (rows * columns * 4) / handedBytes);
+    const each = handedSeconds + (rows * columns * 4) / handedBytes;
+    const handing = parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
     const starting =
       launchSeconds +
       (cluster > 1 ? pairSeconds : 0) +
@@ -150,23 +159,13 @@ function overlapped(left: number, right: number): number {
   return Math.max(left, right) + notHidden * Math.min(left, right);
 }
 
-/** How much longer rows of a tile take to fetch than rows that each lie in one line of the cache. */
-function lineFactor(
-  problem: MatmulProblem,
-  recipe: Recipe,
-  name: "a" | "b",
-  { m, n, k }: ProductSizes,
-): number {
+/** How much longer rows of a tile take to fetch than rows that begin with a sector of the cache. */
+function sectorFactor(problem: MatmulProblem, name: "a" | "b", { m, n, k }: ProductSizes): number {
   const { dtype } = problem[name];
   const isSparse = problem.sparse && name === "b";
   const stored = isSparse ? storedHalf(k) : storedDepth(problem.prologues[name], k);
-  const alongK = problem.major[name] === "k";
-  const pitch = packedBytes(dtype, alongK ? Number(stored) : name === "a" ? m : n);
-  const depth = depthOf(problem, recipe);
-  const row = alongK ? packedBytes(dtype, isSparse ? depth / 2 : depth) : lineBytes;
-  // Rows begin at multiples of this many bytes, and no more.
-  const aligned = Math.min(lineBytes, pitch & -pitch);
-  return aligned >= row ? 1 : 1 + (acrossLines - 1) * (1 - aligned / lineBytes);
+  const along = problem.major[name] === "k" ? Number(stored) : name === "a" ? m : n;
+  return packedBytes(dtype, along) % sectorBytes === 0 ? 1 : acrossSectors;
 }
 
 /** Bytes that memory gives and takes, each once. */

@@ -18,19 +18,19 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 /**
  * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and what
- * those of 8 bits take besides, which have no conversion of two at once. Machine code has 2.4 and 2.8 with 16 rows; products of
- * more rows wait for tensor cores.
+ * those of 8 bits take besides, which have no conversion of two at once. Machine code has 2.2 with turns and 2.7 without, of 16 rows;
+ * products of more rows wait for tensor cores.
  */
-const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns"> & {
+const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> & {
   readonly instructions: number;
 })[] = [
-  { rows: 16, columns: 32, instructions: 3.4 },
-  { rows: 16, columns: 16, instructions: 3.5 },
-  { rows: 32, columns: 16, instructions: 4.6 },
-  { rows: 64, columns: 16, instructions: 7.6 },
+  { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
+  { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
+  { rows: 32, columns: 16, turns: 1, instructions: 4.6 },
+  { rows: 64, columns: 16, turns: 1, instructions: 7.6 },
 ];
 const wideInstructions = 1;
-/** Rows for which conversions of 8 bits leave registers enough. */
+/** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for two turns of two. */
 const mostWideRows = 32;
 /** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
 const issuedInstructions = 4 * 32 * 1.7e9;
@@ -46,6 +46,8 @@ const [mostSplit, leastSteps] = [16, 4];
  * 28672 in i4, 6 stages of 16 KB took 49.7 µs and 11 of them 50.5, 4 of 32 KB 50.4 and 6 of them 51.8.
  */
 const [aheadBytes, leastStages] = [96 * 1024, 4];
+/** Bytes for each row of a block through which sixteen warps rearrange 16 columns of f32, rows a little apart from each other. */
+const rearrangedBytes = 16 * (16 + 4) * 4;
 
 /** Why the kernel for few rows cannot be used, in words; undefined where it can. */
 export function narrowProblem(
@@ -62,19 +64,24 @@ export function narrowProblem(
 }
 
 function formsOf({ dtype }: QuantizedSpec): typeof forms {
-  return forms.filter(({ rows }) => dtype.bits === 4 || rows <= mostWideRows);
+  return forms.filter(
+    ({ rows, turns }) => dtype.bits === 4 || (rows <= mostWideRows && turns === 1),
+  );
 }
 
 function sharedBytes(
   { dtype, scale, zero }: QuantizedSpec,
-  configuration: Omit<NarrowConfiguration, "kernel" | "split">,
+  configuration: Omit<NarrowConfiguration, "kernel">,
 ): number {
-  const { rows, stages } = configuration;
+  const { rows, stages, turns, split } = configuration;
   const width = narrowColumns(configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
   const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
   const step = packedBytes(dtype, width * packedUnit) + rows * packedUnit * 2 + scales + 16;
-  return stages * step + 1024;
+  const parts = (turns - 1) * rows * width * 4;
+  // Results that warps finish are rearranged for the way to memory.
+  const finishing = split === 1 ? rearrangedBytes * rows : 0;
+  return stages * step + parts + finishing + 1024;
 }
 
 export function narrowCandidates(
@@ -90,14 +97,27 @@ export function narrowCandidates(
   );
   return formsOf(weights)
     .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))
-    .flatMap(({ rows, columns }) => {
-      const step = packedBytes(weights.dtype, narrowColumns({ columns }) * packedUnit);
-      let stages = Math.max(leastStages, Math.ceil(aheadBytes / step));
-      const fits = (): boolean =>
-        sharedBytes(weights, { rows, columns, stages }) <= target.sharedMemoryPerBlock;
-      while (stages > 2 && !fits()) stages -= 1;
-      return splits.map((split) => ({ kernel: "narrow", rows, columns, stages, split }) as const);
-    });
+    .flatMap(({ rows, columns, turns }) =>
+      splits.flatMap((split) => {
+        const form = { kernel: "narrow", rows, columns, turns, split } as const;
+        const stages = stagesOf(weights, form, target);
+        return stages === undefined ? [] : [{ ...form, stages }];
+      }),
+    );
+}
+
+/** As many stages as are asked for ahead, of which those that take turns have two each; undefined where there is no room for these. */
+function stagesOf(
+  weights: QuantizedSpec,
+  form: Omit<NarrowConfiguration, "stages">,
+  target: Target,
+): number | undefined {
+  const { turns } = form;
+  const step = packedBytes(weights.dtype, narrowColumns(form) * packedUnit);
+  const ahead = Math.max(leastStages, Math.ceil(aheadBytes / step));
+  let stages = Math.ceil(ahead / turns) * turns;
+  while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= turns;
+  return stages < 2 * turns ? undefined : stages;
 }
 
 /** What the model thinks a configuration takes. */
@@ -128,9 +148,21 @@ export function narrowSeconds(
   return product + written + (split === 1 ? 0 : launchSeconds);
 }
 
-function instructionsOf({ rows, columns }: NarrowConfiguration): number {
-  const known = forms.find((form) => form.rows === rows && form.columns === columns);
+function instructionsOf(configuration: NarrowConfiguration): number {
+  const known = forms.find((form) => isOfForm(configuration, form));
   return known?.instructions ?? Infinity;
+}
+
+function isOfForm(
+  configuration: NarrowConfiguration,
+  { rows, columns, turns }: (typeof forms)[number],
+): boolean {
+  return (
+    configuration.rows === rows &&
+    configuration.columns === columns &&
+    configuration.turns === turns &&
+    configuration.stages % turns === 0
+  );
 }
 
 /** Refuses what no kernel of this form can be. */
@@ -152,14 +184,14 @@ export function requireNarrow(
       text,
       location,
     );
-  const { rows, columns, split } = configuration;
+  const { split } = configuration;
   const known = formsOf(weights);
-  const isKnown = known.some((form) => form.rows === rows && form.columns === columns);
+  const isKnown = known.some((form) => isOfForm(configuration, form));
   if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
     throw refused(
       "TW9904",
       "matmul has no such narrow kernel",
-      `${known.map((form) => `${form.rows} rows and ${form.columns} columns`).join(", ")}; a split from 1 to 64`,
+      `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a split from 1 to 64`,
       text,
       location,
     );

@@ -15,12 +15,9 @@ import {
   array,
   barrier,
   cdiv,
-  commitShared,
   constant,
   copyAsync,
   dim,
-  dot,
-  full,
   kernel,
   launchNextKernel,
   loop,
@@ -31,9 +28,8 @@ import {
   waitForPreviousKernel,
   warps,
   when,
-  zeros,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
@@ -41,17 +37,14 @@ import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { outputSpecs } from "./outputs.ts";
+import type { PieceShape } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
-import {
-  scalesFromMemory,
-  scalesFromSlots,
-  scaleSlots,
-  scaleSources,
-  travellingScales,
-} from "./narrow-scales.ts";
+import { scaleSlots, scaleSources, travellingScales } from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
+import { addTurns, following, pieceColumns, sumsOfShare } from "./narrow-share.ts";
+import type { Arguments, Place } from "./narrow-share.ts";
 import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
-import { asStored, packedUnit, unpacked } from "./quantized.ts";
+import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
@@ -62,8 +55,16 @@ const registers = { copy: 40, multiply: 104 };
 const mostCopied = 256;
 
 /** Columns of a block. */
-export function narrowColumns({ columns }: Pick<NarrowConfiguration, "columns">): number {
-  return multipliers * warpsOfThread * columns;
+export function narrowColumns({
+  columns,
+  turns,
+}: Pick<NarrowConfiguration, "columns" | "turns">): number {
+  return ((multipliers * warpsOfThread) / turns) * columns;
+}
+
+/** In which pieces a result is finished that is not split along k. */
+export function narrowPiece({ rows }: Pick<NarrowConfiguration, "rows">): PieceShape {
+  return { rows, columns: pieceColumns };
 }
 
 export function narrowKernel(
@@ -77,7 +78,7 @@ export function narrowKernel(
   if (weights === undefined || prologue === undefined) throw new Error("b is not quantised");
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
-  const { rows, columns, stages, split } = configuration;
+  const { rows, columns, stages, turns, split } = configuration;
   const width = narrowColumns(configuration);
   const boxes = width / mostCopied;
   const layers = split === 1 ? [] : [dim("layers")];
@@ -95,20 +96,25 @@ export function narrowKernel(
       },
       outputs: {
         out: array(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
-        ...(split === 1 && outputSpecs(problem, dimensions, { rows, columns })),
+        ...(split === 1 && outputSpecs(problem, dimensions, narrowPiece(configuration))),
       },
       scratch: {
         stored: smem(weights.dtype, [stages, width, packedUnit]),
         activations: smem(problem.a.dtype, [stages, rows, packedUnit]),
         ...scaleSlots(travelling, stages, width),
         full: barrier({ count: stages, arrivals: 1 + boxes * (1 + travelling.length) }),
-        empty: barrier({ count: stages, arrivals: multipliers * warpsOfThread }),
+        empty: barrier({ count: stages, arrivals: (multipliers * warpsOfThread) / turns }),
+        ...(turns > 1 && {
+          parts: smem(dtypes.f32, [turns - 1, width / pieceColumns, rows, pieceColumns]),
+          added: barrier({ count: width / columns, arrivals: turns - 1 }),
+        }),
       },
     },
-    (argument) => {
+    (given) => {
+      const argument = given as unknown as Arguments;
+      const place = placeOf(argument, configuration, k);
       waitForPreviousKernel();
       launchNextKernel();
-      const place = placeOf(argument, configuration, k);
       const scales = scaleSources(prologue, travelling, argument);
       when(
         threadIndex().eq(0),
@@ -118,26 +124,19 @@ export function narrowKernel(
         },
         () => {
           setRegisters(registers.multiply);
-          warps((warp) => {
-            const number = threadIndex().sub(1).mul(warpsOfThread).add(warp);
-            const first = number.mul(columns);
-            const left = place.left.add(first);
-            const sums = sumsOfShare({
-              ...place,
-              left,
-              first,
-              configuration,
-              weights,
-              scales,
-              argument,
-            });
-            const piece = { batch: undefined, top: place.top, left, rows, columns };
+          multiplySteps(argument, place, configuration, weights, scales, (sums, at) => {
+            const piece = {
+              batch: undefined,
+              top: place.top,
+              ...at,
+              ...narrowPiece(configuration),
+            };
             const done =
               split === 1
                 ? finished(sums, piece, problem, argument as never, location, dimensions)
                 : sums;
             const target: Ref = split === 1 ? argument.out : argument.out.at(argument.layer);
-            target.at(slice(place.top, rows), slice(left, columns)).store(done);
+            target.at(slice(piece.top, rows), slice(piece.left, pieceColumns)).store(done);
           });
         },
       );
@@ -145,25 +144,30 @@ export function narrowKernel(
   ) as unknown as KernelDefinition;
 }
 
-/** What every kernel of this form is given; scales by their name. */
-interface Arguments {
-  readonly layer: Scalar<"i32">;
-  readonly i: Scalar<"i32">;
-  readonly j: Scalar<"i32">;
-  readonly a: Ref;
-  readonly b: Ref;
-  readonly stored: Ref;
-  readonly activations: Ref;
-  readonly full: Barrier;
-  readonly empty: Barrier;
-}
-
-/** Where a block's part of the product lies: its first row and column, and its steps along k. */
-interface Place {
-  readonly top: Scalar<"i32">;
-  readonly left: Scalar<"i32">;
-  readonly from: Scalar<"i32">;
-  readonly steps: Scalar<"i32">;
+/** Each warp multiplies its columns; what they come to is given to `finish` piece by piece. */
+function multiplySteps(
+  argument: Arguments,
+  place: Place,
+  configuration: NarrowConfiguration,
+  weights: QuantizedSpec,
+  scales: readonly ScaleSource[],
+  finish: (sums: Tile, at: { readonly left: Scalar<"i32"> }) => void,
+): void {
+  const { columns } = configuration;
+  const groups = narrowColumns(configuration) / columns;
+  warps((warp) => {
+    const number = threadIndex().sub(1).maximum(0).mul(warpsOfThread).add(warp);
+    const [group, turn] = [number.rem(groups), number.div(groups)];
+    const first = group.mul(columns);
+    const left = place.left.add(first);
+    const share = {
+      ...place,
+      ...{ left, first, group, turn, configuration, weights, scales, argument },
+    };
+    addTurns(share, sumsOfShare(share), (sums, from) => {
+      finish(sums, { left: left.add(from) });
+    });
+  });
 }
 
 function placeOf(
@@ -193,7 +197,8 @@ function copySteps(
   const width = narrowColumns(configuration);
   warps((warp) => {
     when(warp.eq(0), () => {
-      loop({ to: steps, carry: constant(dtypes.i32, 0) }, (step, slot) => {
+      const zero = constant(dtypes.i32, 0);
+      loop({ to: steps, carry: zero }, (step, slot) => {
         when(step.ge(stages), () => {
           empty.at(slot).wait();
         });
@@ -210,71 +215,8 @@ function copySteps(
             copyAsync(source, tiles.at(slot, slice(box, mostCopied)), landed);
           }
         }
-        return following(slot, stages);
+        return following(slot, 1, stages, zero);
       });
     });
   });
-}
-
-/** The slot after this one. */
-function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
-  const next = slot.add(1);
-  return next.eq(stages).select(0, next);
-}
-
-/** A warp's columns of a block. */
-interface Share extends Place {
-  /** The first of its columns in the block. */
-  readonly first: Scalar<"i32">;
-  readonly configuration: NarrowConfiguration;
-  readonly weights: QuantizedSpec;
-  readonly scales: readonly ScaleSource[];
-  readonly argument: Arguments;
-}
-
-/** What a warp's columns come to over the block's part of k, scales included. */
-function sumsOfShare(share: Share): Tile {
-  const { configuration, weights, argument } = share;
-  const { stored, activations, full: landed, empty } = argument;
-  const { rows, columns, stages } = configuration;
-  const start: Tile<"f32"> = zeros(dtypes.f32, [rows, columns]);
-  const zero = constant(dtypes.i32, 0);
-  const scaled = weights.group !== undefined;
-  const ofSteps = share.scales.filter(({ input }) => scaled || input.name !== "bScale");
-  const { sums } = loop(
-    { to: share.steps, carry: { sums: start, slot: zero } },
-    (step, { sums: before, slot }) => {
-      const part = { along: share.from.add(step).mul(packedUnit), slot, ...share, count: columns };
-      const asked = scalesFromMemory(weights, ofSteps, part);
-      landed.at(slot).wait();
-      const { bScale, bZero } = { ...asked, ...scalesFromSlots(ofSteps, part) };
-      const lines: Tile = stored.at(slot, slice(share.first, columns)).load();
-      const numbers = asStored(lines, 1).transpose() as Tile;
-      const left: Tile = activations.at(slot).load();
-      // The copy engine overwrites what lanes have read here.
-      commitShared();
-      empty.at(slot).arrive();
-      const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, bZero);
-      return {
-        sums: bScale === undefined ? before.add(product) : product.fma(bScale, before),
-        slot: following(slot, stages),
-      };
-    },
-  );
-  if (scaled) return sums;
-  const part = { along: zero, slot: zero, ...share, count: columns };
-  const { bScale } = scalesFromMemory(weights, share.scales, part);
-  return bScale === undefined ? sums : sums.mul(bScale);
-}
-
-/**
- * The product of a step. What zero points take away is the same for all weights of a column: the sum of a row of a times
- * the zero point, where the sum is a product with ones.
- */
-function productOf(left: Tile, right: Tile, zeroPoints: Tile<"f32"> | undefined): Tile<"f32"> {
-  const options = { dtype: dtypes.f32 };
-  const product = dot(left, right, options) as Tile<"f32">;
-  if (zeroPoints === undefined) return product;
-  const sums = dot(left, full(right.dtype, right.shape, 1), options) as Tile<"f32">;
-  return sums.fma(zeroPoints.neg(), product);
 }

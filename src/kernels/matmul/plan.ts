@@ -29,7 +29,7 @@ import {
   prologueArguments,
 } from "./launch-arguments.ts";
 import { requireNarrow } from "./narrow-choice.ts";
-import { narrowKernel } from "./narrow.ts";
+import { narrowKernel, narrowPiece } from "./narrow.ts";
 import type { PieceShape } from "./outputs.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
@@ -93,8 +93,10 @@ function chosenConfiguration(
 /** The pieces in which the last of the product's launches finishes the result. */
 function finishedPiece(problem: MatmulProblem, configuration: MatmulConfiguration): PieceShape {
   if (configuration.kernel === "persistent") return pieceOf(problem, configuration);
-  const { rows, columns, split } = configuration;
-  return split === 1 ? { rows, columns } : summedPiece;
+  if (configuration.split > 1) return summedPiece;
+  if (configuration.kernel === "narrow") return narrowPiece(configuration);
+  const { rows, columns } = configuration;
+  return { rows, columns };
 }
 
 function launchesOf(

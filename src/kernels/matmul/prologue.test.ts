@@ -27,7 +27,7 @@ const plain: MatmulConfiguration = {
 };
 
 const narrow: MatmulConfiguration = {
-  ...{ kernel: "narrow", rows: 16, columns: 16, stages: 3, split: 3 },
+  ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 3, split: 3 },
 };
 
 /** Whole numbers, so that sums of few of them are exact. */
@@ -90,7 +90,7 @@ const cases: readonly WeightCase[] = [
     scale: f16,
     group: 256,
     sizes: [18, 24, 256],
-    configuration: { ...narrow, columns: 32, split: 1 },
+    configuration: { ...narrow, columns: 32, turns: 2, stages: 4, split: 1 },
   },
   {
     name: "FP8 by columns, few rows",

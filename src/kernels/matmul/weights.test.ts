@@ -23,7 +23,10 @@ import type { QuantizedSpec } from "./quantized.ts";
 const [n, k] = [dim("n"), dim("k")];
 
 const narrow: MatmulConfiguration = {
-  ...{ kernel: "narrow", rows: 16, columns: 16, stages: 2, split: 2 },
+  ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
+};
+const inTurns: MatmulConfiguration = {
+  ...{ kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
 };
 const turned: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
@@ -109,7 +112,8 @@ async function agrees(
 
 test.each(Object.entries(specs))("%s", async (_, spec) => {
   const device = await open("simulator", { onNotes: () => undefined });
-  await agrees(device, spec, [narrow, turned, plain]);
+  const few = spec.dtype === i4 ? [narrow, inTurns] : [narrow];
+  await agrees(device, spec, [...few, turned, plain]);
   device.dispose();
 });
 
@@ -117,7 +121,7 @@ test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
-  await agrees(device, spec, [{ ...narrow, split: 1 }]);
+  await agrees(device, spec, [{ ...narrow, split: 1 }, inTurns]);
   device.dispose();
 });
 

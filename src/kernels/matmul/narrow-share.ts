@@ -1,0 +1,168 @@
+/**
+ * What a warp of the narrow kernel does. It has a few columns, which it multiplies in pieces of 16, and may take turns with others at
+ * steps along k:
+ *
+ *   turns of 4, 64 columns each      warps 0 to 3    steps 0, 4, 8 …
+ *                                    warps 4 to 7    steps 1, 5, 9 …
+ *                                    …
+ *
+ * What it holds of a is then good for four pieces. Without turns each warp would read all of a from shared memory for 16 columns, four
+ * times as many bytes as of weights, and shared memory would be what it waits for.
+ */
+import { commitShared, constant, dot, full, loop, slice, when, zeros } from "../../lang/index.ts";
+import type { Barrier, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { NarrowConfiguration } from "./configuration.ts";
+import { scalesFromMemory, scalesFromSlots } from "./narrow-scales.ts";
+import type { ScaleSource } from "./narrow-scales.ts";
+import { asStored, packedUnit, unpacked } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
+
+/** Columns that a warp multiplies at once. */
+export const pieceColumns = 16;
+
+/** What every kernel of this form is given; scales by their name. */
+export interface Arguments {
+  readonly layer: Scalar<"i32">;
+  readonly i: Scalar<"i32">;
+  readonly j: Scalar<"i32">;
+  readonly a: Ref;
+  readonly b: Ref;
+  readonly out: Ref;
+  readonly stored: Ref;
+  readonly activations: Ref;
+  readonly full: Barrier;
+  readonly empty: Barrier;
+  readonly parts: Ref;
+  readonly added: Barrier;
+}
+
+/** Where a block's part of the product lies: its first row and column, and its steps along k. */
+export interface Place {
+  readonly top: Scalar<"i32">;
+  readonly left: Scalar<"i32">;
+  readonly from: Scalar<"i32">;
+  readonly steps: Scalar<"i32">;
+}
+
+/** The slot so many steps after this one, of those that began with `first`; there are whole rounds of them. */
+export function following(
+  slot: Scalar<"i32">,
+  steps: number,
+  stages: number,
+  first: Scalar<"i32">,
+): Scalar<"i32"> {
+  const next = slot.add(steps);
+  return next.ge(stages).select(first, next);
+}
+
+/** A warp's columns of a block. */
+export interface Share extends Place {
+  /** Which columns it has: the number of them, and the first of them in the block. */
+  readonly group: Scalar<"i32">;
+  readonly first: Scalar<"i32">;
+  /** Of every so many steps as there are turns, the one that it takes. */
+  readonly turn: Scalar<"i32">;
+  readonly configuration: NarrowConfiguration;
+  readonly weights: QuantizedSpec;
+  readonly scales: readonly ScaleSource[];
+  readonly argument: Arguments;
+}
+
+/** What a warp's columns come to over its part of k, scales included, in pieces. */
+export function sumsOfShare(share: Share): readonly Tile[] {
+  const { configuration, weights, argument, turn } = share;
+  const { stored, activations, full: landed, empty } = argument;
+  const { rows, columns, stages, turns } = configuration;
+  const zero = constant(dtypes.i32, 0);
+  const scaled = weights.group !== undefined;
+  const ofSteps = share.scales.filter(({ input }) => scaled || input.name !== "bScale");
+  const starts = Array.from({ length: columns / pieceColumns }, (_, piece) => piece * pieceColumns);
+  const start: readonly Tile<"f32">[] = starts.map(() => zeros(dtypes.f32, [rows, pieceColumns]));
+  const partOf = (from: number, along: Scalar<"i32">, slot: Scalar<"i32">) => ({
+    ...{ along, slot, count: pieceColumns },
+    ...{ first: share.first.add(from), left: share.left.add(from) },
+  });
+  const steps = share.steps
+    .add(turns - 1)
+    .sub(turn)
+    .div(turns);
+  const { sums } = loop(
+    { to: steps, carry: { sums: start, slot: turn } },
+    (step, { sums: before, slot }) => {
+      const own = step.mul(turns).add(turn);
+      const along = share.from.add(own).mul(packedUnit);
+      const parts = starts.map((from) => partOf(from, along, slot));
+      const asked = parts.map((part) => scalesFromMemory(weights, ofSteps, part));
+      landed.at(slot).wait();
+      const left: Tile = activations.at(slot).load();
+      const after = parts.map((part, index) => {
+        const { bScale, bZero } = { ...asked[index], ...scalesFromSlots(ofSteps, part) };
+        const lines: Tile = stored.at(slot, slice(part.first, pieceColumns)).load();
+        const numbers = asStored(lines, 1).transpose() as Tile;
+        if (index === parts.length - 1) {
+          // The copy engine overwrites what lanes have read here.
+          commitShared();
+          empty.at(slot).arrive();
+        }
+        const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, bZero);
+        const sum = before[index] as Tile<"f32">;
+        return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
+      });
+      return { sums: after, slot: following(slot, turns, stages, turn) };
+    },
+  );
+  if (scaled) return sums;
+  return sums.map((sum, index) => {
+    const part = partOf(starts[index] ?? 0, zero, zero);
+    const { bScale } = scalesFromMemory(weights, share.scales, part);
+    return bScale === undefined ? sum : sum.mul(bScale);
+  });
+}
+
+/** Adds what warps with the same columns came to, always in the same order, and gives each piece and its first column to `finish`. */
+export function addTurns(
+  { group, turn, configuration: { columns, turns }, argument }: Share,
+  sums: readonly Tile[],
+  finish: (sums: Tile, from: number) => void,
+): void {
+  if (turns === 1) {
+    sums.forEach((each, index) => {
+      finish(each, index * pieceColumns);
+    });
+    return;
+  }
+  const { parts, added } = argument;
+  const partOf = (other: Scalar<"i32"> | number, index: number): Ref =>
+    parts.at(other, group.mul(columns / pieceColumns).add(index));
+  when(
+    turn.eq(0),
+    () => {
+      added.at(group).wait();
+      sums.forEach((each, index) => {
+        let all = each;
+        for (let other = 0; other < turns - 1; other += 1)
+          all = all.add(partOf(other, index).load()) as Tile;
+        finish(all, index * pieceColumns);
+      });
+    },
+    () => {
+      sums.forEach((each, index) => {
+        partOf(turn.sub(1), index).store(each);
+      });
+      added.at(group).arrive();
+    },
+  );
+}
+
+/**
+ * The product of a step. What zero points take away is the same for all weights of a column: the sum of a row of a times
+ * the zero point, where the sum is a product with ones.
+ */
+function productOf(left: Tile, right: Tile, zeroPoints: Tile<"f32"> | undefined): Tile<"f32"> {
+  const options = { dtype: dtypes.f32 };
+  const product = dot(left, right, options) as Tile<"f32">;
+  if (zeroPoints === undefined) return product;
+  const sums = dot(left, full(right.dtype, right.shape, 1), options) as Tile<"f32">;
+  return sums.fma(zeroPoints.neg(), product);
+}
