@@ -102,7 +102,10 @@ export interface Work {
   readonly depth: Scalar<"i32">;
   /** This block's number in its cluster. */
   readonly rank: Scalar<"i32">;
-  /** Says what this block works on. Each thread asks for it, rather than hold what was found before they parted. */
+  /**
+   * Says what this block works on. Each thread finds it, rather than hold what was found before they parted; but for f64,
+   * whose sums leave no registers to find it in.
+   */
   readonly deal: () => Segments;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
 }
@@ -243,6 +246,13 @@ function workOf(
   const worker = workerOf(index, zero.add(workers));
   const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
+  const found = (): Segments =>
+    segmentsOf({
+      ...{ worker, tiles },
+      workers: zero.add(workers),
+      steps: zero.add(cdiv(dimensions.k, shapes.depth)),
+    });
+  const known = form.recipe.instruction === "mma" ? found() : undefined;
   const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
   return {
     ...{
@@ -276,12 +286,7 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    deal: () =>
-      segmentsOf({
-        ...{ worker, tiles },
-        workers: zero.add(workers),
-        steps: zero.add(cdiv(dimensions.k, shapes.depth)),
-      }),
+    deal: () => known ?? found(),
   };
 }
 
