@@ -7,7 +7,9 @@ import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../format
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { place } from "../../lower/pipeline.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { matmul } from "./matmul.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
@@ -434,6 +436,22 @@ describe("on the emulator", () => {
 });
 
 describe("plans", () => {
+  test("sums of f64 that blocks hand to each other leave room for what they exchange", () => {
+    const columns = array(f64, [k, n], { strides: [1, k] });
+    const schedules: unknown[] = [];
+    for (const [b, rows, width, depth] of [
+      [f64, 20, 8192, 4096],
+      [columns, 1000, 1000, 1000],
+      [columns, 4096, 32, 4096],
+    ] as const) {
+      const op = matmul({ a: f64, b });
+      const sizes = { m: rows, n: width, k: depth };
+      schedules.push(op.plan(sizes).configuration);
+      for (const { kernel } of op.kernels(sizes)) place(kernel, targets.sm_90a);
+    }
+    expect(schedules).toContainEqual(expect.objectContaining({ schedule: "split" }));
+  });
+
   test("f32 as tf32 is rounded by the copy engine, and turned only where it lies across k", () => {
     const sizes = { m: 4096, n: 4096, k: 4096 };
     const columns = array(f32, [k, n], { strides: [1, k] });

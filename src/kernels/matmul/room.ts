@@ -1,7 +1,7 @@
 /**
  * Room for what functions of users need. Rings of stages fill shared memory, but an epilogue that combines columns, or one of
- * tiles that are turned, and a prologue into 8 bits exchange numbers between warps through scratch, and how much of it only the
- * placed kernel tells:
+ * tiles that are turned, and a prologue into 8 bits exchange numbers between warps through scratch, as do sums of f64 that blocks
+ * hand to each other, and how much of it only the placed kernel tells:
  *
  *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
  *                                                3 stages 144 KB   result 32 KB   scratch 24 KB     fits
@@ -33,10 +33,12 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
 }
 
 /** Whether there is anything that exchanges numbers: operands computed in 16 bits lie as products take them. */
-function mayExchange({ problem, recipe }: PersistentForm): boolean {
+function mayExchange({ problem, recipe, configuration }: PersistentForm): boolean {
   const prologue = prologueOf(problem);
   return (
-    problem.epilogue !== undefined || (prologue !== undefined && recipe[prologue.operand].bits < 16)
+    (recipe.instruction === "mma" && configuration.schedule === "split") ||
+    problem.epilogue !== undefined ||
+    (prologue !== undefined && recipe[prologue.operand].bits < 16)
   );
 }
 
