@@ -12,8 +12,10 @@ import { hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
 import { bf16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
+import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { TargetName } from "../../targets/target.ts";
+import { activations } from "../elementwise/activations.ts";
 import { matmul } from "./matmul.ts";
 import { quantized } from "./quantized.ts";
 import { sparse24 } from "./sparse-weights.ts";
@@ -90,6 +92,15 @@ test.skipIf(!hasPtxas).each([
   ],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
   ["f32 as bf16x6", { a: f32, b: f32, precision: "bf16x6" }, [4096, 4096, 4096]],
+  [
+    "bf16, bias and GELU",
+    {
+      ...{ a: bf16, b: bf16, inputs: { bias: array(f32, [dim("n")]) } },
+      epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
+        activations.gelu(sums.add(bias)).cast(bf16),
+    },
+    [4096, 4096, 4096],
+  ],
 ] as const)("%s: no registers are spilled, no products serialised", (_, spec, [m, n, k]) => {
   const op = matmul(spec as unknown as Parameters<typeof matmul>[0]);
   expect(assemblyProblems(op.kernels({ m, n, k }))).toEqual([]);
