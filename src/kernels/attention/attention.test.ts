@@ -122,6 +122,11 @@ const cases: readonly AttentionCase[] = [
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
   {
+    name: "160 columns at a time",
+    sizes: [1, 130, 330, 1, 1, 16, 24],
+    configuration: { kernel: "specialised", consumers: 2, columns: 160, stages: 2 },
+  },
+  {
     name: "80 columns at a time, causal",
     sizes: [1, 130, 170, 2, 1, 16, 24],
     causal: true,
@@ -404,8 +409,10 @@ test("wide heads and FP8 have as many columns as registers and shared memory hol
   const f8 = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 };
   expect(tilesOf(half, 256)).toMatchObject({ consumers: 2, columns: 80 });
   expect(tilesOf({ ...half, softCap: 2 }, 256)).toMatchObject({ consumers: 2, columns: 64 });
-  expect(tilesOf(half, 128)).toMatchObject({ consumers: 2, columns: 128 });
+  expect(tilesOf(half, 128)).toMatchObject({ consumers: 2, columns: 160 });
+  expect(tilesOf({ ...half, causal: true }, 128)).toMatchObject({ consumers: 2, columns: 128 });
   expect(tilesOf(f8, 128)).toMatchObject({ consumers: 3, columns: 96 });
+  expect(tilesOf(f8, 256)).toMatchObject({ consumers: 2, columns: 64 });
 });
 
 test("a plan says why it is slow", () => {

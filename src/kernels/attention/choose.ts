@@ -3,7 +3,7 @@
  * file: a consumer's lane holds its sums, the scores of one step and their powers,
  *
  *   head of 64    32 sums +  64 scores + 32 powers     three consumers of 160 registers
- *   head of 128   64 sums +  64 scores + 32 powers     two of 240
+ *   head of 128   64 sums +  64 scores + 32 powers     two of 240; over many columns that all rows see, 160 of them
  *   head of 256  128 sums +  40 scores + 20 powers     two of 240, over as many columns as shared memory has room for
  *
  * FP8 is multiplied in half the time, under which the softmax of one other consumer does not fit: heads of 128 have three consumers,
@@ -58,15 +58,23 @@ export function chooseAttention(
     if (isNarrow(problem) && largest <= 128 && softCap === undefined)
       return { kernel: "specialised", consumers: 3, columns: 96, stages: 2 };
   }
+  // FP8 is multiplied by 32 columns at a time, and wide heads of it have not been tried over more.
+  const hasRegisters = isPlain && softCap === undefined && sizes.ends === 0 && !isNarrow(problem);
+  const columns = (hasFew: number, hasMany: number): number => (hasRegisters ? hasMany : hasFew);
   if (hasFewColumns)
-    return {
-      kernel: "specialised",
-      consumers: 2,
-      columns: isPlain && softCap === undefined && sizes.ends === 0 ? 80 : 64,
-      stages: 2,
-    };
-  return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
+    return { kernel: "specialised", consumers: 2, columns: columns(64, 80), stages: 2 };
+  const { left, right } = problem.window;
+  const seesAll = left === undefined && right === undefined && sizes.t >= manyColumns;
+  return {
+    kernel: "specialised",
+    consumers: 2,
+    columns: seesAll ? columns(128, 160) : 128,
+    stages: 2,
+  };
 }
+
+/** From so many columns on, fewer steps gain more than a last step that is not full loses. */
+const manyColumns = 2048;
 
 /** Tiles whose sums, scores and operands fit the registers of one thread. */
 function plainTiles({ q }: AttentionProblem, head: number): PlainAttention {

@@ -64,6 +64,7 @@ test.skipIf(!hasPtxas)(
     const bias = array(f32, [dim("b"), dim("h"), dim("s"), dim("t")]);
     const kernels = [
       ...attention({ ...given, logSumExp: true }).kernels(sizes),
+      ...attention({ ...given, causal: false, logSumExp: true }).kernels(sizes),
       ...attention({ ...narrow, causal: true, logSumExp: true }).kernels(sizes),
       ...attentionBackward(given).kernels(sizes),
       ...attentionBackward(given).kernels({ ...sizes, d: 256, e: 256 }),

@@ -1,6 +1,6 @@
 /**
  * Attention on wgmma and the copy engine. One warp copies; consumers of 64 rows multiply q · k of a step together with
- * powers · v of the step before, and take turns, so that the softmax of one runs under the products of another:
+ * powers · v of the step before, and three of them take turns, so that the softmax of one runs under the products of another:
  *
  *   copy      q   k0 v0   k1 v1   wait, k2 v2 …
  *   first     q·k0  softmax | q·k1 p0·v0 | softmax    | q·k2 p1·v1 | …
@@ -93,6 +93,7 @@ interface Refs {
   readonly emptyQ: Barrier;
   readonly emptyK: Barrier;
   readonly emptyV: Barrier;
+  /** Of consumers that take turns. */
   readonly turn: Barrier;
   /** Of kernels with offsets. */
   readonly cleared: Barrier;
@@ -174,7 +175,7 @@ export function specialisedAttention(
         fullV: barrier({ count: stages }),
         emptyK: barrier({ count: stages, arrivals: consumers }),
         emptyV: barrier({ count: stages, arrivals: consumers }),
-        turn: barrier({ count: consumers }),
+        ...(takesTurns(consumers) && { turn: barrier({ count: consumers }) }),
         ...(sizes.ends > 0 && { cleared: barrier({ arrivals: consumers }) }),
       },
     },
@@ -273,7 +274,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const { sequence, head, visits } = place;
   const steps = place.stepsOf?.(part) ?? visits.steps;
   const { consumers, columns, stages } = configuration;
-  const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
+  const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
   const { lift } = powersOf(form.problem);
   const isTurned = isNarrow(form.problem);
   const { e } = heads(form.problem, form.sizes);
@@ -309,10 +310,10 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   };
   const end = loop({ to: steps.sub(1), carry: start }, (step, carried) => {
     const visit = visits.at(step.add(1)); // read from a list, it comes under the products
-    if (takesTurns(consumers)) turn.at(part).wait();
+    if (takesTurns(consumers)) refs.turn.at(part).wait();
     const next = products(step.add(1));
     const running = values(step, carried.sums, carried.powers);
-    if (takesTurns(consumers)) turn.at((part + 1) % consumers).arrive();
+    if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
     // Both at once: a softmax under the values of its own thread slows them down, by a tenth for heads of 128 and a fifth for 256.
     const later = next.wait();
     const sums = running.wait();

@@ -40,11 +40,11 @@ export interface EpilogueOption {
   readonly columns: Combine | undefined;
 }
 
-/** How much an operation of this format is rounded by. */
+/** How much an operation of this format is rounded by. The reference is in float64 itself, and rounds its operations of that, too. */
 export function roundingOf(dtype: DType): number {
   const known = new Map<DType, number>([
     [i32, 0],
-    [f64, 2 ** -53],
+    [f64, 2 ** -52],
     [f32, 2 ** -24],
   ]);
   return known.get(dtype) ?? NaN;
