@@ -6,7 +6,8 @@
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
  *
- * f32 as tf32 the copy engine rounds by itself.
+ * f32 as tf32 the copy engine rounds by itself. Turning b takes 50 µs of the 384 that 4096³ takes on an H200; held in registers, as
+ * rows of a turned product, b would need none, but each product is then waited for, which took 523.
  */
 import type { DType } from "../../formats/dtype.ts";
 import {
