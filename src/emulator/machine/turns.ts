@@ -7,7 +7,8 @@
  *   a loop that polls memory                     a word that it polled holds something else
  *
  * Whoever changes something in a cluster wakes all of it; words that are polled are compared after each round. When
- * nobody is awake, operations under way complete, further clusters start, and sleepers look once more, in that order.
+ * nobody is awake, operations under way complete, further clusters start, and sleepers look once more, in that order. Further
+ * clusters also start from time to time, for those who wait for them wide awake.
  */
 import type { ClusterState } from "./cluster.ts";
 import type { Launch } from "./launch.ts";
@@ -20,6 +21,11 @@ const longestTurn = 512;
 const patience = 64;
 /** Rounds without a change after which another cluster comes, in case somebody waits for it in no way we know. */
 const longPatience = 256;
+/**
+ * Rounds after which another cluster comes, whatever happens meanwhile: warps of a block may poll together, with barriers and
+ * shared memory between, so that something changes all the time.
+ */
+const longestWait = 1024;
 /** Sleepers are woken this often, whatever they watch. */
 const longestSleep = 1024;
 
@@ -37,6 +43,8 @@ export class Turns {
   readonly #pollers = new Set<WarpState>();
   #rounds = 0;
   #quietRounds = 0;
+  /** Rounds since another cluster was let in. */
+  #waited = 0;
   #version = -1;
 
   constructor(launch: Launch, start: () => boolean, ended: (warp: WarpState) => void) {
@@ -75,7 +83,11 @@ export class Turns {
     this.#version = version;
     if (!isQuiet) this.#wakePollers((warp) => warp.vigil.isOver);
     else if (this.#rounds % longestSleep === 0) this.#wakePollers(() => true);
-    if (this.#quietRounds >= longPatience && this.#start()) this.#quietRounds = 0;
+    this.#waited += 1;
+    if (this.#quietRounds >= longPatience || this.#waited >= longestWait) {
+      this.#waited = 0;
+      if (this.#start()) this.#quietRounds = 0;
+    }
     [this.#round, this.#next] = [this.#next, []];
     this.#turn = 0;
     this.#offset = this.#round.length === 0 ? 0 : random.below(this.#round.length);
