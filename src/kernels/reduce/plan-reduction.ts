@@ -20,8 +20,11 @@ import type { Reducer } from "./reducer.ts";
 const bytesInFlight = 64;
 /** Columns of a window where they are kept. */
 const keptColumns = 256;
-/** Blocks that a processor is given, so that enough of them wait for memory at once. */
-const blocksPerProcessor = 8;
+/**
+ * Blocks that a processor is given, so that enough of them wait for memory at once; fewer where each part hands over a state for
+ * every column.
+ */
+const [blocksPerProcessor, blocksOfColumns] = [8, 4] as const;
 
 export interface ReduceAxis extends StridedAxis {
   readonly reduced: boolean;
@@ -172,7 +175,8 @@ export function chooseReduction(
   );
   const along = steps.map((count, axis) => (axes[axis]?.reduced === true ? count : 0));
   const splitAxis = along.indexOf(Math.max(...along));
-  const wanted = Math.floor((blocksPerProcessor * processors) / Math.max(1, blocks));
+  const resident = isReduced ? blocksPerProcessor : blocksOfColumns;
+  const wanted = Math.floor((resident * processors) / Math.max(1, blocks));
   const parts = Math.max(1, Math.min(wanted, Math.floor((along[splitAxis] ?? 1) / 2)));
   // A split costs a launch: what few blocks do quickly is left to them.
   const isSplit = blocks < 2 * processors && parts > 1 && (along[splitAxis] ?? 1) >= 8;
