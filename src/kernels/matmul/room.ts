@@ -26,7 +26,8 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   if (!mayExchange(form)) return configuration;
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
-  const key = JSON.stringify([target.name, configuration, copiesOut, Object.keys(prepared)]);
+  const turns = [prepared.a?.turns, prepared.b?.turns];
+  const key = JSON.stringify([target.name, configuration, copiesOut, turns]);
   const stages = kept.get(key) ?? fittingStages(form, target);
   kept.set(key, stages);
   return { ...configuration, stages };
