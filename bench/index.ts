@@ -10,7 +10,7 @@
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { numberOption, scriptOptions } from "../scripts/arguments.ts";
 import { writeResults } from "../scripts/results-section.ts";
 import { drawChart } from "./chart.ts";
 import { emissionBenchmarks, emulatorBenchmarks, emulatorGrowth } from "./emulation.ts";
@@ -27,17 +27,13 @@ import {
   simulatorBenchmarks,
 } from "./suite.ts";
 
-const { values: settings } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "7" },
-    date: { type: "string", default: new Date().toISOString().slice(0, 10) },
-    json: { type: "string" },
-    write: { type: "boolean", default: false },
-  },
+const settings = scriptOptions(import.meta.url, {
+  rounds: { type: "string", default: "7" },
+  date: { type: "string", default: new Date().toISOString().slice(0, 10) },
+  json: { type: "string" },
+  write: { type: "boolean", default: false },
 });
-const rounds = Number(settings.rounds);
-if (!Number.isInteger(rounds) || rounds < 1)
-  throw new Error("--rounds takes a whole number from 1");
+const rounds = numberOption("rounds", settings.rounds);
 
 function thisMachine(): Machine {
   const processors = cpus();

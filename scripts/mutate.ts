@@ -11,29 +11,25 @@
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { numberOption, refuse, scriptOptions } from "./arguments.ts";
 import { loadFaults, selectFaults } from "./mutations/faults.ts";
 import type { Fault } from "./mutations/faults.ts";
 import { enoughCaught, markdownReport, printedSummary, resultLine } from "./mutations/report.ts";
 import type { Result } from "./mutations/report.ts";
 import { Workspace } from "./mutations/workspace.ts";
 
-const { values: settings } = parseArgs({
-  options: {
-    only: { type: "string", multiple: true },
-    jobs: { type: "string", default: "1" },
-    timeout: { type: "string", default: "120" },
-    date: { type: "string", default: new Date().toISOString().slice(0, 10) },
-    json: { type: "string" },
-    write: { type: "boolean", default: false },
-  },
+const settings = scriptOptions(import.meta.url, {
+  only: { type: "string", multiple: true },
+  jobs: { type: "string", default: "1" },
+  timeout: { type: "string", default: "120" },
+  date: { type: "string", default: new Date().toISOString().slice(0, 10) },
+  json: { type: "string" },
+  write: { type: "boolean", default: false },
 });
-const jobs = Number(settings.jobs);
-const timeout = Number(settings.timeout);
-if (!Number.isInteger(jobs) || jobs < 1) throw new Error("--jobs takes a whole number from 1");
-if (!(timeout > 0)) throw new Error("--timeout takes a number of seconds");
+const jobs = numberOption("jobs", settings.jobs);
+const timeout = numberOption("timeout", settings.timeout);
 if (settings.write && settings.only !== undefined)
-  throw new Error("--write needs the results of all faults, without --only");
+  refuse("--write needs the results of all faults, without --only");
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

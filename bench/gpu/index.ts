@@ -9,8 +9,8 @@
  *   npm run bench:gpu -- --part matmul-1 --only 4096x4096 --rounds 15 --launches 50 --no-peers --seconds 570
  */
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { open } from "tilewright";
+import { namedOption, numberOption, refuse, scriptOptions } from "../../scripts/arguments.ts";
 import { compare } from "./compare.ts";
 import type { Comparison } from "./compare.ts";
 import { comparisonText, methodText } from "./comparisons.ts";
@@ -19,21 +19,20 @@ import { parts } from "./parts.ts";
 import { startPeers } from "./peers/peer.ts";
 import type { PeerCommand } from "./peers/peer.ts";
 
-const { values } = parseArgs({
-  args: process.argv.slice(2).filter((argument) => argument !== "--"),
-  allowPositionals: false,
-  options: {
-    part: { type: "string", multiple: true, default: [] },
-    only: { type: "string" },
-    json: { type: "string" },
-    rounds: { type: "string", default: "15" },
-    launches: { type: "string", default: "50" },
-    seconds: { type: "string", default: "570" },
-    list: { type: "boolean", default: false },
-    "no-peers": { type: "boolean", default: false },
-    peer: { type: "string", multiple: true, default: [] },
-  },
+const values = scriptOptions(import.meta.url, {
+  part: { type: "string", multiple: true, default: [] },
+  only: { type: "string" },
+  json: { type: "string" },
+  rounds: { type: "string", default: "15" },
+  launches: { type: "string", default: "50" },
+  seconds: { type: "string", default: "570" },
+  list: { type: "boolean", default: false },
+  "no-peers": { type: "boolean", default: false },
+  peer: { type: "string", multiple: true, default: [] },
 });
+const rounds = numberOption("rounds", values.rounds);
+const launches = numberOption("launches", values.launches);
+const seconds = numberOption("seconds", values.seconds, { from: 0, whole: false });
 
 const python = process.env["PYTHON"] ?? "python3";
 const script = (file: string): readonly string[] => [
@@ -48,7 +47,8 @@ const peerCommands: readonly PeerCommand[] = [
 
 /** All peers, or those that are named. */
 function chosenPeers(): readonly PeerCommand[] {
-  const { peer: chosen } = values;
+  const names = peerCommands.map(({ name }) => name);
+  const chosen = values.peer.map((name) => namedOption("peer", name, names));
   return peerCommands.filter(({ name }) => chosen.length === 0 || chosen.includes(name));
 }
 
@@ -57,21 +57,20 @@ function say(line: string): void {
 }
 
 function chosenCases() {
-  const unknown = values.part.filter((name) => !parts.has(name));
-  if (values.part.length === 0 || unknown.length > 0)
-    throw new Error(
-      `${unknown.length > 0 ? `no part ${unknown.join(", ")}` : "no part is given"}: use --part with one of ${[...parts.keys()].join(", ")}`,
-    );
-  return values.part
-    .flatMap((name) => parts.get(name) ?? [])
+  const names = [...parts.keys()];
+  if (values.part.length === 0) return refuse(`no part is given: --part takes ${names.join(", ")}`);
+  const cases = values.part
+    .flatMap((name) => parts.get(namedOption("part", name, names)) ?? [])
     .filter(({ name }) => name.includes(values.only ?? ""));
+  return cases.length > 0 ? cases : refuse(`no case of the part has "${values.only}" in its name`);
 }
 
 async function measure(): Promise<boolean> {
   const cases = chosenCases();
-  const until = performance.now() + Number(values.seconds) * 1000;
+  const chosen = values["no-peers"] ? [] : chosenPeers();
+  const until = performance.now() + seconds * 1000;
   const device = await open("gpu");
-  const peers = await startPeers(values["no-peers"] ? [] : chosenPeers(), say);
+  const peers = await startPeers(chosen, say);
   const done: Comparison[] = [];
   let failed = 0;
   // A case takes about as long as the longest so far; one that would not end in time is left out.
@@ -85,10 +84,7 @@ async function measure(): Promise<boolean> {
         continue;
       }
       try {
-        const comparison = await compare(device, one, peers, {
-          rounds: Number(values.rounds),
-          launches: Number(values.launches),
-        });
+        const comparison = await compare(device, one, peers, { rounds, launches });
         done.push(comparison);
         say(methodText(comparison));
         say(comparisonText([comparison]));

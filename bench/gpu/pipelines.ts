@@ -6,7 +6,6 @@
  *   node dist/cli/main.js run bench/gpu/pipelines.ts -- matmul order split --rounds 15 --launches 20
  *   node dist/cli/main.js run bench/gpu/pipelines.ts -- gemm attention --beside by-hand/gemm.ts --beside by-hand/attention.ts
  */
-import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { open } from "tilewright";
 import type { Device } from "tilewright";
@@ -14,6 +13,7 @@ import type { BenchEntry } from "tilewright/bench";
 import { attentionOf } from "../../examples/attention.ts";
 import { gemmOf } from "../../examples/gemm.ts";
 import { matmulOf } from "../../examples/matmul.ts";
+import { numberOption, scriptArguments } from "../../scripts/arguments.ts";
 import { timeAlike } from "./alike.ts";
 import type { AlikeWork, Kernels } from "./alike.ts";
 import { setsOf } from "./case.ts";
@@ -21,16 +21,15 @@ import { Peer } from "./peers/peer.ts";
 import { kernelsBeside, productOf } from "./pipeline-kernels.ts";
 import type { Shape } from "./pipeline-kernels.ts";
 
-const { values, positionals } = parseArgs({
-  args: process.argv.slice(2).filter((argument) => argument !== "--"),
-  allowPositionals: true,
-  options: {
-    rounds: { type: "string", default: "15" },
-    launches: { type: "string", default: "20" },
-    beside: { type: "string", multiple: true, default: [] },
-  },
+const { values, positionals } = scriptArguments(import.meta.url, {
+  rounds: { type: "string", default: "15" },
+  launches: { type: "string", default: "20" },
+  beside: { type: "string", multiple: true, default: [] },
 });
-const settings = { rounds: Number(values.rounds), launches: Number(values.launches) };
+const settings = {
+  rounds: numberOption("rounds", values.rounds),
+  launches: numberOption("launches", values.launches),
+};
 const square: Shape = [4096, 4096, 4096];
 
 function productWork([m, n, k]: Shape, what = ""): AlikeWork {

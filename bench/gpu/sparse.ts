@@ -4,24 +4,21 @@
  *
  *   node dist/cli/main.js run bench/gpu/sparse.ts -- 8192x8192x8192 4096x4096x4096 --rounds 15 --launches 50
  */
-import { parseArgs } from "node:util";
 import { bf16, dim, open, toNumbers, u16 } from "tilewright";
 import type { Device, DeviceArray } from "tilewright";
 import { bench } from "tilewright/bench";
 import { compress24, expand24, matmul, sparse24 } from "tilewright/kernels";
+import { numberOption, scriptArguments } from "../../scripts/arguments.ts";
 import { costOf, setsOf } from "./case.ts";
 import { randomArray } from "./random.ts";
 
-const { values, positionals } = parseArgs({
-  args: process.argv.slice(2).filter((argument) => argument !== "--"),
-  allowPositionals: true,
-  options: {
-    rounds: { type: "string", default: "15" },
-    launches: { type: "string", default: "50" },
-  },
+const { values, positionals } = scriptArguments(import.meta.url, {
+  rounds: { type: "string", default: "15" },
+  launches: { type: "string", default: "50" },
 });
 const shapes = positionals.length > 0 ? positionals : ["8192x8192x8192", "4096x4096x4096"];
-const [rounds, launches] = [Number(values.rounds), Number(values.launches)];
+const rounds = numberOption("rounds", values.rounds);
+const launches = numberOption("launches", values.launches);
 
 const weights = sparse24(bf16, [dim("k"), dim("n")]);
 const sparse = matmul({ a: bf16, b: weights });

@@ -18,34 +18,28 @@
 import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { setTimeout as rest } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { CudaContext } from "../../src/cuda/context.ts";
 import { processDriver } from "../../src/cuda/open.ts";
-import type { DeviceName } from "tilewright";
+import { deviceNames } from "../../src/runtime/open-options.ts";
+import { namedOption, numberOption, scriptOptions } from "../arguments.ts";
 import { growth, measures, MemoryWatch } from "./memory.ts";
 import { plotMemory } from "./plot.ts";
 import { makeWork, workNames } from "./work.ts";
-import type { Done, WorkName } from "./work.ts";
+import type { Done } from "./work.ts";
 
-const { values: settings } = parseArgs({
-  options: {
-    work: { type: "string", default: "everything" },
-    device: { type: "string", default: "emulator" },
-    count: { type: "string", default: "Infinity" },
-    minutes: { type: "string", default: "1" },
-    pause: { type: "string", default: "0" },
-    every: { type: "string", default: "1" },
-    log: { type: "string" },
-    plot: { type: "string" },
-  },
+const settings = scriptOptions(import.meta.url, {
+  work: { type: "string", default: "everything" },
+  device: { type: "string", default: "emulator" },
+  count: { type: "string", default: "Infinity" },
+  minutes: { type: "string", default: "1" },
+  pause: { type: "string", default: "0" },
+  every: { type: "string", default: "1" },
+  log: { type: "string" },
+  plot: { type: "string" },
 });
 
 /** Of the heap, buffers and device; the resident set is the allocator's, and shown alone. */
 const mostGrowth = 16 * 2 ** 20;
-
-function isWork(name: string): name is WorkName {
-  return (workNames as readonly string[]).includes(name);
-}
 
 /** Bytes in use on the GPU, asked through a context that lives as long as the soak. */
 async function deviceMemory(): Promise<() => number | undefined> {
@@ -58,11 +52,17 @@ async function deviceMemory(): Promise<() => number | undefined> {
   };
 }
 
-if (!isWork(settings.work)) throw new Error(`--work takes ${workNames.join(", ")}`);
-const work = await makeWork(settings.work, settings.device as DeviceName);
-const watch = new MemoryWatch(await deviceMemory(), Number(settings.every));
+const anyTime = { from: 0, whole: false };
+const workName = namedOption("work", settings.work, workNames);
+const deviceName = namedOption("device", settings.device, deviceNames);
+const every = numberOption("every", settings.every, anyTime);
+const count = numberOption("count", settings.count);
+const seconds = 60 * numberOption("minutes", settings.minutes, anyTime);
+const pause = numberOption("pause", settings.pause, anyTime);
+
+const work = await makeWork(workName, deviceName);
+const watch = new MemoryWatch(await deviceMemory(), every);
 const { samples } = watch;
-const [count, seconds] = [Number(settings.count), 60 * Number(settings.minutes)];
 const done: Done = {};
 let total = 0;
 
@@ -80,7 +80,7 @@ while (total < count && watch.seconds < seconds) {
     total += more;
   }
   if (watch.note(total)) keep();
-  if (settings.pause !== "0") await rest(1000 * Number(settings.pause));
+  if (pause > 0) await rest(1000 * pause);
 }
 work.end();
 watch.note(total, true);

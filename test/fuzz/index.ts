@@ -4,7 +4,7 @@
  * `test/fuzz/fixtures`, which the tests run.
  *
  *   --minutes N      how long; 1 unless given
- *   --kernels N      at most so many
+ *   --kernels N      at most so many besides those of the corpus
  *   --jobs N         processes at a time; 1 unless given
  *   --seed N         where to begin; the time of day unless given
  *   --targets A,B    the targets that kernels are compiled for; all unless given
@@ -18,7 +18,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { namedOption, numberOption, refuse, scriptOptions } from "../../scripts/arguments.ts";
 import { openGpu } from "../../src/cuda/open.ts";
 import type { Backend } from "../../src/device/backend.ts";
 import { hasDisassembler } from "../ptxas.ts";
@@ -30,21 +30,19 @@ import type { Gpu } from "./run.ts";
 import { fuzzTargets, subjectKinds } from "./subjects.ts";
 import type { FuzzTarget } from "./subjects.ts";
 
-const { values: settings } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "1" },
-    kernels: { type: "string", default: "Infinity" },
-    jobs: { type: "string", default: "1" },
-    seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
-    targets: { type: "string" },
-    kinds: { type: "string" },
-    device: { type: "string", default: "emulator" },
-    "machine-code": { type: "boolean", default: false },
-    tally: { type: "string" },
-    keep: { type: "boolean", default: false },
-    /** Of a process that another has started: serves it. */
-    serve: { type: "boolean", default: false },
-  },
+const settings = scriptOptions(import.meta.url, {
+  minutes: { type: "string", default: "1" },
+  kernels: { type: "string", default: "Infinity" },
+  jobs: { type: "string", default: "1" },
+  seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
+  targets: { type: "string" },
+  kinds: { type: "string" },
+  device: { type: "string", default: "emulator" },
+  "machine-code": { type: "boolean", default: false },
+  tally: { type: "string" },
+  keep: { type: "boolean", default: false },
+  /** Of a process that another has started: serves it. */
+  serve: { type: "boolean", default: false },
 });
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -72,11 +70,8 @@ function readJson<T>(path: string | undefined): T | undefined {
 /** The names that an option gives, of those that it may; all unless it is given. */
 function chosen<N extends string>(option: "targets" | "kinds", names: readonly N[]): readonly N[] {
   const given = settings[option]?.split(",");
-  if (given === undefined) return names;
-  const found = given.flatMap((name) => names.find((each) => each === name) ?? []);
-  if (found.length !== given.length)
-    throw new Error(`--${option} takes ${[...new Set(names)].join(", ")}, not ${settings[option]}`);
-  return found;
+  const known = [...new Set(names)];
+  return given?.map((name) => namedOption(option, name, known)) ?? names;
 }
 
 const [targets, kinds] = [chosen("targets", fuzzTargets), chosen("kinds", subjectKinds)];
@@ -123,8 +118,7 @@ async function openedGpu(): Promise<Gpu> {
 
 const gpu = settings.device === "gpu" ? await openedGpu() : undefined;
 const readsMachineCode = settings["machine-code"];
-if (readsMachineCode && !hasDisassembler)
-  throw new Error("--machine-code needs ptxas and nvdisasm on PATH");
+if (readsMachineCode && !hasDisassembler) refuse("--machine-code needs ptxas and nvdisasm on PATH");
 const campaign = new Campaign({
   targets,
   kinds,
@@ -149,14 +143,16 @@ function serverCommand(): readonly string[] {
 }
 
 async function lead(): Promise<Progress> {
-  const seed = Number(settings.seed);
+  const seed = numberOption("seed", settings.seed, { from: 0 });
   const progress: Progress = readJson(settings.tally) ?? { seed, next: seed, tally: emptyTally() };
   const save = (): void => {
     if (settings.tally !== undefined)
       writeFileSync(settings.tally, `${JSON.stringify(progress)}\n`);
   };
-  const end = performance.now() + Number(settings.minutes) * 60_000;
-  let left = Number(settings.kernels);
+  const end =
+    performance.now() +
+    numberOption("minutes", settings.minutes, { from: 0, whole: false }) * 60_000;
+  let left = numberOption("kernels", settings.kernels);
   const waiting: Batch[] = kept.map((first) => ({ first, count: 1 }));
   const next = (): Batch | undefined => {
     if (performance.now() >= end || left <= 0) return undefined;
@@ -171,7 +167,7 @@ async function lead(): Promise<Progress> {
     addTally(progress.tally, tally);
     save();
   };
-  const jobs = Number(settings.jobs);
+  const jobs = numberOption("jobs", settings.jobs);
   if (jobs > 1) await shareBatches(serverCommand(), jobs, next, onTally);
   else
     for (let batch = next(); batch !== undefined; batch = next())

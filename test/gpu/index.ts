@@ -15,9 +15,9 @@
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { namedOption, numberOption, refuse, scriptOptions } from "../../scripts/arguments.ts";
 import { open } from "../../src/runtime/open.ts";
-import type { DeviceName } from "../../src/runtime/open-options.ts";
+import { deviceNames } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { attentionChecks } from "./attention.ts";
@@ -30,18 +30,24 @@ import { productChecks } from "./products.ts";
 import { randomChecks } from "./random.ts";
 import { runtimeChecks } from "./runtime.ts";
 
-const { values: settings } = parseArgs({
-  options: {
-    jobs: { type: "string", default: "1" },
-    only: { type: "string", default: "" },
-    every: { type: "string", default: "1" },
-    device: { type: "string", default: "gpu" },
-    random: { type: "string", default: "0" },
-    seconds: { type: "string", default: "3600" },
-    /** Of a process that another has started: which share of the checks is its own. */
-    share: { type: "string" },
-  },
+const settings = scriptOptions(import.meta.url, {
+  jobs: { type: "string", default: "1" },
+  only: { type: "string", default: "" },
+  every: { type: "string", default: "1" },
+  device: { type: "string", default: "gpu" },
+  random: { type: "string", default: "0" },
+  seconds: { type: "string", default: "3600" },
+  /** Of a process that another has started: which share of the checks is its own. */
+  share: { type: "string" },
 });
+const every = numberOption("every", settings.every);
+const jobs = numberOption("jobs", settings.jobs);
+const seconds = numberOption("seconds", settings.seconds, { from: 0, whole: false });
+if (!/^\d+(?:-\d+)?$/u.test(settings.random))
+  refuse(
+    `--random takes a number of seeds, or the first and last as 41-100, not "${settings.random}"`,
+  );
+const deviceName = namedOption("device", settings.device, deviceNames);
 
 function matrixChecks(): readonly Check[] {
   return matrixCases().map((one) => ({
@@ -67,16 +73,16 @@ function chosenChecks(): readonly Check[] {
   ];
   return all
     .filter(({ name }) => name.includes(settings.only))
-    .filter((_, index) => index % Number(settings.every) === 0);
+    .filter((_, index) => index % every === 0);
 }
 
 const write = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 async function runShare(share: Share): Promise<Counts> {
   // Cases are made to be odd; what slows them is nobody's concern here.
-  const device = await open(settings.device as DeviceName, { onNotes: () => undefined });
+  const device = await open(deviceName, { onNotes: () => undefined });
   try {
-    return await runChecks(device, chosenChecks(), share, write, Number(settings.seconds));
+    return await runChecks(device, chosenChecks(), share, write, seconds);
   } finally {
     device.dispose();
   }
@@ -100,7 +106,7 @@ function startShare({ number, of }: Share): Promise<Counts> {
   });
 }
 
-async function runAll(jobs: number): Promise<Counts> {
+async function runAll(): Promise<Counts> {
   if (jobs === 1) return runShare({ number: 0, of: 1 });
   const shares = Array.from({ length: jobs }, (_, number) => startShare({ number, of: jobs }));
   const counts = await Promise.all(shares);
@@ -114,8 +120,8 @@ if (number !== undefined && of !== undefined) {
   process.disconnect();
 } else {
   const started = performance.now();
-  const { checks, failures } = await runAll(Number(settings.jobs));
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  write(`${checks} checks on ${settings.device}, ${failures} failures, ${seconds} s`);
+  const { checks, failures } = await runAll();
+  const taken = ((performance.now() - started) / 1000).toFixed(1);
+  write(`${checks} checks on ${deviceName}, ${failures} failures, ${taken} s`);
   process.exitCode = failures === 0 && checks > 0 ? 0 : 1;
 }
