@@ -30,14 +30,20 @@ const known = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8
 const settings = wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `));
 
 /** What runs before every file of tests, again for each: the runner loads these, and Node everything else. */
-const setupFiles = ["test/support/modules.ts", "test/support/turns.ts"];
+const setupFiles = [
+  "test/support/modules.ts",
+  "test/support/turns.ts",
+  "test/support/equal-arrays.ts",
+];
 
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/.snippets/**"],
     setupFiles,
-    server: { deps: { inline: [/\/test\/support\/(modules|turns)\.ts$/], external: [/\.ts$/] } },
+    server: {
+      deps: { inline: [/\/test\/support\/(modules|turns|equal-arrays)\.ts$/], external: [/\.ts$/] },
+    },
     // For what hangs. How long anything takes on a slow and crowded machine decides nothing.
     testTimeout: 900_000,
     hookTimeout: 900_000,
