@@ -15,10 +15,12 @@ import {
   topCase,
 } from "../bench/gpu/cases/library.ts";
 import { attentionByHand, productByHand } from "../bench/gpu/cases/handwritten.ts";
+import { convolutionCase } from "../bench/gpu/cases/convolution.ts";
 import { poolCase, uniqueCase } from "../bench/gpu/cases/windows.ts";
 import { pagedCase } from "../bench/gpu/cases/paged.ts";
 import { raggedCase, raggedOuterCase } from "../bench/gpu/cases/ragged.ts";
 
+const smallImages = { images: 2, size: 6, channels: 64, window: 3, stride: 1, depthwise: false };
 const table = { vocabulary: 9, tokens: 12, width: 8 };
 const cases: readonly BenchCase[] = [
   rowsCase("softmax", 4, 64),
@@ -35,6 +37,12 @@ const cases: readonly BenchCase[] = [
   uniqueCase(90, 7),
   poolCase("max", 1, 7, 8),
   poolCase("average", 1, 8, 8),
+  ...(["forward", "dx", "dw"] as const).flatMap((made) => [
+    convolutionCase({ ...smallImages, made }),
+    convolutionCase({ ...smallImages, made, stride: 2 }),
+    convolutionCase({ ...smallImages, made, window: 1, channels: 8 }),
+    convolutionCase({ ...smallImages, made, depthwise: true, stride: 2, channels: 8 }),
+  ]),
   permuteCase(8, 16),
   embeddingCase(table),
   scatterCase(table, false),

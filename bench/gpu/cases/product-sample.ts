@@ -3,7 +3,7 @@ import { array, cdiv, dim, i32, kernel, scalar, slice, toNumbers } from "tilewri
 import type { Device, DeviceArray, DType } from "tilewright";
 
 /** Positions spread over an axis, its ends among them. */
-function positions(extent: number, count: number): readonly number[] {
+export function positions(extent: number, count: number): readonly number[] {
   const all = Array.from({ length: count }, (_, index) =>
     Math.round((index * (extent - 1)) / Math.max(1, count - 1)),
   );
@@ -39,7 +39,7 @@ async function rowNumbers(device: Device, matrix: DeviceArray, row: number): Pro
   return toNumbers(await device.download(matrix.slice(row, row + 1)));
 }
 
-async function columnNumbers(
+export async function columnNumbers(
   device: Device,
   matrix: DeviceArray,
   column: number,

@@ -159,6 +159,28 @@ def pool(task, sets):
     yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
 
 
+def convolution(task, sets):
+    """cuDNN with channels last; its fastest way is found by the first calls, which are not timed."""
+    torch.backends.cudnn.benchmark = True
+    images, size, channels, window = (task[name] for name in ("images", "size", "channels", "window"))
+    stride, padding, groups = task["stride"], task["padding"], task["groups"]
+    side = (size + 2 * padding - window) // stride + 1
+
+    def made(*shape):
+        return normal(*shape, dtype=dtypes[task["dtype"]]).contiguous(memory_format=torch.channels_last)
+
+    def call():
+        x, w = made(images, channels, size, size), made(channels, channels // groups, window, window)
+        if task["made"] == "forward":
+            return lambda: torch.nn.functional.conv2d(x, w, None, stride, padding, 1, groups)
+        gradient = made(images, channels, side, side)
+        wanted = [task["made"] == "dx", task["made"] == "dw", False]
+        both = [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups, wanted
+        return lambda: torch.ops.aten.convolution_backward(gradient, x, w, None, *both)
+
+    yield "cuDNN (PyTorch)", [call() for _ in range(sets)]
+
+
 def permute(task, sets):
     arrays = rows(task, sets)
     compiled = torch.compile(lambda x: x.t().contiguous())
@@ -304,6 +326,7 @@ ops = {
     "topk": topk,
     "unique": unique,
     "pool": pool,
+    "convolution": convolution,
     "permute": permute,
     "embedding": embedding,
     "scatter_add": scatter_add,
