@@ -6,8 +6,8 @@ import { stepChannels, tilePlaces } from "./copied.ts";
 import type { CopiedConfiguration, CopiedForm, ReadForm } from "./copied.ts";
 import type { Direction } from "./gathered.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
-import { hasPhases } from "./phases.ts";
-import type { Phase } from "./phases.ts";
+import { hasPhases, tapsOf } from "./phases.ts";
+import type { Phases } from "./phases.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
 
 /** Whether channels are last and nothing lies between elements. */
@@ -87,11 +87,27 @@ export function tileCount(
   return boxesAcross(batch, places, box) * groups * Math.ceil(made / columns);
 }
 
+/** Steps of the block that has the most of them, of phases that each have so many tiles: that of the first in each round. */
+function dealtSteps(
+  tapCounts: readonly number[],
+  perTap: number,
+  tiles: number,
+  processors: number,
+): number {
+  const rounds = Math.ceil((tiles * tapCounts.length) / processors);
+  let steps = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    const taps = tapCounts[Math.floor((round * processors) / tiles)] ?? 0;
+    steps += taps * perTap + tileSteps;
+  }
+  return steps;
+}
+
 export function chooseCopied(
   geometry: Geometry,
   direction: Direction,
   target: Target,
-  phase?: Phase,
+  phases?: Phases,
 ): CopiedConfiguration {
   const isForward = direction === "forward";
   const { batch, channels, outputs, groups, input, output, taps } = geometry;
@@ -100,14 +116,15 @@ export function chooseCopied(
     : [channels, input, outputs];
   const box = tightestBox(tilePlaces, batch, places);
   // What overhangs would be channels of the next group, or of the other column of a pair.
-  const isApart = groups > 1 || phase !== undefined;
-  const steps = taps[0] * taps[1] * taps[2] * Math.ceil(summed / stepChannels) + tileSteps;
+  const isApart = groups > 1 || phases !== undefined;
+  const tapCounts = phases?.each.map(tapsOf) ?? [taps[0] * taps[1] * taps[2]];
   const possible = ([256, 192, 128, 64] as const).filter(
     (columns) => columns === 64 || (isApart ? made % columns === 0 : columns < 2 * made),
   );
   const seconds = (columns: (typeof possible)[number]): number => {
     const tiles = tileCount(geometry, places, made, { box, columns });
-    return Math.ceil(tiles / target.processors) * steps * (columns / efficiency[columns]);
+    const steps = dealtSteps(tapCounts, Math.ceil(summed / stepChannels), tiles, target.processors);
+    return steps * (columns / efficiency[columns]);
   };
   const columns = possible.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
   const results = 2 * 2 * 64 * 128;
@@ -120,13 +137,13 @@ export function readForm(
   { stride }: ConvolutionProblem,
   { input, output, taps }: Geometry,
   direction: Direction,
-  phase?: Phase,
+  phases?: Phases,
 ): ReadForm {
   return {
     direction,
     isDeep: input[0] > 1 || output[0] > 1 || taps[0] > 1,
     halved: direction === "forward" ? [stride[1] === 2, stride[2] === 2] : [false, false],
-    ...(phase && { phase }),
+    ...(phases && { phases }),
   };
 }
 
@@ -135,10 +152,10 @@ export function copiedForm(
   geometry: Geometry,
   direction: Direction,
   target: Target,
-  phase?: Phase,
+  phases?: Phases,
 ): CopiedForm {
   return {
-    ...readForm(problem, geometry, direction, phase),
-    configuration: chooseCopied(geometry, direction, target, phase),
+    ...readForm(problem, geometry, direction, phases),
+    configuration: chooseCopied(geometry, direction, target, phases),
   };
 }

@@ -154,6 +154,15 @@ test("where every channel is a group there is no product of matrices", () => {
     expect(op.plan().configuration.kernel).toBe("depthwise");
 });
 
+test("the gradient of x of strided convolutions is one launch, also of places that no tap meets", () => {
+  const x = array(bf16, [64, 28, 28, 256]);
+  for (const w of [array(bf16, [256, 3, 3, 256]), array(bf16, [256, 1, 1, 256])]) {
+    const op = convolutionBackwardX({ x, w, padding: w.shape[1] === 3 ? 1 : 0, stride: 2 });
+    expect(op.plan().configuration.kernel).toBe("copied");
+    expect(op.kernels()).toHaveLength(1);
+  }
+});
+
 test("the copy engine is used where channels are last and rows are aligned", () => {
   const spec = (c: number) => ({ x: array(bf16, [8, 56, 56, c]), w: array(bf16, [c, 3, 3, c]) });
   const fast = convolution({ ...spec(64), padding: 1 }).plan();
@@ -173,7 +182,8 @@ test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () =>
   };
   const apart = { ...each, stride: 2 };
   const deep = { ...each, w: array(bf16, [144, 7, 7, 1]) };
-  for (const op of [spec, each, apart, deep].flatMap((own) => [
+  const pairs = { ...spec, stride: 2 };
+  for (const op of [spec, pairs, each, apart, deep].flatMap((own) => [
     convolution(own),
     convolutionBackwardX(own),
     convolutionBackwardW(own),

@@ -8,11 +8,11 @@
 import type { DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
-import { array, cdiv, full, kernel as defineKernel, slice } from "../../lang/index.ts";
+import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
+import { laidOut } from "../support/sizes.ts";
 import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
 import {
   chooseCopiedWeights,
@@ -45,7 +45,6 @@ import type { Direction, GatheredConfiguration } from "./gathered.ts";
 import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
 import type { GatheredWeightsConfiguration } from "./gathered-weights.ts";
 import { phasesOf } from "./phases.ts";
-import type { Phase } from "./phases.ts";
 import { geometryOf, problemOf } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
 
@@ -222,80 +221,23 @@ function planCopied(
 ): Planned<PixelConfiguration> {
   const isForward = direction === "forward";
   const isApart = !isForward && problem.stride.some((stride) => stride > 1);
-  const parts: readonly { readonly phase?: Phase; readonly geometry: Geometry }[] = isApart
+  const { phases, geometry: own } = isApart
     ? phasesOf(problem, geometry)
-    : [{ geometry }];
-  const launches = parts
-    .map((part) => copiedPart(problem, direction, part, target))
-    .filter(({ tiles }) => tiles > 0);
-  const [first = copiedPart(problem, direction, { geometry }, target)] = launches;
-  const { configuration } = first.form;
-  // What no tap meets is 0.
-  const isFilled = parts.some(({ geometry: { taps } }) => taps.includes(0));
-  const shape = isForward ? geometry.out.extents : geometry.x.extents;
-  const count = shape.reduce((all, extent) => all * extent, 1);
+    : { phases: undefined, geometry };
+  const form = copiedForm(problem, own, direction, target, phases);
+  const [made, places] = isForward ? [own.outputs, own.output] : [own.channels, own.input];
+  const tiles = (phases?.each.length ?? 1) * tileCount(own, places, made, form.configuration);
+  const values = { ...copiedDimensions(own, form), workers: Math.min(target.processors, tiles) };
+  const given = { read: isForward ? "x" : "dOut", weights: "w", result: isForward ? "out" : "dx" };
   return {
-    configuration,
+    configuration: form.configuration,
     source: "heuristic",
-    launches: () => [
-      ...(isFilled && count > 0 ? zeros(problem, count, kernels) : []),
-      ...launches.map(({ form, values, geometry: own }) => {
-        const kernel = known(kernels, copiedText(own, form), () =>
-          copiedKernel(problem, own, form),
-        );
-        const given = {
-          read: isForward ? "x" : "dOut",
-          weights: "w",
-          result: isForward ? "out" : "dx",
-        };
-        return launched(kernel, reshaped(kernel, given, values), values);
-      }),
-    ],
+    launches: () => {
+      if (tiles === 0) return [];
+      const kernel = known(kernels, copiedText(own, form), () => copiedKernel(problem, own, form));
+      return [launched(kernel, reshaped(kernel, given, values), values)];
+    },
   };
-}
-
-/** Zeros for all of dx. */
-function zeros(
-  { x: { dtype } }: ConvolutionProblem,
-  count: number,
-  kernels: Kernels,
-): readonly PlannedLaunch[] {
-  const size = alignedDimension("count", count);
-  const block = 8 * lanes;
-  const kernel = known(kernels, `zeros ${alignment(count)}`, () => {
-    return defineKernel(
-      {
-        name: "convolution_zeros",
-        grid: { i: cdiv(size, block) },
-        outputs: { out: array(dtype, [size]) },
-      },
-      ({ i, out }) => {
-        out.at(slice(i.mul(block), block)).store(full(dtype, [block], 0));
-      },
-    ) as unknown as KernelDefinition;
-  });
-  return [{ kernel, arguments: { out: { argument: "dx", shape: [count] } } }];
-}
-
-/** A launch of the copied kernel: all of a convolution, or a phase of a gradient. */
-function copiedPart(
-  problem: ConvolutionProblem,
-  direction: Direction,
-  { phase, geometry }: { readonly phase?: Phase; readonly geometry: Geometry },
-  target: Target,
-) {
-  const form = copiedForm(problem, geometry, direction, target, phase);
-  const [made, places] =
-    direction === "forward"
-      ? [geometry.outputs, geometry.output]
-      : [geometry.channels, geometry.input];
-  const isNothing = geometry.taps.includes(0);
-  const tiles = isNothing ? 0 : tileCount(geometry, places, made, form.configuration);
-  const values = {
-    ...copiedDimensions(geometry, form),
-    workers: Math.min(target.processors, tiles),
-  };
-  return { form, geometry, tiles, values };
 }
 
 function planDepthwise(

@@ -8,7 +8,7 @@
  * Windows that go two by two see x of even extents as [n, height / 2, 2, width / 2, 2 c]: a tap picks one of the two, and
  * neighbours lie together again. The gradient of x is the same product of dOut with shifts the other way around, and
  * with the weights read along the other axis. Where windows went two by two, each of the four places of a pair of rows and
- * columns has taps of its own (`phases.ts`), and is a product of its own over these.
+ * columns has taps of its own (`phases.ts`), and tiles of its own, with as many steps as these take.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -18,6 +18,7 @@ import {
   accumulator,
   array,
   cdiv,
+  constant,
   dim,
   kernel,
   slice,
@@ -40,7 +41,7 @@ import { alignedDimension, alignment } from "../support/sizes.ts";
 import { halfBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
 import type { Direction } from "./gathered.ts";
-import type { Phase } from "./phases.ts";
+import type { PhaseAxis, Phases } from "./phases.ts";
 import { windowAlong } from "./problem.ts";
 import type { ConvolutionProblem, Geometry, Triple, WindowSteps } from "./problem.ts";
 
@@ -67,8 +68,8 @@ export interface ReadForm {
   readonly isDeep: boolean;
   /** Whether windows go two by two, along height and width. */
   readonly halved: readonly [boolean, boolean];
-  /** Which places of pairs are made, and from which taps; of gradients of windows that go two by two. */
-  readonly phase?: Phase;
+  /** The places of pairs, and the taps that they meet; of gradients of windows that go two by two. */
+  readonly phases?: Phases;
 }
 
 /** What of the sizes a kernel is made for. */
@@ -120,7 +121,7 @@ export function copiedDimensions(
 
 export function copiedSizes(
   geometry: Geometry,
-  { direction, isDeep, halved, phase }: ReadForm,
+  { direction, isDeep, halved, phases }: ReadForm,
 ): CopiedSizes {
   const numbers = numbersOf(geometry, direction);
   const spatial = (of: string, own: readonly number[]): readonly [Size, Size, Size] => [
@@ -137,8 +138,8 @@ export function copiedSizes(
     made: alignedDimension("made", numbers.made),
     read: spatial("read", [read[0], half(read[1], halved[0]), half(read[2], halved[1])]),
     places: spatial("places", places),
-    // Phases have few, and differ by them.
-    taps: phase === undefined ? spatial("taps", taps) : taps,
+    // Phases are made for them.
+    taps: phases === undefined ? spatial("taps", taps) : taps,
   };
 }
 
@@ -166,17 +167,28 @@ export function readSpec(
   ]);
 }
 
-/** How far a tap lies from the place that it belongs to. */
+/** How far a tap lies from the place that it belongs to; where there are phases, from where a place meets its first. */
 function shiftOf(
-  { direction, phase }: ReadForm,
+  { direction }: ReadForm,
   tap: Scalar<"i32">,
   { dilation, before }: WindowSteps,
-  axis: number,
+  first: Scalar<"i32"> | undefined,
 ): Scalar<"i32"> {
   const reach = dilation === 1 ? tap : tap.mul(dilation);
-  return direction === "forward"
-    ? reach.sub(before)
-    : reach.mul(-1).add(phase?.axes[axis]?.shift ?? before);
+  return direction === "forward" ? reach.sub(before) : reach.mul(-1).add(first ?? before);
+}
+
+/** A number of each phase along an axis, by the number of the phase. */
+function ofPhase(
+  { each }: Phases,
+  phase: Scalar<"i32">,
+  axis: number,
+  name: keyof PhaseAxis,
+): Scalar<"i32"> {
+  const [first = 0, ...others] = each.map((axes) => axes[axis]?.[name] ?? 0);
+  const start = constant(dtypes.i32, first);
+  if (others.every((value) => value === first)) return start;
+  return others.reduce((value, own, index) => phase.eq(index + 1).select(own, value), start);
 }
 
 /** Where a tile's box begins. */
@@ -194,16 +206,19 @@ export interface Reading {
   readonly taps: Triple<Scalar<"i32">>;
   /** The first channel, counted through all groups. */
   readonly channel: Scalar<"i32">;
+  /** Which phase the places are of, where there are some. */
+  readonly phase?: Scalar<"i32"> | undefined;
 }
 
 export function boxWindow(
   { problem, form, sizes }: ReadSetting,
   read: Ref,
-  { box: [images, rows, columns], corner, taps, channel }: Reading,
+  { box: [images, rows, columns], corner, taps, channel, phase }: Reading,
 ): Ref {
-  const { isDeep, halved } = form;
+  const { isDeep, halved, phases } = form;
+  const firstOf = (axis: number) => phases && phase && ofPhase(phases, phase, axis, "shift");
   const [inDepth, down, across] = taps.map((tap, axis) =>
-    shiftOf(form, tap, windowAlong(problem, axis), axis),
+    shiftOf(form, tap, windowAlong(problem, axis), firstOf(axis)),
   ) as [Scalar<"i32">, Scalar<"i32">, Scalar<"i32">];
   const along = (start: Scalar<"i32">, by: Scalar<"i32">, isHalf: boolean, size: number): Slice =>
     slice(start.add(isHalf ? by.shr(1) : by), size);
@@ -247,15 +262,17 @@ function weightSizes({ form, sizes: { summed, made } }: Setting) {
 function weightSpec(setting: Setting): ArraySpec {
   const { taps, group } = setting.sizes;
   const { outputs, channels } = weightSizes(setting);
-  const count = multiplySizes(...(setting.form.phase?.taps ?? taps));
+  const count = multiplySizes(...taps);
   return array(setting.problem.w.dtype, [count, multiplySizes(group, outputs), channels], {
     strides: [channels, multiplySizes(count, channels), 1],
   });
 }
 
 type Indices<N extends string> = { readonly [K in N]: Scalar<"i32"> };
-/** Which tile: the group, its box and its channels. */
-type TileIndices = Indices<"g" | "n" | "z0" | "y0" | "x0" | "j">;
+/** Which tile: the phase, where there are some, the group, its box and its channels. */
+type TileIndices = Indices<"g" | "n" | "z0" | "y0" | "x0" | "j"> & {
+  readonly phase?: Scalar<"i32">;
+};
 /** Which step of it: a tap, and channels that are summed. */
 type StepIndices = Indices<"z" | "y" | "x" | "step">;
 
@@ -272,12 +289,12 @@ function cornerOf({ box: [images, rows, columns] }: CopiedConfiguration, at: Til
 function weightWindow(setting: Setting, weights: Ref, at: TileIndices & StepIndices): Ref {
   const { form, sizes } = setting;
   const { columns } = form.configuration;
-  const { phase } = form;
-  const [, height, width] = phase?.taps ?? sizes.taps;
-  const whole = (tap: Scalar<"i32">, axis: number): Scalar<"i32"> => {
-    const own = phase?.axes[axis];
-    return own === undefined ? tap : tap.mul(own.apart).add(own.first);
-  };
+  const { phases } = form;
+  const [, height, width] = sizes.taps;
+  const whole = (tap: Scalar<"i32">, axis: number): Scalar<"i32"> =>
+    phases === undefined || at.phase === undefined
+      ? tap
+      : tap.mul(phases.apart[axis] ?? 1).add(ofPhase(phases, at.phase, axis, "first"));
   const tap = whole(at.z, 0)
     .mul(height as never)
     .add(whole(at.y, 1))
@@ -307,29 +324,47 @@ function multiplied(
   );
 }
 
-/** The result, what a thread stores of it at a time, and where; of a phase pairs are axes of their own, as for what is read. */
+/** The result, what a thread stores of it at a time, and where; with phases pairs are axes of their own, as for what is read. */
 function resultForm(
   { form, sizes: { batch, group, made, places } }: Setting,
   dtype: DType<"bf16">,
 ) {
-  const { isDeep, phase, configuration } = form;
+  const { isDeep, phases, configuration } = form;
   const [images, rows, columns] = halfBox(configuration.box);
-  const [, down, across] = phase?.axes ?? [];
   const channels = multiplySizes(group, made);
-  const [isPairedDown, isPairedAcross] = [down?.apart === 2, across?.apart === 2];
+  const [isPairedDown, isPairedAcross] = [phases?.apart[1] === 2, phases?.apart[2] === 2];
   return {
     whole: array(dtype, [
       ...[batch, ...(isDeep ? [places[0]] : []), places[1], ...(isPairedDown ? [2] : [])],
       ...[places[2], isPairedAcross ? multiplySizes(2, channels) : channels],
     ]),
     ownShape: [images, ...(isDeep ? [1] : []), rows, ...(isPairedDown ? [1] : []), columns],
-    placeOf: (corner: Corner, own: Scalar<"i32">): readonly Index[] => [
-      ...[corner.image, ...(isDeep ? [corner.depth] : []), corner.top],
-      ...(isPairedDown ? [down?.place ?? 0] : []),
-      // Channels of the second column of a pair lie behind those of the first.
-      ...[corner.left, isPairedAcross && across?.place === 1 ? own.add(channels as never) : own],
-    ],
+    placeOf: (
+      corner: Corner,
+      own: Scalar<"i32">,
+      phase: Scalar<"i32"> | undefined,
+    ): readonly Index[] => {
+      const placeAlong = (axis: number): Scalar<"i32"> =>
+        phases === undefined || phase === undefined
+          ? own.mul(0)
+          : ofPhase(phases, phase, axis, "place");
+      return [
+        ...[corner.image, ...(isDeep ? [corner.depth] : []), corner.top],
+        ...(isPairedDown ? [placeAlong(1)] : []),
+        // Channels of the second column of a pair lie behind those of the first.
+        ...[corner.left, isPairedAcross ? own.add(placeAlong(2).mul(channels as never)) : own],
+      ];
+    },
   };
+}
+
+/** Steps of a tile: taps, of a phase those that it meets, and channels. */
+function stepGrid({ form: { phases }, sizes: { taps, summed } }: Setting, { phase }: TileIndices) {
+  const along = (axis: 0 | 1 | 2): Index =>
+    phases === undefined || phase === undefined
+      ? taps[axis]
+      : ofPhase(phases, phase, axis, "count");
+  return { z: along(0), y: along(1), x: along(2), step: cdiv(summed, stepChannels) };
 }
 
 export function copiedKernel(
@@ -337,10 +372,10 @@ export function copiedKernel(
   geometry: Geometry,
   form: CopiedForm,
 ): KernelDefinition {
-  const { direction, configuration } = form;
+  const { direction, configuration, phases } = form;
   const { box, columns, stages } = configuration;
   const setting: Setting = { problem, form, sizes: copiedSizes(geometry, form) };
-  const { batch, group, summed, made, places, taps } = setting.sizes;
+  const { batch, group, summed, made, places } = setting.sizes;
   const isForward = direction === "forward";
   const output = (isForward ? problem.out : problem.x).dtype as DType<"bf16">;
   const { whole, ownShape, placeOf } = resultForm(setting, output);
@@ -350,29 +385,31 @@ export function copiedKernel(
       grid: { worker: dim("workers") },
       threads: ["copy", "first", "second"],
       inputs: { read: readSpec(problem, setting.sizes, form), weights: weightSpec(setting) },
-      // A phase makes a part of the result, beside those of the others.
-      ...(form.phase === undefined
-        ? { outputs: { result: whole } }
-        : { inouts: { result: whole } }),
+      outputs: { result: whole },
       scratch: { buffers: smem(output, [2, 2, ...ownShape, (8 * rowBytes) / output.bits]) },
     },
     ({ read, weights, result, buffers }) => {
       warpSpecialized(
         {
-          tiles: tiles({
-            g: group,
-            n: cdiv(batch, box[0]),
-            z0: places[0],
-            y0: cdiv(places[1], box[1]),
-            x0: cdiv(places[2], box[2]),
-            j: cdiv(made, columns),
-          }),
-          grid: { z: taps[0], y: taps[1], x: taps[2], step: cdiv(summed, stepChannels) },
+          tiles: tiles(
+            {
+              ...(phases && { phase: phases.each.length }),
+              g: group,
+              n: cdiv(batch, box[0]),
+              z0: places[0],
+              y0: cdiv(places[1], box[1]),
+              x0: cdiv(places[2], box[2]),
+              j: cdiv(made, columns),
+            },
+            { alternate: phases !== undefined },
+          ),
+          grid: (at: TileIndices) => stepGrid(setting, at),
           inputs: {
             left: (at) =>
               boxWindow(setting, read, {
                 ...{ box, corner: cornerOf(configuration, at), taps: [at.z, at.y, at.x] },
                 channel: at.g.mul(summed as never).add(at.step.mul(stepChannels)),
+                phase: at.phase,
               }),
             right: (at) => weightWindow(setting, weights, at),
           },
@@ -388,7 +425,7 @@ export function copiedKernel(
             buffers.at(tile.part),
             product.cast(output).reshape([...ownShape, columns]),
             result,
-            placeOf(corner, tile.g.mul(made as never).add(tile.j.mul(columns))),
+            placeOf(corner, tile.g.mul(made as never).add(tile.j.mul(columns)), tile.phase),
           );
         },
       );

@@ -15,18 +15,19 @@ import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
 export interface PhaseAxis {
   /** Which of a pair is made. */
   readonly place: number;
-  /** The first tap that it meets, and how far apart its taps are. */
+  /** The first tap that it meets. */
   readonly first: number;
-  readonly apart: 1 | 2;
   /** The window in which a place meets its first tap, as far from the number of its pair. */
   readonly shift: number;
   readonly count: number;
 }
 
-export interface Phase {
-  readonly axes: Triple<PhaseAxis>;
-  /** All taps of the window. */
-  readonly taps: Triple;
+/** All phases of a gradient, which one launch makes. */
+export interface Phases {
+  /** How far apart the places of a phase are, and the taps that they meet. */
+  readonly apart: Triple;
+  /** From those that meet the most taps to those that meet the fewest, so that the last tiles of a launch are short ones. */
+  readonly each: readonly Triple<PhaseAxis>[];
 }
 
 /** Whether places of pairs can be made apart: two by two over even extents, by taps that change sides. */
@@ -47,36 +48,37 @@ function alongAxis(
 ): readonly PhaseAxis[] {
   const { stride, dilation, before } = windowAlong(problem, axis);
   const count = taps[axis] ?? 1;
-  if (stride === 1) return [{ place: 0, first: 0, apart: 1, shift: before, count }];
+  if (stride === 1) return [{ place: 0, first: 0, shift: before, count }];
   return [0, 1].map((place) => {
     const first = (place + before) % 2;
     const shift = (place + before - first * dilation) / 2;
-    return { place, first, apart: 2, shift, count: Math.max(0, Math.ceil((count - first) / 2)) };
+    return { place, first, shift, count: Math.max(0, Math.ceil((count - first) / 2)) };
   });
 }
 
-/** The phases, and the sizes of the convolution that each of them is; those without taps are zeros. */
+/** Taps that places of a phase meet. */
+export function tapsOf(phase: Triple<PhaseAxis>): number {
+  return phase.reduce((all, { count }) => all * count, 1);
+}
+
+/** The phases, and the sizes of the convolution that each of them is but for its taps; those without taps are zeros. */
 export function phasesOf(
   problem: ConvolutionProblem,
   geometry: Geometry,
-): readonly { readonly phase: Phase; readonly geometry: Geometry }[] {
+): { readonly phases: Phases; readonly geometry: Geometry } {
   const [depths, rows, columns] = [0, 1, 2].map((axis) => alongAxis(problem, geometry, axis));
   if (depths === undefined || rows === undefined || columns === undefined)
     throw new Error("a convolution has three axes");
-  return depths.flatMap((depth) =>
-    rows.flatMap((row) =>
-      columns.map((column) => {
-        const axes: Triple<PhaseAxis> = [depth, row, column];
-        const [inDepth, down, across] = geometry.input;
-        return {
-          phase: { axes, taps: geometry.taps },
-          geometry: {
-            ...geometry,
-            input: [inDepth, down / row.apart, across / column.apart] as const,
-            taps: [depth.count, row.count, column.count] as const,
-          },
-        };
-      }),
-    ),
+  const each = depths.flatMap((depth) =>
+    rows.flatMap((row) => columns.map((column): Triple<PhaseAxis> => [depth, row, column])),
   );
+  const apart = problem.stride;
+  const [inDepth, down, across] = geometry.input;
+  return {
+    phases: { apart, each: each.toSorted((left, right) => tapsOf(right) - tapsOf(left)) },
+    geometry: {
+      ...geometry,
+      input: [inDepth / apart[0], down / apart[1], across / apart[2]],
+    },
+  };
 }
