@@ -3,6 +3,7 @@
  * and its seed, so one that fails is run again by its name:
  *
  *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, 1,000 products of matrices, and 100 of each other kind
+ *   npm run test:gpu -- --jobs 6 --random 75 --only "random attention"      300 cases of attention: its results, gradients, sequences packed and by pages
  *   npm run test:gpu -- --random 17-17 --only "random attention gradients"
  */
 import type { Device } from "../../src/device/device.ts";
@@ -56,7 +57,7 @@ const kinds: { readonly [name: string]: Run } = {
     const one = randomPacked(new Random(seed), packedLimits);
     return named(JSON.stringify(one), () => checkPacked(device, one));
   },
-  "paged attention": (device, seed) => {
+  "attention by pages": (device, seed) => {
     const one = randomPaged(seed, true);
     return named(JSON.stringify(one), () => checkPaged(device, one, seed));
   },
