@@ -16,7 +16,7 @@ import { memoryCases } from "./cases/memory.ts";
 import { pagedCase } from "./cases/paged.ts";
 import type { PagedTask } from "./cases/paged.ts";
 import { formatCases } from "./cases/product-formats.ts";
-import { raggedCase, raggedOuterCase } from "./cases/ragged.ts";
+import { raggedCase, raggedOuterCase, raggedWeightsCase } from "./cases/ragged.ts";
 import type { RaggedTask } from "./cases/ragged.ts";
 
 /** m, n, k: squares, wide and deep ones, those of language models, uneven ones, and few rows. */
@@ -123,7 +123,7 @@ function pagedAttentions(): readonly BenchCase[] {
   return tasks.map(pagedCase);
 }
 
-/** Few groups of many rows and many of few, equal and halving. */
+/** Few groups of many rows and many of few, equal and halving; and weights in few bits, of few rows and of many. */
 function raggedProducts(): readonly BenchCase[] {
   const few: RaggedTask = { m: 16384, n: 4096, k: 4096, groups: 8, halving: false };
   const many: RaggedTask = { m: 32768, n: 2048, k: 2048, groups: 64, halving: false };
@@ -133,6 +133,10 @@ function raggedProducts(): readonly BenchCase[] {
     ...both.map(raggedCase),
     raggedOuterCase(few),
     raggedOuterCase({ ...many, halving: true }),
+    ...[{ ...many, m: 512 }, { ...many, m: 4096 }, few].flatMap((task) => [
+      raggedWeightsCase(task, "i4"),
+      raggedWeightsCase(task, "f8e4m3fn"),
+    ]),
   ];
 }
 

@@ -12,7 +12,13 @@ import { checkForward, checkGradients } from "../support/attention-checks.ts";
 import type { AttentionCase } from "../support/attention-reference.ts";
 import { checkPacked } from "../support/packed-attention.ts";
 import { checkPaged } from "../support/paged-check.ts";
-import { checkDot, checkOuter, randomRagged } from "../support/ragged-checks.ts";
+import {
+  checkDot,
+  checkOuter,
+  checkWeights,
+  randomRagged,
+  randomRaggedWeights,
+} from "../support/ragged-checks.ts";
 import {
   attentionSeries,
   caseText,
@@ -64,6 +70,10 @@ const kinds: { readonly [name: string]: Run } = {
   "products in groups": (device, seed) => {
     const one = randomRagged(seed);
     return named(JSON.stringify(one), () => checkDot(device, one));
+  },
+  "products in groups with weights": (device, seed) => {
+    const one = randomRaggedWeights(seed);
+    return named(JSON.stringify(one), () => checkWeights(device, one));
   },
   "outer products in groups": (device, seed) => {
     const one = randomRagged(seed);

@@ -1,9 +1,10 @@
 /**
  * Products of rows in groups on a device, against float64. Inputs are small whole numbers, whose sums every format holds
- * exactly, so results are compared as they are.
+ * exactly, so results are compared as they are; but for matrices in few bits, which are any numbers, and results within what
+ * rounding does to them.
  */
 import type { Device } from "../../src/device/device.ts";
-import { bf16, f32, f8e4m3fn, i32, i8 } from "../../src/formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn, i32, i8 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
@@ -12,6 +13,7 @@ import { raggedOuter } from "../../src/kernels/ragged/ragged-outer.ts";
 import { array, dim } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { wholeNumbers } from "./library-checks.ts";
+import { quantizedOperand, symbols } from "./products/operands.ts";
 
 export interface DotCase {
   readonly name: string;
@@ -80,6 +82,62 @@ export async function checkDot(device: Device, one: DotCase): Promise<void> {
   requireSame(toNumbers((results as never as { out: never }).out), expected);
 }
 
+export interface WeightsCase extends Pick<DotCase, "groups" | "sizes" | "epilogue"> {
+  readonly configuration?: MatmulConfiguration;
+  /** Whether a and the weights are multiplied in f16; in bf16 where not. */
+  readonly half?: boolean;
+  /** Of what is drawn: the weights, how they are stored, and a. */
+  readonly seed: number;
+}
+
+/** Rows times matrices in few bits, in whichever of their formats and with whichever scales the seed says. */
+export async function checkWeights(device: Device, one: WeightsCase): Promise<void> {
+  const { groups, epilogue, configuration, half } = one;
+  const [m, n, k] = one.sizes;
+  const random = new Random(one.seed);
+  const as = half === true ? f16 : bf16;
+  const { operand, text, error, draw } = quantizedOperand(random, as, true);
+  const { arrays, at } = draw(random, { m, n, k, batch: groups.length });
+  const numbers = (dtype: DType, shape: readonly number[], count: number) =>
+    fromNumbers(
+      dtype,
+      shape,
+      Float64Array.from({ length: count }, () => random.uniform() * 2 - 1),
+    );
+  const [a, bias] = [numbers(as, [m, k], m * k), numbers(f32, [n], n)];
+  const op = raggedDot({
+    ...{ a: as, b: operand, out: f32 },
+    ...(epilogue === true && {
+      inputs: { bias: array(f32, [symbols.n]) },
+      epilogue: ({ sums, bias: added }: never) =>
+        (sums as never as { add: (x: unknown) => never }).add(added),
+    }),
+    ...(configuration !== undefined && { configuration }),
+  } as never);
+  const { out } = (await device.run(op, {
+    ...{ a, ...arrays, groupSizes: fromNumbers(i32, [groups.length], groups) },
+    ...(epilogue === true && { bias }),
+  } as never)) as never as { readonly out: never };
+  const [found, left, further] = [toNumbers(out), toNumbers(a), toNumbers(bias)];
+  const owner = groups.flatMap((size, group) => Array.from({ length: size }, () => group));
+  for (let row = 0; row < m; row += 1)
+    for (let column = 0; column < n; column += 1) {
+      const group = owner[row];
+      let sum = group === undefined || epilogue !== true ? 0 : (further[column] ?? NaN);
+      let magnitude = Math.abs(sum);
+      for (let i = 0; group !== undefined && i < k; i += 1) {
+        const term = (left[row * k + i] ?? NaN) * at(group, i, column);
+        sum += term;
+        magnitude += Math.abs(term);
+      }
+      // Weights are rounded once; tensor cores cut sums off, by less than this in a step.
+      const bound = magnitude * (error + k * 2 ** -22);
+      const number = found[row * n + column] ?? NaN;
+      if (!(Math.abs(number - sum) <= bound))
+        throw new Error(`${text}: [${row}, ${column}] is ${number}, not ${sum} ± ${bound}`);
+    }
+}
+
 /** The products of the rows of two arrays, by groups. */
 export async function checkOuter(
   device: Device,
@@ -118,11 +176,17 @@ function requireSame(found: ArrayLike<number>, wanted: readonly number[]): void 
 
 const formats = [bf16, bf16, f32, f8e4m3fn, i8] as const;
 
+/** The case of weights of a seed: its groups and sizes are those of `randomRagged`. */
+export function randomRaggedWeights(seed: number, mostRows = 200): WeightsCase {
+  const { groups, sizes, epilogue } = randomRagged(seed, mostRows);
+  return { groups, sizes, seed, half: seed % 3 === 0, ...(epilogue === true && { epilogue }) };
+}
+
 /** The case of a seed: groups of any size, none among them, and rows of nobody. */
-export function randomRagged(seed: number): DotCase {
+export function randomRagged(seed: number, mostRows = 200): DotCase {
   const random = new Random(seed);
   const chance = (parts: number): boolean => random.below(parts) === 0;
-  const most = random.pick([1, 10, 100, 200]);
+  const most = Math.min(mostRows, random.pick([1, 10, 100, 200]));
   const groups = Array.from({ length: 1 + random.below(9) }, () =>
     chance(4) ? 0 : 1 + random.below(most),
   );

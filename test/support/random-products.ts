@@ -187,7 +187,7 @@ function drawOptions(random: Random, hasWgmma: boolean) {
   const a = operandOf("a");
   const b =
     kind === "quantised"
-      ? quantizedOperand(random, format.b)
+      ? quantizedOperand(random, format.b, batched("b"))
       : kind === "sparse"
         ? sparseOperand(format.b)
         : operandOf("b");

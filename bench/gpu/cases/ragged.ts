@@ -1,10 +1,17 @@
 /**
  * Products of groups of rows: `raggedDot` beside PyTorch's grouped product and JAX's `ragged_dot`, and `raggedOuter` beside PyTorch's. Groups are
- * equal, or halve: the first has half of all rows, the next half of the rest, and so on, so that most have few.
+ * equal, or halve: the first has half of all rows, the next half of the rest, and so on, so that most have few. Matrices in few bits are timed
+ * beside the same product of bf16.
  */
-import { bf16, fromNumbers, i32, toNumbers } from "tilewright";
+import { bf16, dim, f8e4m3fn, fromNumbers, i32, i4, toNumbers } from "tilewright";
 import type { Device, DeviceArray } from "tilewright";
-import { raggedDot, raggedOuter } from "tilewright/kernels";
+import {
+  dequantizeWeights,
+  quantized,
+  quantizeWeights,
+  raggedDot,
+  raggedOuter,
+} from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
 
@@ -36,6 +43,24 @@ export function raggedCase(task: RaggedTask): BenchCase {
     work: 2 * m * n * k,
     setBytes: 2 * (m * k + groups * k * n + m * n),
     prepare: (device, sets) => prepared(device, task, dotForm(task), sets),
+  };
+}
+
+const weightFormats = { i4, f8e4m3fn } as const;
+type WeightName = keyof typeof weightFormats;
+/** Elements along k that share a scale. */
+const group = 128;
+
+/** Matrices in few bits, with a scale of bf16 for each 128 of a column. */
+export function raggedWeightsCase(task: RaggedTask, weights: WeightName): BenchCase {
+  const { m, n, k, groups, halving } = task;
+  return {
+    name: `ragged dot ${weights} ${m}x${n}x${k}, ${groups} ${halving ? "halving" : "equal"} groups`,
+    task: { op: "ragged_dot", ...task, halving: halving ? 1 : 0 },
+    unit: "TFLOP/s",
+    work: 2 * m * n * k,
+    setBytes: 2 * (m * k + m * n) + (groups * k * n * weightFormats[weights].bits) / 8,
+    prepare: (device, sets) => preparedWeights(device, task, weights, sets),
   };
 }
 
@@ -90,8 +115,7 @@ async function prepared(
     b: randomArray(device, bf16, shapes.b, seed + 40),
     out: device.allocate(bf16, shapes.out),
   }));
-  const [first] = made;
-  if (first === undefined) throw new RangeError("a case has one set at least");
+  const first = firstOf(made);
   const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
   return {
     ours: bound,
@@ -105,6 +129,54 @@ async function prepared(
     dispose: () => {
       groupSizes.dispose();
       for (const { a, b, out } of made) for (const each of [a, b, out]) each.dispose();
+    },
+  };
+}
+
+function firstOf<T>(made: readonly T[]): T {
+  const [first] = made;
+  if (first === undefined) throw new RangeError("a case has one set at least");
+  return first;
+}
+
+/** The same with stored weights, whose products are held against those of what they stand for. */
+async function preparedWeights(
+  device: Device,
+  task: RaggedTask,
+  name: WeightName,
+  sets: number,
+): Promise<PreparedCase> {
+  const { m, n, k, groups } = task;
+  const dtype = weightFormats[name];
+  const spec = quantized(dtype, [dim("g"), dim("k"), dim("n")], { group, scale: bf16 });
+  const groupSizes = await device.upload(fromNumbers(i32, [groups], [...groupSizesOf(task)]));
+  const whole = device.allocate(bf16, [groups, k, n]);
+  const made = Array.from({ length: sets }, (_, seed) => {
+    const x = randomArray(device, bf16, [groups, k, n], seed + 40);
+    const b = device.allocate(dtype, [groups, n, k]);
+    const bScale = device.allocate(bf16, [groups, k / group, n]);
+    device.launch(quantizeWeights({ x: bf16, b: spec }), { x, b, bScale });
+    x.dispose();
+    const out = device.allocate(bf16, [m, n]);
+    return { a: randomArray(device, bf16, [m, k], seed), b, bScale, out };
+  });
+  const op = raggedDot({ a: bf16, b: spec });
+  const first = firstOf(made);
+  const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
+  return {
+    ours: bound,
+    check: async () => {
+      const { a, out, b, bScale } = first;
+      device.launch(dequantizeWeights({ x: bf16, b: spec }), { b, bScale, x: whole });
+      const once = bound(0);
+      once.launch();
+      await device.synchronize();
+      once.dispose();
+      await checkRows(device, { a, b: whole, out }, task);
+    },
+    dispose: () => {
+      for (const each of [groupSizes, whole, ...made.flatMap((set) => Object.values(set))])
+        each.dispose();
     },
   };
 }

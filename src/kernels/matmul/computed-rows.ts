@@ -11,6 +11,8 @@ import type { Prologue, PrologueInput } from "./prologue.ts";
 interface ComputedPart {
   readonly slot: Scalar<"i32">;
   readonly mine: Slice;
+  /** Which matrix of the operand's batch, and its first row there. */
+  readonly batch: Scalar<"i32">;
   readonly top: Scalar<"i32">;
   readonly along: Scalar<"i32">;
 }
@@ -20,7 +22,7 @@ export function computedRows(
   { form, prologueInputs, shapes, depth }: Work,
   prologue: Prologue,
   rows: Ref,
-  { slot, mine, top, along }: ComputedPart,
+  { slot, mine, batch, top, along }: ComputedPart,
 ): Tile<"bf16"> {
   const isTurned = prologue.operand === "b";
   const stored = asStored(rows.load(), 4);
@@ -29,7 +31,7 @@ export function computedRows(
     if (source === undefined) throw new Error(`the prologue has no input ${name}`);
     const { input, all, tiles: copied } = source;
     return copied === undefined
-      ? inputWindow(input, all, along, top, threadRows).load()
+      ? inputWindow(input, all, { batch, along, start: top, count: threadRows }).load()
       : copied.at(slot, mine).load();
   };
   const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));

@@ -112,7 +112,11 @@ function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring):
     copyColumns(work, { part: other, batch, across, along, slot });
     for (const { input, all, tiles } of work.prologueInputs)
       if (tiles !== undefined)
-        copyAsync(inputWindow(input, all, position.mul(depth), top, rows), tiles.at(slot), landed);
+        copyAsync(
+          inputWindow(input, all, { batch, along: position.mul(depth), start: top, count: rows }),
+          tiles.at(slot),
+          landed,
+        );
     slot = following(slot, stages);
     count = count.add(1);
   }

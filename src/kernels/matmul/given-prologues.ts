@@ -89,11 +89,11 @@ function prologueOf(
 }
 
 /** Weights as they lie in memory: columns one after the other. */
-export function storedOperand({ dtype, shape: [k, n] }: QuantizedSpec): Operand {
+export function storedOperand({ dtype, shape: [k, n], batch }: QuantizedSpec): Operand {
   const stored = multiplySizes(ceilDivSize(k, packedUnit), packedUnit);
   return {
-    spec: array(dtype, [n, stored]),
-    ...{ batch: undefined, rows: k, columns: n, byRows: false },
+    spec: array(dtype, [...(batch === undefined ? [] : [batch]), n, stored]),
+    ...{ batch, rows: k, columns: n, byRows: false },
   };
 }
 
@@ -104,7 +104,7 @@ export function weightPrologue(
   inputs: { readonly [name: string]: ArraySpec },
   location: Location,
 ): Given {
-  const { dtype, shape, group, span, scale, as, zero } = weights;
+  const { dtype, shape, batch, group, span, scale, as, zero } = weights;
   if (given !== undefined)
     throw refused(
       "TW9905",
@@ -113,9 +113,10 @@ export function weightPrologue(
       "both",
       location,
     );
+  const shared = { group, span, batched: batch !== undefined };
   const further = [
-    { name: "bScale", dtype: scale, group, span },
-    ...(zero ? [{ name: "bZero", dtype, group, span }] : []),
+    { name: "bScale", dtype: scale, ...shared },
+    ...(zero ? [{ name: "bZero", dtype, ...shared }] : []),
   ];
   const taken = further.find(({ name }) => name in inputs);
   if (taken !== undefined)
@@ -138,7 +139,7 @@ export function weightPrologue(
       },
     },
     prologueInputs: Object.fromEntries(
-      further.map((input) => [input.name, array(input.dtype, scaleShape(input, ...shape))]),
+      further.map((input) => [input.name, array(input.dtype, scaleShape(input, ...shape, batch))]),
     ),
   };
 }

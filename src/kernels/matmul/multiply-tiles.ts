@@ -33,6 +33,7 @@ import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
+import type { Prologue } from "./prologue.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import type { VectorInputs } from "./epilogue.ts";
@@ -196,14 +197,16 @@ function multiplySlot(
   const mine = slice(index.mul(threadRows), threadRows);
   const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
   const { prologue } = sides.rows;
+  const computed = (of: Prologue): Tile<"bf16"> => {
+    const { batch, top } = place();
+    return computedRows(work, of, rows, {
+      ...{ slot, mine, batch, along: step.mul(work.shapes.depth) },
+      top: notBefore(top).add(index.mul(threadRows)),
+    });
+  };
   return wgmma(
     sum,
-    prologue === undefined
-      ? rows
-      : computedRows(work, prologue, rows, {
-          ...{ slot, mine, along: step.mul(work.shapes.depth) },
-          top: notBefore(place().top).add(index.mul(threadRows)),
-        }),
+    prologue === undefined ? rows : computed(prologue),
     columnsOfTile(sides.columns, rightTiles, slot),
     { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
   );

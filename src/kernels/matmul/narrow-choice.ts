@@ -57,7 +57,7 @@ export function narrowProblem(
 ): string | undefined {
   if (weights === undefined) return "b is not quantised";
   if (!target.features.includes("tma")) return `${target.name} has no copy engine`;
-  if (sizes.batch !== undefined) return "a has a batch";
+  if (sizes.batch !== undefined) return "there is a batch";
   if (major.a !== "k") return "a lies by columns";
   if (k === 0) return "there is nothing to multiply";
   return k % 8 === 0 ? undefined : `rows of ${k} elements of a are no multiples of 16 bytes`;

@@ -211,7 +211,9 @@ function copySteps(
           copyAsync(window, stored.at(slot, slice(box, mostCopied)), landed);
           for (const { input, all, tiles } of scales) {
             if (tiles === undefined) continue;
-            const source = inputWindow(input, all, start, left.add(box), mostCopied);
+            const source = inputWindow(input, all, {
+              ...{ batch: zero, along: start, start: left.add(box), count: mostCopied },
+            });
             copyAsync(source, tiles.at(slot, slice(box, mostCopied)), landed);
           }
         }

@@ -52,7 +52,7 @@ import { copiedInputs, prologueSpecs } from "./prologue.ts";
 import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { sidesOf, sideSpec, tileShape } from "./sides.ts";
-import { depthOf, pieceColumns, pieceOf, resultBuffers } from "./tile-shapes.ts";
+import { depthOf, pieceOf, resultBuffers } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
 import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
@@ -127,11 +127,12 @@ interface Shapes {
 
 function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   const { multipliers, columns, turned } = configuration;
+  const piece = pieceOf(problem, configuration);
   return {
     rows: multipliers * threadRows,
     columns,
     depth: depthOf(problem, recipe),
-    piece: turned && !problem.sparse ? columns : pieceColumns(problem.out.dtype, columns),
+    piece: turned ? piece.rows : piece.columns,
   };
 }
 

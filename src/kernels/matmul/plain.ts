@@ -12,7 +12,7 @@ import { finished, inputSpecs } from "./epilogue.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { computedOperand, inputWindow, overhangs, prologueSpecs, storedDepth } from "./prologue.ts";
-import type { Prologue } from "./prologue.ts";
+import type { InputPlace, Prologue } from "./prologue.ts";
 
 export function plainKernel(
   problem: MatmulProblem,
@@ -71,7 +71,10 @@ export function plainKernel(
           major.a === "k" ? ofA.at(down, along).load() : ofA.at(along, down).transpose().load();
         const storedB: Tile =
           major.b === "n" ? ofB.at(along, across).load() : ofB.at(across, along).transpose().load();
-        const at = { argument, along: start, depth, sizes, rest: zero.add(k).sub(start), location };
+        const at = {
+          ...{ argument, depth, sizes, rest: zero.add(k).sub(start), location },
+          ...{ batch: inBatch, along: start },
+        };
         const left_ = multipliedPart(ofRows, storedA, { ...at, start: top, count: rows });
         const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
         // Promoted sums are added in f32, step by step.
@@ -91,13 +94,9 @@ export function plainKernel(
 }
 
 /** Where a part of an operand lies, and where its prologue finds the further inputs. */
-interface PartPlace {
+interface PartPlace extends InputPlace {
   readonly argument: object;
-  /** Its rows or columns. */
-  readonly start: Scalar<"i32">;
-  readonly count: number;
-  /** Its place along k, how much of k it has, and how much is left. */
-  readonly along: Scalar<"i32">;
+  /** How much of k it has, and how much is left. */
   readonly depth: number;
   readonly rest: Scalar<"i32">;
   readonly sizes: ProductSizes;
@@ -105,13 +104,14 @@ interface PartPlace {
 }
 
 /** A part of an operand as it is multiplied: as it is stored, or as the prologue makes it. */
-function multipliedPart(
+export function multipliedPart(
   prologue: Prologue | undefined,
   stored: Tile,
-  { argument, start, count, along, depth, rest, sizes, location }: PartPlace,
+  place: PartPlace,
 ): Tile {
+  const { argument, depth, rest, sizes, location } = place;
   if (prologue === undefined) return stored;
-  const inputs = inputTiles(prologue, argument, along, start, count);
+  const inputs = inputTiles(prologue, argument, place);
   const left = overhangs(prologue, sizes.k, depth) ? rest : undefined;
   return computedOperand(prologue, stored, inputs, left, location);
 }
@@ -120,14 +120,12 @@ function multipliedPart(
 function inputTiles(
   { inputs }: Prologue,
   argument: object,
-  along: Scalar<"i32">,
-  place: Scalar<"i32">,
-  count: number,
+  place: InputPlace,
 ): ReadonlyMap<string, Tile> {
   return new Map(
     inputs.map((input) => {
       const all = requireInput(argument, input.name);
-      return [input.name, inputWindow(input, all, along, place, count).load()];
+      return [input.name, inputWindow(input, all, place).load()];
     }),
   );
 }

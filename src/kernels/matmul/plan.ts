@@ -87,7 +87,20 @@ function chosenConfiguration(
 ): MatmulConfiguration {
   const chosen = chooseConfiguration(problem, sizes, target);
   if (chosen.kernel !== "persistent" || sizes.m * sizes.n * sizes.batch === 0) return chosen;
-  return withRoom(formOf(problem, chosen, sizes, target, location), target);
+  return fittingRoom(problem, chosen, sizes, target, location);
+}
+
+/** The configuration, with as many stages as leave room, likewise. */
+export function fittingRoom(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+  dealt?: DealtRows,
+): PersistentConfiguration {
+  const form = formOf(problem, configuration, sizes, target, location);
+  return withRoom(dealt === undefined ? form : { ...form, dealt }, target);
 }
 
 /** The pieces in which the last of the product's launches finishes the result. */

@@ -36,6 +36,8 @@ export interface PrologueInput {
   readonly group: number | undefined;
   /** Rows or columns that share one of it; those of more than one are read from memory as they are needed. */
   readonly span: number;
+  /** Whether each matrix of the operand's batch has its own. */
+  readonly batched: boolean;
 }
 
 /** Inputs that travel with the tiles of the operand. */
@@ -63,11 +65,11 @@ export function prologueInput(
 ): PrologueInput {
   const [first = 0, second] = shape;
   if (shape.length === 1 && equalSizes(first, extent))
-    return { name, dtype, group: undefined, span: 1 };
+    return { name, dtype, group: undefined, span: 1, batched: false };
   const group = groupOf(first, k);
   const isPart = group !== undefined && group % leastGroup === 0;
   if (shape.length === 2 && isPart && equalSizes(second ?? 0, extent))
-    return { name, dtype, group, span: 1 };
+    return { name, dtype, group, span: 1, batched: false };
   const along = operand === "a" ? "m" : "n";
   throw refused(
     "TW9902",
@@ -89,11 +91,14 @@ function groupOf(count: Size, k: Size): number | undefined {
 /** The inputs of a prologue in the kernel's own dimensions. */
 export function prologueSpecs(
   { operand, inputs }: Prologue,
-  { m, n, k }: ProductDimensions,
+  { batch, m, n, k }: ProductDimensions,
 ): { readonly [name: string]: ArraySpec } {
   const extent = operand === "a" ? m : n;
   return Object.fromEntries(
-    inputs.map((input) => [input.name, array(input.dtype, scaleShape(input, k, extent))]),
+    inputs.map((input) => [
+      input.name,
+      array(input.dtype, scaleShape(input, k, extent, input.batched ? batch : undefined)),
+    ]),
   );
 }
 
@@ -108,15 +113,22 @@ export function storedDepth<S extends Size>(prologue: Prologue | undefined, k: S
   return unit === 1 ? k : multiplySizes(ceilDivSize(k, unit), unit);
 }
 
-/** The part of an input that belongs to `count` rows or columns, at a place along k. */
+/** A place in the operand: which matrix of its batch, how far along k, and from which row or column on how many. */
+export interface InputPlace {
+  readonly batch: Scalar<"i32">;
+  readonly along: Scalar<"i32">;
+  readonly start: Scalar<"i32">;
+  readonly count: number;
+}
+
+/** The part of an input that belongs to a place of the operand. */
 export function inputWindow(
-  { group, span }: PrologueInput,
+  { group, span, batched }: PrologueInput,
   input: Ref,
-  along: Scalar<"i32">,
-  start: Scalar<"i32">,
-  count: number,
+  { batch, along, start, count }: InputPlace,
 ): Ref {
-  const row = group === undefined ? input : input.at(along.div(group));
+  const own = batched ? input.at(batch) : input;
+  const row = group === undefined ? own : own.at(along.div(group));
   return span === 1 ? row.at(slice(start, count)) : row.at(slice(start.div(span), 1));
 }
 

@@ -8,7 +8,7 @@
  *   with them             scale = (max x − min x) / numbers of the format less one, where 0 counts as one of the x
  *                         zero  = what x = 0 becomes, so that the least x becomes the least number
  *
- * A block has 64 columns of one group, or all columns of a block of scales. It goes through them twice: for the scale, and
+ * Of a batch every matrix is taken by itself. A block has 64 columns of one group, or all columns of a block of scales. It goes through them twice: for the scale, and
  * for what is divided by it. A group of zeros has scale 0 and stays zeros.
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
@@ -16,7 +16,7 @@ import { dtypes, isInteger } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
-import type { Size } from "../../ir/size.ts";
+import type { Dimension } from "../../ir/size.ts";
 import { array, cdiv, constant, dim, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type {
   ArraySpec,
@@ -51,7 +51,7 @@ export interface QuantizeWeightsSpec<
   S extends DTypeName,
   Z extends boolean = boolean,
 > {
-  /** The format of the weights, which are [k, n] by rows. */
+  /** The format of the weights, which are [k, n] or [batch, k, n] by rows. */
   readonly x: DType<X>;
   /** How they are stored. */
   readonly b: QuantizedSpec<D, S, Z>;
@@ -127,19 +127,19 @@ function given(
       optionText(weights),
       location,
     );
-  const x = array(spec.x, weights.shape);
+  const x = weightArray(spec.x, weights);
   requireFloat("x", of, x, location);
-  return { x, weights, stored: storedArrays(weights, ...weights.shape) };
+  return { x, weights, stored: storedArrays(weights) };
 }
 
-function storedArrays(
-  weights: QuantizedSpec,
-  k: Size,
-  n: Size,
-): { readonly [name: string]: ArraySpec } {
-  const shape = scaleShape(weights, k, n);
+function weightArray(dtype: DType, { shape, batch }: QuantizedSpec): ArraySpec {
+  return array(dtype, [...(batch === undefined ? [] : [batch]), ...shape]);
+}
+
+function storedArrays(weights: QuantizedSpec): { readonly [name: string]: ArraySpec } {
+  const shape = scaleShape(weights, ...weights.shape, weights.batch);
   return {
-    b: storedOperand({ ...weights, shape: [k, n] }).spec,
+    b: storedOperand(weights).spec,
     bScale: array(weights.scale, shape),
     ...(weights.zero && { bZero: array(weights.dtype, shape) }),
   };
@@ -147,7 +147,7 @@ function storedArrays(
 
 function launch(
   definition: KernelDefinition,
-  { shape: [k, n], zero }: QuantizedSpec,
+  { shape: [k, n], batch, zero }: QuantizedSpec,
   dimensions: { readonly [name: string]: number },
 ): PlannedLaunch {
   const values = new Map(Object.entries(dimensions));
@@ -158,8 +158,26 @@ function launch(
       ...{ x: named("x"), b: named("b"), bScale: named("bScale") },
       ...(zero && { bZero: named("bZero") }),
     },
-    dimensions: { k: evaluateSize(k, values), n: evaluateSize(n, values) },
+    dimensions: {
+      ...{ k: evaluateSize(k, values), n: evaluateSize(n, values) },
+      ...(batch !== undefined && { batch: evaluateSize(batch, values) }),
+    },
   };
+}
+
+/** The same weights in dimensions of a kernel, which does one matrix of them in a layer of blocks. */
+function ofKernel(weights: QuantizedSpec): {
+  readonly own: QuantizedSpec;
+  readonly k: Dimension;
+  readonly n: Dimension;
+  readonly layers: Dimension | 1;
+} {
+  const [k, n, batch] = [
+    dim("k"),
+    dim("n"),
+    weights.batch === undefined ? undefined : dim("batch"),
+  ];
+  return { own: { ...weights, shape: [k, n], batch }, k, n, layers: batch ?? 1 };
 }
 
 /** Where a block's parts of the weights are, one for each 128 of its group. */
@@ -182,13 +200,18 @@ function partsOf(
   };
 }
 
-/** The arrays of stored weights, among the arguments of a kernel. */
-function storedRefs(
+/** The weights and what is stored of them: a layer of the arguments of a kernel. */
+function layerRefs(
   argument: object,
-  { zero }: QuantizedSpec,
-): { readonly b: Ref; readonly bScale: Ref; readonly bZero: Ref | undefined } {
-  const { b, bScale } = argument as { readonly b: Ref; readonly bScale: Ref };
-  return { b, bScale, bZero: zero ? (argument as { readonly bZero: Ref }).bZero : undefined };
+  { batch, zero }: QuantizedSpec,
+): { readonly [N in "x" | "b" | "bScale"]: Ref } & { readonly bZero: Ref | undefined } {
+  const given = argument as { readonly [N in "x" | "b" | "bScale" | "bZero"]: Ref };
+  const { layer } = argument as { readonly layer: Scalar<"i32"> };
+  const own = (all: Ref): Ref => (batch === undefined ? all : all.at(layer));
+  return {
+    ...{ x: own(given.x), b: own(given.b), bScale: own(given.bScale) },
+    bZero: zero ? own(given.bZero) : undefined,
+  };
 }
 
 /** Stored numbers of a format: the least and the greatest. */
@@ -228,7 +251,7 @@ function scalesOf(weights: QuantizedSpec, { low, high }: Extremes) {
 }
 
 function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
-  const [k, n] = [dim("k"), dim("n")];
+  const { own, k, n, layers } = ofKernel(weights);
   const { group, span } = weights;
   const isBlock = span > 1;
   const [width, shared] = isBlock ? [span, 1] : [columns, columns];
@@ -237,13 +260,13 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
   return kernel(
     {
       name: "quantize_weights",
-      grid: { i: group === undefined ? 1 : cdiv(k, group), j: cdiv(n, width) },
-      inputs: { x: array(dtype, [k, n]) },
-      outputs: storedArrays(weights, k, n),
+      grid: { layer: layers, i: group === undefined ? 1 : cdiv(k, group), j: cdiv(n, width) },
+      inputs: { x: weightArray(dtype, own) },
+      outputs: storedArrays(own),
     },
     (argument) => {
-      const { i, j, x } = argument;
-      const { b, bScale, bZero } = storedRefs(argument, weights);
+      const { i, j } = argument;
+      const { x, b, bScale, bZero } = layerRefs(argument, weights);
       const { count, along } = partsOf(weights, k, i);
       const windowOf = (index: Scalar<"i32">): readonly [along: Slice, across: Slice] => {
         const part = chunks === 1 ? index : index.div(chunks);
@@ -276,17 +299,17 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
 }
 
 function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
-  const [k, n] = [dim("k"), dim("n")];
+  const { own, k, n, layers } = ofKernel(weights);
   return kernel(
     {
       name: "dequantize_weights",
-      grid: { i: cdiv(k, packedUnit), j: cdiv(n, columns) },
-      inputs: storedArrays(weights, k, n),
-      outputs: { x: array(dtype, [k, n]) },
+      grid: { layer: layers, i: cdiv(k, packedUnit), j: cdiv(n, columns) },
+      inputs: storedArrays(own),
+      outputs: { x: weightArray(dtype, own) },
     },
     (argument) => {
-      const { i, j, x } = argument;
-      const { b, bScale, bZero } = storedRefs(argument, weights);
+      const { i, j } = argument;
+      const { x, b, bScale, bZero } = layerRefs(argument, weights);
       const [down, left] = [i.mul(packedUnit), j.mul(columns)];
       const [along, across] = [slice(down, packedUnit), slice(left, columns)];
       const stored = b.at(across, along).load().transpose() as Tile;

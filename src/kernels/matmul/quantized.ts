@@ -11,7 +11,7 @@
  *   of 8 bits   stored at   q · 32 + s · 4 + h · 2 + p                         is element   s · 16 + h · 8 + q · 2 + p
  *   of 4 bits   stored at   q · 32 + (s >> 1) · 8 + p · 4 + (s & 1) · 2 + h
  *
- * Two elements of 4 bits share a byte, the first one in its lower half. The two of them that a register of the tensor core has,
+ * Matrices of a batch lie one after the other, each with scales of its own. Two elements of 4 bits share a byte, the first one in its lower half. The two of them that a register of the tensor core has,
  * p of 0 and 1, are half a word apart: one shift and one mask take both out of it.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -50,6 +50,9 @@ export interface QuantizedOptions<
   readonly zero?: DType<Z>;
 }
 
+/** Sizes of weights: a matrix, or one for each of a batch or of groups of rows. */
+export type WeightShape = readonly [k: Size, n: Size] | readonly [batch: Size, k: Size, n: Size];
+
 /** Stands for b in a product. */
 export interface QuantizedSpec<
   D extends WeightFormat = WeightFormat,
@@ -58,8 +61,10 @@ export interface QuantizedSpec<
 > {
   readonly kind: "quantized";
   readonly dtype: DType<D>;
-  /** [k, n]. */
+  /** [k, n] of each matrix. */
   readonly shape: readonly [k: Size, n: Size];
+  /** Matrices, each with scales of its own; undefined where there is one. */
+  readonly batch: Size | undefined;
   /** Elements along k that share a scale; all of a column where undefined. */
   readonly group: number | undefined;
   /** Columns that share a scale. */
@@ -69,14 +74,14 @@ export interface QuantizedSpec<
   readonly zero: Z;
 }
 
-/** Weights of [k, n] in a format of 4 or 8 bits. */
+/** Weights of [k, n] or [batch, k, n] in a format of 4 or 8 bits. */
 export function quantized<
   D extends WeightFormat,
   S extends "bf16" | "f16" | "f32",
   const O extends QuantizedOptions<D, S>,
 >(
   dtype: DType<D>,
-  shape: readonly [k: Size, n: Size],
+  shape: WeightShape,
   options: O & { readonly scale: DType<S> },
 ): QuantizedSpec<D, S, O extends { readonly zero: DType } ? true : false> {
   const location = captureLocation();
@@ -89,7 +94,10 @@ export function quantized<
   // An array of this shape is refused where its sizes are none.
   atLocation(location, () => array(dtype, shape));
   return {
-    ...{ kind: "quantized", dtype, shape, scale, as },
+    ...{ kind: "quantized", dtype, scale, as },
+    ...(shape.length === 3
+      ? { batch: shape[0], shape: [shape[1], shape[2]] }
+      : { batch: undefined, shape }),
     ...{ group: block?.[0] ?? group, span: block?.[1] ?? 1 },
     zero: (zero !== undefined) as O extends { readonly zero: DType } ? true : false,
   };
@@ -123,8 +131,8 @@ function formatProblem(
 }
 
 function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | undefined {
-  if (!Array.isArray(shape) || shape.length !== 2)
-    return ["weights have another shape", "[k, n]", optionText(shape)];
+  if (!Array.isArray(shape) || (shape.length !== 2 && shape.length !== 3))
+    return ["weights have another shape", "[k, n], or [batch, k, n]", optionText(shape)];
   const isWhole = (count: unknown, unit: number): boolean =>
     Number.isSafeInteger(count) && (count as number) > 0 && (count as number) % unit === 0;
   if (group !== undefined && (block !== undefined || !isWhole(group, packedUnit)))
@@ -144,14 +152,16 @@ function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | 
   ];
 }
 
-/** The shape of scales and zero points of weights of [k, n]. */
+/** The shape of scales and zero points of weights of [k, n], or of each matrix of a batch. */
 export function scaleShape(
   { group, span }: Pick<QuantizedSpec, "group" | "span">,
   k: Size,
   n: Size,
+  batch: Size | undefined,
 ): readonly Size[] {
   const across = span === 1 ? n : ceilDivSize(n, span);
-  return group === undefined ? [across] : [ceilDivSize(k, group), across];
+  const along = group === undefined ? [] : [ceilDivSize(k, group)];
+  return [...(batch === undefined ? [] : [batch]), ...along, across];
 }
 
 /** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], or [1, 1] of a block. */

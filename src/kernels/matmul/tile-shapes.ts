@@ -1,5 +1,5 @@
 /** How deep a step of the persistent kernel is, what it takes in shared memory, in which pieces tiles are finished, and how many there are. */
-import { packedBytes } from "../../formats/dtype.ts";
+import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
@@ -48,7 +48,9 @@ export function pieceOf(
   { columns, turned }: PersistentConfiguration,
 ): PieceShape {
   if (!turned) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
-  return { rows: sparse ? pieceColumns(out.dtype, columns) : columns, columns: threadRows };
+  // Lanes store what is turned, whatever its format: a whole tile's further inputs would take more registers than there are.
+  const format = sparse ? out.dtype : dtypes.bf16;
+  return { rows: pieceColumns(format, columns), columns: threadRows };
 }
 
 /**

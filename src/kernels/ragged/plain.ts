@@ -18,7 +18,9 @@ import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { alignedDimensions } from "../matmul/dimensions.ts";
 import { finished, inputSpecs } from "../matmul/epilogue.ts";
+import { multipliedPart } from "../matmul/plain.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
+import { prologueSpecs, storedDepth } from "../matmul/prologue.ts";
 import { tableSpecs, tileRows } from "./dealing.ts";
 import type { Tables } from "./dealing.ts";
 
@@ -33,15 +35,17 @@ export function plainDotKernel(
 ): KernelDefinition {
   const dimensions = alignedDimensions(sizes);
   const { batch, m, n, k } = dimensions;
-  const { major } = problem;
+  const { major, prologues } = problem;
+  const depthOfB = storedDepth(prologues.b, k);
   return kernel(
     {
       name: "ragged_dot_plain",
       grid: { tile: dim("most"), j: cdiv(n, columns) },
       inputs: {
         a: array(problem.a.dtype, major.a === "k" ? [m, k] : [k, m]),
-        b: array(problem.b.dtype, [batch, ...(major.b === "n" ? [k, n] : [n, k])]),
+        b: array(problem.b.dtype, [batch, ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB])]),
         ...inputSpecs(problem, dimensions, location),
+        ...(prologues.b && prologueSpecs(prologues.b, dimensions)),
         ...tableSpecs(),
       },
       inouts: { out: array(problem.out.dtype, [m, n]) },
@@ -57,12 +61,19 @@ export function plainDotKernel(
         const [down, across] = [slice(top, rows), slice(left, columns)];
         const ofGroup = b.at(group);
         const sums = summed(problem, cdiv(k, depth), [rows, columns], (step) => {
-          const along = slice(step.mul(depth), depth);
-          return [
-            major.a === "k" ? a.at(down, along).load() : a.at(along, down).transpose().load(),
+          const start = step.mul(depth);
+          const along = slice(start, depth);
+          const stored: Tile =
             major.b === "n"
               ? ofGroup.at(along, across).load()
-              : ofGroup.at(across, along).transpose().load(),
+              : ofGroup.at(across, along).transpose().load();
+          const place = {
+            ...{ argument, batch: group, along: start, start: left, count: columns },
+            ...{ depth, rest: constant(dtypes.i32, 0).add(k).sub(start), sizes, location },
+          };
+          return [
+            major.a === "k" ? a.at(down, along).load() : a.at(along, down).transpose().load(),
+            multipliedPart(prologues.b, stored, place),
           ];
         });
         const piece = { batch: undefined, top, left, rows, columns };

@@ -5,7 +5,8 @@
  *   groupSizes 2 0 3      rows 0 and 1 · b[0]      rows 2, 3 and 4 · b[2]      rows from 5 on: 0
  *
  * A first launch deals rows to tiles (`dealing.ts`); the second one is the dense product, whose tiles find in tables which rows
- * and which matrix are theirs. Derivatives are products of the same kind: by a it is a `raggedDot` with b the other way round, by
+ * and which matrix are theirs. Matrices may be weights in few bits, a batch of which `quantized` describes: they become bf16 or f16
+ * as those of a dense product do. Derivatives are products of the same kind: by a it is a `raggedDot` with b the other way round, by
  * strides, and by b it is a `raggedOuter`.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -24,12 +25,19 @@ import { threadRows } from "../matmul/configuration.ts";
 import type { TiledConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
-import type { EpilogueInputs, MatmulSpec } from "../matmul/matmul.ts";
-import { inputArguments, launched, operandArgument } from "../matmul/launch-arguments.ts";
+import type { EpilogueInputs, WeightScales } from "../matmul/matmul.ts";
+import {
+  inputArguments,
+  launched,
+  operandArgument,
+  prologueArguments,
+} from "../matmul/launch-arguments.ts";
 import { tiledModel } from "../matmul/model.ts";
-import { persistentLaunches, requirePossible } from "../matmul/plan.ts";
+import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
+import { isQuantized } from "../matmul/quantized.ts";
+import type { QuantizedSpec, WeightFormat } from "../matmul/quantized.ts";
 import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
 import { dealingLaunch, dealingOf, mostTiles } from "./dealing.ts";
@@ -68,7 +76,7 @@ export interface RaggedDotSpec<
 
 const fields: Fields = {
   a: "array",
-  b: "array",
+  b: "operand",
   groupSizes: "array",
   out: "format",
   inputs: "named",
@@ -94,59 +102,83 @@ export type RaggedDot<
   TiledConfiguration
 >;
 
+/** A specification whose matrices are weights in few bits: `quantized(i4, [g, k, n], …)`. */
+export type QuantizedRaggedDotSpec<
+  A extends DTypeName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Out extends DTypeName,
+  Inputs extends EpilogueInputs,
+  Z extends boolean = boolean,
+> = Omit<RaggedDotSpec<A, D, Out, Inputs>, "b"> & { readonly b: QuantizedSpec<D, S, Z> };
+
 /** Rows of groups times the matrices of their groups. */
+export function raggedDot<
+  A extends DTypeName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Out extends DTypeName = A,
+  const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
+  Z extends boolean = false,
+>(
+  spec: QuantizedRaggedDotSpec<A, D, S, Out, Inputs, Z>,
+): RaggedDot<A, D, Out, Inputs & WeightScales<D, S, Z>>;
 export function raggedDot<
   A extends DTypeName,
   B extends DTypeName,
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
->(spec: RaggedDotSpec<A, B, Out, Inputs>): RaggedDot<A, B, Out, Inputs> {
+>(spec: RaggedDotSpec<A, B, Out, Inputs>): RaggedDot<A, B, Out, Inputs>;
+export function raggedDot(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("raggedDot", spec, fields, location);
-  const problem = dotProblem(
-    spec as unknown as RaggedDotSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-    location,
-  );
+  const problem = dotProblem(spec, location);
   const groups = problem.b.shape[0] ?? 0;
   const groupSizes = groupSizesOf("raggedDot", spec.groupSizes, groups, location);
   const { configuration } = spec;
   return libraryOperation(
     {
       name: "ragged_dot",
-      inputs: { a: problem.a, b: problem.b, groupSizes, ...problem.inputs },
+      inputs: {
+        ...{ a: problem.a, b: problem.b, groupSizes },
+        ...{ ...problem.inputs, ...problem.prologueInputs },
+      },
       outputs: { out: problem.out },
       plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
     },
     spec,
-  ) as unknown as RaggedDot<A, B, Out, Inputs>;
+  );
 }
 
+/** What either form of specification gives. */
+type GivenSpec = Omit<
+  RaggedDotSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
+  "a" | "b" | "epilogue"
+> & { readonly a: unknown; readonly b: unknown; readonly epilogue?: unknown };
+
 /** The product of matrices that it is for every group, with a result that has no batch. */
-function dotProblem(
-  spec: RaggedDotSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-  location: Location,
-): MatmulProblem {
+function dotProblem(spec: GivenSpec, location: Location): MatmulProblem {
   const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
   const a = givenArray("a", "raggedDot", spec.a, [m, k], location);
-  const b = givenArray("b", "raggedDot", spec.b, [g, k, n], location);
-  const axes: readonly (readonly [string, ArraySpec, number])[] = [
-    ["a", a, 2],
-    ["b", b, 3],
+  const b = isQuantized(spec.b)
+    ? spec.b
+    : givenArray("b", "raggedDot", spec.b, [g, k, n], location);
+  const axesOfB = b.shape.length + (b.kind === "quantized" && b.batch !== undefined ? 1 : 0);
+  const axes: readonly (readonly [name: string, found: number, rank: number])[] = [
+    ["a", a.shape.length, 2],
+    ["b", axesOfB, 3],
   ];
-  for (const [name, { shape }, rank] of axes)
-    if (shape.length !== rank)
+  for (const [name, found, rank] of axes)
+    if (found !== rank)
       throw refused(
         "TW9902",
-        `${name} of raggedDot has ${shape.length} axes`,
+        `${name} of raggedDot has ${found} axes`,
         "a of [m, k], b of [g, k, n]",
-        `${shape.length} axes`,
+        `${found} axes`,
         location,
       );
   const { groupSizes: _, ...others } = spec;
-  const problem = problemOf(
-    { ...others, a, b } as MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-    location,
-  );
+  const problem = problemOf({ ...others, a, b }, location);
   const sizes = { ...problem.sizes, batch: undefined };
   for (const [name, input] of Object.entries(problem.inputs))
     inputShape(name, input, sizes, location);
@@ -197,13 +229,28 @@ function planOf(
       JSON.stringify(given),
       location,
     );
-  const configuration = given ?? chooseRagged(problem, sizes, slow, target);
+  const configuration = given ?? fitting(problem, sizes, slow, target, location);
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
     ...launchesOf(problem, configuration, sizes, target, location),
     notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
   };
+}
+
+/** What is chosen, with as many stages as leave room for what the epilogue needs. */
+function fitting(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  slow: string | undefined,
+  target: Target,
+  location: Location,
+): TiledConfiguration {
+  const chosen = chooseRagged(problem, sizes, slow, target);
+  const { m, n, batch } = sizes;
+  if (chosen.kernel === "plain" || m * n * batch === 0) return chosen;
+  const { rows } = dealingOf({ m, n, g: batch, unit: tileRows(chosen) }, problem.out.dtype);
+  return fittingRoom(problem, chosen, sizes, target, location, rows);
 }
 
 /** As for a batch of dense products whose rows are those of a group of middling size. */
@@ -249,6 +296,7 @@ function launchesOf(
         {
           ...{ a: operandArgument(problem, "a", sizes), b: operandArgument(problem, "b", sizes) },
           ...inputArguments(problem),
+          ...prologueArguments(problem),
           ...Object.fromEntries(Object.keys(scratch).map((name) => [name, { argument: name }])),
           out: { argument: "out" },
         },

@@ -165,7 +165,7 @@ export function storedAt({ bits }: DType, element: number): number {
 }
 
 /** Weights in few bits, multiplied in a format of 16 bits. */
-export function quantizedOperand(random: Random, as: DType): OperandOption {
+export function quantizedOperand(random: Random, as: DType, batched: boolean): OperandOption {
   const dtype = random.pick([i4, i8, dtypes.f8e4m3fn, dtypes.f8e5m2]);
   const scale = random.pick([as, f32]);
   const [group, span] = random.pick([
@@ -178,19 +178,25 @@ export function quantizedOperand(random: Random, as: DType): OperandOption {
     ...{ scale, as, ...(zero && { zero: dtype }) },
   };
   return {
-    text: `b quantised: ${dtype.name}, ${group ?? "all"} of k, ${span} columns, scales of ${scale.name}${zero ? ", zero points" : ""}`,
-    operand: quantized(dtype as never, [symbols.k, symbols.n], options as never),
-    ...{ inputs: {}, prologue: undefined, batched: false },
+    text: `b quantised: ${dtype.name}, ${group ?? "all"} of k, ${span} columns, scales of ${scale.name}${zero ? ", zero points" : ""}${batched ? ", batched" : ""}`,
+    operand: quantized(
+      dtype as never,
+      batched ? [symbols.batch, symbols.k, symbols.n] : [symbols.k, symbols.n],
+      options as never,
+    ),
+    ...{ inputs: {}, prologue: undefined, batched },
     error: 2 ** -22 + (castErrors.get(as) ?? 0),
-    draw: (draws, { n, k }) => {
+    draw: (draws, { n, k, batch }) => {
       const [pitch, across] = [Math.ceil(k / 128) * 128, Math.ceil(n / span)];
       const groups = group === undefined ? 1 : Math.ceil(k / group);
-      const stored = numbersOf(draws, dtype, n * pitch);
-      for (let column = 0; column < n; column += 1)
+      const layers = batched ? [batch] : [];
+      const matrices = batched ? batch : 1;
+      const stored = numbersOf(draws, dtype, matrices * n * pitch);
+      for (let column = 0; column < matrices * n; column += 1)
         for (let element = k; element < pitch; element += 1)
           stored[column * pitch + storedAt(dtype, element)] = 0;
-      const shape = group === undefined ? [across] : [groups, across];
-      const count = groups * across;
+      const shape = [...layers, ...(group === undefined ? [] : [groups]), across];
+      const count = matrices * groups * across;
       const scales = fromNumbers(
         scale,
         shape,
@@ -202,14 +208,15 @@ export function quantizedOperand(random: Random, as: DType): OperandOption {
         zero ? numbersOf(draws, dtype, count) : new Float64Array(count),
       );
       const [scaleValues, zeroValues] = [toNumbers(scales), toNumbers(zeros)];
-      const b = fromNumbers(dtype, [n, pitch], stored);
+      const b = fromNumbers(dtype, [...layers, n, pitch], stored);
       const values = toNumbers(b);
       return {
         arrays: { b, bScale: scales, ...(zero && { bZero: zeros }) },
-        at: (_, i, j) => {
+        at: (layer, i, j) => {
+          const matrix = batched ? layer : 0;
           const row = group === undefined ? 0 : Math.floor(i / group);
-          const of = row * across + Math.floor(j / span);
-          const value = values[j * pitch + storedAt(dtype, i)] ?? NaN;
+          const of = (matrix * groups + row) * across + Math.floor(j / span);
+          const value = values[(matrix * n + j) * pitch + storedAt(dtype, i)] ?? NaN;
           return (value - (zeroValues[of] ?? NaN)) * (scaleValues[of] ?? NaN);
         },
       };
