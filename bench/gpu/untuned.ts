@@ -1,13 +1,13 @@
 /**
  * How far what the model chooses lies behind the fastest of what was measured: products of random shapes, tuned on the spot.
- * Both times come from one run of the tuner, in which choices take turns. Each shape is told when it is done; those that the time
- * does not suffice for are left out.
+ * Both times come from one run of the tuner, in which choices take turns; shapes that the time does not suffice for are left out.
  *
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED]
  */
 import { bf16, open } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import { tune } from "tilewright/tune";
+import type { CaseReport } from "tilewright/tune";
 import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
@@ -30,18 +30,11 @@ const cases = Array.from({ length: Number(shapes) }, () => ({
 
 const product = matmul({ a: bf16, b: bf16 });
 const device = await open("gpu", { onNotes: () => undefined });
-const end = performance.now() + 1000 * Number(seconds);
 const ratios: number[] = [];
 
-/** Times the choices for one shape, and says how what the model chooses lies beside the fastest. */
-async function measure(sizes: (typeof cases)[number]): Promise<void> {
-  const left = (end - performance.now()) / 1000;
-  const { cases: found } = await tune(device, product, {
-    ...{ cases: [sizes], seconds: left, most: Number(most) },
-  });
-  const times = found.flatMap(({ lines }) =>
-    lines.flatMap((line) => ("rounds" in line ? [line] : [])),
-  );
+/** Says how what the model chooses lies beside the fastest that was measured for a shape. */
+function compare({ lines }: CaseReport, sizes: (typeof cases)[number]): void {
+  const times = lines.flatMap((line) => ("rounds" in line ? [line] : []));
   const wanted = recordText(product.plan(sizes, device.target).configuration as Choice);
   const chosen = times.find(({ choice }) => recordText(choice) === wanted);
   const [best] = times;
@@ -58,7 +51,13 @@ async function measure(sizes: (typeof cases)[number]): Promise<void> {
 }
 
 try {
-  for (const sizes of cases) if (performance.now() < end) await measure(sizes);
+  const report = await tune(device, product, {
+    ...{ cases, seconds: Number(seconds), most: Number(most) },
+  });
+  for (const [index, sizes] of cases.entries()) {
+    const found = report.cases[index];
+    if (found !== undefined) compare(found, sizes);
+  }
   const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
   process.stdout.write(
     `worst ${Math.min(...ratios).toFixed(3)}, geometric mean ${mean.toFixed(3)} of ${ratios.length}\n`,

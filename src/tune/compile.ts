@@ -14,13 +14,12 @@ const worthHelpers = 4;
 /** Compiles the kernels of all candidates; what cannot be compiled is told when the candidate is tried. */
 export async function compileAll(
   { gpu, target }: Device,
-  candidates: readonly Candidate[],
-  sizes: Sizes,
+  waiting: readonly { readonly candidate: Candidate; readonly sizes: Sizes }[],
   { workers, signal }: TuneSettings,
 ): Promise<void> {
   if (gpu === undefined || workers === 0) return;
-  const texts = candidates.flatMap(({ operation }) =>
-    operation
+  const texts = waiting.flatMap(({ candidate, sizes }) =>
+    candidate.operation
       .plan(sizes, target)
       .launches.map(({ kernel }) => printKernel(kernel.kernel, { locations: true })),
   );

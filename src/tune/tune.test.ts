@@ -217,6 +217,18 @@ describe("on a GPU", () => {
     expect(report.cases[0]).toMatchObject({ fresh: 8 - kept, left: 0 });
   });
 
+  test("kernels of all cases are compiled before the first is measured", async () => {
+    const done: string[] = [];
+    const report = await tune(device, mine([128, 256]), {
+      ...{ cases: [{ n: 512 }, { n: 1024 }], ...quick },
+      onProgress: ({ doing }) => {
+        if (done.at(-1) !== doing) done.push(doing);
+      },
+    });
+    expect(done).toEqual(["compiling", "checking", "timing", "checking", "timing"]);
+    expect(report.cases.map(({ fresh }) => fresh)).toEqual([2, 2]);
+  });
+
   test("time that is over leaves the rest, and says how many", async () => {
     const report = await tune(device, mine([128, 256, 512]), {
       cases,

@@ -2,7 +2,11 @@
  * Measures the choices of an operation and keeps what it finds. What a file has from before is not measured again, so
  * that an interrupted run goes on where it was, and a new choice costs its own time alone.
  *
- *   candidates ──▶ planned, estimated ──▶ compiled, checked ──▶ timed in turns ──▶ a line each ──▶ the file, sorted
+ *   candidates ──▶ planned, estimated ──▶ compiled ──▶ checked ──▶ timed in turns ──▶ a line each ──▶ the file, sorted
+ *   of all cases                          together      one case after the other
+ *
+ * Kernels of cases that differ in sizes alone are often the same, and helpers that compile take a second to start: so those of all
+ * cases are compiled before the first is measured.
  */
 import type { Device } from "../device/device.ts";
 import type { Operation } from "../device/operation.ts";
@@ -15,7 +19,7 @@ import { allDimensions } from "../ir/dimension-values.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { candidatesOf } from "./candidate.ts";
-import type { Candidate } from "./candidate.ts";
+import type { Candidate, CandidateList } from "./candidate.ts";
 import { compileAll } from "./compile.ts";
 import { requireTunable, tuneSettings } from "./options.ts";
 import type { TuneOptions, TuneSettings } from "./options.ts";
@@ -36,11 +40,20 @@ export async function tune(
   const tuner = await Tuner.start(device, operation, choices, settings);
   try {
     const reports: CaseReport[] = [];
-    for (const sizes of settings.cases) reports.push(await tuner.tuneCase(sizes));
+    const planned = settings.cases.map((sizes) => tuner.plan(sizes));
+    await tuner.compile(planned);
+    for (const each of planned) reports.push(await tuner.tuneCase(each));
     return new TuneReport(reports);
   } finally {
     await tuner.finish();
   }
+}
+
+/** A case, with its candidates. */
+interface PlannedCase {
+  readonly sizes: Sizes;
+  readonly bucket: Sizes;
+  readonly list: CandidateList;
 }
 
 /** What is known and found while a tuner runs. */
@@ -89,16 +102,35 @@ class Tuner {
     await replaceTuning(file, new TuningTable([...this.#lines.values()]).text);
   }
 
-  async tuneCase(given: Sizes): Promise<CaseReport> {
+  plan(given: Sizes): PlannedCase {
     const { target, gpu } = this.#device;
     const sizes = Object.fromEntries(allDimensions(this.#operation.kernel, given));
     const place = { target, gpu: gpu?.name };
     const list = candidatesOf(this.#operation, this.#choices, sizes, place);
-    const bucket = this.#choices.bucket(sizes);
-    const { candidates } = list;
-    const fresh = candidates
+    return { sizes, bucket: this.#choices.bucket(sizes), list };
+  }
+
+  async compile(cases: readonly PlannedCase[]): Promise<void> {
+    const [first] = cases;
+    if (first !== undefined) this.#progress(first.sizes, "compiling");
+    const waiting = cases.flatMap((each) =>
+      this.#fresh(each).map((candidate) => ({ candidate, sizes: each.sizes })),
+    );
+    await compileAll(this.#device, waiting, this.#settings);
+  }
+
+  /** The candidates of a case that are to be measured. */
+  #fresh({ bucket, list }: PlannedCase): readonly Candidate[] {
+    return list.candidates
       .slice(0, this.#settings.most)
       .filter(({ choice, key }) => !this.#isKnown(bucket, choice, key));
+  }
+
+  async tuneCase(planned: PlannedCase): Promise<CaseReport> {
+    const { gpu } = this.#device;
+    const { sizes, bucket, list } = planned;
+    const { candidates } = list;
+    const fresh = this.#fresh(planned);
     this.#all += fresh.length;
     const found: TuningLine[] = [];
     const tell = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
@@ -138,8 +170,6 @@ class Tuner {
     tell: (candidate: Candidate, outcome: Outcome) => Promise<void>,
   ): Promise<void> {
     const { signal } = this.#settings;
-    this.#progress(sizes, "compiling");
-    await compileAll(this.#device, fresh, sizes, this.#settings);
     const trial = await Trial.start(this.#device, this.#operation, sizes, this.#settings);
     try {
       const good: Candidate[] = [];
