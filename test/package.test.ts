@@ -5,7 +5,6 @@
 import { execFile } from "node:child_process";
 import {
   copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -22,7 +21,6 @@ import { repositoryRoot } from "./source-files.ts";
 import { compilerPath, typeErrors } from "./type-check.ts";
 
 interface Manifest {
-  readonly files: readonly string[];
   readonly typesVersions: { readonly "*": { readonly [subpath: string]: readonly string[] } };
   readonly exports: {
     readonly [subpath: string]: string | { readonly [condition: string]: string };
@@ -37,7 +35,6 @@ interface InstalledTree {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "tilewright-package-"));
-const stage = join(folder, "stage");
 const project = join(folder, "project");
 const manifest = readJson(join(repositoryRoot, "package.json")) as Manifest;
 let packedFiles: readonly string[] = [];
@@ -69,16 +66,13 @@ async function run(program: string, parameters: readonly string[], cwd: string):
 async function pack(): Promise<string> {
   const building = [compilerPath, "-p", "tsconfig.build.json", "--noCheck"];
   await run(process.execPath, building, repositoryRoot);
-  mkdirSync(stage);
-  const named = manifest.files.filter((name) => !name.startsWith("!"));
-  for (const name of ["package.json", "README.md", "LICENSE", ...named])
-    cpSync(join(repositoryRoot, name), join(stage, name), { recursive: true });
-  const listing = await run("npm", ["pack", "--json", "--ignore-scripts"], stage);
+  const packing = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
+  const listing = await run("npm", packing, repositoryRoot);
   const [packed] = JSON.parse(listing) as Packed[];
   if (packed === undefined) throw new Error(`npm pack printed ${listing}`);
   packedFiles = packed.files.map(({ path }) => path);
   packedBytes = packed.size;
-  return join(stage, packed.filename);
+  return join(folder, packed.filename);
 }
 
 /** Dependencies come from this repository's own installation; nothing is fetched. */
@@ -152,7 +146,7 @@ describe("the packed package", () => {
   test("holds every file that its pages link to", () => {
     const pages = packedFiles.filter((path) => path.endsWith(".md"));
     const missing = pages.flatMap((page) =>
-      linkedFiles(readFileSync(join(stage, page), "utf8"))
+      linkedFiles(readFileSync(join(repositoryRoot, page), "utf8"))
         .map((link) => posix.normalize(posix.join(posix.dirname(page), link)))
         .filter((path) => !isPacked(path))
         .map((path) => `${page} links to ${path}`),

@@ -188,6 +188,8 @@ const launch = defineRules("fold", {
   ),
 });
 
+const foldingRules = Object.freeze([...elementwise, ...launch]);
+
 export function foldConstants(kernel: Kernel): Kernel {
-  return rewriteKernel(kernel, [...elementwise, ...launch]);
+  return rewriteKernel(kernel, foldingRules);
 }

@@ -16,7 +16,7 @@ import type { Literal } from "../schema.ts";
 import { yieldedValues } from "../traverse.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
 import type { DataType } from "../types.ts";
-import { definingOps, nextValueId } from "./analysis.ts";
+import { nextValueId } from "./analysis.ts";
 import type { NamedRule, RewriteContext } from "./rules.ts";
 import { changeBody, changeOps, changeRegions, substituteOperands } from "./substitute.ts";
 
@@ -25,8 +25,7 @@ const sweepLimit = 100;
 
 /** Applies the rules to a fixed point; the kernel itself where none fires. */
 export function rewriteKernel(kernel: Kernel, rules: readonly NamedRule[]): Kernel {
-  const byKind = new Map<OpKind, NamedRule[]>();
-  for (const rule of rules) byKind.set(rule.kind, [...(byKind.get(rule.kind) ?? []), rule]);
+  const byKind = rulesByKind(rules);
   let current = kernel;
   let fired: ReadonlySet<string> = new Set();
   for (let count = 0; count < sweepLimit; count++) {
@@ -40,23 +39,37 @@ export function rewriteKernel(kernel: Kernel, rules: readonly NamedRule[]): Kern
   );
 }
 
+type RulesByKind = ReadonlyMap<OpKind, readonly NamedRule[]>;
+
+/** Lists of rules live as long as the modules that define them. */
+const sorted = new WeakMap<readonly NamedRule[], RulesByKind>();
+
+function rulesByKind(rules: readonly NamedRule[]): RulesByKind {
+  const known = sorted.get(rules);
+  if (known !== undefined) return known;
+  const byKind = new Map<OpKind, NamedRule[]>();
+  for (const rule of rules) byKind.set(rule.kind, [...(byKind.get(rule.kind) ?? []), rule]);
+  sorted.set(rules, byKind);
+  return byKind;
+}
+
 class Sweep implements RewriteContext {
   readonly kernel: Kernel;
   readonly fired = new Set<string>();
-  readonly #rules: ReadonlyMap<OpKind, readonly NamedRule[]>;
-  readonly #definitions: Map<Value, AnyOp>;
+  readonly #rules: RulesByKind;
+  /** Of the ops so far: whatever an op uses is defined before it. */
+  readonly #definitions = new Map<Value, AnyOp>();
   readonly #substitution = new Map<Value, Value>();
   /** The ops so far of the region being rebuilt. */
   #emitted: AnyOp[] = [];
   #location: Location;
-  #nextId: number;
+  /** Known once an op is created, which few sweeps do. */
+  #nextId: number | undefined;
 
-  constructor(kernel: Kernel, rules: ReadonlyMap<OpKind, readonly NamedRule[]>) {
+  constructor(kernel: Kernel, rules: RulesByKind) {
     this.kernel = kernel;
     this.#rules = rules;
-    this.#definitions = definingOps(kernel.body);
     this.#location = kernel.location;
-    this.#nextId = nextValueId(kernel);
   }
 
   run(): Kernel {
@@ -122,7 +135,9 @@ class Sweep implements RewriteContext {
     const draft = { kind, operands, attributes, regions, location: this.#location };
     for (const part of [operands, attributes, regions]) freezePart(part);
     const types = inferResults(draft, this.kernel);
-    const results = types.map((type) => Object.freeze({ id: this.#nextId++, type }));
+    const first = this.#nextId ?? nextValueId(this.kernel);
+    this.#nextId = first + types.length;
+    const results = types.map((type, index) => Object.freeze({ id: first + index, type }));
     const op: Op<K> = Object.freeze({ ...draft, results: Object.freeze(results) });
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
     this.#emit(op as unknown as AnyOp);
