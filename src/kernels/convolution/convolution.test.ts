@@ -79,6 +79,15 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       dtype: bf16,
     },
     { name: "three axes", input: [2, 3, 4], taps: [1, 2, 3], groups: 5, dtype: f64 },
+    {
+      name: "many taps, two by two",
+      input: [7, 6],
+      taps: [5, 5],
+      groups: 9,
+      stride: [2, 2],
+      padding: 2,
+      dtype: bf16,
+    },
     { name: "many taps", input: [6, 7], taps: [7, 7], groups: 10, padding: 3, dtype: f32 },
     {
       name: "many taps, two apart",
@@ -182,8 +191,9 @@ test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () =>
   };
   const apart = { ...each, stride: 2 };
   const deep = { ...each, w: array(bf16, [144, 7, 7, 1]) };
+  const tall = { ...each, x: array(bf16, [64, 56, 56, 144]) };
   const pairs = { ...spec, stride: 2 };
-  for (const op of [spec, pairs, each, apart, deep].flatMap((own) => [
+  for (const op of [spec, pairs, each, apart, tall, deep].flatMap((own) => [
     convolution(own),
     convolutionBackwardX(own),
     convolutionBackwardW(own),

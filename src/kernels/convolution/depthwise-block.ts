@@ -38,6 +38,17 @@ export function spotOf(
 ): Spot | undefined {
   const at: Place[] = [];
   let where: Scalar<"bool"> | undefined;
+  // Known taps come first: a condition of others would be left without a use.
+  const isNever = element.some((own, axis) => {
+    const { stride, dilation, before } = windowAlong(steps, axis);
+    const number = tap[axis] ?? 0;
+    return (
+      direction === "backward" &&
+      typeof number === "number" &&
+      (own + before - number * dilation) % stride !== 0
+    );
+  });
+  if (isNever) return undefined;
   for (const [axis, own] of element.entries()) {
     const { stride, dilation, before } = windowAlong(steps, axis);
     const number = tap[axis] ?? 0;
@@ -47,9 +58,7 @@ export function spotOf(
         typeof number === "number" ? first + number * dilation : number.mul(dilation).add(first),
       );
     } else if (typeof number === "number") {
-      const along = own + before - number * dilation;
-      if (along % stride !== 0) return undefined;
-      at.push(along / stride);
+      at.push((own + before - number * dilation) / stride);
     } else {
       const along = number.mul(-dilation).add(own + before);
       const isWhole = along.rem(stride).eq(0);

@@ -38,8 +38,10 @@ export interface DepthwiseWeightsConfiguration extends DepthwiseConfiguration {
 
 /** Strips that a part has at least. */
 const leastStrips = 4;
-/** Rows of a strip at most: their slopes are kept beside the sums. */
-const mostStripRows = 3;
+/** Rows of a strip at most: their slopes are kept beside the sums. Rows that lie apart share little, and would spill some. */
+function mostStripRows(stride: number): number {
+  return stride === 1 ? 3 : 1;
+}
 
 export function chooseDepthwiseWeights(
   { groups, taps, batch, output }: Geometry,
@@ -51,7 +53,7 @@ export function chooseDepthwiseWeights(
   const reach = dilation[1] * (taps[1] - 1) + 1;
   const rows = chooseRows(
     { stride: stride[1], reach, extent: output[1], step: 1 },
-    (each) => tapGroups === 1 && each <= mostStripRows,
+    (each) => tapGroups === 1 && each <= mostStripRows(stride[1]),
   );
   const strips =
     batch * output[0] * Math.ceil(output[1] / rows) * Math.ceil(output[2] / sides.places);

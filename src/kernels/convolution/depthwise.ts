@@ -94,8 +94,8 @@ function chooseRun(
 
 /** Reads of a lane that are written out at most. */
 const mostReadings = 32;
-/** Rows of a lane at most. */
-const mostRows = 8;
+/** Rows of a lane at most, and elements of one of its channels: more would spill registers. */
+const [mostRows, mostOwn] = [7, 8];
 
 /** Rows of a lane: what reads least, counting rows that overhang, with blocks for all processors. */
 export function chooseRows(
@@ -148,7 +148,7 @@ export function chooseDepthwise(
       ...(isForward ? { stride: stride[1], reach } : { stride: 1, reach: Math.ceil(reach / step) }),
     },
     (each) =>
-      deep * each * across <= (isShared ? mostRows : mostRows / 4) &&
+      deep * each * across <= (isShared ? mostOwn : mostOwn / 4) &&
       taps[2] * (isShared ? (each / step - 1) * (isForward ? stride[1] : 1) + reach : each) <=
         mostReadings &&
       blocks * Math.ceil(made[1] / each) >= blocksPerProcessor * processors,
