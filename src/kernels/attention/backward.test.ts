@@ -13,7 +13,9 @@ import {
   numbersOf,
 } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
+import { hasPtxas } from "../../../test/ptxas.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
@@ -233,4 +235,12 @@ test("the gradient of a bias that is not there is refused", () => {
   expect(codeOf(() => attentionBackward({ q: bf16, k: bf16, v: bf16, dBias: true }))).toBe(
     "TW9902",
   );
+});
+
+test.skipIf(!hasPtxas)("dropout spills no registers", { timeout: 600_000 }, () => {
+  const op = attentionBackward({ q: bf16, k: bf16, v: bf16, causal: true, dropout: 0.1 });
+  for (const d of [128, 256]) {
+    const kernels = op.kernels({ b: 1, s: 1024, t: 1024, h: 8, kv: 8, d, e: d });
+    expect(assemblyProblems(kernels)).toEqual([]);
+  }
 });

@@ -20,12 +20,13 @@ import type { Accumulator, Ref, Slice, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { consumerRows } from "./configuration.ts";
+import type { AttentionForm } from "./dimensions.ts";
 import { gradientConsumers, gradientDivision } from "./gradient-division.ts";
 import { gradientHead, gradientRows, scatteredSums } from "./gradient-sums.ts";
 import { placeOfTurn, registers, stages } from "./gradient-work.ts";
 import type { Half, Index, Refs, Work } from "./gradient-work.ts";
 import { inSpan } from "./packing.ts";
-import { droppedOut, finishScores, keptWeights, scaleOf, throughScores } from "./scores.ts";
+import { finishScores, keptWeights, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 
 /** Which of the groups of columns of the block a consumer has. */
@@ -112,6 +113,21 @@ function signedPowers(rules: ScoreRules, powers: Tile<"f32">, place: ScoreTile):
   return keptWeights(rules, place)?.select(powers, powers.neg()) ?? powers;
 }
 
+/**
+ * The gradient of scores, and the weights that go with them. With dropout, a weight is its power or nothing, by the sign, and what has
+ * no weight changes by −power · delta alone: nothing is compared, since a lane would hold the outcomes until the weights are made.
+ */
+function changesOf(
+  { problem: { dropout } }: AttentionForm,
+  signed: Tile<"f32">,
+  ofWeights: Tile<"f32">,
+  delta: Tile<"f32">,
+): { readonly change: Tile<"f32">; readonly weight: Tile<"f32"> } {
+  if (dropout === undefined) return { change: signed.mul(ofWeights.sub(delta)), weight: signed };
+  const weight = signed.maximum(0).mul(1 / (1 - dropout));
+  return { change: weight.fma(ofWeights, signed.abs().mul(delta).neg()), weight };
+}
+
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
   const { form, rules, refs, sequence, left } = work;
@@ -151,12 +167,10 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
   const exponents = scores.fma(scale, valueOf(0).neg());
   const signed = signedPowers(rules, exponents.exp2({ approximate: true }), place);
-  const kept = form.problem.dropout === undefined ? undefined : signed.gt(0);
-  const powers = kept === undefined ? signed : signed.abs();
-  const change = droppedOut(rules, changes.wait().transpose(), kept).sub(valueOf(1));
-  const gradient = throughScores(rules, raw, powers.mul(change), place).cast(format).transpose();
+  const { change, weight } = changesOf(form, signed, changes.wait().transpose(), valueOf(1));
+  const gradient = throughScores(rules, raw, change, place).cast(format).transpose();
   const ofValues = tileOut.at(outSlot, all, shareOf(work, part, form.sizes.e));
-  const weights = droppedOut(rules, signed, kept).cast(format).transpose();
+  const weights = weight.cast(format).transpose();
   const dv = wgmma(sums.dv, weights, ofValues);
   // Of columns that both have, each stores the scores of half of the rows.
   const stored = gradientRows / shares;
