@@ -18,6 +18,8 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "./source-files.ts";
+import { programs } from "./support/snippets.ts";
+import { mistakes, moduleOf, right } from "./support/type-mistakes.ts";
 import { compilerPath, typeErrors } from "./type-check.ts";
 
 interface Manifest {
@@ -283,5 +285,45 @@ describe("the packed package", () => {
     const options = { module, moduleResolution, target: "es2022", strict: true, types: [] };
     const found = await typeErrors(project, { compilerOptions: options, files: ["consumer.ts"] });
     expect(found).toEqual([`consumer.ts:5: Type '"f32"' is not assignable to type '"f64"'.`]);
+  });
+
+  test("programs of the documentation have no type errors, and mistakes are named where they are", async () => {
+    const own = join(project, "programs");
+    mkdirSync(own);
+    for (const { file, code } of programs) writeFileSync(join(own, file), code);
+    for (const [index, { code }] of mistakes.entries())
+      writeFileSync(join(own, `mistake-${index}.ts`), moduleOf(code));
+    writeFileSync(join(own, "right.ts"), moduleOf(right.join("\n")));
+    const modules = join(repositoryRoot, "node_modules");
+    const found = await typeErrors(own, {
+      extends: join(repositoryRoot, "tsconfig.json"),
+      compilerOptions: {
+        noUnusedLocals: false,
+        noUnusedParameters: false,
+        typeRoots: [join(modules, "@types")],
+        // Everything but the library, which is the one that was installed, is this repository's.
+        paths: { vitest: [join(modules, "vitest")] },
+      },
+      include: ["*.ts"],
+    });
+    const isOfMistake = /^mistake-(\d+)\.ts:/;
+    const reports: string[][] = [];
+    const others: string[] = [];
+    let report = others;
+    for (const line of found) {
+      // A report goes on in lines that are indented.
+      if (!/^\s/.test(line)) {
+        const index = isOfMistake.exec(line)?.[1];
+        report = index === undefined ? others : (reports[Number(index)] ??= []);
+      }
+      report.push(line);
+    }
+    expect(others).toEqual([]);
+    for (const [index, { name, says }] of mistakes.entries()) {
+      const text = (reports[index] ?? []).join("\n");
+      expect(text, name).toMatch(says);
+      expect(text, name).not.toContain("'carry' does not exist");
+      expect(text, name).toMatch(/^mistake-\d+\.ts:2:/);
+    }
   });
 });

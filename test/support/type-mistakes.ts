@@ -1,13 +1,6 @@
-/** What TypeScript itself says of the commonest mistakes in bodies: its message stands at the mistake and names it. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { expect, test } from "vitest";
-import { repositoryRoot } from "./source-files.ts";
-import { typeErrors } from "./type-check.ts";
+/** The commonest mistakes in bodies, and what TypeScript itself says of each: its message stands at the mistake and names it. */
 
-const folder = join(repositoryRoot, "test/.type-messages");
-
-const mistakes = [
+export const mistakes = [
   {
     name: "a body that returns another kind",
     code: "loop({ to: 4, carry: zeros(f32, [8]) }, (k, total) => k);",
@@ -61,41 +54,17 @@ const mistakes = [
 ];
 
 /** Of branches that give nothing: these are no mistakes. */
-const right = [
+export const right = [
   "when(condition, () => undefined, () => { zeros(f32, [8]); });",
   "when(condition, () => { zeros(f32, [8]); }, () => undefined);",
   "const either: { a: Tile<'f32'> } = when(condition, () => ({ a: zeros(f32, [8]) }), () => ({ a: zeros(f32, [8]) }));",
 ];
 
-test("mistakes are named by TypeScript where they are", async () => {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  try {
-    const imports =
-      'import { constant, f32, i32, loop, when, zeros } from "tilewright"; import type { Scalar, Tile } from "tilewright"; ' +
-      'declare const condition: Scalar<"bool">; export type { Tile }; export { constant, f32, i32, loop, when, zeros, condition };\n';
-    const write = (name: string, code: string): void =>
-      writeFileSync(join(folder, name), `${imports}${code}\n`);
-    mistakes.forEach(({ code }, index) => write(`mistake-${index}.ts`, code));
-    write("right.ts", right.join("\n"));
-    const config = {
-      extends: "../../tsconfig.json",
-      compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-      include: ["*.ts"],
-    };
-    const found = (await typeErrors(folder, config)).join("\n");
-    expect(found).not.toContain("right.ts");
-    mistakes.forEach(({ name, says }, index) => {
-      const own = found
-        .split(/(?=mistake-\d+\.ts)/)
-        .filter((part) => part.startsWith(`mistake-${index}.ts`))
-        .join("");
-      expect(own, name).toMatch(says);
-      expect(own, name).not.toContain("'carry' does not exist");
-      // The mistake is on the second line, below the imports.
-      expect(own, name).toMatch(/^mistake-\d+\.ts:2:/);
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+const imports =
+  'import { constant, f32, i32, loop, when, zeros } from "tilewright"; import type { Scalar, Tile } from "tilewright"; ' +
+  'declare const condition: Scalar<"bool">; export type { Tile }; export { constant, f32, i32, loop, when, zeros, condition };\n';
+
+/** A module of this code, which is on its second line, below the imports. */
+export function moduleOf(code: string): string {
+  return `${imports}${code}\n`;
+}

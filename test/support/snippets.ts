@@ -1,0 +1,35 @@
+/**
+ * The TypeScript blocks of the README and of docs/. Each becomes a module of its own, moved down by blank lines so that an
+ * error names the line in the page.
+ */
+import { listFiles, readText } from "../source-files.ts";
+
+export interface Snippet {
+  /** The page and the line of the block's first line: "docs/guide.md:12". */
+  readonly title: string;
+  readonly code: string;
+  /** "docs-guide-md-12.ts" */
+  readonly file: string;
+}
+
+function snippetsOf(page: string): readonly Snippet[] {
+  const text = readText(page);
+  return [...text.matchAll(/^```(?:ts|typescript)\b.*\n([\s\S]*?)^```$/gm)].map((match) => {
+    const line = text.slice(0, match.index).split("\n").length + 1;
+    const code = match[1] ?? "";
+    return {
+      title: `${page}:${line}`,
+      code: "\n".repeat(line - 1) + code,
+      file: `${page.replaceAll(/[/.]/g, "-")}-${line}.ts`,
+    };
+  });
+}
+
+/** A program may open with comments; its first statement is an import. */
+export function isProgram({ code }: Snippet): boolean {
+  return /^(\s|\/\/.*\n)*import\b/.test(code);
+}
+
+const pages = [...listFiles("", /^README\.md$/), ...listFiles("docs", /\.md$/)];
+export const snippets = pages.flatMap(snippetsOf);
+export const programs = snippets.filter(isProgram);
