@@ -8,7 +8,8 @@
  * Arguments are the kernel's inputs and results its outputs, in the order in which it declares them.
  */
 import { arrayParameters } from "../device/binding.ts";
-import { isOperation, Operation } from "../device/operation.ts";
+import { isOperation, kernelOperation } from "../device/operation.ts";
+import type { Operation } from "../device/operation.ts";
 import { storageOf } from "../graph/lower/storage.ts";
 import { registerKernelCall } from "../graph/ops/kernel-calls.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
@@ -35,16 +36,7 @@ function refused(name: string, message: string, expected: string, found: string)
 /** A kernel as an operation of one launch. */
 function operationOf(given: KernelDefinition | Operation): Operation {
   if (isOperation(given)) return given;
-  const names = given.kernel.parameters.map(({ name }) => name);
-  const launch = {
-    kernel: given,
-    arguments: Object.fromEntries(names.map((argument) => [argument, { argument }])),
-  };
-  return new Operation(given, () => ({
-    configuration: undefined,
-    source: "given",
-    launches: [launch],
-  }));
+  return kernelOperation(given);
 }
 
 /** Fails unless a kernel takes and makes arrays alone. */

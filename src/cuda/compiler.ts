@@ -104,8 +104,9 @@ export function kernelLoader(
       return { ...loadPtx(context, { plan, location, ptx: code }), notes: [] };
     },
     keptPlans: (context, ready) => ({
-      read: (text, location) =>
-        cache.readLaunches(text, buildOf(context))?.map(({ kernel, key, ...givings }) => ({
+      read: (text, location) => {
+        const kept = cache.readPlan(text, buildOf(context));
+        const launches = kept?.launches.map(({ kernel, key, ...givings }) => ({
           ...givings,
           key,
           kernel: { ...interfaceOf(kernel), location },
@@ -115,8 +116,10 @@ export function kernelLoader(
             const found = tryLoading(() => loadPtx(context, { ...known, location }, known));
             return found && ready({ ...found, cached: true, notes: [] });
           },
-        })),
-      write: (text, launches) => {
+        }));
+        return launches && { launches, scratch: kept?.scratch ?? {} };
+      },
+      write: (text, launches, scratch) => {
         const build = buildOf(context);
         const isFound = ({ text: own }: LaunchToKeep): boolean => {
           const known = cache.readKernel(own, build);
@@ -127,7 +130,7 @@ export function kernelLoader(
           ...launch,
           kernel: interfaceData(kernel),
         }));
-        cache.writeLaunches(text, build, kept);
+        cache.writePlan(text, build, { launches: kept, scratch });
       },
     }),
   };

@@ -60,7 +60,7 @@ function askCache(cache: KernelCache, traced: Kernel): void {
   const build = { target: defaultTarget, driverVersion: 0, capability: "" };
   const text = kernelText(traced, "messages");
   cache.readKernel(text, build);
-  cache.readLaunches(text, build);
+  cache.readPlan(text, build);
   // The first file that a process reads takes milliseconds; any will do.
   readFileSync(fileURLToPath(import.meta.url));
 }

@@ -19,7 +19,7 @@ import type { LaunchLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import type { Control } from "./control.ts";
 import type { CodeBackend } from "./foreign-code.ts";
-import type { LaunchGivings } from "./launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
 import type { MemoryUse } from "./memory-account.ts";
 
 /** Memory of a back end; opaque to everyone else. */
@@ -109,11 +109,17 @@ export interface KeptLaunch<P = unknown> extends LaunchGivings {
   readonly load: () => Compiled<P> | undefined;
 }
 
+/** What is kept of a plan: its launches, and the arrays that only they use. */
+export interface KeptPlan<P = unknown> {
+  readonly launches: readonly KeptLaunch<P>[];
+  readonly scratch: ScratchArrays;
+}
+
 /** Launches of operations' plans, kept from one process to the next. */
 export interface KeptPlans<P = unknown> {
   /** What is kept of the plan that `text` tells from every other; `location` is the operation's. */
-  read(text: string, location: Location): readonly KeptLaunch<P>[] | undefined;
-  write(text: string, launches: readonly LaunchToKeep[]): void;
+  read(text: string, location: Location): KeptPlan<P> | undefined;
+  write(text: string, launches: readonly LaunchToKeep[], scratch: ScratchArrays): void;
 }
 
 export interface Backend<A extends Allocation = Allocation, P = unknown> {

@@ -19,9 +19,9 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { formatPosition } from "../support/location.ts";
 import { Recent } from "../support/recent.ts";
 import type { Location } from "../support/location.ts";
-import type { Backend, Compiled, KeptLaunch, MachineCode } from "./backend.ts";
+import type { Backend, Compiled, KeptLaunch, KeptPlan, MachineCode } from "./backend.ts";
 import { isKeepable } from "./launch-givings.ts";
-import type { LaunchGivings } from "./launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
 import type { OperationPlan } from "./operation.ts";
 
 /** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */
@@ -48,6 +48,12 @@ export interface LoadedLaunch extends LaunchGivings {
   readonly program: unknown;
 }
 
+/** A plan whose kernels are ready, and the arrays that only its launches use. */
+export interface LoadedPlan {
+  readonly launches: readonly LoadedLaunch[];
+  readonly scratch: ScratchArrays;
+}
+
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: (record: CompilationRecord) => void;
@@ -58,7 +64,7 @@ export class CompilationCache {
   /** What kernels of a name were when one was compiled last. */
   readonly #latestText = new Recent<string, () => string>(keptKernels);
   /** What earlier processes kept of plans. */
-  readonly #keptLaunches = new WeakMap<OperationPlan, readonly KeptLaunch[] | undefined>();
+  readonly #keptPlans = new WeakMap<OperationPlan, KeptPlan | undefined>();
   /** Plans that were kept, as far as they can be. */
   readonly #written = new WeakSet<OperationPlan>();
   readonly #records: CompilationRecord[] = [];
@@ -124,24 +130,26 @@ export class CompilationCache {
     return loaded.program;
   }
 
-  /** The launches of a plan as an earlier process compiled them; undefined where they are not all there. */
-  keptLaunches(plan: OperationPlan, location: Location): readonly LoadedLaunch[] | undefined {
+  /** A plan as an earlier process compiled it, without its being made; undefined where its launches are not all there. */
+  keptPlan(plan: OperationPlan, location: Location): LoadedPlan | undefined {
     const { keptPlans } = this.#backend;
     if (keptPlans === undefined) return undefined;
-    if (!this.#keptLaunches.has(plan)) {
+    if (!this.#keptPlans.has(plan)) {
       const { text } = plan;
-      this.#keptLaunches.set(plan, text === undefined ? undefined : keptPlans.read(text, location));
+      this.#keptPlans.set(plan, text === undefined ? undefined : keptPlans.read(text, location));
     }
-    const loaded: LoadedLaunch[] = [];
-    for (const [position, launch] of (this.#keptLaunches.get(plan) ?? []).entries()) {
+    const kept = this.#keptPlans.get(plan);
+    if (kept === undefined) return undefined;
+    const launches: LoadedLaunch[] = [];
+    for (const [position, launch] of kept.launches.entries()) {
       const compiled = this.#compiled.get(launch.key) ?? this.#loadKept(launch, plan, position);
       if (compiled === undefined) {
-        this.#keptLaunches.set(plan, undefined);
+        this.#keptPlans.set(plan, undefined);
         return undefined;
       }
-      loaded.push({ ...launch, program: compiled.program });
+      launches.push({ ...launch, program: compiled.program });
     }
-    return loaded.length === 0 ? undefined : loaded;
+    return { launches, scratch: kept.scratch };
   }
 
   /** Keeps the launches of a plan, which have been compiled, for later processes. */
@@ -149,7 +157,7 @@ export class CompilationCache {
     const { keptPlans } = this.#backend;
     if (keptPlans === undefined || this.#written.has(plan)) return;
     this.#written.add(plan);
-    const { launches, text } = plan;
+    const { launches, scratch, text } = plan;
     if (text === undefined || launches.length === 0 || !launches.every(isKeepable)) return;
     keptPlans.write(
       text,
@@ -158,6 +166,7 @@ export class CompilationCache {
         kernel,
         text: this.#textOf(kernel),
       })),
+      scratch,
     );
   }
 

@@ -1,5 +1,5 @@
 /** What a planned launch gives its kernel, as plans say it and as files keep it. */
-import type { HostValue } from "../formats/dtype.ts";
+import type { DType, HostValue } from "../formats/dtype.ts";
 
 /**
  * An argument of the operation or an array of its scratch, as it is, under another shape, or flat: all that it spans
@@ -9,6 +9,16 @@ export type PlannedArgument =
   | { readonly argument: string; readonly shape?: readonly number[] | undefined }
   | { readonly argument: string; readonly flat: true }
   | { readonly scalar: HostValue };
+
+/** Memory that launches of a plan hand to later ones, by name. */
+export interface ScratchArrays {
+  readonly [name: string]: ScratchArray;
+}
+
+export interface ScratchArray {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
 
 export interface LaunchGivings {
   /** What each parameter of the kernel is given. */
@@ -47,10 +57,12 @@ function isArgument(value: unknown): boolean {
     : flat === true && shape === undefined;
 }
 
-function isSizes(values: object): boolean {
+/** Whether data from a file is a list or a record of sizes. */
+export function isSizes(values: object): boolean {
   return Object.values(values).every((size) => Number.isSafeInteger(size) && Number(size) >= 0);
 }
 
-function isFields(value: unknown): value is { readonly [name: string]: unknown } {
+/** Whether data from a file has names. */
+export function isFields(value: unknown): value is { readonly [name: string]: unknown } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -81,9 +81,10 @@ export class LaunchPreparation {
     const { target } = backend;
     const collected = collectArguments(operation.kernel, args, options.dimensions ?? {}, target);
     const plan = operation.planFor(collected.dimensions, target, tuning);
-    const kept = compilations.keptLaunches(plan, operation.kernel.location);
-    const planned: readonly (PlannedLaunch | LoadedLaunch)[] = kept ?? plan.launches;
-    const { calls, scratch } = plannedCalls(planned, plan.scratch, collected, allocate);
+    const kept = compilations.keptPlan(plan, operation.kernel.location);
+    const planned: readonly (PlannedLaunch | LoadedLaunch)[] = kept?.launches ?? plan.launches;
+    const needed = kept?.scratch ?? plan.scratch;
+    const { calls, scratch } = plannedCalls(planned, needed, collected, allocate);
     try {
       const launches = calls.map(({ launch, args: own, dimensions }) =>
         this.#launch("program" in launch ? launch : launch.kernel, own, { ...options, dimensions }),

@@ -8,7 +8,6 @@
  * The device takes an operation wherever it takes a kernel. It asks for the plan, makes the scratch arrays, and issues
  * the launches in order; bound, all of them are one piece of work.
  */
-import type { DType } from "../formats/dtype.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { addCosts, kernelCost } from "../ir/cost/index.ts";
@@ -29,13 +28,13 @@ import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
-import type { LaunchGivings } from "./launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
 import { specText } from "./spec-text.ts";
 import { tunedChoice } from "./tuning/advice.ts";
 import type { DeviceTuning, OperationChoices, TunedChoice } from "./tuning/advice.ts";
 import type { Choice } from "./tuning/line.ts";
 
-export type { PlannedArgument } from "./launch-givings.ts";
+export type { PlannedArgument, ScratchArray } from "./launch-givings.ts";
 
 export interface PlannedLaunch extends LaunchGivings {
   readonly kernel: KernelDefinition;
@@ -43,11 +42,6 @@ export interface PlannedLaunch extends LaunchGivings {
 
 /** Where a configuration comes from: the caller, a measurement of the user's, one that is shipped, or a model. */
 export type PlanSource = "given" | "tuned" | "shipped" | "heuristic";
-
-export interface ScratchArray {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-}
 
 /** Tiles of work that are known to be empty before anything runs, those that are whole, and those that are looked at closely. */
 export interface TileCounts {
@@ -63,7 +57,7 @@ export interface Planned<Configuration = unknown> {
   /** Or a function that makes them, called when they are needed: tracing kernels takes longer than planning. */
   readonly launches: readonly PlannedLaunch[] | (() => readonly PlannedLaunch[]);
   /** Memory that launches hand to later ones, by name. */
-  readonly scratch?: { readonly [name: string]: ScratchArray } | undefined;
+  readonly scratch?: ScratchArrays | undefined;
   /** What makes it slower than it could be, for the user. */
   readonly notes?: readonly string[] | undefined;
   /** How its work is divided into tiles, of operations that skip some. */
@@ -75,7 +69,7 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly launches: readonly PlannedLaunch[];
   /** @internal Tells its launches from those of every other plan for the target; undefined where only tracing them does. */
   readonly text: string | undefined;
-  readonly scratch: { readonly [name: string]: ScratchArray };
+  readonly scratch: ScratchArrays;
   readonly notes: readonly string[];
   readonly scratchBytes: number;
   /** What its launches compute and move, in all. */
@@ -107,15 +101,20 @@ export type Planner<Configuration> = (
   choice?: Choice,
 ) => Planned<Configuration>;
 
-/** A plan, and what gives the text that tells its launches from others; see `OperationPlan`. */
-type ToldPlan<Configuration> = Planned<Configuration> & {
-  readonly toldBy?: (() => string | undefined) | undefined;
-};
+/** A plan that has been made, and what gives the text that tells its launches from others; see `OperationPlan`. */
+type ToldPlan<Configuration> = Planned<Configuration> & { readonly toldBy: ToldBy };
 
-/** A planner that also says what its plans are told by. */
+type ToldBy = () => string | undefined;
+
+/** A plan that may never have to be made: what would tell its launches from others is known before. */
+interface PlanToMake<Configuration> {
+  readonly toldBy: ToldBy;
+  readonly make: () => ToldPlan<Configuration>;
+}
+
 type ToldPlanner<Configuration> = (
   ...of: Parameters<Planner<Configuration>>
-) => ToldPlan<Configuration>;
+) => PlanToMake<Configuration>;
 
 /** Where something is planned for: a target, or a device with what it knows from measurements. */
 export type PlanTarget =
@@ -139,7 +138,7 @@ export class Operation<
   readonly choices: OperationChoices | undefined;
   readonly #declared: KernelDefinition<Inputs, Outputs, Inouts>;
   readonly #planner: ToldPlanner<Configuration>;
-  /** @internal The plan for sizes that are known to be right. */
+  /** @internal The plan for sizes that are known to be right, made when something but its text is asked for. */
   readonly planFor: PlanFor<Configuration>;
 
   /** @internal */
@@ -178,17 +177,20 @@ export class Operation<
   ): OperationPlan<Configuration> {
     const location = captureLocation();
     const sizes = allDimensions(this.#declared.kernel, dimensions);
-    return isDeviceLike(target)
+    const plan = isDeviceLike(target)
       ? this.planFor(sizes, target.target, target.tuning)
       : this.planFor(sizes, requireTarget(target, location));
+    // What cannot be planned is said here, not where the plan is looked at.
+    void plan.configuration;
+    return plan;
   }
 
   /** The same operation with a choice that is made. */
   with(choice: Choice): Operation<Inputs, Outputs, Inouts, Configuration> {
-    return new Operation(this.#declared, (dimensions, target) => ({
-      ...this.#planner(dimensions, target, choice),
-      source: "given",
-    }));
+    return new Operation(this.#declared, (dimensions, target) => {
+      const { toldBy, make } = this.#planner(dimensions, target, choice);
+      return { toldBy, make: () => ({ ...make(), source: "given" }) };
+    });
   }
 
   /** The kernels of a plan, in the order of their launches; they print as their tile IR. */
@@ -242,21 +244,21 @@ function planned<C>(
   sizes: { readonly [name: string]: number },
   target: Target,
   tuned: TunedChoice | undefined,
-): ToldPlan<C> {
+): PlanToMake<C> {
   if (tuned === undefined) return planner(sizes, target);
-  try {
-    const plan = planner(sizes, target, tuned.choice);
-    return {
-      ...plan,
-      source: "tuned",
-      notes: [...(plan.notes ?? []), ...tuned.notes],
-    };
-  } catch (error) {
-    if (!(error instanceof TilewrightError)) throw error;
-    const plan = planner(sizes, target);
-    const note = `what was measured cannot be used (${error.code}: ${error.message}): tune again`;
-    return { ...plan, notes: [...(plan.notes ?? []), note] };
-  }
+  const { toldBy, make: makeTuned } = planner(sizes, target, tuned.choice);
+  const make = (): ToldPlan<C> => {
+    try {
+      const plan = makeTuned();
+      return { ...plan, source: "tuned", notes: [...(plan.notes ?? []), ...tuned.notes] };
+    } catch (error) {
+      if (!(error instanceof TilewrightError)) throw error;
+      const plan = planner(sizes, target).make();
+      const note = `what was measured cannot be used (${error.code}: ${error.message}): tune again`;
+      return { ...plan, notes: [...(plan.notes ?? []), note] };
+    }
+  };
+  return { toldBy, make };
 }
 
 /** An operation of one's own: `plan` says which kernels are launched for which sizes. */
@@ -310,16 +312,31 @@ function declaredOperation<
     () => undefined,
   );
   const told: ToldPlanner<Configuration> = (dimensions, target, choice) => {
-    const made = plan(dimensions, target, choice);
     const chosen = specText(choice);
-    if (chosen === undefined || typeof made.launches !== "function") return made;
     const toldBy = (): string | undefined => {
-      const given = givenText();
+      const given = chosen === undefined ? undefined : givenText();
       return given && [spec.name, given, specText(dimensions), chosen].join("\n");
     };
-    return { ...made, toldBy };
+    const make = (): ToldPlan<Configuration> => {
+      const made = plan(dimensions, target, choice);
+      // Launches that were there at once may be anything that the planner knows of.
+      return { ...made, toldBy: typeof made.launches === "function" ? toldBy : () => undefined };
+    };
+    return { toldBy, make };
   };
   return new Operation(declared, told, choices);
+}
+
+/** @internal A kernel as an operation of one launch, which gets what the operation is given. */
+export function kernelOperation(definition: KernelDefinition): Operation {
+  const names = definition.kernel.parameters.map(({ name }) => name);
+  const launch = {
+    kernel: definition,
+    arguments: Object.fromEntries(names.map((argument) => [argument, { argument }])),
+  };
+  const toldBy = (): undefined => undefined;
+  const plan = { configuration: undefined, source: "given", launches: [launch], toldBy } as const;
+  return new Operation(definition, () => ({ toldBy, make: () => plan }));
 }
 
 /** Whether a value is what `operation(…)` or a function of the library returns. */
@@ -329,50 +346,65 @@ export function isOperation(value: unknown): value is Operation {
 
 function completePlan<C>(
   declared: KernelInterface,
-  planned: ToldPlan<C>,
+  toMake: PlanToMake<C>,
   dimensions: ReadonlyMap<string, number>,
   target: Target,
 ): OperationPlan<C> {
-  const { scratch = {}, notes = [], toldBy } = planned;
-  const arrays = new Map<string, ArrayDescription>(Object.entries(scratch));
-  for (const { name, type } of arrayParameters(declared))
-    arrays.set(name, {
-      dtype: type.dtype,
-      shape: type.shape.map((size) => evaluateSize(size, dimensions)),
-    });
-  const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays.keys()]);
-  const scratchBytes = Object.values(scratch).reduce(
-    (sum, { dtype, shape }) => sum + packedBytes(dtype, elementCount(shape)),
-    0,
-  );
+  let planned: ToldPlan<C> | undefined;
+  const plan = (): ToldPlan<C> => (planned ??= toMake.make());
+  const scratch = (): ScratchArrays => plan().scratch ?? {};
+  const arrays = (): ReadonlyMap<string, ArrayDescription> => {
+    const all = new Map<string, ArrayDescription>(Object.entries(scratch()));
+    for (const { name, type } of arrayParameters(declared))
+      all.set(name, {
+        dtype: type.dtype,
+        shape: type.shape.map((size) => evaluateSize(size, dimensions)),
+      });
+    return all;
+  };
   let launches: readonly PlannedLaunch[] | undefined;
   const made = (): readonly PlannedLaunch[] => {
     if (launches !== undefined) return launches;
-    const given = typeof planned.launches === "function" ? planned.launches() : planned.launches;
-    for (const launch of given) requireArguments(declared, launch, known);
-    launches = given;
-    return given;
+    const given = plan().launches;
+    const traced = typeof given === "function" ? given() : given;
+    const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays().keys()]);
+    for (const launch of traced) requireArguments(declared, launch, known);
+    launches = traced;
+    return traced;
   };
+  const launchSizes = (launch: PlannedLaunch): ReadonlyMap<string, number> =>
+    launchDimensions(launch, arrays(), target);
   return {
-    configuration: planned.configuration,
-    source: planned.source,
-    tiles: planned.tiles,
+    get configuration() {
+      return plan().configuration;
+    },
+    get source() {
+      return plan().source;
+    },
+    get tiles() {
+      return plan().tiles;
+    },
     // Asked again whenever it matters: what the caller gave may have changed since.
     get text() {
-      return toldBy?.();
+      return (planned ?? toMake).toldBy();
     },
-    scratch,
-    notes,
-    scratchBytes,
+    get scratch() {
+      return scratch();
+    },
+    get notes() {
+      return plan().notes ?? [];
+    },
+    get scratchBytes() {
+      return Object.values(scratch()).reduce(
+        (sum, { dtype, shape }) => sum + packedBytes(dtype, elementCount(shape)),
+        0,
+      );
+    },
     cost: () =>
-      addCosts(
-        made().map((launch) =>
-          kernelCost(launch.kernel.kernel, launchDimensions(launch, arrays, target)),
-        ),
-      ),
+      addCosts(made().map((launch) => kernelCost(launch.kernel.kernel, launchSizes(launch)))),
     blocks: () =>
       made().map((launch) => {
-        const values = launchDimensions(launch, arrays, target);
+        const values = launchSizes(launch);
         const { grid } = launch.kernel.kernel;
         return grid.reduce((all, { extent }) => all * evaluateSize(extent, values), 1);
       }),

@@ -4,8 +4,7 @@ import { takeAllSteps } from "../support/all-steps.ts";
 import type { ArgumentValue, CollectedArguments } from "./arguments.ts";
 import type { Backend, Repeatable } from "./backend.ts";
 import { DeviceArray, disposeAll } from "./device-array.ts";
-import type { LaunchGivings, PlannedArgument } from "./launch-givings.ts";
-import type { ScratchArray } from "./operation.ts";
+import type { LaunchGivings, PlannedArgument, ScratchArrays } from "./launch-givings.ts";
 
 /** A launch of a plan, with what its kernel is given. */
 export interface PlannedCall<L> {
@@ -17,7 +16,7 @@ export interface PlannedCall<L> {
 /** Launches of a plan over the arguments of the operation and fresh arrays for its scratch. */
 export function plannedCalls<L extends LaunchGivings>(
   launches: readonly L[],
-  needed: { readonly [name: string]: ScratchArray },
+  needed: ScratchArrays,
   { arrays, scalars }: CollectedArguments,
   allocate: (dtype: DType, shape: readonly number[]) => DeviceArray,
 ): { readonly calls: readonly PlannedCall<L>[]; readonly scratch: readonly DeviceArray[] } {

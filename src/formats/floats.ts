@@ -288,7 +288,10 @@ export function decodeFloat(name: CodedFloatName, code: number): number {
 export function roundFloat(name: FloatName, value: number, options?: ConversionOptions): number {
   if (name === "f64") return value;
   if (name === "f32") return Math.fround(value);
-  return decodeFloat(name, encodeFloat(name, value, options));
+  const code = encodeFloat(name, value, options);
+  if (name === "tf32") return decodeFloat(name, code);
+  // A table is made for many numbers; making one takes ten milliseconds, which a process that compiles one kernel need not wait.
+  return decodeTables[name]?.[code] ?? decodeCode(name, code);
 }
 
 /** The formats whose lanes hold codes. */

@@ -44,7 +44,11 @@ interface Given {
 }
 
 /** An operation of two launches through scratch: out = (times · factor)² x. */
-function squared(given: Given, onTrace: () => void = () => undefined) {
+function squared(
+  given: Given,
+  onTrace: () => void = () => undefined,
+  onPlan: () => void = () => undefined,
+) {
   const product = (times: number) => {
     onTrace();
     return kernel(
@@ -60,25 +64,32 @@ function squared(given: Given, onTrace: () => void = () => undefined) {
       },
     );
   };
-  const plan = ({ n: count = 0 }: { readonly [name: string]: number }): Planned => ({
-    configuration: {},
-    source: "heuristic",
-    scratch: { between: { dtype: f32, shape: [count] } },
-    launches: () => [
-      {
-        kernel: product(given.times),
-        arguments: {
-          x: { argument: "x" },
-          factor: { scalar: 1 },
-          out: { argument: "between", shape: [count] },
+  const plan = ({ n: count = 0 }: { readonly [name: string]: number }): Planned => {
+    onPlan();
+    return {
+      configuration: {},
+      source: "heuristic",
+      scratch: { between: { dtype: f32, shape: [count] } },
+      launches: () => [
+        {
+          kernel: product(given.times),
+          arguments: {
+            x: { argument: "x" },
+            factor: { scalar: 1 },
+            out: { argument: "between", shape: [count] },
+          },
         },
-      },
-      {
-        kernel: product(given.times),
-        arguments: { x: { argument: "between" }, factor: { scalar: 1 }, out: { argument: "out" } },
-      },
-    ],
-  });
+        {
+          kernel: product(given.times),
+          arguments: {
+            x: { argument: "between" },
+            factor: { scalar: 1 },
+            out: { argument: "out" },
+          },
+        },
+      ],
+    };
+  };
   return libraryOperation(
     { name: "squared", inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) }, plan },
     given,
@@ -95,7 +106,7 @@ interface Surroundings {
 /** Runs the operation in what stands for a process of its own; gives what it had to do. */
 async function inProcess(given: Given, surroundings: Surroundings = {}) {
   const { compiler: version = "1.0", driverVersion = 13000, notes = {}, before } = surroundings;
-  const [compiled, done] = [[] as string[], { traced: 0 }];
+  const [compiled, done] = [[] as string[], { traced: 0, planned: 0 }];
   const driver = new FakeDriver({ kernels, driverVersion });
   const { device } = openFake({
     driver,
@@ -106,21 +117,26 @@ async function inProcess(given: Given, surroundings: Surroundings = {}) {
       notes,
     ),
   });
-  const operation = squared(given, () => (done.traced += 1));
+  const operation = squared(
+    given,
+    () => (done.traced += 1),
+    () => (done.planned += 1),
+  );
   before?.(operation as unknown as Operation);
   const { out } = await device.run(operation, { x: fromNumbers(f32, [2], [1, 2]) });
   const records: readonly CompilationRecord[] = device.compilations;
   device.dispose();
-  return { out: [...toNumbers(out)], compiled, traced: done.traced, records, done };
+  const { traced, planned } = done;
+  return { out: [...toNumbers(out)], compiled, traced, planned, records, done };
 }
 
-const cold2 = { out: [4, 8], compiled: ["times2"], traced: 2 };
-const warm2 = { out: [4, 8], compiled: [], traced: 0 };
-const cold3 = { out: [9, 18], compiled: ["times3"], traced: 2 };
-const warm3 = { out: [9, 18], compiled: [], traced: 0 };
+const cold2 = { out: [4, 8], compiled: ["times2"], traced: 2, planned: 1 };
+const warm2 = { out: [4, 8], compiled: [], traced: 0, planned: 0 };
+const cold3 = { out: [9, 18], compiled: ["times3"], traced: 2, planned: 1 };
+const warm3 = { out: [9, 18], compiled: [], traced: 0, planned: 0 };
 
 describe("launches of an operation", () => {
-  test("are found without a kernel's being traced", async () => {
+  test("are found without the plan's being made, or a kernel's being traced", async () => {
     expect(await inProcess({ times: 2 })).toMatchObject(cold2);
     expect(await inProcess({ times: 2 })).toMatchObject(warm2);
     expect(await inProcess({ times: 3 })).toMatchObject(cold3);
@@ -232,28 +248,50 @@ describe("launches of an operation", () => {
   });
 
   type Fields = { readonly [name: string]: unknown };
-  const headers: readonly (readonly [string, (header: readonly Fields[]) => unknown])[] = [
+  interface PlanHeader {
+    readonly launches: readonly Fields[];
+    readonly scratch: { readonly [name: string]: Fields };
+  }
+  /** A header with another first launch, and with other scratch. */
+  const launched =
+    (change: (first: Fields | undefined) => unknown) =>
+    ({ launches: [first, ...others], scratch }: PlanHeader): unknown => ({
+      launches: [change(first), ...others],
+      scratch,
+    });
+  const between =
+    (change: Fields) =>
+    ({ launches, scratch }: PlanHeader): unknown => ({
+      launches,
+      scratch: { between: { ...scratch["between"], ...change } },
+    });
+  const headers: readonly (readonly [string, (header: PlanHeader) => unknown])[] = [
     ["is null", () => null],
     ["is a text", () => "x"],
-    ["has no launches", () => []],
-    ["holds nothing", () => [null]],
-    ["has another key", ([first]) => [{ ...first, key: "../../x" }]],
-    ["has no kernel", ([first]) => [{ ...first, kernel: undefined }]],
-    ["gives nothing", ([first]) => [{ ...first, arguments: undefined }]],
-    ["gives no array", ([first]) => [{ ...first, arguments: { x: { argument: 3 } } }]],
+    ["has no launches", ({ scratch }) => ({ launches: [], scratch })],
+    ["is a list of launches", ({ launches }) => launches],
+    ["holds nothing", launched(() => null)],
+    ["has another key", launched((first) => ({ ...first, key: "../../x" }))],
+    ["has no kernel", launched((first) => ({ ...first, kernel: undefined }))],
+    ["gives nothing", launched((first) => ({ ...first, arguments: undefined }))],
+    ["gives no array", launched((first) => ({ ...first, arguments: { x: { argument: 3 } } }))],
     [
       "gives less than nothing",
-      ([first]) => [{ ...first, arguments: { x: { argument: "x", shape: [-1] } } }],
+      launched((first) => ({ ...first, arguments: { x: { argument: "x", shape: [-1] } } })),
     ],
-    ["gives a text", ([first]) => [{ ...first, arguments: { x: { scalar: "1" } } }]],
-    ["has odd sizes", ([first]) => [{ ...first, dimensions: { n: 1.5 } }]],
+    ["gives a text", launched((first) => ({ ...first, arguments: { x: { scalar: "1" } } }))],
+    ["has odd sizes", launched((first) => ({ ...first, dimensions: { n: 1.5 } }))],
+    ["has no scratch", ({ launches }) => ({ launches })],
+    ["has scratch of no format", between({ dtype: "f31" })],
+    ["has scratch of no shape", between({ shape: undefined })],
+    ["has scratch of odd sizes", between({ shape: [0.5] })],
   ];
   test.each(headers)("whose file %s are made again", async (_, change) => {
     await inProcess({ times: 2 });
     const store = new FileStore(folder, 2 ** 30);
     const name = readdirSync(folder).find((each) => each.startsWith("launches-")) ?? "";
     const key = name.replace(".kernel", "");
-    store.write(key, change(store.peek(key)?.header as readonly Fields[]), new Uint8Array(0));
+    store.write(key, change(store.peek(key)?.header as PlanHeader), new Uint8Array(0));
     expect(await inProcess({ times: 2 })).toMatchObject({ out: [4, 8], traced: 2 });
     expect(await inProcess({ times: 2 })).toMatchObject(warm2);
   });

@@ -13,8 +13,10 @@
  * is believed.
  */
 import { createHash } from "node:crypto";
-import { isLaunchGivings } from "../../device/launch-givings.ts";
-import type { LaunchGivings } from "../../device/launch-givings.ts";
+import { isFields, isLaunchGivings, isSizes } from "../../device/launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "../../device/launch-givings.ts";
+import { dtypeNames, dtypes } from "../../formats/dtype.ts";
+import type { DTypeName } from "../../formats/dtype.ts";
 import type { InterfaceData } from "../../ptx/compiled-kernel.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
@@ -71,6 +73,20 @@ export interface LaunchOfKernel extends PlannedFile {
   readonly text: string;
 }
 
+/** A plan of an operation: its launches, and the arrays that only they use. */
+interface PlanOf<L> {
+  readonly launches: readonly L[];
+  readonly scratch: ScratchArrays;
+}
+
+/** The same in a file, where formats have names. */
+interface PlanFile {
+  readonly launches: readonly CachedLaunch[];
+  readonly scratch: {
+    readonly [name: string]: { readonly dtype: DTypeName; readonly shape: readonly number[] };
+  };
+}
+
 export class KernelCache {
   readonly #store: FileStore | undefined;
   readonly #compiler: string | undefined;
@@ -97,20 +113,28 @@ export class KernelCache {
     return plan === undefined || code === undefined ? undefined : { plan, notes, lines, ...code };
   }
 
-  /** What is kept of the launches of a plan, by the text that tells it from every other. */
-  readLaunches(text: string, build: Build): readonly CachedLaunch[] | undefined {
+  /** What is kept of a plan, by the text that tells it from every other. */
+  readPlan(text: string, build: Build): PlanOf<CachedLaunch> | undefined {
     if (this.#store === undefined || this.#compiler === undefined) return undefined;
     const header = this.#store.read(this.#key("launches", text, build))?.header;
-    return Array.isArray(header) && header.every(isCachedLaunch) ? header : undefined;
+    if (!isPlanFile(header)) return undefined;
+    const scratch = mapFields(header.scratch, ({ dtype, shape }) => ({
+      dtype: dtypes[dtype],
+      shape,
+    }));
+    return { launches: header.launches, scratch };
   }
 
-  writeLaunches(text: string, build: Build, launches: readonly LaunchOfKernel[]): void {
+  writePlan(text: string, build: Build, { launches, scratch }: PlanOf<LaunchOfKernel>): void {
     if (this.#store === undefined || this.#compiler === undefined) return;
-    const kept = launches.map(({ text: own, ...launch }): CachedLaunch => ({
-      ...launch,
-      key: this.#key("kernel", own, build),
-    }));
-    this.#store.write(this.#key("launches", text, build), kept, new Uint8Array(0));
+    const file: PlanFile = {
+      launches: launches.map(({ text: own, ...launch }) => ({
+        ...launch,
+        key: this.#key("kernel", own, build),
+      })),
+      scratch: mapFields(scratch, ({ dtype, shape }) => ({ dtype: dtype.name, shape })),
+    };
+    this.#store.write(this.#key("launches", text, build), file, new Uint8Array(0));
   }
 
   /** What is known of this PTX from before. */
@@ -205,6 +229,28 @@ function isManifest(header: unknown): header is Manifest {
   const { code, notes, lines } = fieldsOf(header);
   const noted = isNotes(notes) && (lines === undefined || typeof lines === "string");
   return noted && typeof code === "string" && /^code-[0-9a-f]{64}$/.test(code);
+}
+
+function mapFields<A, B>(
+  record: { readonly [name: string]: A },
+  change: (value: A) => B,
+): { readonly [name: string]: B } {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+}
+
+function isPlanFile(header: unknown): header is PlanFile {
+  const { launches, scratch } = fieldsOf(header);
+  if (!Array.isArray(launches) || launches.length === 0) return false;
+  return (
+    launches.every(isCachedLaunch) && isFields(scratch) && Object.values(scratch).every(isArray)
+  );
+}
+
+/** Whether data from a file says what an array holds, and how many of it. */
+function isArray(value: unknown): boolean {
+  const { dtype, shape } = fieldsOf(value);
+  const isFormat = dtypeNames.some((name) => name === dtype);
+  return isFormat && Array.isArray(shape) && isSizes(shape);
 }
 
 function isCachedLaunch(value: unknown): value is CachedLaunch {

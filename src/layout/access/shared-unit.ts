@@ -13,8 +13,9 @@ export function widestShared(window: SharedBox, parts: TileParts, access: TileAc
   const places = sharedPlaces(window, parts);
   if (places === undefined) return { kind: "elements" };
   for (let elements = access.widest; elements * window.dtype.bits >= 8; elements /= 2) {
-    if (sharedProblem(window, parts, access, elements) !== undefined) continue;
-    const matrices = elements <= wordElements && matrixProblem(window, parts, access) === undefined;
+    if (sharedProblem(window, parts, access, elements, places) !== undefined) continue;
+    const small = elements <= wordElements;
+    const matrices = small && matrixProblem(window, parts, access, places) === undefined;
     return matrices ? { kind: "matrices" } : { kind: "shared", elements };
   }
   return { kind: "elements" };
@@ -25,8 +26,8 @@ export function sharedProblem(
   parts: TileParts,
   { picks }: TileAccess,
   elements: number,
+  places = sharedPlaces(window, parts),
 ): string | undefined {
-  const places = sharedPlaces(window, parts);
   const runs = places && runsInMemory(window, parts, places, elements);
   if (runs === undefined) return `not every lane has ${elements} elements that lie side by side`;
   const apart = runs.some((members) => picks?.agree(members) === false);
@@ -37,10 +38,10 @@ export function matrixProblem(
   window: SharedBox,
   parts: TileParts,
   { matrices, picks }: TileAccess,
+  places = sharedPlaces(window, parts),
 ): string | undefined {
   if (!matrices) return "not all lanes of a warp do the same";
   if (picks !== undefined) return "a mask picks elements";
-  const places = sharedPlaces(window, parts);
   const rows = places && matrixRows(window.dtype, parts, places);
   return rows === undefined ? "the tile does not lie in rows of 16 bytes" : undefined;
 }
