@@ -54,11 +54,15 @@ export interface LoadedPlan {
   readonly scratch: ScratchArrays;
 }
 
+/** The text of kernels that are alive, which tells each from every other, by the source lines in it. */
+const texts: { readonly [lines in Backend["sourceLines"]]: WeakMap<Kernel, string> } = {
+  all: new WeakMap(),
+  messages: new WeakMap(),
+};
+
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: (record: CompilationRecord) => void;
-  /** The text of kernels that are alive, which tells each from every other. */
-  readonly #texts = new WeakMap<Kernel, string>();
   /** By text, by the key of one that was kept, or by the kernel itself where it was compiled ahead of time. */
   readonly #compiled: Recent<string | CompiledKernel, Compiled>;
   /** What kernels of a name were when one was compiled last. */
@@ -105,10 +109,9 @@ export class CompilationCache {
   }
 
   #textOf(kernel: Kernel): string {
-    const known = this.#texts.get(kernel);
-    if (known !== undefined) return known;
-    const text = kernelText(kernel, this.#backend.sourceLines);
-    this.#texts.set(kernel, text);
+    const known = texts[this.#backend.sourceLines];
+    const text = known.get(kernel) ?? kernelText(kernel, this.#backend.sourceLines);
+    known.set(kernel, text);
     return text;
   }
 

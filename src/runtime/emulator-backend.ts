@@ -57,6 +57,16 @@ type EmulatorLaunch = Launch<EmulatorAllocation, Executable>;
 
 const ringWords = 2 ** 16;
 
+/** As on the simulator: one kernel runs on many devices, one for each schedule. */
+const lowered = new WeakMap<Kernel, Map<Target, Compiled<Executable>>>();
+
+function lowerAndPrint(kernel: Kernel, target: Target): Compiled<Executable> {
+  const { executable, notes } = lowerWithNotes(kernel, target);
+  // What runs is the text, so that the printer is part of what is tried.
+  const program = { ...executable, module: parsePtx(printPtx(executable.module)) };
+  return { program, cached: false, notes };
+}
+
 export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executable> {
   readonly name = "emulator";
   readonly target: Target;
@@ -83,10 +93,11 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
-    const { executable, notes } = lowerWithNotes(kernel, this.target);
-    // What runs is the text, so that the printer is part of what is tried.
-    const program = { ...executable, module: parsePtx(printPtx(executable.module)) };
-    return { program, cached: false, notes };
+    const known = lowered.get(kernel) ?? new Map<Target, Compiled<Executable>>();
+    lowered.set(kernel, known);
+    const compiled = known.get(this.target) ?? lowerAndPrint(kernel, this.target);
+    known.set(this.target, compiled);
+    return compiled;
   }
 
   load(kernel: CompiledKernel): Compiled<Executable> {

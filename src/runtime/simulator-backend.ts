@@ -52,6 +52,9 @@ interface SimulatorAllocation extends Allocation {
 
 type SimulatorLaunch = Launch<SimulatorAllocation, Kernel>;
 
+/** A kernel that is checked runs on many devices, one for each schedule, and is the same on all of them. */
+const simplified = new WeakMap<Kernel, Kernel>();
+
 export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel> {
   readonly name = "simulator";
   readonly target: Target;
@@ -66,7 +69,9 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   compile(kernel: Kernel): Compiled<Kernel> {
-    return { program: simplify(kernel), cached: false, notes: [] };
+    const program = simplified.get(kernel) ?? simplify(kernel);
+    simplified.set(kernel, program);
+    return { program, cached: false, notes: [] };
   }
 
   load(kernel: CompiledKernel): never {
