@@ -1,7 +1,7 @@
 /** Runs a kernel written in PTX on the emulator: arrays of 32-bit words in, the same arrays out. */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
 import type { EmulationResult, EmulatorOptions } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/ptx/parser/index.ts";
+import { parsedModule } from "./parsed-modules.ts";
 import { targets } from "../../src/targets/target.ts";
 
 export interface BlockLaunch {
@@ -35,7 +35,7 @@ ${body}
 
 export function runBlocks(launch: BlockLaunch): BlockRun {
   const { arrays, blocks = 1, lanes = 32, cluster = 1, sharedBytes = 0, options } = launch;
-  const module = parsePtx(kernelText(launch));
+  const module = parsedModule(kernelText(launch));
   const memory = new EmulatedMemory();
   const addresses = arrays.map((array, at) => {
     const address = memory.allocate(array.byteLength, `p${at}`);

@@ -3,7 +3,7 @@
  * body leaves in `%o0`, `%o1` … is given back.
  */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/ptx/parser/index.ts";
+import { parsedModule } from "./parsed-modules.ts";
 import { targets } from "../../src/targets/target.ts";
 
 export type SlotType = "pred" | "b16" | "b32" | "b64";
@@ -59,7 +59,7 @@ export function runLanes(
   program: LaneProgram,
   cases: readonly (readonly bigint[])[],
 ): readonly (readonly bigint[])[] {
-  const module = parsePtx(laneModuleText(program));
+  const module = parsedModule(laneModuleText(program));
   const inputSlots = Math.max(1, program.inputs.length);
   const outputSlots = program.outputs.length;
   const given = new BigUint64Array(cases.length * inputSlots);

@@ -7,7 +7,7 @@
  *   %p0 … %p31, %h0 … %r0 … %d0 … %f0 …    registers of 1, 16, 32, 64 bits, and f64
  */
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/ptx/parser/index.ts";
+import { parsedModule } from "./parsed-modules.ts";
 import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
 import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
@@ -85,7 +85,7 @@ export function runPtx(kernel: PtxKernel): PtxRun {
   const earlier: string[] = [];
   try {
     const { findings } = emulate(
-      parsePtx(moduleText(kernel)),
+      parsedModule(moduleText(kernel)),
       {
         entry: "kernel",
         blocks: [blocks, 1, 1],
