@@ -5,6 +5,9 @@
  *   part      log-sum-exp    weight                   out = Σ weight · values / Σ weight
  *   0         3              e^(3 - 5)
  *   1         5              e^0                      log-sum-exp = 5 + ln Σ weight
+ *
+ * All of that is waiting, for the ranges to end and for memory, so little is done in turn: where the parts of a row lie is found while
+ * ranges still work, all parts of a row are asked for at once where there are few, and those of several turns meet only in the end.
  */
 import {
   full,
@@ -21,12 +24,32 @@ import type { KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { packingOf, paddedHead, pagedArrays, pagedDimensions, partArrays } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
+import { powerOfTwoFrom } from "../support/sizes.ts";
 import { dealOf, optionalRef } from "./attend.ts";
 import { sequenceTiles, tilesBefore, tilesOfRange } from "./ranges.ts";
 import type { Integer } from "./ranges.ts";
 
-/** Parts that are added at once. */
-const together = 16;
+/** A block's warps, and the parts of a row that it asks for at once. */
+interface CombineShape {
+  readonly warps: 1 | 4;
+  readonly together: number;
+}
+
+/** Numbers of parts that a lane holds at once, and parts that a block does at least. */
+const [laneNumbers, fewestParts] = [32, 4];
+
+/** As many parts at once as a row has where sequences are of one length: in one warp, where its registers hold them. */
+function combineShape({ sizes, configuration }: PagedForm): CombineShape {
+  const { tokens, parts } = packingOf(sizes, configuration);
+  const blocks = sizes.b * Math.ceil(sizes.s / tokens) * parts;
+  // A sequence begins and ends within a range.
+  const expected = powerOfTwoFrom(
+    Math.max(fewestParts, Math.ceil(configuration.ranges / blocks) + 1),
+  );
+  const mostOf = (warps: number): number => (laneNumbers * 32 * warps) / paddedHead(sizes.e);
+  const warps = expected <= mostOf(1) ? 1 : 4;
+  return { warps, together: Math.min(expected, mostOf(warps)) };
+}
 
 interface Refs {
   readonly lengths: Ref<"i32">;
@@ -42,20 +65,21 @@ export function combineKernel(form: PagedForm): KernelDefinition {
   const { lengths } = inputs;
   if (lengths === undefined) throw new Error("the kernel has lengths");
   const packing = packingOf(sizes, configuration);
+  const { warps, together } = combineShape(form);
   return kernel(
     {
       name: "paged_attention_combine",
       grid: { sequence: dimensions.b, token: dimensions.s, head: sizes.h },
+      warps,
       inputs: { lengths, ...partArrays(form, dimensions) },
       inouts: outputs,
     },
     (argument) => {
-      waitForPreviousKernel();
-      launchNextKernel();
       const { sequence, token, head } = argument as unknown as {
         readonly [N in "sequence" | "token" | "head"]: Integer;
       };
       const refs = argument as unknown as Refs;
+      // Lengths were written before the ranges were begun, which wait for that before they let this kernel start.
       const deal = dealOf(form, dimensions, packing, refs.lengths);
       const { each } = tilesOfRange(deal);
       const { count } = sequenceTiles(deal, refs.lengths.at(sequence).loadScalar().maximum(0));
@@ -70,8 +94,10 @@ export function combineKernel(form: PagedForm): KernelDefinition {
       const begin = tilesBefore(deal, sequence).mul(deal.blocks).add(block.mul(count));
       const first = begin.div(each);
       const last = begin.add(count).sub(1).div(each);
+      waitForPreviousKernel();
+      launchNextKernel();
       when(last.gt(first), () => {
-        const { values, logSumExp } = combined(form, refs, { first, last, shared, row });
+        const { values, logSumExp } = combined(form, refs, { first, last, shared, row, together });
         const e = paddedHead(sizes.e);
         const result = values.cast(problem.out.dtype) as Tile;
         refs.out.at(sequence, token, head, slice(0, e)).store(result.reshape([e]));
@@ -89,21 +115,22 @@ interface Parts {
   readonly last: Integer;
   readonly shared: Integer;
   readonly row: Integer;
+  readonly together: number;
 }
 
 function combined(
   { sizes }: PagedForm,
   { parts, weights }: Refs,
-  { first, last, shared, row }: Parts,
+  { first, last, shared, row, together }: Parts,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
   const e = paddedHead(sizes.e);
   const start = {
-    high: full(dtypes.f32, [1, 1], -Infinity),
-    sum: zeros(dtypes.f32, [1, 1]),
-    values: zeros(dtypes.f32, [1, e]),
+    high: full(dtypes.f32, [together, 1], -Infinity),
+    sum: zeros(dtypes.f32, [together, 1]),
+    values: zeros(dtypes.f32, [together, e]),
   };
   const steps = last.sub(first).add(together).div(together);
-  const end = loop({ to: steps, carry: start }, (step, before) => {
+  const all = loop({ to: steps, carry: start }, (step, before) => {
     const range = iota(dtypes.i32, [together], 0).add(step.mul(together)).add(first);
     const where = range.le(last);
     // The first one has the beginning of the sequence, the others later parts of it.
@@ -112,20 +139,27 @@ function combined(
       .at(range, shared, place, row)
       .load({ where, fill: -Infinity })
       .reshape([together, 1]);
-    const high = before.high.maximum(own.max(0, { keep: true }));
-    const base = high.eq(-Infinity).select(zeros(dtypes.f32, [1, 1]), high);
-    const weight = own.sub(base).exp();
-    const change = before.high.sub(base).exp();
     const read = parts
       .at(range, shared, place, row, slice(0, e))
       .load({ where: where.expand(1), fill: 0 });
+    const high = before.high.maximum(own);
+    const base = finite(high);
+    const [weight, change] = [own.sub(base).exp(), before.high.sub(base).exp()];
     return {
       high,
-      sum: before.sum.mul(change).add(weight.sum(0, { keep: true })),
-      values: before.values.mul(change).add(weight.mul(read).sum(0, { keep: true })),
+      sum: before.sum.mul(change).add(weight),
+      values: before.values.mul(change).add(weight.mul(read)),
     };
   });
-  const isEmpty = end.sum.eq(0);
-  const divisor = isEmpty.select(full(dtypes.f32, [1, 1], 1), end.sum);
-  return { values: end.values.div(divisor), logSumExp: end.high.add(end.sum.log()) };
+  const high = all.high.max(0, { keep: true });
+  const weight = all.high.sub(finite(high)).exp();
+  const sum = all.sum.mul(weight).sum(0, { keep: true });
+  const values = all.values.mul(weight).sum(0, { keep: true });
+  const divisor = sum.eq(0).select(full(dtypes.f32, [1, 1], 1), sum);
+  return { values: values.div(divisor), logSumExp: high.add(sum.log()) };
+}
+
+/** The same, but 0 where nothing was seen, from which -∞ is no distance. */
+function finite(high: Tile<"f32">): Tile<"f32"> {
+  return high.eq(-Infinity).select(zeros(dtypes.f32, high.shape), high);
 }
