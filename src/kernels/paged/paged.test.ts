@@ -7,7 +7,10 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { checkPaged } from "../../../test/support/paged-check.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { pagedInputs } from "../../../test/support/paged-reference.ts";
@@ -21,6 +24,20 @@ const small: PagedConfiguration = { rows: 16, warps: 1, columns: 16, stages: 2, 
 
 const cases: readonly PagedCase[] = [
   { name: "one sequence", lengths: [40], heads: [4, 1, 16, 16], size: 16, configuration: small },
+  {
+    name: "more parts of a row than a warp puts together at once",
+    lengths: [300, 0, 20, 1],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    configuration: { ...small, ranges: 12 },
+  },
+  {
+    name: "parts of wide values, by several warps in turns",
+    lengths: [390],
+    heads: [2, 1, 16, 256],
+    size: 16,
+    configuration: { ...small, ranges: 25 },
+  },
   {
     name: "ragged, some empty",
     lengths: [0, 1, 33, 0, 70, 16],
@@ -120,7 +137,11 @@ describe("on the simulator", () => {
 });
 
 describe("on the emulator", () => {
-  const chosen = ["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"];
+  const chosen = [
+    ...["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"],
+    ...["more parts of a row than a warp puts together at once"],
+    "parts of wide values, by several warps in turns",
+  ];
   let device: Device;
   beforeAll(async () => {
     device = await open("emulator");
@@ -157,6 +178,17 @@ test("schedules give the same bits, and nothing is found", async () => {
     results.add(Array.from(toNumbers(out)).join());
   }
   expect(results.size).toBe(1);
+});
+
+test("ranges let the launch behind them start when lengths are there, which it reads at once", () => {
+  const sizes = { b: 2, s: 1, h: 4, kv: 1, d: 64, e: 64, pages: 64, size: 16, most: 32 };
+  const kernels = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } }).kernels(sizes);
+  const ranges = kernels.find(({ name }) => name === "paged_attention");
+  if (ranges === undefined) throw new Error("ranges are attended to by a kernel of this name");
+  const text = printPtx(lower(ranges.kernel, targets.sm_90a).module);
+  const waits = text.indexOf("griddepcontrol.wait");
+  expect(waits).toBeGreaterThan(0);
+  expect(text.indexOf("griddepcontrol.launch_dependents")).toBeGreaterThan(waits);
 });
 
 test("a page that is not there stops the kernel", async () => {
