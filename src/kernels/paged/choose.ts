@@ -10,7 +10,7 @@ import type { PagedProblem, PagedSizes } from "./problem.ts";
  * converted before it is multiplied, which more warps have to share.
  */
 const few16 = { bytes: 48 * 1024, blocks: 8 };
-const few8 = { bytes: 20 * 1024, blocks: 8 };
+const few8 = { bytes: 20 * 1024, blocks: 7 };
 const many = { bytes: 48 * 1024, blocks: 3 };
 /** Shared memory that the driver takes of a block. */
 const reservedBytes = 2048;
