@@ -60,28 +60,41 @@ export function placesOf({ kind, axes }: Spelling, tile: readonly number[], warp
   const registerBits = lists.flat().filter((bit) => bit.startsWith("R"));
   const sorted = registerBits.map((bit) => Number(bit.slice(1))).sort((a, b) => a - b);
   const perAtom = 2 ** registerBits.length;
-  const readers = lists.map((bits) => bits.map((bit) => bitReader(bit, sorted)));
-  return Array.from({ length: 32 * warps }, (_, thread) =>
-    Array.from({ length: perAtom * volume(copies) }, (_, register) => {
-      const copy = coordinatesOf(Math.floor(register / perAtom), copies);
-      const coordinates = readers.map((bits, axis) => {
-        const inside = bits.reduce((sum, read, position) => {
-          return sum + (read(thread, register) << position);
-        }, 0);
-        return inside + (copy[axis] ?? 0) * 2 ** bits.length;
-      });
-      return numberOf(coordinates, shape);
-    }),
-  );
+  // A coordinate is the sum of what the thread's bits and what the register's bits put there.
+  const partOf = (names: RegExp, number: number): readonly number[] =>
+    lists.map((bits) =>
+      bits.reduce(
+        (sum, bit, position) =>
+          names.test(bit) ? sum + (bitOf(bit, number, sorted) << position) : sum,
+        0,
+      ),
+    );
+  const registers = Array.from({ length: perAtom * volume(copies) }, (_, register) => {
+    const copy = coordinatesOf(Math.floor(register / perAtom), copies);
+    return partOf(/^R/, register).map(
+      (inside, axis) => inside + (copy[axis] ?? 0) * 2 ** (lists[axis]?.length ?? 0),
+    );
+  });
+  return Array.from({ length: 32 * warps }, (_, thread) => {
+    const own = partOf(/^[LW]/, thread);
+    return registers.map((inside) => {
+      let element = 0;
+      for (let axis = 0; axis < shape.length; axis += 1) {
+        const extent = shape[axis] as number;
+        const coordinate = (own[axis] as number) + (inside[axis] as number);
+        if (coordinate >= extent) return undefined;
+        element = element * extent + coordinate;
+      }
+      return element;
+    });
+  });
 }
 
-/** The value of a bit in a thread and register. */
-function bitReader(bit: string, registers: readonly number[]) {
+/** The value of a bit in a thread, or in a register, whose bits are numbered without gaps. */
+function bitOf(bit: string, number: number, registers: readonly number[]): number {
   const index = Number(bit.slice(1));
-  const rank = registers.indexOf(index);
-  if (bit.startsWith("R")) return (_: number, register: number) => (register >> rank) & 1;
-  const shift = bit.startsWith("L") ? index : 5 + index;
-  return (thread: number) => (thread >> shift) & 1;
+  if (bit.startsWith("R")) return (number >> registers.indexOf(index)) & 1;
+  return (number >> (bit.startsWith("L") ? index : 5 + index)) & 1;
 }
 
 /** Sorted thread lists by element. */
