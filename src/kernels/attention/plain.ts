@@ -77,7 +77,7 @@ export function plainAttention(
         const accumulator = sums.mul(added.change);
         return {
           ...added.rows,
-          sums: dot(added.powers, values, {
+          sums: dot(added.powers(), values, {
             accumulator,
             dtype: dtypes.f32,
             ...exact,

@@ -45,6 +45,8 @@ export interface ScoreTile {
   readonly run?: number;
   /** Whether the mask is asked; it is unless told. */
   readonly isMasked?: (() => Scalar<"bool">) | undefined;
+  /** Whether every row is known to see every column. */
+  readonly isClear?: boolean;
 }
 
 /** Scores as they are, and what they are multiplied by to be exponents of two. */
@@ -81,6 +83,29 @@ export function columnTiles(
   const last = tiles(t).sub(1).maximum(0);
   const first = top.sub(left).maximum(0).div(columns).minimum(last);
   return { first, steps: tiles(end).sub(first).maximum(1) };
+}
+
+/** Whether the last tile of columns may reach behind the last column. */
+function hasEnd({ sizes }: Pick<ScoreRules, "sizes">, columns: number): boolean {
+  return sizes.ends > 0 || sizes.t % columns !== 0;
+}
+
+/**
+ * How many tiles of columns, from the first on, rows from `top` on see whole, so that nothing of them is compared; "all" where there is nothing to
+ * compare in any, undefined where it depends on more than the place.
+ */
+export function clearTiles(
+  rules: ScoreRules,
+  top: Index,
+  columns: number,
+): Index | "all" | undefined {
+  const { problem, t } = rules;
+  const { left, right } = problem.window;
+  if (left !== undefined || problem.mask !== undefined) return undefined;
+  const ends = hasEnd(rules, columns);
+  if (right === undefined) return ends ? t.div(columns) : "all";
+  const seen = top.add(right + 1).maximum(0);
+  return (ends ? seen.minimum(t) : seen).div(columns);
 }
 
 /** Steps over the tiles of rows that see columns from `left` on; none where no row does. */
@@ -250,11 +275,9 @@ function placeOf({ batch, head, top, left, rows, columns }: ScoreTile): ScorePla
 }
 
 /** Compares rows and columns where a tile reaches over an edge of the window or the last column. */
-function windowed(
-  { problem, sizes, t }: ScoreRules,
-  scores: Tile<"f32">,
-  tile: ScoreTile,
-): Tile<"f32"> {
+function windowed(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {
+  if (tile.isClear === true) return scores;
+  const { problem, t } = rules;
   const { top, left: from, rows, columns, run = columns } = tile;
   const { left, right } = problem.window;
   // Rows and columns are numbered where they are compared, so that no registers hold them over the products.
@@ -262,16 +285,16 @@ function windowed(
     readonly crossed: Scalar<"bool">;
     readonly seen: (place: ScorePlace) => Tile<"bool">;
   }[] = [];
-  const hasEnd = sizes.ends > 0 || sizes.t % run !== 0;
+  const ends = hasEnd(rules, run);
   if (right !== undefined) {
     // One comparison for both ends.
     const last = <T extends { minimum(other: Index): T }>(own: T): T =>
-      hasEnd ? own.minimum(t.sub(1 + right)) : own;
+      ends ? own.minimum(t.sub(1 + right)) : own;
     edges.push({
       crossed: from.add(columns - 1 - right).gt(last(top)),
       seen: ({ row, column }) => column.sub(right).le(last(row)),
     });
-  } else if (hasEnd)
+  } else if (ends)
     edges.push({ crossed: from.add(columns).gt(t), seen: ({ column }) => column.lt(t) });
   if (left !== undefined)
     edges.push({

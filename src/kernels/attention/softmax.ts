@@ -45,13 +45,20 @@ export function startingRows(
   return { largest: none.add(sink), sum: none.add(2 ** lift) };
 }
 
-/** The powers of a tile of scores, of those that dropout keeps, the sums with all of them, and what the sums before are scaled by. */
+/**
+ * The powers of a tile of scores, of those that dropout keeps, the sums with all of them, and what the sums before are scaled by. Powers are
+ * rounded where they are asked for: a product that still reads the rounded ones before has their registers.
+ */
 export function addColumns<D extends DTypeName>(
   { scores, scale }: Exponents,
   { largest, sum }: RowSums,
   { dtype, lift }: PowerFormat<D>,
   kept?: () => Tile<"bool"> | undefined,
-): { readonly rows: RowSums; readonly powers: Tile<D>; readonly change: Tile<"f32"> } {
+): {
+  readonly rows: RowSums;
+  readonly powers: () => Tile<D>;
+  readonly change: Tile<"f32">;
+} {
   const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
   // A row that has seen nothing yet stays at -∞, which must not be subtracted from itself.
   const base = high.eq(-Infinity).select(zeros(dtypes.f32, high.shape), high);
@@ -59,7 +66,7 @@ export function addColumns<D extends DTypeName>(
   const powers = scores.fma(scale, lift === 0 ? base.neg() : base.neg().add(lift)).exp2(fast);
   return {
     rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
-    powers: (kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
+    powers: () => (kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
     change,
   };
 }

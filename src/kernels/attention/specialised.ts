@@ -1,10 +1,14 @@
 /**
- * Attention on wgmma and the copy engine. One warp copies; consumers of 64 rows multiply q · k of a step together with
- * powers · v of the step before, and three of them take turns, so that the softmax of one runs under the products of another:
+ * Attention on wgmma and the copy engine. One warp copies; consumers of 64 rows start q · k of a step together with powers · v of
+ * the step before, and three of them take turns. So a softmax runs under the products of another consumer, and begins under the
+ * values of its own:
  *
  *   copy      q   k0 v0   k1 v1   wait, k2 v2 …
  *   first     q·k0  softmax | q·k1 p0·v0 | softmax    | q·k2 p1·v1 | …
  *   second          q·k0 softmax         | q·k1 p0·v0 | softmax    | …
+ *
+ * Powers are rounded behind the values, which read those before from the same registers: an assembler that finds them written earlier makes
+ * every product wait for the one before.
  *
  * A block takes tile after tile of rows (`tile-order.ts`), so that the operands of the next come under the last steps of one.
  */
@@ -38,7 +42,7 @@ import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import { fromSpan, inSpan } from "./packing.ts";
-import { finishScores, keptWeights } from "./scores.ts";
+import { clearTiles, finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import type { PowerFormat, RowSums } from "./softmax.ts";
@@ -65,6 +69,14 @@ const registers = {
 function takesTurns(consumers: number): boolean {
   return consumers > 2;
 }
+
+/** What a consumer hands from step to step: its rows so far, the powers of the last step, and the sums of values without those. */
+type Carried = {
+  readonly largest: Tile<"f32">;
+  readonly sum: Tile<"f32">;
+  readonly powers: Tile<Half>;
+  readonly sums: Tile<"f32">;
+};
 
 /** What the threads of the kernel share. */
 interface Work {
@@ -297,31 +309,35 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     ring.at(slotOf(step)).arrive();
   };
   const { added, ofValues } = tileSoftmax(work, { ...place, top });
+  const stepOf =
+    (isClear: boolean) =>
+    (step: Index, carried: Carried): Carried => {
+      const visit = visits.at(step.add(1)); // read from a list, it comes under the products
+      if (takesTurns(consumers)) refs.turn.at(part).wait();
+      const next = products(step.add(1));
+      const running = values(step, carried.sums, carried.powers);
+      if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
+      const later = next.wait({ pending: 1 });
+      release(emptyK, step.add(1));
+      const { rows, powers, change } = added(visit, later, carried, isClear);
+      const sums = running.wait();
+      release(emptyV, step);
+      return { ...rows, powers: powers(), sums: sums.mul(change) };
+    };
 
   const opening = visits.at(zero);
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
-  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift));
+  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift), false);
   const start = {
     ...begun.rows,
-    powers: begun.powers,
+    powers: begun.powers(),
     sums: zeros(dtypes.f32, [consumerRows, e]),
   };
-  const end = loop({ to: steps.sub(1), carry: start }, (step, carried) => {
-    const visit = visits.at(step.add(1)); // read from a list, it comes under the products
-    if (takesTurns(consumers)) refs.turn.at(part).wait();
-    const next = products(step.add(1));
-    const running = values(step, carried.sums, carried.powers);
-    if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
-    // Both at once: a softmax under the values of its own thread slows them down, by a tenth for heads of 128 and a fifth for 256.
-    const later = next.wait();
-    const sums = running.wait();
-    release(emptyK, step.add(1));
-    release(emptyV, step);
-    const { rows, powers, change } = added(visit, later, carried);
-    return { ...rows, powers, sums: sums.mul(change) };
-  });
+  const last = steps.sub(1);
+  const clear = clearTiles({ ...work.rules, t: sequence.columns.count }, top, columns);
+  const end = stepsInOrder(clear, last, start, stepOf);
   const hasOwn = hasOutTile(form, configuration);
   if (hasOwn) emptyQ.at(part).arrive();
   const sums = values(steps.sub(1), end.sums, end.powers, true).wait();
@@ -336,6 +352,23 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
   return done.add(visits.steps);
+}
+
+/**
+ * Steps of which nothing is compared come first, in a loop of their own: their softmax begins under the values of their own thread, which a branch
+ * would have to wait for.
+ */
+function stepsInOrder(
+  clear: ReturnType<typeof clearTiles>,
+  last: Index,
+  start: Carried,
+  stepOf: (isClear: boolean) => (step: Index, carried: Carried) => Carried,
+): Carried {
+  if (clear === "all") return loop({ to: last, carry: start }, stepOf(true));
+  if (clear === undefined) return loop({ to: last, carry: start }, stepOf(false));
+  const middle = clear.sub(1).maximum(0).minimum(last);
+  const carry = loop({ to: middle, carry: start }, stepOf(true));
+  return loop({ from: middle, to: last, carry }, stepOf(false));
 }
 
 /** Lets steps pass whose columns none of a consumer's rows sees: operands come and are given back, and turns go around. */
@@ -388,9 +421,10 @@ function tileSoftmax(
     visit: Visit,
     scores: Tile<"f32">,
     before: RowSums,
+    isClear: boolean,
   ) => {
     readonly rows: RowSums;
-    readonly powers: Tile<Half>;
+    readonly powers: () => Tile<Half>;
     readonly change: Tile<"f32">;
   };
   readonly ofValues: () => Scalar<"f32"> | undefined;
@@ -401,15 +435,15 @@ function tileSoftmax(
   const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
   const own = { ...rules, t: sequence.columns.count, factor };
   return {
-    added: ({ tile, isMasked }, scores, before) => {
+    added: ({ tile, isMasked }, scores, before, isClear) => {
       const there = {
         ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
-        ...{ left: tile.mul(columns), isMasked },
+        ...{ left: tile.mul(columns), isMasked, isClear },
       };
       const exponents = finishScores(own, scores, there);
       const kept = () => keptWeights(own, there);
       const { powers, ...rest } = addColumns(exponents, before, powersOf(problem), kept);
-      return { ...rest, powers: isNarrow(problem) ? dealtPowers(powers) : powers };
+      return { ...rest, powers: () => (isNarrow(problem) ? dealtPowers(powers()) : powers()) };
     },
     ofValues: () => scales?.v.at(kvHead).loadScalar(),
   };

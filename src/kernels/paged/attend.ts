@@ -266,7 +266,7 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
     clearUnwritten(work, segment, slot, left);
     const values = loadedValues(work, slot).cast(format);
     const accumulator = sums.mul(added.change);
-    const next = dot(added.powers, values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
+    const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
     // The next copy may overwrite what was read.
     commitShared();
     return { ...added.rows, sums: next };
