@@ -5,7 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { dim } from "../../lang/index.ts";
+import { dim, full, iota } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -83,9 +83,50 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
     const isWorse = (find === "least" ? left.le(right) : left.ge(right)).not();
     return isFloat ? isWorse.and(left.isNan().not()) : isWorse;
   };
+  const best = (of: Tile<"f32">, axes: number | readonly number[]): Tile<"f32"> =>
+    find === "least" ? of.min(axes, { keep: true }) : of.max(axes, { keep: true });
+  /** The better of each two elements of a lane, down to a pair: numbers of 16 bits are compared by pairs. */
+  const halved = (of: Tile<"f32">): Tile<"f32"> => {
+    const [rows = 1, width = 1] = of.shape;
+    if (width <= 2) return of;
+    const half = (start: number): Tile<"f32"> => of.slice([0, start], [rows, width / 2]);
+    const [left, right] = [half(0), half(width / 2)];
+    return halved(find === "least" ? left.minimum(right) : left.maximum(right));
+  };
+  // Where there is a NaN the best is NaN, which nothing equals; elsewhere no element is one.
+  const isBest = (of: Tile<"f32">, found: Tile<"f32">): Tile<"bool"> =>
+    isFloat ? of.eq(found).or(of.isNan()) : of.eq(found);
+  const identity = extreme(dtype, find === "least" ? 1 : -1);
   return {
+    // A lane keeps the run that has the best of its elements, and looks for the place when all is read.
+    runs: {
+      kept: {
+        value: { dtype, identity, per: "lane" },
+        step: { dtype: dtypes.i32, identity: 0, per: "lane" },
+        run: { dtype, identity, per: "element" },
+      },
+      beyond: identity,
+      merge: ({ value: before, step: first, run }, { x }, step) => {
+        const found = best(halved(x as Tile<"f32">), 1);
+        const isNew = replaces(before as Tile<"f32">, found);
+        return {
+          value: isNew.select(found, before as Tile<"f32">),
+          step: isNew.select(full(dtypes.i32, [1, 1], 0).add(step), first as Tile<"i32">),
+          run: isNew.select(x as Tile<"f32">, run as Tile<"f32">),
+        };
+      },
+      state: ({ value: found, step, run }, position) => ({
+        value: found as Tile,
+        index: position(
+          step as Tile<"i32">,
+          isBest(run as Tile<"f32">, found as Tile<"f32">)
+            .select(iota(dtypes.i32, [1, run?.shape[1] ?? 1], 1), nowhere)
+            .min(1, { keep: true }),
+        ),
+      }),
+    },
     state: {
-      value: { dtype, identity: extreme(dtype, find === "least" ? 1 : -1) },
+      value: { dtype, identity },
       // Where nothing is better than the identity, all elements equal it, and the first is the best.
       index: { dtype: dtypes.i32, identity: 0 },
     },
@@ -101,13 +142,9 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
       };
     },
     collapse: (state, axes) => {
-      const keep = { keep: true } as const;
-      const best = find === "least" ? value(state).min(axes, keep) : value(state).max(axes, keep);
-      // Where there is a NaN the best is NaN, which nothing equals; elsewhere no element is one.
-      const isBest = isFloat
-        ? value(state).eq(best).or(value(state).isNan())
-        : value(state).eq(best);
-      return { value: best, index: isBest.select(index(state), nowhere).min(axes, keep) };
+      const found = best(value(state), axes);
+      const places = isBest(value(state), found).select(index(state), nowhere);
+      return { value: found, index: places.min(axes, { keep: true }) };
     },
     finish: (state) => state,
   };

@@ -16,8 +16,11 @@ import type { ReduceArray, ReduceConfiguration, ReduceForm } from "./reduce-kern
 import { ofStates, stateName, unfinished } from "./reducer.ts";
 import type { Reducer } from "./reducer.ts";
 
-/** Bytes that a lane has in flight. */
-const bytesInFlight = 64;
+/**
+ * Bytes that a lane has in flight: of columns more, since fewer blocks are given them, where registers hold the states of so many
+ * elements.
+ */
+const [bytesOfRows, bytesOfColumns, wordsOfStates] = [64, 128, 64] as const;
 /** Columns of a window where they are kept. */
 const keptColumns = 256;
 /**
@@ -42,7 +45,7 @@ export function planReduction(
   kernels: Map<string, KernelDefinition>,
   target: Target,
 ): Planned<ReduceConfiguration> {
-  const configuration = chooseReduction(arrays, axes, target);
+  const configuration = chooseReduction({ arrays, reducer }, axes, target);
   const { parts } = configuration;
   if (axes.some(({ extent, reduced }) => extent === 0 && !reduced))
     return { configuration, source: "heuristic", launches: [] };
@@ -93,7 +96,10 @@ export function planReduction(
         [...again, ...outputs],
         ofStates(reducer),
         second,
-        { ...chooseReduction([...again, ...outputs], second, target), parts: 1 },
+        {
+          ...chooseReduction({ arrays: [...again, ...outputs], reducer }, second, target),
+          parts: 1,
+        },
         kernels,
         { ...byState, ...given(outputs) },
       ),
@@ -154,15 +160,17 @@ function launchOf(
 }
 
 export function chooseReduction(
-  arrays: readonly ReduceArray[],
+  { arrays, reducer }: Pick<ReduceProblem, "arrays" | "reducer">,
   axes: readonly ReduceAxis[],
   { processors }: Target,
 ): ReduceConfiguration {
   const bytes = arrays.filter(({ role }) => role === "input").map(({ dtype }) => dtype.bits / 8);
-  const each = Math.max(widestAccess / Math.min(...bytes), bytesInFlight / Math.max(...bytes), 1);
-  const span = each * lanes;
   const last = axes.length - 1;
   const isReduced = axes[last]?.reduced === true;
+  const words = (bytesOfColumns / Math.max(...bytes)) * (stateBits(reducer) / 32);
+  const inFlight = isReduced || words > wordsOfStates ? bytesOfRows : bytesOfColumns;
+  const each = Math.max(widestAccess / Math.min(...bytes), inFlight / Math.max(...bytes), 1);
+  const span = each * lanes;
   const width = powerOfTwoFrom(axes[last]?.extent ?? 1);
   const columns = Math.min(isReduced ? span : keptColumns, width);
   const other = axes.findLastIndex(({ reduced }) => reduced !== isReduced);
@@ -181,4 +189,9 @@ export function chooseReduction(
   // A split costs a launch: what few blocks do quickly is left to them.
   const isSplit = blocks < 2 * processors && parts > 1 && (along[splitAxis] ?? 1) >= 8;
   return { window, parts: isSplit ? parts : 1, splitAxis };
+}
+
+/** Bits of the state of an element. */
+function stateBits({ state }: Pick<Reducer, "state">): number {
+  return Object.values(state).reduce((sum, { dtype }) => sum + dtype.bits, 0);
 }

@@ -11,8 +11,10 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { alignment, lanes, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
+import { LaneRuns } from "./lane-runs.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
 export interface ReduceArray {
@@ -82,9 +84,7 @@ class ReduceBody {
     this.#reducer = reducer;
     this.#shape = shape;
     this.#argument = argument;
-    const last = shape.form.axes.length - 1;
-    const wide = shape.configuration.window.findIndex((size, axis) => size > 1 && axis !== last);
-    this.#axes = [wide, last];
+    this.#axes = windowAxes(shape);
   }
 
   run(): void {
@@ -95,12 +95,68 @@ class ReduceBody {
         : (this.#argument[`block${axis}`] as Scalar<"i32">).mul(configuration.window[axis] ?? 1),
     );
     const loops = reduced.flatMap((isReduced, axis) => (isReduced ? [axis] : []));
-    const state = this.#through(loops, starts, this.#identity());
+    const runs = this.#runs(loops);
+    const state =
+      runs === undefined
+        ? this.#through(loops, starts, this.#identity())
+        : this.#throughRuns(runs, starts);
     const along = this.#axes.flatMap((axis, position) =>
       reduced[axis] === true ? [position] : [],
     );
     const collapsed = along.length === 0 ? state : this.#reducer.collapse(state, along);
     this.#store(starts, this.#reducer.finish(collapsed));
+  }
+
+  /** How lanes go through runs, where neighbours are what is reduced and lanes have several of them. */
+  #runs(loops: readonly number[]): LaneRuns | undefined {
+    const { form } = this.#shape;
+    const [rows = 1, columns = 1] = this.#tileShape();
+    const bits = this.#arrays[0]?.dtype.bits ?? 32;
+    const isAlong = loops.length === 1 && loops[0] === form.axes.length - 1;
+    const isNear = form.axes.at(-1)?.strides[0] === 1;
+    const each = (rows * columns) / lanes;
+    if (this.#reducer.runs === undefined || !isAlong || !isNear || bits < 8) return undefined;
+    if (each < 2 || rows > lanes) return undefined;
+    // Neighbours as wide as memory is accessed, wherever rows begin.
+    const leads = form.axes.slice(0, -1).flatMap(({ strides }) => strides[0] || []);
+    const widest = Math.min((8 * widestAccess) / bits, ...leads.map(alignment));
+    return new LaneRuns(rows, columns, widest);
+  }
+
+  #throughRuns(shape: LaneRuns, starts: readonly Index[]): ReduceTiles {
+    const { runs } = this.#reducer;
+    if (runs === undefined) throw new Error("there are runs");
+    const { form, exact, configuration } = this.#shape;
+    const { window, parts } = configuration;
+    const axis = form.axes.length - 1;
+    const [, columns = 1] = this.#tileShape();
+    const extent = form.extents[axis] ?? 1;
+    const identity = Object.entries(runs.kept).map(([name, { dtype, identity: value, per }]) => [
+      name,
+      full(dtype, [lanes, per === "lane" ? 1 : shape.each], value),
+    ]);
+    const steps = cdiv(extent, columns);
+    const share = cdiv(extent, columns * parts);
+    const from = parts === 1 ? 0 : (this.#argument["part"] as Scalar<"i32">).mul(share);
+    const to = parts === 1 ? steps : (from as Scalar<"i32">).add(share).minimum(steps as never);
+    const carry = Object.fromEntries(identity) as ReduceTiles;
+    const end = loop({ from, to, carry }, (step, kept) => {
+      const place = starts.with(axis, step.mul(columns));
+      const tiles = this.#arrays.flatMap(({ name, role }, position) => {
+        if (role === "output") return [];
+        const ref = form.window(this.#argument[name] as Ref, position, place, window);
+        const tile = shape.byLanes(ref.load().reshape(this.#tileShape()));
+        if (exact[axis] === true) return [[name, tile]];
+        const isWithin = shape.positions(step).lt(extent as never);
+        const nothing = full(tile.dtype, [1, 1], runs.beyond);
+        return [[name, isWithin.select(tile, nothing)]];
+      });
+      return runs.merge(kept, Object.fromEntries(tiles) as ReduceTiles, step);
+    });
+    const states = Object.entries(
+      runs.state(end, (step, element) => shape.position(step, element)),
+    );
+    return Object.fromEntries(states.map(([name, tile]) => [name, shape.byRows(tile)]));
   }
 
   #tileShape(): readonly number[] {
@@ -178,9 +234,9 @@ class ReduceBody {
   }
 
   #store(starts: readonly Index[], results: ReduceTiles): void {
-    const { form, configuration, reduced } = this.#shape;
+    const { form, configuration } = this.#shape;
     const { window, parts } = configuration;
-    const shape = this.#axes.map((axis) => (reduced[axis] === true ? 1 : (window[axis] ?? 1)));
+    const shape = keptShape(this.#shape);
     for (const [position, { name, role }] of this.#arrays.entries()) {
       const result = results[name];
       if (role === "input" || result === undefined) continue;
@@ -194,6 +250,18 @@ class ReduceBody {
       }
     }
   }
+}
+
+/** The axes of a window. */
+function windowAxes({ form, configuration }: ReduceForm): readonly [number, number] {
+  const last = form.axes.length - 1;
+  return [configuration.window.findIndex((size, axis) => size > 1 && axis !== last), last];
+}
+
+/** What is left of a window when it is reduced. */
+function keptShape(shape: ReduceForm): readonly number[] {
+  const { window } = shape.configuration;
+  return windowAxes(shape).map((axis) => (shape.reduced[axis] === true ? 1 : (window[axis] ?? 1)));
 }
 
 function keptAxes({ reduced }: ReduceForm): readonly number[] {

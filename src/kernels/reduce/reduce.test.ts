@@ -147,6 +147,27 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         expect(found[place]).toBe(all.indexOf(best));
       }
     }
+    // Long rows of few numbers: lanes keep runs of them, and of equal ones the first counts.
+    for (const [dtype, length, find] of [
+      [bf16, 4500, "greatest"],
+      [i8, 4097, "least"],
+      [f32, 1303, "least"],
+    ] as const) {
+      const row = wholeNumbers(dtype as typeof f32, [2, length], 3);
+      const op = argReduce({ x: array(dtype as typeof f32, dims.slice(0, 2)), find });
+      const { value, index } = await device.run(op, { x: row.array });
+      const best = find === "least" ? Math.min : Math.max;
+      const all = [row.values.slice(0, length), row.values.slice(length)];
+      expect([...toNumbers(value)], dtype.name).toEqual(all.map((own) => best(...own)));
+      expect([...toNumbers(index)], dtype.name).toEqual(
+        all.map((own) => own.indexOf(best(...own))),
+      );
+    }
+    const late = wholeNumbers(bf16, [9000], 2);
+    late.array.data[8191] = 0x7fc0;
+    late.array.data[8999] = 0x7fc0;
+    const none = await device.run(argReduce({ x: bf16, find: "greatest" }), { x: late.array });
+    expect([...toNumbers(none.index)]).toEqual([8191]);
     const strange = fromNumbers(f32, [6], [3, NaN, -5, NaN, 9, -5]);
     const first = await device.run(argReduce({ x: f32, find: "least" }), { x: strange });
     expect(toNumbers(first.index)[0]).toBe(1);

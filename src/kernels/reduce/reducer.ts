@@ -9,7 +9,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { HostValue } from "../../formats/dtype.ts";
-import type { Tile } from "../../lang/index.ts";
+import type { Scalar, Tile } from "../../lang/index.ts";
 
 export interface ReduceTiles {
   readonly [name: string]: Tile;
@@ -21,7 +21,26 @@ export interface StatePart {
   readonly identity: HostValue;
 }
 
+/**
+ * How a lane goes through neighbouring elements of the only reduced axis, a run of them at a time, where that is less work than
+ * states of single elements. Tiles of runs are [lanes, elements of each], and what belongs to a lane is [lanes, 1].
+ */
+export interface RunReducer {
+  /** What a lane keeps: a number of its own, or one for each element of a run. */
+  readonly kept: { readonly [name: string]: StatePart & { readonly per: "lane" | "element" } };
+  /** What stands for elements beyond the end. */
+  readonly beyond: HostValue;
+  /** What is kept after a run, which is the step-th of the axis. */
+  readonly merge: (kept: ReduceTiles, tiles: ReduceTiles, step: Scalar<"i32">) => ReduceTiles;
+  /** The state of each lane; `position` is where an element of the step-th run lies, of each lane its own. */
+  readonly state: (
+    kept: ReduceTiles,
+    position: (step: Tile<"i32">, element: Tile<"i32">) => Tile<"i32">,
+  ) => ReduceTiles;
+}
+
 export interface Reducer {
+  readonly runs?: RunReducer;
   readonly state: { readonly [name: string]: StatePart };
   /** The state of single elements; `index` is the position of each along the reduced axis, where there is one. */
   readonly lift: (tiles: ReduceTiles, index: () => Tile<"i32">) => ReduceTiles;
@@ -37,7 +56,7 @@ export function stateName(name: string): string {
 }
 
 /** A reducer whose elements are states already. */
-export function ofStates(reducer: Reducer): Reducer {
+export function ofStates({ runs: _, ...reducer }: Reducer): Reducer {
   const names = Object.keys(reducer.state);
   return {
     ...reducer,

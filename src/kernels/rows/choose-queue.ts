@@ -120,8 +120,7 @@ export function chooseQueuedRows(
   const of = (blocks: number, width: number): QueuedRowsConfiguration | undefined =>
     configured(op, axes, target, { columns: width, blocks, warps: pieceWarps });
   for (let blocks = 1; blocks <= mostBlocks; blocks *= 2) {
-    // More statistics take more registers while an element is measured.
-    const found = of(blocks, op.statistics.length > 2 ? columns / 2 : columns);
+    const found = of(blocks, columns);
     // Rows go on from one to the next where there are several for each worker.
     if (found !== undefined && (rows ?? 1) >= 2 * found.workers && blocks <= fastBlocks)
       return found;

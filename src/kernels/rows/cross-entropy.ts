@@ -8,7 +8,7 @@
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, assert, dim, full } from "../../lang/index.ts";
+import { array, assert, dim, full, when, zeros } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -22,9 +22,9 @@ import {
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { RowArray, RowOp } from "./row-op.ts";
+import type { Piece, RowArray, RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
-import { exponentialSums } from "./softmax.ts";
+import { exponentialSums, finite } from "./softmax.ts";
 
 export interface CrossEntropySpec {
   /** A format is an array of [m, n]; classes lie along the last axis. */
@@ -141,9 +141,14 @@ function crossEntropyOp(
     statistics: [...sums.statistics, "chosen"],
     measure: (tiles, piece) => {
       const x = computed(tiles["logits"], compute);
-      const isLabel = piece.columns().eq(labelsOf(tiles["labels"]));
-      const chosen = isLabel.select(x, full(compute, [1, 1], 0)).sum(1, { keep: true });
-      return { ...sums.measure(tiles, piece), chosen };
+      const measured = sums.measure(tiles, piece);
+      const chosen = whereLabel(
+        labelsOf(tiles["labels"]),
+        piece,
+        (isLabel) => isLabel.select(x, full(compute, [1, 1], 0)).sum(1, { keep: true }),
+        () => zeros(compute, measured["sum"]?.shape ?? [1, 1]),
+      );
+      return { ...measured, chosen };
     },
     merge: (left, right) => ({
       ...sums.merge(left, right),
@@ -158,9 +163,15 @@ function crossEntropyOp(
       const high = statistic(statistics, "high");
       const one = full(compute, [1, 1], 1);
       const share = one.div(statistic(statistics, "sum"));
-      const power = exponential(computed(tiles["logits"], compute).sub(high), dtype).mul(share);
-      const isLabel = piece.columns().eq(labelsOf(labels));
-      const gradient = power.sub(isLabel.select(one, full(compute, [1, 1], 0)));
+      // As it was measured, so that registers that hold a row need not compute it again.
+      const own = piece.within(computed(tiles["logits"], compute), -Infinity) as Tile<"f32">;
+      const power = exponential(own.sub(finite(high)), dtype).mul(share);
+      const gradient = whereLabel(
+        labelsOf(labels),
+        piece,
+        (isLabel) => power.sub(isLabel.select(one, full(compute, [1, 1], 0))),
+        () => power,
+      );
       const scaled = dLoss === undefined ? gradient : gradient.mul(computed(dLoss, compute));
       return { gradient: counted(scaled, labels).cast(dtype) };
     },
@@ -178,4 +189,21 @@ function crossEntropyOp(
       return { loss: counted(loss, labels) };
     },
   };
+}
+
+/**
+ * What `then` makes of the elements that are labels; of a part of a row in which the label does not lie, what `otherwise` gives, so
+ * that of a long row a single piece is searched.
+ */
+function whereLabel(
+  labels: Tile<"i32">,
+  piece: Piece,
+  then: (isLabel: Tile<"bool">) => Tile<"f32">,
+  otherwise: () => Tile<"f32">,
+): Tile<"f32"> {
+  const search = (): Tile<"f32"> => then(piece.columns().eq(labels));
+  if (piece.part === undefined) return search();
+  const { from, width } = piece.part;
+  const label = labels.max();
+  return when(label.ge(from).and(label.lt(from.add(width))), search, otherwise);
 }

@@ -474,6 +474,9 @@ class QueuedRows {
             .cast(op.compute),
       total: this.#total(),
       columns: positions,
+      ...(configuration.blocks * configuration.pieces > 1 && {
+        part: { from: start, width: configuration.columns },
+      }),
     };
   }
 }

@@ -31,6 +31,8 @@ export interface Piece {
   readonly total: Scalar;
   /** The column of every element, [1, columns] or [rows, columns]. */
   readonly columns: () => Tile<"i32">;
+  /** Where a tile has a part of one row: its first column, and how many there are. */
+  readonly part?: { readonly from: Scalar<"i32">; readonly width: number };
 }
 
 export interface RowArray {

@@ -10,10 +10,16 @@ export function rowPiece(
   { compute }: Pick<RowOp, "compute">,
   form: StridedForm,
   {
+    rows,
     columns,
     blocks,
     pieces,
-  }: { readonly columns: number; readonly blocks: number; readonly pieces: number },
+  }: {
+    readonly rows: number;
+    readonly columns: number;
+    readonly blocks: number;
+    readonly pieces: number;
+  },
   start: Scalar<"i32">,
 ): Piece {
   const extent = form.extents.at(-1) ?? 1;
@@ -37,6 +43,7 @@ export function rowPiece(
     ),
     total: constant(compute, extent as never),
     columns: positions,
+    ...(rows === 1 && blocks * pieces > 1 && { part: { from: start, width: columns } }),
   };
 }
 

@@ -40,7 +40,8 @@ export function softmax<X extends FloatName, Out extends FloatName = X>(
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
   return softmaxLike("softmax", spec, location, (x, statistics, out) => {
-    const powers = exponential(x.sub(statistic(statistics, "high")), out);
+    // As they were measured, so that registers that hold a row need not compute them again.
+    const powers = exponential(x.sub(finite(statistic(statistics, "high"))), out);
     return powers.mul(full(x.dtype, [1, 1], 1).div(statistic(statistics, "sum")));
   }) as unknown as SoftmaxOperation<X, Out>;
 }
@@ -78,9 +79,10 @@ function softmaxLike(
     ],
     compute,
     ...exponentialSums(compute, out.dtype, "x"),
-    results: ({ x: tile }, statistics) => ({
-      out: result(computed(tile, compute), statistics, out.dtype).cast(out.dtype),
-    }),
+    results: ({ x: tile }, statistics, piece) => {
+      const own = piece.within(computed(tile, compute), -Infinity) as Tile<"f32">;
+      return { out: result(own, statistics, out.dtype).cast(out.dtype) };
+    },
   };
   return rowOperation({ op, specs: { x, out }, of: x, axis }, spec);
 }
@@ -115,6 +117,6 @@ export function exponentialSums(
 }
 
 /** A row of −∞ alone has no difference to its greatest element. */
-function finite(high: Tile<"f32">): Tile<"f32"> {
+export function finite(high: Tile<"f32">): Tile<"f32"> {
   return high.eq(-Infinity).select(0, high);
 }

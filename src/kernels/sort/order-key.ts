@@ -20,8 +20,15 @@ import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { refused } from "../support/given.ts";
 
-/** Bits behind the point of floats that have keys. */
-const mantissaBits: { readonly [F in FloatName]?: number } = { f64: 52, f32: 23, f16: 10, bf16: 7 };
+/** How many negative NaNs the floats have that have keys; f8e4m3fn has one, and no infinity before it. */
+const negativeNaNs: { readonly [F in FloatName]?: bigint } = {
+  f64: 2n ** 52n - 1n,
+  f32: 2n ** 23n - 1n,
+  f16: 2n ** 10n - 1n,
+  bf16: 2n ** 7n - 1n,
+  f8e5m2: 3n,
+  f8e4m3fn: 1n,
+};
 
 /** Refuses formats that have no keys. */
 export function requireKeys(
@@ -31,12 +38,12 @@ export function requireKeys(
   location: Location,
 ): void {
   const isFloat = dtype.kind === "float";
-  const hasKeys = isFloat ? mantissaBits[dtype.name as FloatName] !== undefined : dtype.bits >= 8;
-  if (hasKeys && dtype.kind !== "bool") return;
+  const hasKeys = isFloat ? negativeNaNs[dtype.name as FloatName] !== undefined : dtype.bits >= 8;
+  if (hasKeys) return;
   throw refused(
     "TW9901",
     `${of} does not compare ${name}`,
-    "integers of 8 bits or more, f16, bf16, f32 or f64",
+    "bool, integers of 8 bits or more, f8e4m3fn, f8e5m2, f16, bf16, f32 or f64",
     dtype.name,
     location,
   );
@@ -69,12 +76,14 @@ export function keysOf(numbers: Tile, descending: boolean): Tile<"u32"> {
   const { dtype } = numbers;
   const top = literal(dtype, 2n ** BigInt(dtype.bits - 1));
   const all = greatestKey(dtype);
-  const bits = numbers.bitcast(bitsFormat(dtype)).cast(keyFormat(dtype));
+  const bits = (dtype.kind === "bool" ? numbers : numbers.bitcast(bitsFormat(dtype))).cast(
+    keyFormat(dtype),
+  );
   let keys = bits;
   if (dtype.kind === "signed") keys = bits.xor(top);
   if (dtype.kind === "float") {
     const flipped = bits.ge(top).select(bits.xor(all), bits.xor(top));
-    keys = flipped.sub(negativeNaNs(dtype)).and(all);
+    keys = flipped.sub(belowNumbers(dtype)).and(all);
   }
   return descending ? keys.xor(all) : keys;
 }
@@ -91,12 +100,14 @@ export function numbersOf<D extends DTypeName>(
   let bits = keys;
   if (dtype.kind === "signed") bits = keys.xor(top);
   if (dtype.kind === "float") {
-    const flipped = keys.add(negativeNaNs(dtype)).and(all);
+    const flipped = keys.add(belowNumbers(dtype)).and(all);
     bits = flipped.ge(top).select(flipped.xor(top), flipped.xor(all));
   }
+  if (dtype.kind === "bool") return bits.ne(0) as Tile as Tile<D>;
   return bits.cast(bitsFormat(dtype)).bitcast(dtype);
 }
 
-function negativeNaNs(dtype: DType): number {
-  return literal(dtype, 2n ** BigInt(mantissaBits[dtype.name as FloatName] ?? 0) - 1n);
+/** How many keys of floats would lie before that of the least number. */
+function belowNumbers(dtype: DType): number {
+  return literal(dtype, negativeNaNs[dtype.name as FloatName] ?? 0n);
 }

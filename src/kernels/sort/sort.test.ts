@@ -10,6 +10,9 @@ import {
   f16,
   f32,
   f64,
+  f8e4m3fn,
+  f8e5m2,
+  f8e8m0fnu,
   i16,
   i32,
   i4,
@@ -87,7 +90,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("keys of every format are in the order of numbers, and give them back", async () => {
     const random = new Random(6);
-    for (const dtype of [i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64]) {
+    const floats = [f8e4m3fn, f8e5m2, f16, bf16, f32, f64];
+    for (const dtype of [bool, i8, u8, i16, u16, i32, u32, i64, u64, ...floats]) {
       const x = oddNumbers(dtype, [64], random);
       for (const descending of [false, true]) {
         const { keys = x, back = x } = await run(device, keysKernel(dtype, descending), { x });
@@ -175,7 +179,7 @@ test("rows are cut into tiles, and results of passes take turns", () => {
 test("mistakes are told", () => {
   const x = array(f32, [m, n]);
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => sort({ x: bool })],
+    ["TW9901", () => sort({ x: f8e8m0fnu })],
     ["TW9901", () => argsort({ x: i4 })],
     ["TW9902", () => sort({ x, axis: 2 })],
     ["TW9902", () => sort({ x, payloads: { y: array(f32, [n, m]) } })],

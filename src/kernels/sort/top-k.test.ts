@@ -6,7 +6,22 @@ import { hasPtxas } from "../../../test/ptxas.ts";
 import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, bool, f32, f64, i16, i32, i4, u8 } from "../../formats/dtype.ts";
+import {
+  bf16,
+  bool,
+  f32,
+  f4e2m1fn,
+  f64,
+  f8e4m3fn,
+  f8e5m2,
+  f8e8m0fnu,
+  i16,
+  i32,
+  i4,
+  tf32,
+  u4,
+  u8,
+} from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -44,6 +59,12 @@ test("rows of any length, on the emulator", async () => {
     [bf16, 3, true],
     [i16, 20, false],
     [f64, 1, true],
+    [f8e4m3fn, 9, false],
+    [f8e5m2, 5, true],
+    [bool, 7, false],
+    [i4, 3, false],
+    [u4, 6, true],
+    [f4e2m1fn, 5, false],
   ] as const;
   for (const [dtype, k, least] of kinds) {
     const op = topK({ x: dtype as typeof f32, k, least });
@@ -123,6 +144,20 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect([...toNumbers(values)]).toEqual([2, 7]);
   });
 
+  test("numbers of 4 bits along any axis, with what belongs to them", async () => {
+    const values = [5, 1, -8, 2, 2, 7, 3, 3, 0, -1, 4, 6];
+    const x = fromNumbers(i4, [2, 3, 2], values);
+    const weights = fromNumbers(i32, [2, 3, 2], [...values.keys()]);
+    const op = topK({
+      ...{ x: array(i4, [2, n, 2]), k: 1, axis: 1, least: true },
+      payloads: { weights: array(i32, [2, n, 2]) },
+    });
+    const found = await device.run(op, { x, weights });
+    expect([...toNumbers(found.values)]).toEqual([-8, 1, 0, -1]);
+    expect([...toNumbers(found.indices)]).toEqual([1, 0, 1, 1]);
+    expect([...toNumbers(found.topWeights)]).toEqual([2, 1, 8, 9]);
+  });
+
   test("places in what is in order", async () => {
     const sorted = [-3, -1, -1, 0, 2, 2, 2, 9];
     const queries = [-9, -3, -1, 1, 2, 9, 10];
@@ -168,8 +203,9 @@ test.skipIf(!hasPtxas)("no registers are spilled", () => {
 
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => topK({ x: bool, k: 2 })],
-    ["TW9901", () => topK({ x: i4, k: 2 })],
+    ["TW9901", () => topK({ x: f8e8m0fnu, k: 2 })],
+    ["TW9901", () => topK({ x: tf32, k: 2 })],
+    ["TW9902", () => topK({ x: i4, k: 9 }).plan({ m: 2, n: 8 })],
     ["TW9902", () => topK({ x: f32, k: 2, axis: 2 })],
     ["TW9902", () => topK({ x: f32, k: 2, payloads: { y: array(f32, [n]) } })],
     ["TW9902", () => topK({ x: u8, k: 9 }).plan({ m: 2, n: 8 })],

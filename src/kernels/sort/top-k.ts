@@ -5,6 +5,7 @@
  *   longer rows, k ≤ 512    pieces of rows give their best, and pieces of these theirs, until one is left:
  *                           rows of 131,072, k = 64      32 pieces of 4,096 ──▶ 2,048 candidates ──▶ 64
  *   k above 512             sorted, of which the first k are kept
+ *   formats of 4 bits       as the same numbers in 8, of which the best are stored in 4 again
  *
  * Few long rows fill the GPU, since each of their pieces has a block of its own; every element is read once. Of equal elements the
  * first counts: pieces keep their order, and so do the elements of a piece.
@@ -12,19 +13,20 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, ArraySpecs, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
+import { cast } from "../elementwise/cast.ts";
 import { slice } from "../movement/parts.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
-import { alignment } from "../support/sizes.ts";
+import { alignment, laidOut } from "../support/sizes.ts";
 import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
 import { choosePiece, mostSelected, selectKernel } from "./select-kernel.ts";
@@ -85,7 +87,7 @@ export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
   const payloads: ArraySpecs = spec.payloads ?? {};
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
   const axis = givenAxis("topK", spec.axis ?? -1, x.shape.length, location);
-  requireKeys("x", "topK", x, location);
+  if (widened(x.dtype) === undefined) requireKeys("x", "topK", x, location);
   for (const name of Object.keys(payloads)) requirePayload(name, "topK", payloads, x, location);
   if (!Number.isSafeInteger(k) || k < 1)
     throw refused(
@@ -130,7 +132,69 @@ function known({ kernels }: Wanted, key: unknown, make: () => KernelDefinition):
   return found;
 }
 
-function planTopK(wanted: Wanted, dimensions: { readonly [name: string]: number }, target: Target) {
+/** Formats of 4 bits have no keys of their own, since no lane can store one of two that share a byte: those of 8 that have all their numbers. */
+const wider: { readonly [N in DTypeName]?: DType } = {
+  i4: dtypes.i8,
+  u4: dtypes.u8,
+  f4e2m1fn: dtypes.f8e4m3fn,
+};
+
+function widened({ name }: DType): DType | undefined {
+  return wider[name];
+}
+
+/** The plan for numbers of 4 bits: they are widened, and the best become narrow again. */
+function planWidened(
+  wanted: Wanted,
+  wide: DType,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+): Planned<TopKConfiguration> {
+  const { x, axis, k, least, payloads } = wanted;
+  const { shape, strides } = laidOut(x, dimensions);
+  const given = array(x.dtype, shape, x.strides === undefined ? {} : { strides });
+  const results = shape.with(axis, k);
+  const whole = Object.entries(payloads).map(([name, { dtype }]) => [name, array(dtype, shape)]);
+  const named = { payloads: Object.fromEntries(whole) as ArraySpecs };
+  const best = topK({ x: array(wide, shape), axis, k, least, ...named });
+  const casting = (from: ArraySpec, out: DType, source: string, target: string): Step => ({
+    operation: cast({ x: from, out }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: source, out: target },
+  });
+  const own = Object.keys(payloads).flatMap((name) => [name, topName(name)]);
+  const steps = composed(
+    [
+      casting(given, wide, "x", "wide_x"),
+      {
+        operation: best as unknown as Operation,
+        dimensions: {},
+        arrays: {
+          ...{ x: "wide_x", values: "wide_values", indices: "indices" },
+          ...Object.fromEntries(own.map((name) => [name, name])),
+        },
+      },
+      casting(array(wide, results), x.dtype, "wide_values", "values"),
+    ],
+    target,
+  );
+  return {
+    configuration: best.planFor(new Map(), target).configuration,
+    source: "heuristic",
+    launches: steps.launches,
+    scratch: {
+      ...steps.scratch,
+      wide_x: { dtype: wide, shape },
+      wide_values: { dtype: wide, shape: results },
+    },
+  };
+}
+
+function planTopK(
+  wanted: Wanted,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+): Planned<TopKConfiguration> {
   const { x, axis, k, payloads, location } = wanted;
   const along = new AxisRows(x, axis, dimensions);
   const { outer, length, inner, rows, isDirect } = along;
@@ -142,6 +206,8 @@ function planTopK(wanted: Wanted, dimensions: { readonly [name: string]: number 
       String(length),
       location,
     );
+  const wide = widened(x.dtype);
+  if (wide !== undefined) return planWidened(wanted, wide, dimensions, target);
   const configuration = chooseTopK(x.dtype, k, rows, length, target);
   const source = "heuristic" as const;
   if (rows === 0) return { configuration, source, launches: [] };

@@ -4,7 +4,7 @@ import { codeOf } from "../../../test/support/library-checks.ts";
 import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, bool, f32, i16, i32, u8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, f8e4m3fn, f8e8m0fnu, i16, i32, u8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
@@ -57,7 +57,7 @@ async function expectDistinct(
 test("arrays of many lengths, on the emulator", async () => {
   const device = await open("emulator");
   const random = new Random(41);
-  for (const dtype of [i16, f32]) {
+  for (const dtype of [i16, f32, f8e4m3fn, bool]) {
     const op = everything(dtype, 30);
     for (let turn = 0; turn < 10; turn += 1) {
       // Lengths of few kernels; the last one of f32 has several blocks.
@@ -109,7 +109,7 @@ test("arrays of several axes, a fill of one's own, and no elements at all", asyn
 
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => unique({ x: bool, size: 2 })],
+    ["TW9901", () => unique({ x: f8e8m0fnu, size: 2 })],
     ["TW9902", () => unique({ x: array(i32, [m, n], { strides: [1, m] }), size: 2 })],
     ["TW9902", () => unique({ x: i32, size: 2 }).plan({ n: 2 ** 30 })],
     ["TW9904", () => unique({ x: i32, size: 0 })],

@@ -248,9 +248,14 @@ function markKernel(dtype: DType): KernelDefinition {
     ({ i, sorted, differs }) => {
       const here = slice(i.mul(span), span);
       const position = iota(i32, [span], 0).add(i.mul(span));
-      const own = sorted.at(here).load() as Tile<"f32">;
+      // Formats of 8 bits that the language does not compare are compared in one that has all of their numbers.
+      const compared = (tile: Tile): Tile<"f32"> =>
+        dtype.kind === "bool" || (dtype.kind === "float" && dtype.bits < 16)
+          ? tile.cast(dtypes.f32)
+          : (tile as Tile<"f32">);
+      const own = compared(sorted.at(here).load());
       const isInside = position.gt(0).and(position.lt(length));
-      const before = sorted.at(position.sub(1).maximum(0)).load({ where: isInside }) as Tile<"f32">;
+      const before = compared(sorted.at(position.sub(1).maximum(0)).load({ where: isInside }));
       let isSame = own.eq(before);
       if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
       differs.at(here).store(isInside.and(isSame).not().cast(i32));

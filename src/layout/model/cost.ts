@@ -24,6 +24,7 @@
  * at most. A word is 32 bits.
  */
 import { isRegister, warpBit } from "../algebra/bits.ts";
+import { copyCounts } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { wordsPerLane } from "../algebra/vectors.ts";
 
@@ -68,7 +69,11 @@ export function combineCost(
   const threads = along.filter((bit) => !isRegister(bit));
   const warps = threads.filter((bit) => bit <= warpBit(0)).length;
   const lanes = threads.length - warps;
-  const left = Math.max(1, words / 2 ** along.filter(isRegister).length);
+  // Registers beyond the layout's own bits, which repeat it, lie along the axes as well.
+  const copies = copyCounts(layout, shape);
+  const repeats = layout.kind === "flat" ? [copies[0] ?? 1] : axes.map((axis) => copies[axis] ?? 1);
+  const inLane = repeats.reduce((all, count) => all * count, 2 ** along.filter(isRegister).length);
+  const left = Math.max(1, words / inLane);
   const meeting = warps > 0 ? costs.warpMeeting + costs.warpWord * left : 0;
   return words * costs.element + lanes * left * costs.laneStep + meeting;
 }
