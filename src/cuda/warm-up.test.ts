@@ -14,7 +14,7 @@ test("goes through all pieces, and does nothing a second time", async () => {
   const first = warmUp(cache);
   expect(first.next().done).toBe(false);
   expect(asked).toEqual(["cache"]);
-  // Compiled, then the product traced, simplified and placed; emitting it is the end.
+  // The product traced, simplified, placed and emitted; compiling the small kernel is the end.
   expect([...first]).toHaveLength(4);
   expect([...warmUp(cache)]).toEqual([]);
   expect(asked).toEqual(["cache"]);

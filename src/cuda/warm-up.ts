@@ -1,10 +1,10 @@
 /**
  * Compiling before there is anything to compile: code that the JavaScript engine has not seen run takes three times as long. While
- * the driver opens a context, small kernels go the whole way, those of the usual kinds first: one element by element, and one whose
- * threads copy, multiply and store by the engines of the GPU, which takes most of the compiler.
+ * the driver opens a context, two kernels go the whole way: one whose threads copy, multiply and store by the engines of the GPU, which
+ * takes most of the compiler, so that it comes first; and one element by element.
  *
- *   small kernel, traced │ the same, compiled │ product, traced │ simplified │ placed │ emitted
- *                        └────────────────────┴─────────────────┴────────────┴────────┴─ between these the wait may end
+ *   small kernel, traced │ product, traced │ simplified │ placed │ emitted │ small kernel, compiled
+ *                        └─────────────────┴────────────┴────────┴─────────┴─ between these the wait may end
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -44,8 +44,6 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   const small = elementwise();
   askCache(cache(), small);
   yield;
-  keepable(lower(small, defaultTarget));
-  yield;
   const large = product();
   kernelText(large, "messages");
   yield;
@@ -54,6 +52,8 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   const { kernel: placed } = place(simple, defaultTarget);
   yield;
   keepable(emitKernel(placed));
+  yield;
+  keepable(lower(small, defaultTarget));
 }
 
 function askCache(cache: KernelCache, traced: Kernel): void {
