@@ -2,7 +2,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { boxesAcross, tightestBox } from "./boxes.ts";
-import { stepChannels, tilePlaces } from "./copied.ts";
+import { efficiency, stepChannels, tileColumns, tilePlaces } from "./copied.ts";
 import type { CopiedConfiguration, CopiedForm, ReadForm } from "./copied.ts";
 import type { Direction } from "./gathered.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
@@ -11,7 +11,7 @@ import type { Phases } from "./phases.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
 
 /** Whether channels are last and nothing lies between elements. */
-function liesByRows({ extents, strides }: FiveAxes): boolean {
+export function liesByRows({ extents, strides }: FiveAxes): boolean {
   const usual = rowMajorStrides(extents);
   return strides.every((stride, axis) => extents[axis] === 1 || stride === usual[axis]);
 }
@@ -73,8 +73,6 @@ export function copiedWeightsProblem(
   return batch * output[0] * output[1] * output[2] === 0 ? "there is nothing to sum" : undefined;
 }
 
-/** The part of the tensor cores' rate that tiles with so many columns reach. */
-const efficiency = { 64: 0.55, 128: 0.72, 192: 0.79, 256: 0.82 };
 /** Steps that a tile's beginning and end take. */
 const tileSteps = 4;
 
@@ -118,7 +116,7 @@ export function chooseCopied(
   // What overhangs would be channels of the next group, or of the other column of a pair.
   const isApart = groups > 1 || phases !== undefined;
   const tapCounts = phases?.each.map(tapsOf) ?? [taps[0] * taps[1] * taps[2]];
-  const possible = ([256, 192, 128, 64] as const).filter(
+  const possible = tileColumns.filter(
     (columns) => columns === 64 || (isApart ? made % columns === 0 : columns < 2 * made),
   );
   const seconds = (columns: (typeof possible)[number]): number => {

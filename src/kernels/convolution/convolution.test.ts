@@ -41,6 +41,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   const copied = [
     { name: "3 × 1", input: [3, 2], taps: [3, 1], padding: 1, channels: 64, outputs: 8 },
     { name: "3 × 3", input: [5, 3], taps: [3, 3], padding: 1, channels: 64, outputs: 8 },
+    { name: "1 × 1", input: [5, 9], taps: [1, 1], padding: 0, channels: 64, outputs: 72 },
     { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, stride: [2, 2] },
     {
       name: "gaps",
@@ -161,6 +162,16 @@ test("where every channel is a group there is no product of matrices", () => {
   const spec = { x: array(bf16, [8, 14, 14, 96]), w: array(bf16, [96, 3, 3, 1]), groups: 96 };
   for (const op of [convolution(spec), convolutionBackwardX(spec), convolutionBackwardW(spec)])
     expect(op.plan().configuration.kernel).toBe("depthwise");
+});
+
+test("single places side by side are products of matrices, but for the gradient of w", () => {
+  const spec = { x: array(bf16, [64, 56, 56, 256]), w: array(bf16, [256, 1, 1, 256]) };
+  for (const op of [convolution(spec), convolutionBackwardX(spec)])
+    expect(op.plan().configuration.kernel).toBe("persistent");
+  const weights = convolutionBackwardW(spec).plan().configuration;
+  expect(weights).toMatchObject({ kernel: "copied", box: [64, 1, 1] });
+  const padded = convolution({ ...spec, padding: 1 }).plan().configuration;
+  expect(padded.kernel).toBe("copied");
 });
 
 test("the gradient of x of strided convolutions is one launch, also of places that no tap meets", () => {

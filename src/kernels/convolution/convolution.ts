@@ -13,6 +13,7 @@ import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { laidOut } from "../support/sizes.ts";
+import type { MatmulConfiguration } from "../matmul/configuration.ts";
 import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
 import {
   chooseCopiedWeights,
@@ -45,14 +46,16 @@ import type { Direction, GatheredConfiguration } from "./gathered.ts";
 import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
 import type { GatheredWeightsConfiguration } from "./gathered-weights.ts";
 import { phasesOf } from "./phases.ts";
-import { geometryOf, problemOf } from "./problem.ts";
+import { isProduct, planProduct } from "./products.ts";
+import { geometryOf, problemOf, withoutWindows } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
 
 /** How places of the result, or of the gradient of x, are made. */
 export type PixelConfiguration =
   | GatheredConfiguration
   | CopiedConfiguration
-  | DepthwiseConfiguration;
+  | DepthwiseConfiguration
+  | MatmulConfiguration;
 
 /** How the gradient of w is made. */
 export type WeightsConfiguration =
@@ -204,6 +207,7 @@ function planPixels(
 ): Planned<PixelConfiguration> {
   if (isDepthwise(problem, geometry))
     return planDepthwise(problem, direction, geometry, kernels, target);
+  if (isProduct(problem, geometry)) return planProduct(problem, direction, geometry, target);
   const slow = copiedProblem(problem, geometry, direction, target);
   if (slow === undefined) return planCopied(problem, direction, geometry, kernels, target);
   return {
@@ -341,14 +345,15 @@ function planWeights(
 
 function planCopiedWeights(
   problem: ConvolutionProblem,
-  geometry: Geometry,
+  given: Geometry,
   kernels: Kernels,
   target: Target,
 ): Planned<WeightsConfiguration> {
+  const geometry = withoutWindows(problem, given);
   const { groups, outputs, channels, taps } = geometry;
   const form = readForm(problem, geometry, "forward");
   const { configuration, deal } = chooseCopiedWeights(geometry, target);
-  const { steps, share, workers, slots } = deal;
+  const { period, share, workers, slots } = deal;
   const wide = taps[0] * taps[1] * taps[2] * channels;
   const shape = [slots, groups * outputs, wide];
   const values = { ...copiedDimensions(geometry, form), workers, slots };
@@ -365,15 +370,19 @@ function planCopiedWeights(
       const sum = known(kernels, sumText, () =>
         sumSlotsKernel(problem.w.dtype, configuration, slots),
       );
-      const given = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
+      const arrays = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
       return [
-        launched(product, { ...given, share: { scalar: share } }, values),
+        launched(
+          product,
+          { ...arrays, share: { scalar: share }, period: { scalar: period } },
+          values,
+        ),
         launched(
           sum,
           {
             sums: { argument: "sums" },
             out: { argument: "dw", shape: shape.slice(1) },
-            steps: { scalar: steps },
+            period: { scalar: period },
             share: { scalar: share },
             perGroup: { scalar: outputs },
           },

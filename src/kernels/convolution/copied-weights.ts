@@ -10,11 +10,17 @@
  *
  *   2 tiles of 6 steps for 3 blocks     block 0: tile 0, 0 … 3     block 1: tile 0, 4 … 5 · tile 1, 0 … 1     block 2: tile 1, 2 … 5
  *
+ * Where that would have blocks of different tiles fetch the same places from memory at different times, tiles have blocks of
+ * their own instead, which are at the same places together:
+ *
+ *   2 tiles of 5 steps for 4 blocks     blocks 0 and 2: 0 … 2 of tile 0 and 1     blocks 1 and 3: 3 … 4 of them
+ *
  * Boxes never reach past the rows and columns of the result: there dOut would be filled with zeros, but x need not be.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { multiplySizes } from "../../ir/size.ts";
+import { ratesOf } from "../../ir/cost/index.ts";
 import type { Size } from "../../ir/size.ts";
 import {
   accumulator,
@@ -40,12 +46,20 @@ import {
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, RingPosition, Scalar } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { boxesAcross, exactBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
-import { boxWindow, copiedSizes, readSpec, stepChannels } from "./copied.ts";
-import type { CopiedSizes, Corner, ReadForm, ReadSetting } from "./copied.ts";
-import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
+import {
+  boxWindow,
+  copiedSizes,
+  efficiency,
+  readSpec,
+  stepChannels,
+  tileColumns,
+} from "./copied.ts";
+import type { CopiedSizes, Corner, ReadForm, ReadSetting, TileColumns } from "./copied.ts";
+import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
 
 /** Places of a step. */
 const stepPlaces = 64;
@@ -58,46 +72,85 @@ export interface CopiedWeightsConfiguration {
   /** Program threads that multiply, 64 outputs each. */
   readonly multipliers: 1 | 2;
   /** Columns of a tile, over taps and channels. */
-  readonly columns: 64 | 128 | 192 | 256;
+  readonly columns: TileColumns;
   readonly stages: number;
 }
 
 /** Steps of all tiles, and how they are dealt to blocks. */
 export interface Deal {
-  readonly tiles: number;
-  readonly steps: number;
   readonly workers: number;
   /** Steps of a block. */
   readonly share: number;
+  /** Steps that a tile counts for: its own, or more of them where blocks never go from one tile to the next. */
+  readonly period: number;
   /** Blocks that may share a tile. */
   readonly slots: number;
 }
 
+/** Steps that it takes a block to leave the sums of a tile. */
+const leavingSteps = 4;
+/** Steps that are worth a block of their own. */
+const leastSteps = 4;
+
+/** Seconds of a step, and of memory: where blocks are at the same places together, and where they are not. */
+interface DealSeconds {
+  readonly step: number;
+  readonly together: number;
+  readonly apart: number;
+}
+
+/**
+ * All steps dealt evenly, or every tile's steps among blocks of its own. The former leaves nobody idle, but blocks of different tiles
+ * are then at different places at a time: what the cache does not hold is fetched from memory for each tile.
+ */
+function dealOf(tiles: number, steps: number, processors: number, seconds: DealSeconds): Deal {
+  const workers = Math.min(processors, tiles * Math.max(1, Math.floor(steps / leastSteps)));
+  const share = Math.ceil((tiles * steps) / workers);
+  const even: Deal = {
+    ...{ workers, share, period: steps },
+    slots: Math.ceil((steps - 1) / share) + 1,
+  };
+  const own = Math.ceil(steps / Math.max(1, Math.floor(workers / tiles)));
+  const blocks = Math.ceil(steps / own);
+  const apart: Deal = { workers: tiles * blocks, share: own, period: own * blocks, slots: blocks };
+  if (apart.workers > processors) return even;
+  const evenly = Math.max((share + 2 * leavingSteps) * seconds.step, seconds.apart);
+  const together = Math.max((own + leavingSteps) * seconds.step, seconds.together);
+  return together <= evenly ? apart : even;
+}
+
 export function chooseCopiedWeights(
-  { batch, outputs, groups, channels, taps, output }: Geometry,
-  { processors, sharedMemoryPerBlock }: Target,
+  { batch, outputs, groups, channels, taps, output, x, out }: Geometry,
+  target: Target,
 ): { readonly configuration: CopiedWeightsConfiguration; readonly deal: Deal } {
   const box = exactBox(stepPlaces, output);
   const multipliers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
   const wide = taps[0] * taps[1] * taps[2] * channels;
-  const possible = ([256, 192, 128, 64] as const).map((columns) => ({
-    columns,
-    waste: (Math.ceil(wide / columns) * columns) / wide,
-  }));
-  // A narrower tile has to make up for what it reads more often.
-  const { columns } = possible.reduce((best, each) =>
-    each.waste < 0.9 * best.waste ? each : best,
-  );
+  // A wider tile reads less for what it multiplies, but may overhang.
+  const cost = (columns: TileColumns): number =>
+    (Math.ceil(wide / columns) * columns) / efficiency[columns];
+  const columns = tileColumns.reduce((best, each) => (cost(each) < cost(best) ? each : best));
   const rows = multipliers * threadRows;
   const stepBytes = 2 * stepPlaces * (rows + columns);
-  const stages = Math.max(2, Math.min(8, Math.floor((sharedMemoryPerBlock - 2048) / stepBytes)));
+  const stages = Math.max(
+    2,
+    Math.min(8, Math.floor((target.sharedMemoryPerBlock - 2048) / stepBytes)),
+  );
   const tiles = groups * Math.ceil(outputs / rows) * Math.ceil(wide / columns);
   const steps = boxesAcross(batch, output, box);
-  const workers = Math.min(processors, tiles * Math.max(1, Math.floor(steps / 4)));
-  const share = Math.ceil((tiles * steps) / workers);
+  const { l2, gmemBytes, products } = ratesOf(target);
+  const count = ({ extents }: FiveAxes): number => extents.reduce((all, each) => all * each, 1);
+  const bytes = 2 * (count(x) + count(out));
+  const rate = (products.half * efficiency[columns]) / target.processors;
   return {
     configuration: { kernel: "copied", box, multipliers, columns, stages },
-    deal: { tiles, steps, workers, share, slots: Math.ceil((steps - 1) / share) + 1 },
+    deal: dealOf(tiles, steps, target.processors, {
+      step: (2 * stepPlaces * rows * columns) / rate,
+      together: bytes / gmemBytes,
+      // The cache holds everything twice, once for each half of the processors.
+      apart:
+        (bytes + Math.max(0, 1 - l2 / 2 / bytes) * (tiles * steps * stepBytes - bytes)) / gmemBytes,
+    }),
   };
 }
 
@@ -107,8 +160,9 @@ interface Setting extends ReadSetting {
   readonly down: Scalar<"i32">;
   readonly across: Scalar<"i32">;
   readonly steps: Scalar<"i32">;
-  /** Steps of a block. */
+  /** Steps of a block, and those that a tile counts for. */
   readonly share: Scalar<"i32">;
+  readonly period: Scalar<"i32">;
 }
 
 /** Which outputs and columns a tile has. */
@@ -188,14 +242,14 @@ interface Segment {
 }
 
 function overSegments(
-  { steps, configuration }: Setting,
+  { steps, period, configuration }: Setting,
   { first, end }: Own,
   body: (segment: Segment, at: RingPosition) => RingPosition,
 ): void {
-  const bounds = { from: first.div(steps), to: end.add(steps).sub(1).div(steps) };
+  const bounds = { from: first.div(period), to: end.add(period).sub(1).div(period) };
   loop({ ...bounds, carry: ring(configuration.stages).start() }, (tile, at) => {
-    const from = first.sub(tile.mul(steps)).maximum(0);
-    const count = end.sub(tile.mul(steps)).minimum(steps).sub(from);
+    const from = first.sub(tile.mul(period)).maximum(0);
+    const count = end.sub(tile.mul(period)).minimum(steps).sub(from);
     return body({ tile, from, count }, at);
   });
 }
@@ -237,7 +291,7 @@ function copySteps(setting: Setting, own: Own, { x, dOut, left, right, full, emp
 
 /** A thread multiplies its 64 outputs, and leaves the sums of each tile in the slot that is this block's. */
 function multiplySteps(setting: Setting, own: Own, work: Work, index: number): void {
-  const { configuration, steps, share } = setting;
+  const { configuration, period, share } = setting;
   const { columns, stages } = configuration;
   const { left, right, full, empty, sums } = work;
   const slots = ring(stages);
@@ -258,7 +312,7 @@ function multiplySteps(setting: Setting, own: Own, work: Work, index: number): v
     const product = done.sum.wait();
     empty.at(done.last).arrive();
     const place = tilePlace(setting, tile);
-    const slot = own.worker.sub(tile.mul(steps).div(share));
+    const slot = own.worker.sub(tile.mul(period).div(share));
     const down = slice(place.output.add(index * threadRows), threadRows);
     sums.at(slot, down, slice(place.column, columns)).store(product);
     return done.at;
@@ -291,6 +345,7 @@ export function copiedWeightsKernel(
           ...[places[1], places[2], outputs],
         ]),
         share: scalar(dtypes.i32),
+        period: scalar(dtypes.i32),
       },
       // Not every tile has as many blocks as there are slots.
       inouts: { sums: array(dtypes.f32, [dim("slots"), outputs, wide]) },
@@ -302,19 +357,20 @@ export function copiedWeightsKernel(
       },
     },
     (argument) => {
-      const { worker, share } = argument;
+      const { worker, share, period } = argument;
+      followPrevious();
       const work = argument as unknown as Work;
       const zero = constant(dtypes.i32, 0);
       const steps = zero.add(boxesOf(configuration.box, sizes) as never);
       const setting: Setting = {
-        ...{ problem, form, sizes, configuration, share, steps },
+        ...{ problem, form, sizes, configuration, share, period, steps },
         down: zero.add(cdiv(made, rows) as never),
         across: zero.add(cdiv(wide, columns) as never),
       };
       const total = setting.down
         .mul(setting.across)
         .mul(group as never)
-        .mul(steps);
+        .mul(period);
       const first = worker.mul(share);
       const own: Own = { worker, first, end: first.add(share).minimum(total) };
       const named = argument as unknown as { readonly [name: string]: (body: () => void) => void };
@@ -369,20 +425,21 @@ export function sumSlotsKernel(
       grid: { j: cdiv(wide, sumColumns), i: cdiv(outputs, sumRows) },
       inputs: {
         sums: array(dtypes.f32, [slots, outputs, wide]),
-        steps: scalar(dtypes.i32),
+        period: scalar(dtypes.i32),
         share: scalar(dtypes.i32),
         perGroup: scalar(dtypes.i32),
       },
       outputs: { out: array(dtype, [outputs, wide]) },
     },
-    ({ i, j, sums, steps, share, perGroup, out }) => {
+    ({ i, j, sums, period, share, perGroup, out }) => {
+      followPrevious();
       const [top, left] = [i.mul(sumRows), j.mul(sumColumns)];
       const across = constant(dtypes.i32, 0).add(cdiv(wide, columns));
       const group = top.div(perGroup);
       const down = perGroup.add(rows - 1).div(rows);
       const row = group.mul(down).add(top.sub(group.mul(perGroup)).div(rows));
-      const begin = row.mul(across).add(left.div(columns)).mul(steps);
-      const count = begin.add(steps).sub(1).div(share).sub(begin.div(share)).add(1);
+      const begin = row.mul(across).add(left.div(columns)).mul(period);
+      const count = begin.add(period).sub(1).div(share).sub(begin.div(share)).add(1);
       const here = [slice(top, sumRows), slice(left, sumColumns)] as const;
       const numbers = iota(dtypes.i32, [together, 1, 1], 0);
       const start = full(dtypes.f32, [sumRows, sumColumns], 0);

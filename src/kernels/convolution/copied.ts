@@ -37,10 +37,12 @@ import type {
   Scalar,
   Slice,
 } from "../../lang/index.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { halfBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
 import type { Direction } from "./gathered.ts";
+import { mostPaired } from "./phases.ts";
 import type { PhaseAxis, Phases } from "./phases.ts";
 import { windowAlong } from "./problem.ts";
 import type { ConvolutionProblem, Geometry, Triple, WindowSteps } from "./problem.ts";
@@ -53,11 +55,21 @@ const threadRows = 64;
 /** Bytes of a row of a piece of the result. */
 const rowBytes = 128;
 
+/** Columns that tiles may have, and the part of the tensor cores' rate that they reach. */
+export const tileColumns = [256, 192, 128, 64] as const;
+export type TileColumns = (typeof tileColumns)[number];
+export const efficiency: { readonly [C in TileColumns]: number } = {
+  64: 0.55,
+  128: 0.72,
+  192: 0.79,
+  256: 0.82,
+};
+
 export interface CopiedConfiguration {
   readonly kernel: "copied";
   readonly box: Box;
   /** Channels of a tile of the result. */
-  readonly columns: 64 | 128 | 192 | 256;
+  readonly columns: TileColumns;
   readonly stages: number;
 }
 
@@ -351,8 +363,15 @@ function resultForm(
       return [
         ...[corner.image, ...(isDeep ? [corner.depth] : []), corner.top],
         ...(isPairedDown ? [placeAlong(1)] : []),
-        // Channels of the second column of a pair lie behind those of the first.
-        ...[corner.left, isPairedAcross ? own.add(placeAlong(2).mul(channels as never)) : own],
+        corner.left,
+        // Channels of the second column of a pair lie behind those of the first. The bounds change nothing: they tell the compiler that
+        // pieces begin in the array, before which the copy engine writes nothing.
+        isPairedAcross
+          ? own
+              .add(placeAlong(2).mul(channels as never))
+              .maximum(0)
+              .minimum(2 * mostPaired)
+          : own,
       ];
     },
   };
@@ -389,6 +408,7 @@ export function copiedKernel(
       scratch: { buffers: smem(output, [2, 2, ...ownShape, (8 * rowBytes) / output.bits]) },
     },
     ({ read, weights, result, buffers }) => {
+      followPrevious();
       warpSpecialized(
         {
           tiles: tiles(

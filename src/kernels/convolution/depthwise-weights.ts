@@ -10,6 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { array, cdiv, constant, full, kernel, loop, slice, when } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { alignedDimension, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
 import type { Place } from "./depthwise-block.ts";
@@ -121,6 +122,7 @@ export function depthwiseWeightsKernel(
     },
     (given) => {
       const { part, group, few, x, dOut, sums } = given as unknown as Arguments;
+      followPrevious();
       const channel = group.mul(columns);
       const count = strips.reduce(
         (product, each) => product.mul(each as never),
@@ -194,6 +196,7 @@ export function addWeightsKernel(
       outputs: { dw: array(problem.w.dtype, [inner, taps]) },
     },
     ({ tap, i, sums, dw }) => {
+      followPrevious();
       const here = slice(i.mul(columns), columns);
       const all = sums.at(slice(0, rows), tap, here).load() as Tile<"f32">;
       dw.at(here, tap).store(all.sum(0).cast(problem.w.dtype));

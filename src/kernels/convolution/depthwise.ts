@@ -14,6 +14,7 @@ import { addSizes, floorDivSize, multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { followPrevious } from "../support/early-start.ts";
 import {
   alignedDimension,
   alignment,
@@ -207,6 +208,7 @@ export function turnWeightsKernel(
       outputs: { turned: array(dtype, [taps, length]) },
     },
     ({ tap, i, w, turned }) => {
+      followPrevious();
       const number = iota(dtypes.i32, [lanes], 0).add(i.mul(lanes));
       const channel = number.rem(inner);
       turned.at(tap, slice(i.mul(lanes), lanes)).store(w.at(channel, tap).load());
@@ -359,6 +361,7 @@ export function depthwiseKernel(
     },
     (given) => {
       const { z, y, x, part, ...arrays } = given as unknown as Arguments;
+      followPrevious();
       const channel = part.mul(columns);
       const common = { outer: arrays.outer, group: x.mul(places), channel, places, columns };
       const start = {

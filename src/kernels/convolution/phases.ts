@@ -30,10 +30,17 @@ export interface Phases {
   readonly each: readonly Triple<PhaseAxis>[];
 }
 
+/** Channels that columns of a pair may have. */
+export const mostPaired = 2 ** 29;
+
 /** Whether places of pairs can be made apart: two by two over even extents, by taps that change sides. */
-export function hasPhases({ stride, dilation }: ConvolutionProblem, { input }: Geometry): boolean {
+export function hasPhases(
+  { stride, dilation }: ConvolutionProblem,
+  { input, groups, channels }: Geometry,
+): boolean {
   return (
     stride[0] === 1 &&
+    groups * channels <= mostPaired &&
     [1, 2].every((axis) => {
       if (stride[axis] === 1) return true;
       return stride[axis] === 2 && (input[axis] ?? 1) % 2 === 0 && (dilation[axis] ?? 1) % 2 === 1;

@@ -78,6 +78,7 @@ export interface ConvolutionProblem extends Steps {
   readonly groups: number;
   readonly accumulator: DType;
   readonly precision: "ieee" | SplitPrecision | undefined;
+  readonly location: Location;
 }
 
 export function problemOf(
@@ -123,7 +124,7 @@ export function problemOf(
     : [channelsOfX.batch, channelsOfW.batch, ...extents];
   return {
     ...steps,
-    ...{ x, w, isLast, groups },
+    ...{ x, w, isLast, groups, location },
     out: array(spec.out ?? x.dtype, shape),
     ...arithmeticOf(of, spec, x.dtype, w.dtype, location),
   };
@@ -360,4 +361,28 @@ export function geometryOf(
     taps: spatial(w),
     ...{ x, w, out },
   };
+}
+
+/** Whether windows are single places side by side. */
+export function hasSinglePlaces(problem: ConvolutionProblem, { taps }: Geometry): boolean {
+  return [0, 1, 2].every((axis) => {
+    const { stride, before, after } = windowAlong(problem, axis);
+    return taps[axis] === 1 && stride === 1 && before === 0 && after === 0;
+  });
+}
+
+/**
+ * The same sizes where windows are single places side by side, with every place an image of its own: places then lie one after the
+ * other, and boxes of them are runs. Arrays must lie by rows, with channels last.
+ */
+export function withoutWindows(problem: ConvolutionProblem, geometry: Geometry): Geometry {
+  if (!hasSinglePlaces(problem, geometry)) return geometry;
+  const { batch, input, x, out } = geometry;
+  const places = batch * input[0] * input[1] * input[2];
+  const single = ({ extents: [, , , , channels] }: FiveAxes): FiveAxes => ({
+    extents: [places, 1, 1, 1, channels],
+    strides: [channels, 0, 0, 0, 1],
+  });
+  const one: Triple = [1, 1, 1];
+  return { ...geometry, batch: places, input: one, output: one, x: single(x), out: single(out) };
 }

@@ -6,20 +6,11 @@
  * Finding out where a tile lies takes divisions one after the other, which is why the first one is found while the kernel
  * before still runs; those of later tiles are found while slots are full.
  */
-import {
-  constant,
-  copyAsync,
-  launchNextKernel,
-  loop,
-  setRegisters,
-  slice,
-  waitForPreviousKernel,
-  warps,
-  when,
-} from "../../lang/index.ts";
+import { constant, copyAsync, loop, setRegisters, slice, warps, when } from "../../lang/index.ts";
 import type { Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Segments } from "../../lang/pipeline/segments.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -62,12 +53,6 @@ export function copyTiles(work: Work): void {
       });
     });
   });
-}
-
-/** From here on memory may be touched. */
-export function followPrevious(): void {
-  waitForPreviousKernel();
-  launchNextKernel();
 }
 
 /** Where a tile begins. */
