@@ -14,14 +14,17 @@ import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
 import { resultExtent, stepsOf, windowAlong } from "../convolution/problem.ts";
 import type { PerAxis, Steps, Triple } from "../convolution/problem.ts";
+import { copy } from "../elementwise/cast.ts";
+import { composed } from "../support/compose.ts";
+import type { Step } from "../support/compose.ts";
 import {
   refused,
   requireComparable,
   requireFields,
   requireFloat,
-  requireRows,
   requiredArray,
 } from "../support/given.ts";
 import type { Fields } from "../support/given.ts";
@@ -31,7 +34,7 @@ import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";
 import type { PoolForm } from "./pool-kernels.ts";
 
 export interface PoolSpec<X extends DTypeName> {
-  /** [n, …, c] by rows: a batch, one to three spatial axes, channels. */
+  /** [n, …, c]: a batch, one to three spatial axes, channels. What does not lie by rows is copied so first. */
   readonly x: ArraySpec<X>;
   /** What is made of a window. */
   readonly kind: "max" | "average";
@@ -105,8 +108,8 @@ export function pool<X extends DTypeName, T extends boolean = false>(
     name: "pool",
     inputs: { x },
     outputs: { out, ...(tellsTap && { tap: array(dtypes.i32, out.shape) }) },
-    plan: (dimensions) =>
-      planPool(problem, dimensions, {
+    plan: (dimensions, target) =>
+      planPool(problem, dimensions, target, {
         made: "out",
         read: ["x"],
         also: tellsTap ? ["tap"] : [],
@@ -133,8 +136,8 @@ export function poolBackward(spec: PoolSpec<DTypeName>): unknown {
     name: "pool_backward",
     inputs: { dOut: out, ...(isMax && { tap: array(dtypes.i32, out.shape) }) },
     outputs: { dx: array(x.dtype, x.shape) },
-    plan: (dimensions) =>
-      planPool(problem, dimensions, {
+    plan: (dimensions, target) =>
+      planPool(problem, dimensions, target, {
         made: "dx",
         read: isMax ? ["dOut", "tap"] : ["dOut"],
         also: [],
@@ -185,7 +188,6 @@ function problemOf(
       String(x.shape.length),
       location,
     );
-  requireRows("x", of, x, location);
   if (kind === "max") requireComparable("x", of, x, location);
   else requireFloat("x", of, x, location);
   const taps = tapsOf(of, spec.window, rank, location);
@@ -233,6 +235,7 @@ interface PoolArrays {
 function planPool(
   problem: Pooling,
   dimensions: { readonly [name: string]: number },
+  target: Target,
   { made, read, also, kernel }: PoolArrays,
 ): Planned<PoolConfiguration> {
   const { x, out, isLast, kernels } = problem;
@@ -240,13 +243,14 @@ function planPool(
     FiveExtents,
     FiveExtents,
   ];
-  const target = made === "out" ? output : input;
-  const configuration = choosePool(x.dtype, target);
+  const result = made === "out" ? output : input;
+  const configuration = choosePool(x.dtype, result);
   const source = "heuristic" as const;
-  if (countOf(target) === 0) return { configuration, source, launches: [] };
+  if (countOf(result) === 0) return { configuration, source, launches: [] };
   const form: PoolForm = { ...problem, dtype: x.dtype, ...configuration };
+  const isCopied = x.strides !== undefined && read.includes("x");
   const shaped = (name: string): PlannedArgument => ({
-    argument: name,
+    argument: name === "x" && isCopied ? byRows : name,
     shape: shapeOf(name === "x" || name === "dx" ? input : output),
   });
   const launch = () => {
@@ -260,8 +264,23 @@ function planPool(
       arguments: Object.fromEntries(names.map((name) => [name, shaped(name)])),
     };
   };
-  return { configuration, source, launches: () => [launch()] };
+  const launches = () => [launch()];
+  if (!isCopied) return { configuration, source, launches };
+  const { shape, strides } = laidOut(x, dimensions);
+  const copied: Step = {
+    operation: copy({ x: array(x.dtype, shape, { strides }) }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: "x", out: byRows },
+  };
+  const steps = composed([copied, launches], target);
+  return {
+    ...{ configuration, source, launches: steps.launches },
+    scratch: { ...steps.scratch, [byRows]: { dtype: x.dtype, shape } },
+  };
 }
+
+/** What x is called where it lies by rows. */
+const byRows = "x_by_rows";
 
 function fiveExtents(
   spec: ArraySpec,

@@ -11,6 +11,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import {
   array,
+  assert,
   cdiv,
   dim,
   full,
@@ -141,6 +142,42 @@ export function binKernel(form: HistogramForm): KernelDefinition {
       const here = slice(i.mul(span), span);
       const { bin, isIn } = binning(x.at(here).load(), bins, edges);
       out.at(here).store(isIn.select(bin, full(i32, [1], -1)));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Edges that a block finds. */
+const edgesEach = 8 * lanes;
+
+/**
+ * Arrays: the least and the greatest element [1], and edges [bins + 1], all as far apart. As in NumPy, elements that are all equal are
+ * in the middle of bins that are 1 wide together, and no elements have bins from 0 to 1; a range has to end.
+ */
+export function edgesKernel(dtype: DType, out: DType, bins: number): KernelDefinition {
+  const { f64 } = dtypes;
+  return kernel(
+    {
+      name: "histogram_edges",
+      grid: { i: cdiv(bins + 1, edgesEach) },
+      inputs: { least: array(dtype, [1]), greatest: array(dtype, [1]) },
+      outputs: { edges: array(out, [bins + 1]) },
+    },
+    ({ i, least, greatest, edges }) => {
+      const [low, high] = [least.load().cast(f64), greatest.load().cast(f64)];
+      // Nothing has been found where the least is greater than the greatest.
+      const [isNothing, isOne] = [low.gt(high), low.eq(high)];
+      assert(
+        isNothing.or(low.abs().lt(Infinity).and(high.abs().lt(Infinity))),
+        "the least and the greatest element of a histogram without a range are finite",
+      );
+      const end = (own: typeof low, apart: number, nothing: number) =>
+        isNothing.select(full(f64, [1], nothing), isOne.select(own.add(apart), own));
+      const [first, last] = [end(low, -0.5, 0), end(high, 0.5, 1)];
+      const width = last.sub(first).div(bins);
+      const number = iota(i32, [edgesEach], 0).add(i.mul(edgesEach));
+      const between = number.cast(f64).mul(width).add(first);
+      const edge = number.eq(bins).select(last, between);
+      edges.at(slice(i.mul(edgesEach), edgesEach)).store(edge.cast(out));
     },
   ) as unknown as KernelDefinition;
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import { codeOf, randomNumbers } from "../../../test/support/library-checks.ts";
-import { bf16, f32, i32, i64, i8, u8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, f64, f8e5m2, i32, i4, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -121,9 +121,75 @@ test("edges of bins that are all as wide decide, and many bins of weights are so
   device.dispose();
 });
 
+/** Counts and edges as NumPy finds them. */
+function spreadOf(values: readonly number[], bins: number) {
+  let [low, high] = values.length === 0 ? [0, 1] : [Math.min(...values), Math.max(...values)];
+  if (low === high) [low, high] = [low - 0.5, high + 0.5];
+  const edges = Array.from({ length: bins + 1 }, (_, at) =>
+    at === bins ? high : low + at * ((high - low) / bins),
+  );
+  const counts = edges.slice(1).map(() => 0);
+  for (const value of values) {
+    const bin = binOf(value, edges);
+    counts[bin] = (counts[bin] ?? 0) + 1;
+  }
+  return { edges, counts };
+}
+
+test.each(["simulator", "emulator"] as const)(
+  "bins from the least element to the greatest, and of integers, on the %s",
+  async (kind) => {
+    const device = await open(kind);
+    const random = new Random(19);
+    for (const dtype of [i8, i32, i64, f64]) {
+      const op = histogram({ x: dtype as typeof i32, bins: 7 });
+      for (const size of [0, 1, 5, 700]) {
+        const spread = 2 ** random.below(dtype === i8 ? 8 : 40);
+        const drawn = Array.from({ length: size }, () =>
+          Math.floor((random.uniform() - 0.5) * Math.min(spread, dtype === i32 ? 2 ** 31 : spread)),
+        );
+        const x = fromNumbers(dtype, [size], drawn);
+        const { out, edges } = await device.run(op, { x } as never);
+        const expected = spreadOf(drawn, 7);
+        const label = `seed 19: ${dtype.name} ${size} within ${spread}`;
+        expect([...toNumbers(edges)], label).toEqual(expected.edges);
+        expect([...toNumbers(out)], label).toEqual(expected.counts);
+      }
+    }
+    // Eighths and their edges are numbers of f32.
+    const values = [1, 1.125, 2, 3, 0.5, 2.5, 1];
+    const { out, edges } = await device.run(histogram({ x: bf16, bins: 5, weights: f32 }), {
+      x: fromNumbers(bf16, [7], values),
+      weights: [1, 2, 4, 8, 16, 32, 64],
+    });
+    expect([...toNumbers(edges)]).toEqual([0.5, 1, 1.5, 2, 2.5, 3]);
+    expect([...toNumbers(out)]).toEqual([16, 67, 0, 4, 40]);
+    // A range that is given, of integers: 3 is in the bin that it begins, and 9 in none.
+    const given = await device.run(histogram({ x: i32, bins: 2, low: 0, high: 6 }), {
+      x: [0, 2, 3, 6, 9, -1],
+    });
+    expect([...toNumbers(given.out)]).toEqual([2, 2]);
+    device.dispose();
+  },
+);
+
+test("elements without end have no range", async () => {
+  for (const value of [NaN, Infinity]) {
+    const device = await open("simulator");
+    const x = fromNumbers(f32, [3], [1, value, 2]);
+    const found = await device.run(histogram({ x: f32, bins: 2 }), { x }).catch(String);
+    expect(found).toMatch(/finite/);
+    device.dispose();
+  }
+});
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => histogram({ x: i32 as never, bins: 3, low: 0, high: 1 })],
+    ["TW9901", () => histogram({ x: bool as never, bins: 3, low: 0, high: 1 })],
+    ["TW9901", () => histogram({ x: i4, bins: 3 })],
+    ["TW9901", () => histogram({ x: f8e5m2, bins: 3 })],
+    ["TW9904", () => histogram({ x: i32, bins: 3, low: 0 } as never)],
+    ["TW9904", () => histogram({ x: i32, bins: 0 })],
     ["TW9901", () => bincount({ x: bf16 as never, length: 3 })],
     ["TW9902", () => bincount({ x: array(u8, [m, n], { strides: [1, m] }), length: 3 })],
     ["TW9904", () => histogram({ x: f32, bins: 0, low: 0, high: 1 })],

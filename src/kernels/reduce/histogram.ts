@@ -2,6 +2,7 @@
  * `histogram` and `bincount`: how many elements fall into each bin, or the sum of their weights.
  *
  *   histogram, low 0, high 4, 4 bins      0.5 1 3.9 4 9      ──▶      1 1 0 2, and 9 is left out
+ *   histogram, 3 bins                     2 3 8 5            ──▶      2 1 1, and the edges 2 4 6 8
  */
 import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName, IntegerName } from "../../formats/dtype.ts";
@@ -35,6 +36,7 @@ import type { Binning } from "./binning.ts";
 import {
   binKernel,
   countKernel,
+  edgesKernel,
   mostShared,
   mostWeighed,
   span,
@@ -51,8 +53,20 @@ interface OfElements<X extends DTypeName, W extends FloatName> {
   readonly weights?: GivenArray<W>;
 }
 
+/** Formats that are counted in bins. */
+type Counting = FloatName | IntegerName;
+
+/** Bins that are all as wide, from the least element to the greatest. */
+export interface WholeHistogramSpec<X extends Counting, W extends FloatName> extends OfElements<
+  X,
+  W
+> {
+  /** How many bins there are. */
+  readonly bins: number;
+}
+
 /** Bins that are all as wide. */
-export interface RangeHistogramSpec<X extends FloatName, W extends FloatName> extends OfElements<
+export interface RangeHistogramSpec<X extends Counting, W extends FloatName> extends OfElements<
   X,
   W
 > {
@@ -66,7 +80,7 @@ export interface RangeHistogramSpec<X extends FloatName, W extends FloatName> ex
 
 /** Bins between edges. */
 export interface EdgesHistogramSpec<
-  X extends FloatName,
+  X extends Counting,
   E extends FloatName,
   W extends FloatName,
 > extends OfElements<X, W> {
@@ -103,31 +117,54 @@ export type HistogramOperation<
   HistogramConfiguration
 >;
 
-/** Elements of x in each bin; those in none, and NaN, are left out. */
-export function histogram<X extends FloatName, W extends FloatName = never>(
+/** Edges are f64 for x of f64 and of integers, else f32. */
+export type WholeHistogramOperation<X extends Counting, W extends FloatName = never> = Operation<
+  HistogramOperation<X, W>["inputs"],
+  {
+    readonly out: ArraySpec<Summed<W>>;
+    readonly edges: ArraySpec<X extends "f64" | IntegerName ? "f64" : "f32">;
+  },
+  Empty,
+  HistogramConfiguration
+>;
+
+/** Elements of x in each bin; those in none, and NaN, are left out. Without a range all are in one, and the edges are told. */
+export function histogram<X extends Counting, W extends FloatName = never>(
   spec: RangeHistogramSpec<X, W>,
 ): HistogramOperation<X, W>;
-export function histogram<X extends FloatName, E extends FloatName, W extends FloatName = never>(
+export function histogram<X extends Counting, E extends FloatName, W extends FloatName = never>(
   spec: EdgesHistogramSpec<X, E, W>,
 ): HistogramOperation<X, W, E>;
+export function histogram<X extends Counting, W extends FloatName = never>(
+  spec: WholeHistogramSpec<X, W>,
+): WholeHistogramOperation<X, W>;
 export function histogram(
   spec:
-    | RangeHistogramSpec<FloatName, FloatName>
-    | EdgesHistogramSpec<FloatName, FloatName, FloatName>,
+    | RangeHistogramSpec<Counting, FloatName>
+    | EdgesHistogramSpec<Counting, FloatName, FloatName>
+    | WholeHistogramSpec<Counting, FloatName>,
 ): unknown {
   const location = captureLocation();
   const ways = { bins: "number", low: "number", high: "number", edges: "array" } as const;
   requireFields("histogram", spec, { x: "array", weights: "array", ...ways }, location);
   const x = givenArray("x", "histogram", spec.x, [dim("n")], location);
-  requireFloat("x", "histogram", x, location);
+  if (!isInteger(x.dtype) || x.dtype.bits < 8) requireFloat("x", "histogram", x, location);
+  // Integers are compared with edges as NumPy compares them.
+  const compute = isInteger(x.dtype) ? wide : computeFormat(x.dtype);
   const { bins, low, high, edges } = spec as Partial<
-    RangeHistogramSpec<FloatName, FloatName> & EdgesHistogramSpec<FloatName, FloatName, FloatName>
+    RangeHistogramSpec<Counting, FloatName> & EdgesHistogramSpec<Counting, FloatName, FloatName>
   >;
   if (edges === undefined) {
     requireBins("histogram", bins, location);
+    const problem = { name: "histogram", x, bins: Number(bins) };
+    if (low === undefined && high === undefined) {
+      const found = array(compute, [Number(bins) + 1]);
+      const whole = { ...problem, binning: byEdges(compute), edges: found, findsEdges: true };
+      return counting(whole, spec.weights, location);
+    }
     requireRange(low, high, location);
-    const binning = byRange(Number(low), Number(high), computeFormat(x.dtype));
-    return counting({ name: "histogram", x, bins: Number(bins), binning }, spec.weights, location);
+    const binning = byRange(Number(low), Number(high), compute);
+    return counting({ ...problem, binning }, spec.weights, location);
   }
   if (bins !== undefined || low !== undefined || high !== undefined)
     throw refused(
@@ -149,11 +186,13 @@ export function histogram(
       optionText(given.shape),
       location,
     );
-  const isWide = x.dtype === dtypes.f64 || given.dtype === dtypes.f64;
-  const binning = byEdges(computeFormat(isWide ? dtypes.f64 : x.dtype));
+  const binning = byEdges(given.dtype === dtypes.f64 ? wide : compute);
   const problem = { name: "histogram", x, bins: addSizes(size, -1), binning, edges: given };
   return counting(problem, spec.weights, location);
 }
+
+/** Tiles of it are typed as f32's, which have the same functions. */
+const wide = computeFormat(dtypes.f64);
 
 function requireRange(low: unknown, high: unknown, location: Location): void {
   if (Number.isFinite(low) && Number.isFinite(high) && Number(low) < Number(high)) return;
@@ -211,6 +250,8 @@ interface Counted {
   readonly bins: Size;
   readonly binning: Binning;
   readonly edges?: ArraySpec;
+  /** Whether the edges are a result, found from the elements. */
+  readonly findsEdges?: boolean;
 }
 
 type Kernels = Map<string, KernelDefinition>;
@@ -219,7 +260,7 @@ type Kernels = Map<string, KernelDefinition>;
 const blocksEach = 8;
 
 function counting(counted: Counted, given: GivenArray | undefined, location: Location): Operation {
-  const { name, x, edges } = counted;
+  const { name, x, edges, findsEdges = false } = counted;
   requireRows("x", name, x, location);
   const weights =
     given === undefined ? undefined : givenArray("weights", name, given, x.shape, location);
@@ -233,8 +274,8 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
   const kernels: Kernels = new Map();
   return operation({
     name,
-    inputs: { x, ...(edges && { edges }), ...(weights && { weights }) },
-    outputs: { out },
+    inputs: { x, ...(edges && !findsEdges && { edges }), ...(weights && { weights }) },
+    outputs: { out, ...(edges && findsEdges && { edges }) },
     plan: (dimensions, target) => {
       const count = laidOut(x, dimensions).shape.reduce((all, extent) => all * extent, 1);
       const [bins = 0] = laidOut(out, dimensions).shape;
@@ -245,18 +286,26 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
         dimensions: {},
         arrays: { out: "out" },
       };
-      if (count === 0 || bins === 0)
-        return {
-          ...{ configuration: { blocks: 0, adds: "result" as const }, source },
-          ...composed(bins === 0 ? [] : [cleared], target),
-        };
+      const found =
+        edges !== undefined && findsEdges
+          ? edgesSteps(form, count, edges.dtype, kernels)
+          : { steps: [], scratch: {} };
+      if (count === 0 || bins === 0) {
+        const { launches, scratch } = composed(
+          [...found.steps, ...(bins === 0 ? [] : [cleared])],
+          target,
+        );
+        const configuration = { blocks: 0, adds: "result" as const };
+        return { configuration, source, launches, scratch: { ...found.scratch, ...scratch } };
+      }
       const made =
         weights === undefined
           ? countSteps(form, count, cleared, kernels, target)
           : weighSteps(form, weights.dtype, count, kernels, target);
-      const { launches, scratch } = composed(made.steps, target);
+      const { launches, scratch } = composed([...found.steps, ...made.steps], target);
       const { configuration } = made;
-      return { configuration, source, launches, scratch: { ...made.scratch, ...scratch } };
+      const all = { ...found.scratch, ...made.scratch, ...scratch };
+      return { configuration, source, launches, scratch: all };
     },
   }) as unknown as Operation;
 }
@@ -278,6 +327,40 @@ function inputsOf({ edges }: HistogramForm, count: number): PlannedLaunch["argum
     x: { argument: "x", shape: [count] },
     ...(edges && { edges: { argument: "edges" } }),
   };
+}
+
+/** The least and the greatest element, and the edges between them. */
+function edgesSteps(
+  { dtype, bins }: HistogramForm,
+  count: number,
+  edges: DType,
+  kernels: Kernels,
+): Pick<Steps, "steps" | "scratch"> {
+  const found = (["min", "max"] as const).map((combine): Step => {
+    const out = combine === "min" ? "least" : "greatest";
+    // Of nothing the least is greater than the greatest.
+    const ended =
+      count === 0
+        ? fill({ out: array(dtype, [1]), value: combine === "min" ? 1 : 0 } as never)
+        : reduce({ x: array(dtype, [count]), combine } as never);
+    return {
+      operation: ended as unknown as Operation,
+      dimensions: {},
+      arrays: { x: "x", out },
+    };
+  });
+  const spread = (): readonly PlannedLaunch[] => [
+    {
+      kernel: known(kernels, `edges ${bins}`, () => edgesKernel(dtype, edges, bins)),
+      arguments: {
+        least: { argument: "least", shape: [1] },
+        greatest: { argument: "greatest", shape: [1] },
+        edges: { argument: "edges" },
+      },
+    },
+  ];
+  const one = { dtype, shape: [1] };
+  return { steps: [...found, spread], scratch: { least: one, greatest: one } };
 }
 
 function countSteps(
