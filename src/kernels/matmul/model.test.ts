@@ -18,12 +18,30 @@ interface Measured {
   readonly us?: number;
 }
 
-const timed = readFileSync(new URL("../../../docs/benchmarks/h200-matmul.jsonl", import.meta.url))
-  .toString()
-  .trim()
-  .split("\n")
-  .slice(1)
-  .map((line) => JSON.parse(line) as Measured);
+function linesOf(path: string): readonly Measured[] {
+  const text = readFileSync(new URL(`../../../${path}`, import.meta.url)).toString();
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Measured)
+    .filter((line) => "bucket" in line);
+}
+
+/** For each size the fastest time, as a part of that of what is chosen, where this was timed. */
+function reachedOf(timed: readonly Measured[]): readonly number[] {
+  const buckets = new Map(timed.map(({ bucket }) => [JSON.stringify(bucket), bucket]));
+  return [...buckets.values()].flatMap((bucket) => {
+    const choice = chooseConfiguration(problem, { ...bucket, batch: 1 }, targets.sm_90a);
+    const all = timed.filter((each) => JSON.stringify(each.bucket) === JSON.stringify(bucket));
+    const times = all.flatMap(({ us }) => (us === undefined ? [] : [us]));
+    const own = all.find((each) => isSame(each.choice, choice))?.us;
+    return own === undefined ? [] : [Math.min(...times) / own];
+  });
+}
+
+function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, each) => sum + Math.log(each), 0) / values.length);
+}
 
 const problem = problemOf({ a: bf16, b: bf16 }, captureLocation());
 
@@ -34,18 +52,18 @@ function isSame(left: MatmulConfiguration, right: MatmulConfiguration): boolean 
 }
 
 test("what is chosen was among the fastest that were timed", () => {
-  const buckets = new Map(timed.map(({ bucket }) => [JSON.stringify(bucket), bucket]));
-  const reached = [...buckets.values()].flatMap((bucket) => {
-    const choice = chooseConfiguration(problem, { ...bucket, batch: 1 }, targets.sm_90a);
-    const all = timed.filter((each) => JSON.stringify(each.bucket) === JSON.stringify(bucket));
-    const times = all.flatMap(({ us }) => (us === undefined ? [] : [us]));
-    const own = all.find((each) => isSame(each.choice, choice))?.us;
-    return own === undefined ? [] : [Math.min(...times) / own];
-  });
+  const reached = reachedOf(linesOf("docs/benchmarks/h200-matmul.jsonl"));
   expect(reached.length).toBe(15);
   expect(Math.min(...reached)).toBeGreaterThan(0.95);
-  const mean = reached.reduce((sum, each) => sum + Math.log(each), 0) / reached.length;
-  expect(Math.exp(mean)).toBeGreaterThan(0.985);
+  expect(geometricMean(reached)).toBeGreaterThan(0.985);
+});
+
+test("also for random sizes, of which eleven choices each were timed", () => {
+  const reached = reachedOf(linesOf("test/support/products/h200-random.jsonl"));
+  expect(reached.length).toBe(60);
+  expect(reached.filter((each) => each >= 0.95).length).toBeGreaterThanOrEqual(54);
+  expect(Math.min(...reached)).toBeGreaterThan(0.85);
+  expect(geometricMean(reached)).toBeGreaterThan(0.98);
 });
 
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {

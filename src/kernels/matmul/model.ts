@@ -5,7 +5,9 @@
  *   by tiles   rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
  *   split      whole rounds, a part of one, and the handing over of sums
  *
- * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
+ * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part. A step takes some
+ * time however little it multiplies, and waits for memory where few steps are asked for ahead: those of 64 × 8 took 0.15 µs with 8
+ * stages, 0.19 µs with 6.
  *
  * Rows of operands that do not begin at multiples of 32 bytes lie across sectors of the cache, and these are fetched twice:
  *
@@ -13,8 +15,9 @@
  *   the same by pairs of blocks                each fetches half of the columns, 0.41 µs
  *   b by columns, rows of 4000 bytes           0.33 µs
  *
- * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to 410 configurations of 13 sizes of bf16 that were timed on an H200, when tiles were stored at
- * once, and to 98 of 7 since. What the model likes best is within 5% of the fastest that was timed (docs/benchmarks/h200-matmul.jsonl).
+ * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
+ * what was timed on an H200 of bf16: 330 configurations of 30 random sizes, 98 of 7, and those of docs/benchmarks/h200-matmul.jsonl.
+ * Of 30 further random sizes what the model likes best reaches 0.98 of the fastest in the mean, 0.86 at worst (`model.test.ts`).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
@@ -39,11 +42,17 @@ import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
- * what they multiply. The greatest tile of two multipliers reaches 0.94.
+ * what they multiply. The greatest tile of two multipliers reaches 0.96.
  */
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
+  1: { most: 1.18, half: 111 },
+  2: { most: 1.23, half: 72 },
+  4: { most: 1.23, half: 72 },
+};
+/** The same of f64, which each warp multiplies for itself. */
+const doubleEfficiency: typeof tileEfficiency = {
   1: { most: 1.25, half: 116 },
   2: { most: 1.07, half: 38 },
   4: { most: 1.07, half: 38 },
@@ -56,29 +65,42 @@ const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
 /** Bytes a second that the shared cache gives one processor. */
-const cacheBytes = 125e9;
+const cacheBytes = 130e9;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.13;
+const clockOfFew = 0.26;
 /** Bytes of a sector of the cache, and how much longer rows take of which sectors are fetched twice, and half lines. */
-const [sectorBytes, acrossSectors, halfLines] = [32, 2.87, 2.2];
-/** The part of the memory's rate that copies reach. */
-const memoryEfficiency = 0.9;
-/** The part of it that the copies of operands reach which are prepared. */
-const preparedEfficiency = 0.5;
-/** Seconds of a step of the plain kernel: of a block that has a processor to itself, and of one among many. */
-const plainStepSeconds = { alone: 1e-6, among: 0.45e-6 };
+const [sectorBytes, acrossSectors, halfLines] = [32, 2.37, 1.87];
+/** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
+export const memoryBytes = 4.3e12;
+const preparedBytes = 1.7e12;
+/** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
+const [askedBytes, askedMore] = [6.4e6, 0.06];
+/** Seconds that a step takes at least, and from when memory is asked for it until it is there. */
+const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
+  ...{ 1: 0.13e-6, 2: 0.205e-6, 4: 0.205e-6 },
+};
+const askedSeconds = 1.06e-6;
+/**
+ * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
+ * ask memory for some of it.
+ */
+const plainStepSeconds = { ofHalves: 0.19e-6, ofOthers: 0.92e-6, load: 0.02e-6 };
+/** The part of a processor's rate at which it multiplies, and its lanes. */
+const [plainEfficiency, plainLanes] = [0.17, 128];
+/** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
+const summingSeconds = { launch: 1.35e-6, part: 0.1e-6, number: 2.9e-12 };
 /** The part of the shorter of two things that the other does not hide. */
 const notHidden = 0.1;
 /** Seconds that a tile takes besides its steps: to begin, and for each number of its result. */
-const [tileSeconds, resultSeconds] = [0.35e-6, 1.6e-11];
+const [tileSeconds, resultSeconds] = [0.3e-6, 5.1e-11];
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [2.8e-6, 1e-6];
+const [launchSeconds, pairSeconds] = [1.4e-6, 1e-6];
 /** Seconds of clearing counters before a launch that may split tiles. */
 const clearingSeconds = 3.2e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [3e-6, 1.6e-6];
+const [heardSeconds, handedSeconds] = [1.7e-6, 1.05e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 95e9;
+const handedBytes = 31e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
@@ -91,7 +113,7 @@ export function tiledModel(
   const product = persistentModel(problem, recipe, sizes, target);
   return (configuration) =>
     configuration.kernel === "plain"
-      ? plainSeconds(recipe, configuration, sizes, target)
+      ? plainSeconds(problem, recipe, configuration, sizes, target)
       : product(configuration);
 }
 
@@ -102,17 +124,18 @@ function persistentModel(
   sizes: ProductSizes,
   target: Target,
 ): (configuration: PersistentConfiguration) => number {
-  const { gmemBytes, products } = ratesOf(target);
+  const { products } = ratesOf(target);
   const depth = depthOf(problem, recipe);
   const steps = Math.ceil(sizes.k / depth);
   const gain = problem.sparse ? sparseGain : 1;
+  const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
   const rate = (gain * products[productRate(recipe)]) / target.processors;
   const prepared = preparationsOf(problem, recipe, sizes);
   const preparing = [prepared.a, prepared.b].reduce(
-    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each, gmemBytes)),
+    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each)),
     0,
   );
-  const memory = movedBytes(problem, recipe, sizes) / (gmemBytes * memoryEfficiency);
+  const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
   const lines = {
     a: prepared.a === undefined ? sectorFactor(problem, "a", sizes) : 1,
@@ -122,11 +145,11 @@ function persistentModel(
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
   return (configuration) => {
-    const { multipliers, columns, schedule, turned, cluster } = configuration;
+    const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
-    const { most, half } = tileEfficiency[multipliers];
+    const { most, half } = efficiency[multipliers];
     const reached = (rate * most * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
@@ -138,9 +161,13 @@ function persistentModel(
     const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
     const computing =
       prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements[multipliers];
-    const one = Math.max(overlapped(multiplying, fetched / cacheBytes), computing);
+    const waiting = steps > stages ? askedSeconds / stages : 0;
+    const one = Math.max(
+      ...[overlapped(multiplying, fetched / cacheBytes), computing],
+      ...[leastStepSeconds[multipliers], waiting],
+    );
     const step = recipe.terms.length * one;
-    const besides = tileSeconds + resultSeconds * rows * columns;
+    const besides = tileBesides(rows * columns);
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
     const busy = rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides;
@@ -150,8 +177,16 @@ function persistentModel(
       launchSeconds +
       (cluster > 1 ? pairSeconds : 0) +
       (schedule === "split" ? clearingSeconds : 0);
-    return preparing + overlapped(busy, memory) + handing + starting;
+    const asked =
+      workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
+    const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
+    return preparing + overlapped(busy, memory * crowded) + handing + starting;
   };
+}
+
+/** What a tile of so many numbers takes besides its steps. */
+function tileBesides(numbers: number): number {
+  return tileSeconds + resultSeconds * numbers;
 }
 
 /** Two things at once: the longer, and a part of the shorter. */
@@ -195,27 +230,49 @@ function productRate({ a }: Recipe): "byte" | "half" | "tf32" | "f64" {
 }
 
 /** Reading an operand and writing its parts; rows that are not aligned are read element by element. */
-function preparationSeconds(
-  { dtype, parts, batch, rows, columns }: Preparation,
-  gmemBytes: number,
-): number {
+function preparationSeconds({ dtype, parts, batch, rows, columns }: Preparation): number {
   const bytes = packedBytes(dtype, batch * rows * columns) * (parts + 1);
-  return launchSeconds + bytes / (gmemBytes * preparedEfficiency);
+  return launchSeconds + bytes / preparedBytes;
 }
 
 /** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
 function plainSeconds(
+  problem: MatmulProblem,
   recipe: Recipe,
   configuration: PlainConfiguration,
   sizes: ProductSizes,
   target: Target,
 ): number {
-  const { depth, split } = configuration;
+  const { rows, columns, depth, split } = configuration;
   const tiles = tileCount(configuration, sizes);
   const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
-  const step = Math.max(
-    plainStepSeconds.alone,
-    (tiles / target.processors) * plainStepSeconds.among,
+  const rate = ratesOf(target).products[productRate(recipe)] / target.processors;
+  const multiplying = (2 * rows * columns * depth) / (rate * plainEfficiency);
+  const { ofHalves, ofOthers, load } = plainStepSeconds;
+  const isHalf = problem.a.dtype.bits === 16 && problem.b.dtype.bits === 16;
+  const loads =
+    (rows * depth) / loadedElements(problem, "a", sizes) +
+    (columns * depth) / loadedElements(problem, "b", sizes);
+  const among = Math.max(1, tiles / target.processors) * multiplying;
+  const step = Math.max((isHalf ? ofHalves : ofOthers) + (load * loads) / plainLanes, among);
+  const { launch, part, number } = summingSeconds;
+  const numbers = sizes.batch * sizes.m * sizes.n;
+  const summing = split === 1 ? 0 : launch + split * (part + number * numbers);
+  const busy = steps * step + Math.max(1, tiles / target.processors) * tileBesides(rows * columns);
+  return (
+    launchSeconds + overlapped(busy, movedBytes(problem, recipe, sizes) / memoryBytes) + summing
   );
-  return launchSeconds * (split === 1 ? 1 : 2) + steps * step;
+}
+
+/** Elements of an operand that a lane of the plain kernel loads at once: as many as rows begin at multiples of, up to 16 bytes. */
+function loadedElements(
+  problem: MatmulProblem,
+  name: "a" | "b",
+  { m, n, k }: ProductSizes,
+): number {
+  const { bits } = problem[name].dtype;
+  const along = problem.major[name] === "k" ? k : name === "a" ? m : n;
+  let elements = 128 / bits;
+  while (elements > 1 && along % elements !== 0) elements /= 2;
+  return elements;
 }

@@ -2,14 +2,14 @@
  * When the kernel for few rows is possible, which configurations of it there are, and what a model thinks of them. It is
  * bound by what memory gives, or by the instructions that turn stored numbers into what tensor cores take:
  *
- *   8192 × 28672, i4      memory   117 MB at 0.9 of 4.8 TB/s                                        27 µs
+ *   8192 × 28672, i4      memory   117 MB at 4.3 TB/s                                               27 µs
  *   up to 16 rows         issued   235 M weights · 3.5 instructions, 132 · 4 · 32 of them a cycle   28 µs
  */
-import { ratesOf } from "../../ir/cost/index.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
+import { memoryBytes } from "./model.ts";
 import { narrowColumns } from "./narrow.ts";
 import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -35,7 +35,6 @@ const mostWideRows = 32;
 /** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
 const issuedInstructions = 4 * 32 * 1.7e9;
 const issued = 0.8;
-const memoryEfficiency = 0.9;
 /** The part of the shorter of computing and fetching that the other does not hide. */
 const notHidden = 0.2;
 /** Seconds until the ring of a block is full for the first time, and that a launch takes besides. */
@@ -136,15 +135,14 @@ export function narrowSeconds(
   const instructions =
     instructionsOf(configuration) + (weights.dtype.bits > 4 ? wideInstructions : 0);
   const computing = (width * packedUnit * instructions) / (issuedInstructions * issued);
-  const { gmemBytes } = ratesOf(target);
   // Rows of a come from the cache, for all but the first block.
   const bytes = packedBytes(weights.dtype, width * packedUnit);
-  const fetching = bytes / ((gmemBytes * memoryEfficiency) / target.processors);
+  const fetching = bytes / (memoryBytes / target.processors);
   const rounds = Math.ceil(blocks / target.processors);
   const step = Math.max(computing, fetching) + notHidden * Math.min(computing, fetching);
   const product = rounds * (steps * step + fillSeconds) + launchSeconds;
   const summed = split === 1 ? 0 : split * m * n * 4 * 2;
-  const written = (summed + packedBytes(out.dtype, m * n)) / (gmemBytes * memoryEfficiency);
+  const written = (summed + packedBytes(out.dtype, m * n)) / memoryBytes;
   return product + written + (split === 1 ? 0 : launchSeconds);
 }
 
