@@ -4,7 +4,7 @@
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps
  *   bf16 softmax, rows of       65,536     4 pieces of 16,384, a queue of 6
  *                              131,072     4 pieces by each of 2 blocks
- *                              262,144     4 pieces by each of 4 blocks
+ *                              262,144     4 pieces of 8,192 by each of 8 blocks, two of them a processor
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -22,6 +22,10 @@ export interface QueuedRowsConfiguration {
   /** Pieces that the queue has room for. */
   readonly slots: number;
   readonly warps: number;
+  /** Whether registers hold a block's part of a row, whose places in the queue are filled again at once. */
+  readonly held: boolean;
+  /** Blocks that a processor has at once. */
+  readonly resident: number;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
 }
@@ -76,21 +80,27 @@ interface Shape {
   readonly columns: number;
   readonly blocks: number;
   readonly warps: number;
+  readonly resident: number;
 }
+
+/** Bytes of a row that a lane holds at most, beside what it computes with. */
+const heldBytes = 256;
 
 function configured(
   { arrays }: RowOp,
   [lead, column]: readonly StridedAxis[],
   { processors }: Target,
-  { columns, blocks, warps: count }: Shape,
+  { columns, blocks, warps: count, resident }: Shape,
 ): QueuedRowsConfiguration | undefined {
   const bits = arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
-  const slots = Math.floor((queueBytes * 8) / (columns * bits));
+  const slots = Math.floor((queueBytes * 8) / resident / (columns * bits));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
   if (slots < pieces + 1) return undefined;
-  const workers = Math.min(clustersAtOnce(processors, blocks), lead?.extent ?? 1);
-  return { rows: 1, columns, blocks, pieces, slots, warps: count, workers };
+  const most = clustersAtOnce(processors, Math.ceil(blocks / resident));
+  const workers = Math.min(most, lead?.extent ?? 1);
+  const held = pieces === 1;
+  return { rows: 1, columns, blocks, pieces, slots, warps: count, held, resident, workers };
 }
 
 /** A row that a block holds in registers, with the next ones in its queue; undefined where rows are longer, or much shorter. */
@@ -104,7 +114,8 @@ export function chooseHeldQueue(
   const inputs = op.arrays.filter(isElement).length;
   if (!isHeld || inputs > 1 || op.compute.bits > 32 || !isBrought(op, axes, target))
     return undefined;
-  return configured(op, axes, target, { columns: heldColumns, blocks: 1, warps: heldWarps });
+  const shape = { columns: heldColumns, blocks: 1, warps: heldWarps, resident: 1 };
+  return configured(op, axes, target, shape);
 }
 
 /** Rows that go through the queue piece by piece, by as few blocks as have room for them, or where rows are few by as many. */
@@ -117,17 +128,25 @@ export function chooseQueuedRows(
   const bits = op.arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
   const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
   const [rows, extent] = axes.map((axis) => axis.extent);
-  const of = (blocks: number, width: number): QueuedRowsConfiguration | undefined =>
-    configured(op, axes, target, { columns: width, blocks, warps: pieceWarps });
-  for (let blocks = 1; blocks <= mostBlocks; blocks *= 2) {
-    const found = of(blocks, columns);
+  const of = (processors: number, resident: number): QueuedRowsConfiguration | undefined =>
+    configured(op, axes, target, {
+      columns: columns / resident,
+      blocks: processors * resident,
+      ...{ warps: pieceWarps / resident, resident },
+    });
+  for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
+    // Of two blocks of a processor one computes while the other waits for its cluster, which takes longer the larger that is.
+    const found = of(blocks, blocks === fastBlocks ? 2 : 1);
     // Rows go on from one to the next where there are several for each worker.
-    if (found !== undefined && (rows ?? 1) >= 2 * found.workers && blocks <= fastBlocks)
-      return found;
+    if (found !== undefined && (rows ?? 1) >= 2 * found.workers) return found;
   }
   const isFew =
     (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > columns * mostBlocks;
-  return isFew ? of(mostBlocks, columns) : undefined;
+  const few = isFew ? of(mostBlocks, 1) : undefined;
+  // A row that nothing follows is held by few lanes, which have less to put together.
+  const warps = pieceWarps / 2;
+  const isHeld = few !== undefined && few.pieces * pieceBytes <= heldBytes * 32 * warps;
+  return isHeld ? { ...few, warps, held: true } : few;
 }
 
 /** Blocks of a cluster that every GPU places; up to which they are faster than going through memory twice. */

@@ -49,25 +49,91 @@ const cases: readonly Case[] = [
     name: "pieces, the last of which is cut, and a queue that begins anew in the middle of rows",
     rows: 5,
     columns: 3 * 512 - 64,
-    form: { columns: 512, blocks: 1, pieces: 3, slots: 5, warps: 2, workers: 2 },
+    form: {
+      columns: 512,
+      blocks: 1,
+      pieces: 3,
+      slots: 5,
+      warps: 2,
+      workers: 2,
+      held: false,
+      resident: 1,
+    },
   },
   {
     name: "rows that stay in registers",
     rows: 7,
     columns: 1024,
-    form: { columns: 1024, blocks: 1, pieces: 1, slots: 2, warps: 4, workers: 2 },
+    form: {
+      columns: 1024,
+      blocks: 1,
+      pieces: 1,
+      slots: 2,
+      warps: 4,
+      workers: 2,
+      held: true,
+      resident: 1,
+    },
   },
   {
     name: "blocks that share rows, the last of which has no elements",
     rows: 5,
     columns: 64 * 23,
-    form: { columns: 512, blocks: 4, pieces: 1, slots: 2, warps: 4, workers: 1 },
+    form: {
+      columns: 512,
+      blocks: 4,
+      pieces: 1,
+      slots: 2,
+      warps: 4,
+      workers: 1,
+      held: true,
+      resident: 1,
+    },
   },
   {
     name: "pieces of blocks that share rows",
     rows: 6,
     columns: 2048,
-    form: { columns: 512, blocks: 2, pieces: 2, slots: 3, warps: 2, workers: 2 },
+    form: {
+      columns: 512,
+      blocks: 2,
+      pieces: 2,
+      slots: 3,
+      warps: 2,
+      workers: 2,
+      held: false,
+      resident: 1,
+    },
+  },
+  {
+    name: "registers that hold several pieces of rows, while a queue shorter than these fills again",
+    rows: 7,
+    columns: 3 * 512 - 64,
+    form: {
+      columns: 512,
+      blocks: 1,
+      pieces: 3,
+      slots: 2,
+      warps: 2,
+      workers: 2,
+      held: true,
+      resident: 2,
+    },
+  },
+  {
+    name: "registers that hold several pieces of rows that blocks share",
+    rows: 6,
+    columns: 2048,
+    form: {
+      columns: 512,
+      blocks: 2,
+      pieces: 2,
+      slots: 3,
+      warps: 2,
+      workers: 2,
+      held: true,
+      resident: 2,
+    },
   },
 ];
 
@@ -143,7 +209,7 @@ test("long rows come through a queue where there are many, and by as few blocks 
   expect(of(2048, 65_536)).toMatchObject({ columns: 16_384, blocks: 1, pieces: 4, slots: 6 });
   expect(of(1024, 131_072)).toMatchObject({ columns: 16_384, blocks: 2, pieces: 4, workers: 66 });
   // Fewer clusters of 4 than processors would make: groups of processors may leave two over each.
-  expect(of(512, 262_144)).toMatchObject({ columns: 16_384, blocks: 4, pieces: 4, workers: 29 });
+  expect(of(512, 262_144)).toMatchObject({ columns: 8192, blocks: 8, pieces: 4, workers: 29 });
   // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
     expect(found).not.toHaveProperty("slots");

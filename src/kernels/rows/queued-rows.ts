@@ -6,7 +6,7 @@
  *                                            g h i j │ e f          row 0 stored, piece by piece, and each place filled again
  *                                                      ▲            row 1 begins here
  *
- * A piece is read from shared memory twice, for statistics and for results; a row of one piece stays in registers. Lanes
+ * A piece is read from shared memory twice, for statistics and for results; a row of few pieces stays in registers. Lanes
  * measure what they hold themselves and put it together once a row. Longer rows are shared by the blocks of a cluster, which
  * write their statistics into each other's memory and arrive on each other's barriers: nobody waits for stores.
  *
@@ -148,6 +148,7 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
       grid: { worker: workers, part: blocks },
       ...(blocks > 1 && { cluster: { part: blocks } }),
       warps: configuration.warps,
+      ...(configuration.resident > 1 && { resident: configuration.resident }),
       inputs: named("input"),
       outputs: named("output"),
       scratch: {
@@ -199,34 +200,54 @@ class QueuedRows {
     };
     loop({ to: turns, carry }, (turn, { position, ofRow }) => {
       const following = this.#rowTiles(turn.add(1), count);
-      const after =
-        kept === undefined
-          ? this.#throughQueue(turn, turns, position, ofRow)
-          : this.#inRegisters(turn, turns, position, { ...ofRow, ...kept });
+      const after = configuration.held
+        ? this.#inRegisters(turn, turns, position, ofRow, kept)
+        : this.#throughQueue(turn, turns, position, ofRow);
       return { position: after, ofRow: following };
     });
     // A block stays while others write into its memory.
     if (blocks > 1) clusterSync();
   }
 
-  /** A row of one piece: it is taken from the queue, and the place filled again at once. */
+  /** A row that registers hold: its pieces are taken from the queue, and their places filled again at once. */
   #inRegisters(
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
-    others: RowTiles,
+    ofRow: RowTiles,
+    kept: RowTiles | undefined,
   ): RingPosition {
     const { op, configuration } = this.#form;
-    const { slots } = configuration;
-    this.#brought(position);
-    const tiles = { ...others, ...this.#queuedTiles(position.slot) };
-    this.#refill(turn.add(slots), constant(dtypes.i32, 0), turns, position.slot);
-    const start = this.#part.mul(configuration.columns);
-    const piece = this.#piece(start);
-    const statistics = this.#exchanged(turn, op.join(op.measure(tiles, piece)));
-    this.#storePiece(turn, start, op.results(tiles, statistics, piece));
-    this.#storeRow(turn, others, statistics);
-    return ring(slots).next(position);
+    const { columns, pieces, slots } = configuration;
+    const held: { readonly start: Scalar<"i32">; readonly tiles: RowTiles }[] = [];
+    let at = position;
+    let own: Statistics | undefined;
+    for (let index = 0; index < pieces; index += 1) {
+      const start = this.#part.mul(pieces).add(index).mul(columns);
+      this.#brought(at);
+      const tiles = this.#queuedTiles(at.slot);
+      const ahead = index + slots;
+      const piece = constant(dtypes.i32, ahead % pieces);
+      this.#refill(turn.add(Math.floor(ahead / pieces)), piece, turns, at.slot);
+      const early = { ...ofRow, ...(kept ?? this.#columnTiles(start, false)), ...tiles };
+      const measured = op.measure(early, this.#piece(start));
+      own = own === undefined ? measured : op.merge(own, measured);
+      held.push({ start, tiles });
+      at = ring(slots).next(at);
+    }
+    const statistics = this.#exchanged(turn, op.join(own ?? {}));
+    this.#storeRow(turn, ofRow, statistics);
+    for (const { start, tiles } of held) {
+      // The elements again, so that registers hold them and not the wider numbers that they were measured as.
+      const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#held(tile)]);
+      const all = {
+        ...ofRow,
+        ...(kept ?? this.#columnTiles(start)),
+        ...(Object.fromEntries(elements) as RowTiles),
+      };
+      this.#storePiece(turn, start, op.results(all, statistics, this.#piece(start)));
+    }
+    return at;
   }
 
   #throughQueue(
@@ -311,12 +332,19 @@ class QueuedRows {
   /** [groups, box] as [lanes, elements of each]: lanes have neighbouring stretches as wide as memory is accessed. */
   #byLanes(tile: Tile): Tile {
     const { widest, lanes, each } = this.#shares();
+    return this.#held(
+      tile
+        .reshape([each, lanes, widest])
+        .transpose([1, 0, 2])
+        .reshape([lanes, each * widest]),
+    );
+  }
+
+  /** A tile by lanes, in registers. What was computed from the tile before this is not taken for what is computed from it after. */
+  #held(tile: Tile): Tile {
+    const { widest, lanes, each } = this.#shares();
     const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(lanes / 32))} | ${bitNames("R", Math.log2(each * widest))})`;
-    return tile
-      .reshape([each, lanes, widest])
-      .transpose([1, 0, 2])
-      .reshape([lanes, each * widest])
-      .layoutCast(layout);
+    return tile.layoutCast(layout);
   }
 
   #byGroups(tile: Tile): Tile {
