@@ -120,7 +120,7 @@ function epilogueCase(task: FormatTask): BenchCase {
       epilogue: ({ sums, bias: added }: { readonly [name: string]: Tile<"f32"> }) =>
         sums === undefined || added === undefined
           ? undefined
-          : activations.gelu(sums.add(added)).cast(bf16),
+          : activations.gelu(sums.add(added), { approximate: true }).cast(bf16),
     });
     const bind = bindTo(device, task, op);
     return {

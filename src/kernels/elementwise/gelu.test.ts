@@ -4,7 +4,7 @@ import { f32, f64 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { erfc } from "../../graph/evaluate/elementwise/special.ts";
-import type { Tile } from "../../lang/index.ts";
+import type { Accuracy, Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { activations } from "./activations.ts";
 import { map } from "./map.ts";
@@ -15,9 +15,12 @@ async function computed(
   kind: "simulator" | "emulator",
   dtype: DType<"f32"> | DType<"f64">,
   numbers: readonly number[],
+  accuracy: Accuracy = {},
 ): Promise<{ readonly x: readonly number[]; readonly y: readonly number[] }> {
   const device = await open(kind);
-  const op = map({ x: dtype }, ({ x }) => ({ out: activations.gelu(x as Tile<"f32">) }));
+  const op = map({ x: dtype }, ({ x }) => ({
+    out: activations.gelu(x as Tile<"f32">, accuracy),
+  }));
   const x = fromNumbers(dtype, [numbers.length], numbers);
   const { out } = await device.run(op, { x });
   device.dispose();
@@ -46,9 +49,27 @@ test.each(["simulator", "emulator"] as const)(
   },
 );
 
-test.each(["simulator", "emulator"] as const)("what has no Φ, on the %s", async (kind) => {
+test.each(["simulator", "emulator"] as const)(
+  "approximated, it is exact beyond 16 bits, on the %s",
+  async (kind) => {
+    const { x, y } = await computed(kind, f32, [...even, ...small], { approximate: true });
+    const off = x.flatMap((at, index) => {
+      const error = Math.abs((y[index] ?? NaN) - exact(at));
+      const allowed = at > -5.8 ? 2 ** -13 * Math.abs(exact(at)) : 2 ** -25;
+      return error <= allowed + 2 ** -149 ? [] : [`${at}: ${y[index]}, not ${exact(at)}`];
+    });
+    expect(off).toEqual([]);
+    expect(y).not.toEqual((await computed(kind, f32, [...even, ...small])).y);
+  },
+);
+
+test.each([
+  ["simulator", {}],
+  ["emulator", {}],
+  ["emulator", { approximate: true }],
+] as const)("what has no Φ, on the %s, %j", async (kind, accuracy) => {
   const special = [Infinity, -Infinity, NaN, 0, -0, 3e38, -3e38, -40];
-  const { y } = await computed(kind, f32, special);
+  const { y } = await computed(kind, f32, special, accuracy);
   expect(y.map((value) => value + 0)).toEqual([Infinity, 0, NaN, 0, 0, Math.fround(3e38), 0, 0]);
 });
 

@@ -11,7 +11,8 @@ import type { ProductSizes } from "./configuration.ts";
 /** More says nothing that an access could use. */
 const greatest = 16;
 
-function aligned(name: string, size: number): Dimension {
+/** A dimension that is a multiple of whatever power of two the size is one of. */
+export function aligned(name: string, size: number): ReturnType<typeof dim> {
   let multipleOf = greatest;
   while (size % multipleOf !== 0) multipleOf /= 2;
   return dim(name, { multipleOf });

@@ -2,8 +2,8 @@
  * How a product is carried out for some sizes: the configuration that was given or that the model chooses, and its
  * launches.
  *
- *   persistent      prepare a, prepare b (where they cannot be read as they are)  ──▶  product
- *   plain, narrow   product                                                       ──▶  sum of parts (where k is split)
+ *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product
+ *   plain, narrow   product                                                  ──▶  sum of parts (where k is split)
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
@@ -326,7 +326,7 @@ export function persistentLaunches(
     },
     launches: () => [
       ...(dealing === undefined ? [] : [dealing.launch()]),
-      ...preparations.map((each) => preparationLaunch(problem, each)),
+      ...preparationLaunches(problem, preparations),
       launched(
         product(),
         {
@@ -365,16 +365,29 @@ function preparedElements({ parts, batch, turns, rows, columns, pitch }: Prepara
   return parts * batch * (turns ? columns : rows) * pitch;
 }
 
-function preparationLaunch(problem: MatmulProblem, preparation: Preparation): PlannedLaunch {
-  const { name, batch, rows, columns, pitch } = preparation;
-  return launched(
-    prepareKernel(problem[name].dtype, preparation),
-    {
-      x: { argument: name, shape: [batch, rows, columns] },
-      y: { argument: scratchName(preparation), shape: [preparedElements(preparation)] },
-    },
-    { batch, rows, columns, pitch },
+/** One launch for all operands that are prepared. */
+function preparationLaunches(
+  problem: MatmulProblem,
+  preparations: readonly Preparation[],
+): readonly PlannedLaunch[] {
+  if (preparations.length === 0) return [];
+  const operands = preparations.map((preparation) => ({
+    source: problem[preparation.name].dtype,
+    preparation,
+  }));
+  const given = preparations.flatMap((each) => {
+    const { name, batch, rows, columns } = each;
+    return [
+      [`x_${name}`, { argument: name, shape: [batch, rows, columns] }],
+      [`y_${name}`, { argument: scratchName(each), shape: [preparedElements(each)] }],
+    ] as const;
+  });
+  const values = preparations.flatMap(({ name, batch, rows, columns, pitch }) =>
+    Object.entries({ batch, rows, columns, pitch }).map(
+      ([size, value]) => [`${size}_${name}`, value] as const,
+    ),
   );
+  return [launched(prepareKernel(operands), Object.fromEntries(given), Object.fromEntries(values))];
 }
 
 /** The product, and the sum of its parts where k is split. */
