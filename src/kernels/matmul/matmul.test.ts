@@ -7,8 +7,7 @@ import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../format
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
-import { lower, place } from "../../lower/pipeline.ts";
-import { printPtx } from "../../ptx/printer.ts";
+import { place } from "../../lower/pipeline.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -462,20 +461,6 @@ describe("plans", () => {
     expect(notes(f32, "tf32")).toEqual(["b is turned: tensor cores read it along k alone"]);
     expect(notes(columns, "tf32x3")).toHaveLength(2);
   });
-
-  test.each(["tf32", "bf16x3"] as const)(
-    "operands of %s are prepared in one launch, by wide accesses alone",
-    (precision) => {
-      const op = matmul({ a: f32, b: f32, precision });
-      const [prepare, ...others] = op.kernels({ m: 4096, n: 4096, k: 4096 });
-      expect(others).toHaveLength(1);
-      if (prepare === undefined) throw new Error("nothing is prepared");
-      const text = printPtx(lower(prepare.kernel, targets.sm_90a).module);
-      const moves = text.match(/(?:ld|st)\.global\S*/g) ?? [];
-      expect(moves.length).toBeGreaterThan(0);
-      expect(moves.filter((move) => !/\.v[24]\.b32$/.test(move))).toEqual([]);
-    },
-  );
 
   const op = matmul({ a: bf16, b: bf16 });
   const sizes = [1, 16, 64, 1000, 4096, 16384].flatMap((rows) =>

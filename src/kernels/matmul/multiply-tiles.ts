@@ -5,6 +5,9 @@
  *   tensor cores   tile 0, step 0  1  2 …  n │ tile 1, step 0      1  2 …
  *   lanes          where is tile 0?    round │ store tile 0, where is tile 1?
  *
+ * Where there are enough steps, a piece is stored in each of the second and following ones, so that the next step is always begun in
+ * time: 4096³ of bf16 took 1.6% longer on an H200 where all pieces were stored in the first step, 8192³ 1.1%.
+ *
  * Where registers do not suffice for two tiles, or lanes store the result themselves, each tile is stored at once.
  */
 import {
@@ -37,7 +40,7 @@ import type { Prologue } from "./prologue.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import type { VectorInputs } from "./epilogue.ts";
-import { finishTile, loadVectors, storePieces, storeTile } from "./store-tile.ts";
+import { finishTile, loadVectors, spreadsStores, storePieces, storeTile } from "./store-tile.ts";
 import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
@@ -76,7 +79,7 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const segments = work.deal();
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
-  const meanwhile = { atFirst: nothing, atLast: nothing };
+  const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
   loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
     const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
@@ -110,6 +113,7 @@ type Waiting = {
 function multiplyAhead(work: Work, index: Scalar<"i32">): void {
   const segments = work.deal();
   const zero = constant(dtypes.i32, 0);
+  const spreads = spreadsStores(work);
   const none: Waiting = {
     isThere: zero.gt(0),
     pieces: emptyPieces(work),
@@ -122,7 +126,10 @@ function multiplyAhead(work: Work, index: Scalar<"i32">): void {
       let vectors: readonly VectorInputs[] | undefined;
       const { product, place, slot } = plainSums(work, segment, before.slot, index, {
         atFirst: () => {
-          storeWaiting(work, before.waiting, index);
+          if (!spreads) storeWaiting(work, before.waiting, index);
+        },
+        atStep: (step) => {
+          if (spreads) storeInStep(work, before.waiting, index, step);
         },
         atLast: (at) => {
           vectors = loadVectors(work, at, index);
@@ -152,6 +159,23 @@ function storeWaiting(work: Work, { isThere, pieces, place }: Waiting, index: Sc
   });
 }
 
+/** Stores the piece of a waiting tile whose turn it is: the first one in the second step. */
+function storeInStep(
+  work: Work,
+  { isThere, pieces, place }: Waiting,
+  index: Scalar<"i32">,
+  step: Scalar<"i32">,
+): void {
+  when(step.le(pieces.length), () => {
+    when(isThere, () => {
+      for (const turn of pieces.keys())
+        when(step.eq(turn + 1), () => {
+          storePieces(work, pieces, place, index, [turn]);
+        });
+    });
+  });
+}
+
 /** Tells every block that fills it that a slot has been read. */
 function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
   const { cluster } = form.configuration;
@@ -171,6 +195,8 @@ interface Sums {
 /** What is done besides while tensor cores multiply. */
 interface Meanwhile {
   readonly atFirst: () => void;
+  /** Of the second and following steps. */
+  readonly atStep: (step: Scalar<"i32">) => void;
   readonly atLast: (place: TilePlace) => void;
 }
 
@@ -223,7 +249,7 @@ function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
 }
 
 /**
- * One sum, in the registers of the tensor cores. Something may be done while they multiply the first step, and the last one; in
+ * One sum, in the registers of the tensor cores. Something may be done while they multiply the first step, each of the others, and the last one; in
  * the first, it is found out where the tile lies, which takes divisions, unless a prologue asks for it before.
  */
 function plainSums(
@@ -231,7 +257,7 @@ function plainSums(
   { tile, from, steps }: Segment,
   first: Scalar<"i32">,
   index: Scalar<"i32">,
-  { atFirst, atLast }: Meanwhile,
+  { atFirst, atStep, atLast }: Meanwhile,
 ): Sums {
   const { stages } = work.form.configuration;
   const place = once(() => work.place(tile));
@@ -248,7 +274,9 @@ function plainSums(
     (step, carried) => {
       const turn = { index, step: from.add(step), place };
       waitFull(work, carried.slot);
-      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
+      const begun = multiplySlot(work, carried.sum, carried.slot, turn);
+      atStep(step);
+      const running = begun.waitPending(1);
       // The product of the step before is over, so its tiles may be replaced.
       release(work, carried.last);
       return { sum: running, slot: following(carried.slot, stages), last: carried.slot };

@@ -375,19 +375,16 @@ function preparationLaunches(
     source: problem[preparation.name].dtype,
     preparation,
   }));
-  const given = preparations.flatMap((each) => {
-    const { name, batch, rows, columns } = each;
-    return [
-      [`x_${name}`, { argument: name, shape: [batch, rows, columns] }],
-      [`y_${name}`, { argument: scratchName(each), shape: [preparedElements(each)] }],
-    ] as const;
-  });
-  const values = preparations.flatMap(({ name, batch, rows, columns, pitch }) =>
-    Object.entries({ batch, rows, columns, pitch }).map(
-      ([size, value]) => [`${size}_${name}`, value] as const,
-    ),
-  );
-  return [launched(prepareKernel(operands), Object.fromEntries(given), Object.fromEntries(values))];
+  const given: { [parameter: string]: PlannedArgument } = {};
+  const values: { [name: string]: number } = {};
+  for (const each of preparations) {
+    const { name, batch, rows, columns, pitch } = each;
+    given[`x_${name}`] = { argument: name, shape: [batch, rows, columns] };
+    given[`y_${name}`] = { argument: scratchName(each), shape: [preparedElements(each)] };
+    for (const [size, value] of Object.entries({ batch, rows, columns, pitch }))
+      values[`${size}_${name}`] = value;
+  }
+  return [launched(prepareKernel(operands), given, values)];
 }
 
 /** The product, and the sum of its parts where k is split. */

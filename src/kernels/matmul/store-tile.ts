@@ -43,6 +43,34 @@ function finishPiece(
   return finished(turned, at, problem, work.inputs, location, work.dimensions, vectors);
 }
 
+/**
+ * Whether the pieces of a tile are stored one by one in steps of the next tile, of which there are enough then. Those of 16 bits
+ * leave registers as tensor cores filled them; others may be exchanged between lanes, which is better done once, at the
+ * end of a tile.
+ */
+export function spreadsStores({ form, shapes }: Work): boolean {
+  const { problem, configuration, sizes } = form;
+  const steps = Math.ceil(sizes.k / shapes.depth);
+  return (
+    problem.out.dtype.bits === 16 &&
+    configuration.schedule === "tiles" &&
+    steps >= shapes.columns / shapes.piece + 2
+  );
+}
+
+/**
+ * A piece that waits, as tensor cores filled registers with it. Stores in the steps of a tile seem to be done more often than
+ * the end of a tile, and would have it exchanged between lanes there.
+ */
+function asSummed(work: Work, piece: Tile): Tile {
+  if (!spreadsStores(work)) return piece;
+  const further = Array.from(
+    { length: Math.log2(work.shapes.piece / 8) },
+    (_, bit) => `R${bit + 2}`,
+  );
+  return piece.layoutCast(`(L2 L3 L4 R1 W0 W1 | ${["R0", "L0", "L1", ...further].join(" ")})`);
+}
+
 /** The pieces of a thread's rows of a tile as they are stored. */
 export function finishTile(
   work: Work,
@@ -51,9 +79,10 @@ export function finishTile(
   index: Scalar<"i32">,
   vectors: readonly VectorInputs[] = [],
 ): readonly Tile[] {
-  return pieceStarts(work).map((column, turn) =>
-    finishPiece(work, product, pieceAt(work, place, index, column), column, vectors[turn]),
-  );
+  return pieceStarts(work).map((column, turn) => {
+    const at = pieceAt(work, place, index, column);
+    return asSummed(work, finishPiece(work, product, at, column, vectors[turn]));
+  });
 }
 
 /** What the epilogue takes of each row or column of the pieces of a tile, which is loaded before their sums are there. */
@@ -68,17 +97,20 @@ export function loadVectors(
   );
 }
 
-/** Stores what `finishTile` gave. */
+/** Stores what `finishTile` gave, or some of its pieces. */
 export function storePieces(
   work: Work,
   pieces: readonly Tile[],
   place: TilePlace,
   index: Scalar<"i32">,
+  turns: readonly number[] = [...pieces.keys()],
 ): void {
-  for (const [turn, column] of pieceStarts(work).entries()) {
-    const piece = pieces[turn];
-    if (piece === undefined) throw new Error(`a tile has no piece ${turn}`);
-    storePiece(work, pieceAt(work, place, index, column), piece, place, index, turn);
+  const starts = pieceStarts(work);
+  for (const turn of turns) {
+    const [piece, column] = [pieces[turn], starts[turn]];
+    if (piece === undefined || column === undefined) throw new Error(`a tile has no piece ${turn}`);
+    const at = pieceAt(work, place, index, column);
+    storePiece(work, at, asSummed(work, piece), place, index, turn);
   }
 }
 
