@@ -130,7 +130,12 @@ function reasonOf(
   return undefined;
 }
 
-const [blockRows, blockColumns] = [32, 64];
+const blockColumns = 64;
+
+/** Rows of a block: half as many of what becomes three parts by rows, for which registers would not suffice. */
+function blockRowsOf({ parts, turns }: Preparation): number {
+  return parts > 2 && !turns ? 16 : 32;
+}
 
 /**
  * How lanes have a block of elements of 32 bits that is turned: four along its rows as it is read, and four along what is written,
@@ -171,8 +176,8 @@ export function prepareKernel(
   operands: readonly { readonly source: DType; readonly preparation: Preparation }[],
 ): KernelDefinition {
   const copied = operands.map(({ source, preparation }) => copiedOf(source, preparation));
-  const blocks = copied.map(({ batch, rows, columns }) =>
-    batch.mul(cdiv(rows, blockRows)).mul(cdiv(columns, blockColumns)),
+  const blocks = copied.map(({ preparation, batch, rows, columns }) =>
+    batch.mul(cdiv(rows, blockRowsOf(preparation))).mul(cdiv(columns, blockColumns)),
   );
   const named = <T>(of: (each: Copied) => T, kind: "x" | "y"): { readonly [name: string]: T } =>
     Object.fromEntries(copied.map((each) => [`${kind}_${each.preparation.name}`, of(each)]));
@@ -215,6 +220,7 @@ function copyBlock(
   const [x, y] = [refs[`x_${name}`], refs[`y_${name}`]];
   if (x === undefined || y === undefined) throw new Error(`the kernel has no operand ${name}`);
   const zero = constant(dtypes.i32, 0);
+  const blockRows = blockRowsOf(preparation);
   const [high, wide] = [zero.add(cdiv(rows, blockRows)), zero.add(cdiv(columns, blockColumns))];
   const above = index.div(wide);
   const [layer, i, j] = [above.div(high), above.rem(high), index.rem(wide)];
