@@ -173,6 +173,30 @@ test.each(["simulator", "emulator"] as const)(
   },
 );
 
+describe("bins that are narrower than f32 tells apart", () => {
+  test.each([
+    ["far from 0", { bins: 4096, low: 2 ** 20, high: 2 ** 20 + 8 }, 1 / 8],
+    ["many of them", { bins: 2 ** 22 + 1, low: 0, high: 3 }, 3 / 2 ** 23],
+  ])("%s", async (_, { bins, low, high }, step) => {
+    const random = new Random(7);
+    const places = Array.from({ length: 200 }, () => random.below((high - low) / step + 1));
+    const values = places.map((place) => Math.fround(low + place * step));
+    const device = await open("simulator");
+    const op = histogram({ x: array(f32, [200]), bins, low, high });
+    const { out } = await device.run(op, { x: fromNumbers(f32, [200], values) });
+    const expected = new Map<number, number>();
+    for (const value of values) {
+      // Exact: values and edges are multiples of small powers of two, times the number of bins.
+      const bin = Math.min(Math.floor(((value - low) * bins) / (high - low)), bins - 1);
+      expected.set(bin, (expected.get(bin) ?? 0) + 1);
+    }
+    const counts = toNumbers(out);
+    expect([...expected.keys()].map((bin) => counts[bin])).toEqual([...expected.values()]);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(values.length);
+    device.dispose();
+  });
+});
+
 test("elements without end have no range", async () => {
   for (const value of [NaN, Infinity]) {
     const device = await open("simulator");
@@ -194,6 +218,7 @@ test("mistakes are told", () => {
     ["TW9902", () => bincount({ x: array(u8, [m, n], { strides: [1, m] }), length: 3 })],
     ["TW9904", () => histogram({ x: f32, bins: 0, low: 0, high: 1 })],
     ["TW9904", () => histogram({ x: f32, bins: 3, low: 1, high: 1 })],
+    ["TW9904", () => histogram({ x: f64, bins: 2 ** 20, low: 2 ** 40, high: 2 ** 40 + 1 })],
     ["TW9904", () => bincount({ x: u8, length: 1.5 })],
     ["TW9901", () => bincount({ x: u8, length: 3, weights: i32 as never })],
     ["TW9902", () => bincount({ x: array(u8, [m]), length: 3, weights: array(f32, [n]) })],

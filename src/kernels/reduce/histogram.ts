@@ -163,7 +163,8 @@ export function histogram(
       return counting(whole, spec.weights, location);
     }
     requireRange(low, high, location);
-    const binning = byRange(Number(low), Number(high), compute);
+    const range = [Number(low), Number(high)] as const;
+    const binning = byRange(...range, rangeFormat(range, problem.bins, compute, location));
     return counting({ ...problem, binning }, spec.weights, location);
   }
   if (bins !== undefined || low !== undefined || high !== undefined)
@@ -201,6 +202,29 @@ function requireRange(low: unknown, high: unknown, location: Location): void {
     "histogram has no bins to count in",
     "low below high",
     `${optionText(low)} and ${optionText(high)}`,
+    location,
+  );
+}
+
+/**
+ * The format that tells bins of a range apart: f64 where those are about as narrow as numbers of f32 lie, since a place among
+ * them, or an edge, could then be off by more than the one bin that comparing with edges mends.
+ */
+function rangeFormat(
+  [low, high]: readonly [number, number],
+  bins: number,
+  compute: DType<"f32">,
+  location: Location,
+): DType<"f32"> {
+  const width = (high - low) / bins;
+  const narrowest = Math.max(Math.abs(low), Math.abs(high), high - low) / width;
+  if (compute !== wide && narrowest <= 2 ** 20) return compute;
+  if (narrowest <= 2 ** 49) return wide;
+  throw refused(
+    "TW9904",
+    "histogram has bins that are too narrow",
+    "bins at least 2⁻⁴⁹ as wide as their range and as its ends are large",
+    `bins ${width} wide from ${low} to ${high}`,
     location,
   );
 }
