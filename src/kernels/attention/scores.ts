@@ -45,8 +45,8 @@ export interface ScoreTile {
   readonly run?: number;
   /** Whether the mask is asked; it is unless told. */
   readonly isMasked?: (() => Scalar<"bool">) | undefined;
-  /** Whether an edge of the window or the last column crosses the tile; where it is told, nobody asks. */
-  readonly isCrossed?: boolean | undefined;
+  /** Whether every row is known to see every column. */
+  readonly isClear?: boolean;
 }
 
 /** Scores as they are, and what they are multiplied by to be exponents of two. */
@@ -276,13 +276,13 @@ function placeOf({ batch, head, top, left, rows, columns }: ScoreTile): ScorePla
 
 /** Compares rows and columns where a tile reaches over an edge of the window or the last column. */
 function windowed(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {
-  if (tile.isCrossed === false) return scores;
+  if (tile.isClear === true) return scores;
   const { problem, t } = rules;
   const { top, left: from, rows, columns, run = columns } = tile;
   const { left, right } = problem.window;
   // Rows and columns are numbered where they are compared, so that no registers hold them over the products.
   const edges: {
-    readonly crossed: () => Scalar<"bool">;
+    readonly crossed: Scalar<"bool">;
     readonly seen: (place: ScorePlace) => Tile<"bool">;
   }[] = [];
   const ends = hasEnd(rules, run);
@@ -291,25 +291,27 @@ function windowed(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile
     const last = <T extends { minimum(other: Index): T }>(own: T): T =>
       ends ? own.minimum(t.sub(1 + right)) : own;
     edges.push({
-      crossed: () => from.add(columns - 1 - right).gt(last(top)),
+      crossed: from.add(columns - 1 - right).gt(last(top)),
       seen: ({ row, column }) => column.sub(right).le(last(row)),
     });
   } else if (ends)
-    edges.push({ crossed: () => from.add(columns).gt(t), seen: ({ column }) => column.lt(t) });
+    edges.push({ crossed: from.add(columns).gt(t), seen: ({ column }) => column.lt(t) });
   if (left !== undefined)
     edges.push({
-      crossed: () => from.add(left).lt(top.add(rows - 1)),
+      crossed: from.add(left).lt(top.add(rows - 1)),
       seen: ({ row, column }) => column.add(left).ge(row),
     });
   const [first, ...others] = edges;
   if (first === undefined) return scores;
-  const compared = (): Tile<"f32"> => {
-    const place = placeOf(tile);
-    return edges.reduce((kept, edge) => choose(edge.seen(place), kept, tile), scores);
-  };
-  if (tile.isCrossed === true) return compared();
-  const crossed = others.reduce((sum, edge) => sum.or(edge.crossed()), first.crossed());
-  return when(crossed, compared, () => scores);
+  const crossed = others.reduce((sum, edge) => sum.or(edge.crossed), first.crossed);
+  return when(
+    crossed,
+    () => {
+      const place = placeOf(tile);
+      return edges.reduce((kept, edge) => choose(edge.seen(place), kept, tile), scores);
+    },
+    () => scores,
+  );
 }
 
 function choose(

@@ -310,7 +310,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   };
   const { added, ofValues } = tileSoftmax(work, { ...place, top });
   const stepOf =
-    (isCrossed: boolean | undefined) =>
+    (isClear: boolean) =>
     (step: Index, carried: Carried): Carried => {
       const visit = visits.at(step.add(1)); // read from a list, it comes under the products
       if (takesTurns(consumers)) refs.turn.at(part).wait();
@@ -319,7 +319,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
       if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
       const later = next.wait({ pending: 1 });
       release(emptyK, step.add(1));
-      const { rows, powers, change } = added(visit, later, carried, isCrossed);
+      const { rows, powers, change } = added(visit, later, carried, isClear);
       const sums = running.wait();
       release(emptyV, step);
       return { ...rows, powers: powers(), sums: sums.mul(change) };
@@ -329,7 +329,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
-  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift));
+  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift), false);
   const start = {
     ...begun.rows,
     powers: begun.powers(),
@@ -355,20 +355,20 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
 }
 
 /**
- * Steps of which nothing is compared come first, in a loop of their own, and those of which something is in another: a softmax begins under the
- * values of its own thread, which a branch between the two would have to wait for.
+ * Steps of which nothing is compared come first, in a loop of their own: their softmax begins under the values of their own thread, which a branch
+ * would have to wait for.
  */
 function stepsInOrder(
   clear: ReturnType<typeof clearTiles>,
   last: Index,
   start: Carried,
-  stepOf: (isCrossed: boolean | undefined) => (step: Index, carried: Carried) => Carried,
+  stepOf: (isClear: boolean) => (step: Index, carried: Carried) => Carried,
 ): Carried {
-  if (clear === "all") return loop({ to: last, carry: start }, stepOf(false));
-  if (clear === undefined) return loop({ to: last, carry: start }, stepOf(undefined));
+  if (clear === "all") return loop({ to: last, carry: start }, stepOf(true));
+  if (clear === undefined) return loop({ to: last, carry: start }, stepOf(false));
   const middle = clear.sub(1).maximum(0).minimum(last);
-  const carry = loop({ to: middle, carry: start }, stepOf(false));
-  return loop({ from: middle, to: last, carry }, stepOf(true));
+  const carry = loop({ to: middle, carry: start }, stepOf(true));
+  return loop({ from: middle, to: last, carry }, stepOf(false));
 }
 
 /** Lets steps pass whose columns none of a consumer's rows sees: operands come and are given back, and turns go around. */
@@ -421,7 +421,7 @@ function tileSoftmax(
     visit: Visit,
     scores: Tile<"f32">,
     before: RowSums,
-    isCrossed?: boolean,
+    isClear: boolean,
   ) => {
     readonly rows: RowSums;
     readonly powers: () => Tile<Half>;
@@ -435,10 +435,10 @@ function tileSoftmax(
   const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
   const own = { ...rules, t: sequence.columns.count, factor };
   return {
-    added: ({ tile, isMasked }, scores, before, isCrossed) => {
+    added: ({ tile, isMasked }, scores, before, isClear) => {
       const there = {
         ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
-        ...{ left: tile.mul(columns), isMasked, isCrossed },
+        ...{ left: tile.mul(columns), isMasked, isClear },
       };
       const exponents = finishScores(own, scores, there);
       const kept = () => keptWeights(own, there);
