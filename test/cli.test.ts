@@ -1,11 +1,10 @@
 /**
- * The command line as its users meet it: built, in a process of its own, on files that lie outside the
- * package.
+ * The command line as its users meet it: built, on files that lie outside the package. What is said of a process (its exit
+ * status, its streams, the frames of a program, a report without a place) is said of a process of its own; everything else
+ * is asked of one process, which loads the compiler once.
  */
-import { execFile } from "node:child_process";
 import {
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -20,46 +19,26 @@ import { parsePtx } from "../src/ptx/parser/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { kernelFromCompiled } from "../src/ptx/compiled-kernel.ts";
 import { targets } from "../src/targets/target.ts";
-import { buildPackage } from "./build-package.ts";
 import { hasPtxas } from "./ptxas.ts";
 import { repositoryRoot } from "./source-files.ts";
+import { BuiltCommand } from "./support/built-command.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-cli-")));
 const installed = join(folder, "installed");
 const user = join(folder, "user");
+const command = new BuiltCommand(installed, user);
 
-interface Ended {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-type Environment = typeof process.env;
-
-/** Runs `tilewright` with these parameters in the user's folder. */
-function tilewright(...parameters: readonly string[]): Promise<Ended> {
-  return runIn(process.env, parameters);
-}
-
-/** What it prints in that environment. */
-async function tilewrightWith(env: Environment, ...parameters: string[]): Promise<string> {
-  return (await runIn(env, parameters)).stdout;
-}
-
-function runIn(env: Environment, parameters: readonly string[]): Promise<Ended> {
-  const main = join(installed, "dist/cli/main.js");
-  const settings = { cwd: user, env };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [main, ...parameters], settings, (error, stdout, stderr) => {
-      const status = typeof error?.code === "number" ? error.code : error === null ? 0 : -1;
-      resolve({ status, stdout, stderr });
-    });
-  });
-}
+const start = (...parameters: readonly string[]) => command.start(parameters);
+const tilewright = (...parameters: readonly string[]) => command.run(parameters);
 
 /** The one JSON document of a run, whatever its status. */
 async function json(...parameters: readonly string[]): Promise<unknown> {
   return JSON.parse((await tilewright(...parameters, "--json")).stdout);
+}
+
+/** The same of a process of its own. */
+async function startedJson(...parameters: readonly string[]): Promise<unknown> {
+  return JSON.parse((await start(...parameters, "--json")).stdout);
 }
 
 function writeUserFile(name: string, lines: readonly string[]): string {
@@ -108,21 +87,20 @@ const raceLines = [
 ];
 
 beforeAll(async () => {
-  mkdirSync(installed);
-  mkdirSync(user);
-  await buildPackage(installed);
+  await command.build();
   writeUserFile("scale.ts", scaleLines);
   writeUserFile("race.ts", raceLines);
 });
 
 afterAll(() => {
+  command.end();
   rmSync(folder, { recursive: true });
 });
 
-describe.concurrent("run", () => {
+describe("run", () => {
   test("calls main, silently unless asked for JSON", async () => {
     const example = join(repositoryRoot, "examples/axpy.ts");
-    expect(await tilewright("run", example)).toEqual({ status: 0, stdout: "", stderr: "" });
+    expect(await start("run", example)).toEqual({ status: 0, stdout: "", stderr: "" });
     expect(await json("run", example)).toMatchObject({
       file: example,
       device: "simulator",
@@ -139,7 +117,7 @@ describe.concurrent("run", () => {
   });
 
   test("prints one JSON document, whatever the kernel prints", async () => {
-    const { stdout, stderr } = await tilewright("run", "scale.ts", "--seed", "5", "--json");
+    const { stdout, stderr } = await start("run", "scale.ts", "--seed", "5", "--json");
     expect(JSON.parse(stdout)).toMatchObject({
       kernels: [
         {
@@ -157,12 +135,12 @@ describe.concurrent("run", () => {
   test("a file with neither is a script with arguments and a status of its own", async () => {
     const lines = ["const size: string = process.argv.slice(2).join();", "console.log(size);"];
     writeUserFile("script.ts", [...lines, "process.exitCode = 3;"]);
-    const ended = await tilewright("run", "script.ts", "--", "--size", "512");
+    const ended = await start("run", "script.ts", "--", "--size", "512");
     expect(ended).toEqual({ status: 3, stdout: "--size,512\n", stderr: "" });
   });
 
   test("a mistake in the command's own values has no place in a file", async () => {
-    const document = await json("run", "scale.ts", "--dim", "n=7");
+    const document = await startedJson("run", "scale.ts", "--dim", "n=7");
     expect(document).toMatchObject({ error: { code: "TW4007", found: "7" } });
     expect(document).not.toHaveProperty("error.position");
   });
@@ -175,12 +153,12 @@ describe.concurrent("run", () => {
       "}",
     ];
     const path = writeUserFile("leak.mjs", lines);
-    const { status, stderr } = await tilewright("run", "leak.mjs");
+    const { status, stderr } = await start("run", "leak.mjs");
     expect([status, stderr]).toEqual([0, expect.stringContaining(`made at ${path}:3:10`)]);
   });
 
   test("a finding is its report alone, with both lines", async () => {
-    const { status, stdout, stderr } = await tilewright("run", "race.ts");
+    const { status, stdout, stderr } = await start("run", "race.ts");
     expect([status, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(/^TW3001: /);
     expect(stderr).not.toContain(installed);
@@ -191,14 +169,14 @@ describe.concurrent("run", () => {
   test("an error of the program keeps the program's frames", async () => {
     const lines = ["export function main(): void {", '  throw new RangeError("boom");', "}"];
     const path = writeUserFile("throws.ts", lines);
-    const { status, stderr } = await tilewright("run", "throws.ts");
+    const { status, stderr } = await start("run", "throws.ts");
     expect(status).toBe(1);
     expect(stderr.split("\n")).toEqual([
       "RangeError: boom",
       expect.stringMatching(new RegExp(`^ {4}at .*main.*${path}:2:9`)),
       "",
     ]);
-    expect(await json("run", "throws.ts")).toMatchObject({
+    expect(await startedJson("run", "throws.ts")).toMatchObject({
       error: { name: "RangeError", summary: "boom", frames: [expect.stringContaining(":2:9")] },
     });
   });
@@ -225,7 +203,7 @@ describe.concurrent("run", () => {
   });
 });
 
-describe.concurrent("compile", () => {
+describe("compile", () => {
   test("prints IR that parses, with fewer operations after the passes", async () => {
     const { status, stdout } = await tilewright("compile", "scale.ts", "--emit", "ir");
     expect(status).toBe(0);
@@ -347,9 +325,9 @@ describe.concurrent("compile", () => {
   });
 });
 
-describe.concurrent("simulate", () => {
+describe("simulate", () => {
   test("reports a race once, with both lines, and exits with 1", async () => {
-    const { status, stdout, stderr } = await tilewright("simulate", "race.ts", "--schedules", "6");
+    const { status, stdout, stderr } = await start("simulate", "race.ts", "--schedules", "6");
     expect([status, stderr]).toEqual([1, ""]);
     expect(stdout.match(/^TW3001: /gm)).toHaveLength(1);
     for (const text of ["buffer.store", "buffer.load"])
@@ -407,7 +385,7 @@ describe.concurrent("simulate", () => {
   });
 });
 
-describe.concurrent("emulate", () => {
+describe("emulate", () => {
   const file = join(repositoryRoot, "examples/ptx/block-sum.ptx");
   const launch = ["--grid", "2", "--block", "256", "--arg", "x=f32[500]:random"];
   const rest = ["--arg", "sums=f32[2]", "--arg", "500"];
@@ -431,7 +409,7 @@ describe.concurrent("emulate", () => {
   });
 });
 
-describe.concurrent("report", () => {
+describe("report", () => {
   test("tells by line what a kernel takes", async () => {
     const { status, stdout, stderr } = await tilewright("report", "scale.ts", "--svg", "scale.svg");
     expect([status, stderr]).toEqual([0, ""]);
@@ -445,21 +423,18 @@ describe.concurrent("report", () => {
   });
 });
 
-describe.concurrent("cache", () => {
+describe("cache", () => {
   test("says where it is and what is in it", async () => {
     const folder = join(user, "kernels");
-    const environment = { ...process.env, TILEWRIGHT_CACHE: folder };
-    expect(await tilewrightWith(environment, "cache", "path")).toBe(`${folder}\n`);
-    expect(await tilewrightWith(environment, "cache")).toBe(
+    expect((await command.run(["cache", "path"], folder)).stdout).toBe(`${folder}\n`);
+    expect((await command.run(["cache"], folder)).stdout).toBe(
       `0 kernels, 0 bytes of 1 GiB in ${folder}\n`,
     );
-    expect(await tilewrightWith({ ...environment, TILEWRIGHT_CACHE: "off" }, "cache")).toBe(
-      "the cache is off: TILEWRIGHT_CACHE says so\n",
-    );
+    expect((await tilewright("cache")).stdout).toBe("the cache is off: TILEWRIGHT_CACHE says so\n");
   });
 });
 
-describe.concurrent("layout", () => {
+describe("layout", () => {
   const tile = ["--shape", "64x64", "--dtype", "bf16"];
 
   test("draws a register layout as text and as SVG", async () => {
@@ -553,22 +528,22 @@ describe.concurrent("layout", () => {
   });
 
   test("a layout that is none is a report without a place", async () => {
-    const named = await json("layout", "--register", "wgmna", "--shape", "64x8");
+    const named = await startedJson("layout", "--register", "wgmna", "--shape", "64x8");
     expect(named).toMatchObject({
       error: { code: "TW6001", expected: expect.stringContaining("wgmma") as string },
     });
-    const text = await json("layout", "--register", "(L0 L0)", "--shape", "64x8");
+    const text = await startedJson("layout", "--register", "(L0 L0)", "--shape", "64x8");
     expect(text).toMatchObject({ error: { code: "TW6002" } });
     for (const document of [named, text]) expect(document).not.toHaveProperty("error.position");
   });
 });
 
-describe.concurrent("the command itself", () => {
+describe("the command itself", () => {
   test("prints the package's version", async () => {
     const { version } = JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as {
       version: string;
     };
-    expect(await tilewright("--version")).toEqual({
+    expect(await start("--version")).toEqual({
       status: 0,
       stdout: `${version}\n`,
       stderr: "",
@@ -576,8 +551,7 @@ describe.concurrent("the command itself", () => {
   });
 
   test("doctor finds Node and says what will be used", async () => {
-    const cache = { TILEWRIGHT_CACHE: join(folder, "cache") };
-    const { status, stdout } = await runIn({ ...process.env, ...cache }, ["doctor"]);
+    const { status, stdout } = await command.run(["doctor"], join(folder, "cache"));
     expect(status).toBe(0);
     expect(stdout).toContain(process.version);
     expect(stdout).toMatch(/\nsimulator +ok +ran axpy in .*\nemulator +ok +ran axpy in /);
@@ -585,14 +559,13 @@ describe.concurrent("the command itself", () => {
   });
 
   test("doctor says that the cache cannot be written to", async () => {
-    const cache = { TILEWRIGHT_CACHE: join(user, "scale.ts", "cache") };
-    const { status, stdout } = await runIn({ ...process.env, ...cache }, ["doctor"]);
+    const { status, stdout } = await command.run(["doctor"], join(user, "scale.ts", "cache"));
     expect(status).toBe(1);
     expect(stdout).toMatch(/\ncache +failed +.*scale\.ts.*cannot be/);
   });
 
   test("a wrong command line is status 2 and a report", async () => {
-    const { status, stdout, stderr } = await tilewright("frobnicate");
+    const { status, stdout, stderr } = await start("frobnicate");
     expect([status, stdout]).toEqual([2, ""]);
     expect(stderr).toContain("unknown command 'frobnicate'");
   });

@@ -1,32 +1,31 @@
-import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackage } from "../../test/build-package.ts";
+import { HostProcess } from "../../test/support/host-process.ts";
 import { importFile } from "./typescript-loader.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-loader-")));
 const installed = join(folder, "installed");
 const user = join(folder, "user");
 
-/** Imports the user's file through the built loader in a fresh process, then evaluates `report`. */
+mkdirSync(installed);
+mkdirSync(user);
+const host = new HostProcess(user);
+
+/** Imports the user's file through the built loader, in a process that runs no TypeScript, then evaluates `report`. */
 async function runImport(file: string, report: string): Promise<unknown> {
   const loader = pathToFileURL(join(installed, "dist/cli/typescript-loader.js")).href;
-  const program = `
-    const { importFile } = await import(${JSON.stringify(loader)});
-    const loadLibrary = () => import(${JSON.stringify(pathToFileURL(join(installed, "dist/index.js")).href)});
+  const library = pathToFileURL(join(installed, "dist/index.js")).href;
+  const { value } = await host.ask(`
+    const { importFile } = await load(${JSON.stringify(loader)});
+    const loadLibrary = () => load(${JSON.stringify(library)});
     let module, error;
     try { module = await importFile(${JSON.stringify(file)}); } catch (caught) { error = caught; }
-    console.log(JSON.stringify(${report}));`;
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["--input-type=module", "--eval", program],
-    { cwd: user },
-  );
-  return JSON.parse(stdout);
+    return JSON.stringify(${report});`);
+  return JSON.parse(String(value));
 }
 
 function writeUserFile(name: string, text: string): string {
@@ -35,12 +34,11 @@ function writeUserFile(name: string, text: string): string {
 }
 
 beforeAll(async () => {
-  mkdirSync(installed);
-  mkdirSync(user);
   await buildPackage(installed);
 });
 
 afterAll(() => {
+  host.end();
   rmSync(folder, { recursive: true });
 });
 
@@ -76,12 +74,13 @@ describe("importFile", () => {
   });
 
   test("takes the name of the file that a compiler would make", async () => {
-    writeUserFile("lib.ts", "export const a: number = 2;");
-    writeUserFile("other.mts", "export const b: number = 3;");
-    writeUserFile("both.ts", "export const c: number = 0;");
-    writeUserFile("both.js", "export const c = 5;");
+    mkdirSync(join(user, "compiled"));
+    writeUserFile("compiled/lib.ts", "export const a: number = 2;");
+    writeUserFile("compiled/other.mts", "export const b: number = 3;");
+    writeUserFile("compiled/both.ts", "export const c: number = 0;");
+    writeUserFile("compiled/both.js", "export const c = 5;");
     writeUserFile(
-      "compiled.ts",
+      "compiled/main.ts",
       [
         'import { a } from "./lib.js";',
         'import { b } from "./other.mjs";',
@@ -89,8 +88,8 @@ describe("importFile", () => {
         "export const result: number = a * b * c;",
       ].join("\n"),
     );
-    writeUserFile("package.json", '{ "type": "module" }');
-    expect(await runImport("compiled.ts", "module")).toEqual({ result: 30 });
+    writeUserFile("compiled/package.json", '{ "type": "module" }');
+    expect(await runImport("compiled/main.ts", "module")).toEqual({ result: 30 });
   });
 
   test("a missing import is reported under the name that was written", async () => {
@@ -110,13 +109,13 @@ describe("importFile", () => {
   });
 
   test("an installed copy beside the file does not replace the command line's", async () => {
-    const copy = join(user, "node_modules/tilewright");
+    const copy = join(user, "beside/node_modules/tilewright");
     mkdirSync(copy, { recursive: true });
     writeFileSync(join(copy, "package.json"), '{ "type": "module", "exports": "./index.js" }');
     writeFileSync(join(copy, "index.js"), "export class TilewrightError {}");
-    writeUserFile("copied.ts", 'export { TilewrightError } from "tilewright";');
+    writeUserFile("beside/copied.ts", 'export { TilewrightError } from "tilewright";');
     const same = "module.TilewrightError === (await loadLibrary()).TilewrightError";
-    expect(await runImport("copied.ts", same)).toBe(true);
+    expect(await runImport("beside/copied.ts", same)).toBe(true);
   });
 
   test("syntax that cannot be erased is TW5002 at its line", async () => {
