@@ -67,13 +67,10 @@ describe("every number of 8 bits", () => {
       for (let by = first; by <= last; by += 1) {
         const division = { by: BigInt(by), least: BigInt(least), greatest: BigInt(greatest) };
         for (let value = least; value <= greatest; value += 1) {
-          const found = [
-            quotientBy(bytes, value & 255, division),
-            remainderBy(bytes, value & 255, division),
-          ];
-          const expected = [quotient(value, by), remainder(value, by)];
-          if (found.join() !== expected.join())
-            throw new Error(`${value} / ${by} in [${least}, ${greatest}]: ${found.join()}`);
+          const found = quotientBy(bytes, value & 255, division);
+          const rest = remainderBy(bytes, value & 255, division);
+          if (found !== quotient(value, by) || rest !== remainder(value, by))
+            throw new Error(`${value} / ${by} in [${least}, ${greatest}]: ${found}, ${rest}`);
         }
       }
   });
@@ -154,12 +151,10 @@ describe("as instructions", async () => {
       dividends.forEach((value, column) => {
         const read = (output: string): bigint =>
           BigInt(results[output]?.data[row * count + column] ?? 0);
-        expect([value, by, read("quotients"), read("remainders")]).toEqual([
-          value,
-          by,
-          wrap(by === 0n ? -1n : value / by),
-          by === 0n ? value : value % by,
-        ]);
+        const [found, rest] = [read("quotients"), read("remainders")];
+        const right = wrap(by === 0n ? -1n : value / by);
+        if (found !== right || rest !== (by === 0n ? value : value % by))
+          expect.fail(`${value} / ${by} is ${right}: ${found}, ${rest}`);
       });
     });
   });
