@@ -173,9 +173,15 @@ function isFloatName(name: DTypeName): name is FloatName {
   return name.includes("f");
 }
 
+const greatestIntegers: { readonly [N in IntegerName]?: bigint } = Object.fromEntries(
+  [4n, 8n, 16n, 32n, 64n].flatMap((bits) => [
+    [`i${bits}`, 2n ** (bits - 1n) - 1n],
+    [`u${bits}`, 2n ** bits - 1n],
+  ]),
+);
+
 function numberToInteger(value: number, to: IntegerName): bigint {
-  const bits = Number(to.slice(1));
-  const greatest = to.startsWith("i") ? 2n ** BigInt(bits - 1) - 1n : 2n ** BigInt(bits) - 1n;
+  const greatest = greatestIntegers[to] ?? 0n;
   const least = to.startsWith("i") ? -greatest - 1n : 0n;
   if (Number.isNaN(value)) return 0n;
   if (value === Infinity) return greatest;
@@ -200,7 +206,7 @@ export function referenceLane(
   if (isFloatName(to)) {
     const number = typeof source === "bigint" ? integerToNumber(source, to) : source;
     if (to === "f64") return number;
-    if (to === "f32") return new Float32Array([number])[0] ?? 0;
+    if (to === "f32") return Math.fround(number);
     const code = referenceEncode(to, number, overflow);
     return to === "tf32" ? referenceDecode(to, code) : code;
   }

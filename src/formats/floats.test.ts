@@ -8,6 +8,7 @@ import {
   referenceEncode,
 } from "../../test/number-reference.ts";
 import type { ListedName } from "../../test/number-reference.ts";
+import { isTaken } from "../../test/support/sample.ts";
 import { Random } from "../support/random.ts";
 import { decodeFloat, encodeFloat, floatFormats, roundFloat } from "./floats.ts";
 import type { CodedFloatName, Overflow } from "./floats.ts";
@@ -34,9 +35,11 @@ function wrongCodes(name: ListedName, values: Iterable<number>, overflow: Overfl
   return wrong;
 }
 
-function* aroundMidpoints(name: ListedName): Generator<number> {
+/** Around each of them, or around about one in so many of a format that has many. */
+function* aroundMidpoints(name: ListedName, oneIn: number): Generator<number> {
   const numbers = finiteNumbers(name);
   for (const [i, low] of numbers.entries()) {
+    if (numbers.length > 2 ** 16 && !isTaken(i, oneIn)) continue;
     const beyond = name === "f8e8m0fnu" ? 2 * low : 2 * low - (numbers[i - 1] ?? 0);
     const high = numbers[i + 1] ?? beyond;
     const midpoint = low / 2 + high / 2;
@@ -80,7 +83,9 @@ describe.each(listed)("%s", (name) => {
   });
 
   test.each(overflows)("rounds to the nearest around every midpoint (overflow: %s)", (overflow) => {
-    expect(wrongCodes(name, aroundMidpoints(name), overflow)).toEqual([]);
+    expect(wrongCodes(name, aroundMidpoints(name, overflow === "nan" ? 16 : 4), overflow)).toEqual(
+      [],
+    );
   });
 
   test.each(overflows)("keeps the rules at the extremes (overflow: %s)", (overflow) => {

@@ -106,7 +106,9 @@ describe("functions of one float", () => {
         unaryLanes(fn, dtype, codes, found);
         const wrong: string[] = [];
         for (const [code, value] of values.entries()) {
-          const exact = referenceUnary(fn, dtype.name, value) ?? NaN;
+          // What f64 gives is rounded by the search for its code.
+          const host = hostFunctions[fn];
+          const exact = host?.(value) ?? referenceUnary(fn, dtype.name, value) ?? NaN;
           const expected = referenceEncode(dtype.name, exact);
           if (found[code] !== expected)
             wrong.push(`${fn}(${value}): ${found[code]}, not ${expected}`);

@@ -7,6 +7,7 @@ import {
   probesOf,
   writtenForSm80,
 } from "../../../../test/emulated-differences.ts";
+import { sampleOf } from "../../../../test/support/sample.ts";
 import { defaultTarget, targets } from "../../../targets/target.ts";
 import { slotsOf } from "../values.ts";
 
@@ -17,7 +18,7 @@ const words = probesOf(casts, "words");
 function isNarrow({ operands, result }: ElementwiseProbe): boolean {
   return [...operands, result].some((dtype) => slotsOf(dtype) > 1);
 }
-const elements = probesOf(casts, "element").filter(isNarrow);
+const elements = sampleOf(probesOf(casts, "element").filter(isNarrow), 3);
 
 test("words of tiles", () => {
   expect(findDifferences(defaultTarget, words, 1024)).toEqual([]);
@@ -28,7 +29,7 @@ test("lone elements", () => {
 });
 
 test("what sm_80 has other instructions for", () => {
-  const others = writtenForSm80([...words, ...elements]);
-  expect(others.length).toBeGreaterThan(100);
+  const others = writtenForSm80(sampleOf([...words, ...elements], 2));
+  expect(others.length).toBeGreaterThan(50);
   expect(findDifferences(targets.sm_80, others, 512)).toEqual([]);
 });

@@ -9,6 +9,7 @@ import {
   writtenForSm80,
 } from "../../../../test/emulated-differences.ts";
 import { inexactFunctions } from "../../../../test/support/inexact-functions.ts";
+import { sampleOf } from "../../../../test/support/sample.ts";
 import { defaultTarget, targets } from "../../../targets/target.ts";
 import { slotsOf } from "../values.ts";
 
@@ -21,7 +22,7 @@ const words = probesOf(functions, "words");
 function isNarrow({ operands }: ElementwiseProbe): boolean {
   return operands.some((dtype) => slotsOf(dtype) > 1);
 }
-const elements = probesOf(functions, "element").filter(isNarrow);
+const elements = sampleOf(probesOf(functions, "element").filter(isNarrow), 2);
 
 test("words of tiles", () => {
   expect(findDifferences(defaultTarget, words, 1024)).toEqual([]);
