@@ -22,6 +22,7 @@ import { pipelinedDot, sortedRows } from "./support/lowered-kernels.ts";
 import { flashAttention, rowSoftmax } from "./support/placed-kernels.ts";
 import { randomArguments, runRandom } from "./support/random-runs.ts";
 import { randomKernel } from "./support/random-kernel.ts";
+import { isTaken } from "./support/sample.ts";
 
 const kernels: { readonly [name: string]: KernelDefinition } = {
   ...exampleKernels,
@@ -103,6 +104,7 @@ describe("allocate", () => {
 test("random kernels compute the same on the simulator before and after they are placed", async () => {
   const simulator = new Device(new SimulatorBackend({ checks: false }));
   for (let seed = 0; seed < 40; seed += 1) {
+    if (!isTaken(seed, 3)) continue;
     const kernel = randomKernel(seed, { exact: true });
     const found = placed(kernel, targets.sm_90a);
     if (found === undefined) continue;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { misplaced } from "../../../test/relayout-oracle.ts";
 import { checkPlans, planOf } from "../../../test/relayout-checks.ts";
+import { isTaken } from "../../../test/support/sample.ts";
 import { bf16, f16, f32, f64, i4, i8 } from "../../formats/dtype.ts";
 import { coalescedLayout, mmaFragment, namedLayouts, stridedLayout } from "../algebra/named.ts";
 import { replicatedLayout } from "../algebra/register-layout.ts";
@@ -52,8 +53,10 @@ describe("every pair of named layouts", () => {
   });
 
   test.each(formats)("shared memory without conflicts on [128, 128]: $name", (dtype) => {
-    for (const source of layouts) {
-      for (const target of layouts) {
+    for (const [from, source] of layouts.entries()) {
+      for (const [to, target] of layouts.entries()) {
+        if (!isTaken(layouts.length * (layouts.length * formats.indexOf(dtype) + from) + to, 3))
+          continue;
         const plans = relayoutPlans(source, target, [128, 128], dtype);
         for (const step of plans.flatMap(({ steps }) => steps)) {
           if (step.kind !== "exchange") continue;

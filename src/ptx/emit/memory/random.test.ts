@@ -117,7 +117,7 @@ function layouts(random: Random): (value: Value) => RegisterLayout | undefined {
 
 const seeds = sampleOf(
   Array.from({ length: 18 }, (_, seed) => seed),
-  2,
+  4,
 );
 
 describe("random windows", () => {

@@ -77,7 +77,7 @@ const cases = [bf16, i4, u8, bool, f32, f64].flatMap((dtype, index) =>
 );
 
 describe("tiles through shared memory", () => {
-  test.each(sampleOf(cases, 2))("$name in $text", async ({ dtype, text, layout, other, name }) => {
+  test.each(sampleOf(cases, 4))("$name in $text", async ({ dtype, text, layout, other, name }) => {
     const { kernel: body } = through(dtype, text);
     const message = `${name} in ${text}, ${layout.text} and ${other.text}`;
     await expectSame({ kernel: body, layout: alternating(layout, other) }, 1, message);
