@@ -1,4 +1,4 @@
 import { castCases } from "./elementwise.ts";
 import { emulateCases } from "./emulated.ts";
 
-emulateCases(castCases(), 12);
+emulateCases(castCases(), 24);

@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { combiningCases } from "./combining.ts";
 
-emulateCases(combiningCases(), 14);
+emulateCases(combiningCases(), 28);

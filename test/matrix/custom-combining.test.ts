@@ -1,4 +1,4 @@
 import { customCombiningCases } from "./custom-combining.ts";
 import { emulateCases } from "./emulated.ts";
 
-emulateCases(customCombiningCases(), 4);
+emulateCases(customCombiningCases(), 8);

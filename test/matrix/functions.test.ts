@@ -1,4 +1,4 @@
 import { functionCases } from "./elementwise.ts";
 import { emulateCases } from "./emulated.ts";
 
-emulateCases(functionCases(), 24);
+emulateCases(functionCases(), 48);

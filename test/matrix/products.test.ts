@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { productCases } from "./products.ts";
 
-emulateCases(productCases(), 7);
+emulateCases(productCases(), 14);

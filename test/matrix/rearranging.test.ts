@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { rearrangingCases } from "./rearranging.ts";
 
-emulateCases(rearrangingCases(), 12);
+emulateCases(rearrangingCases(), 24);

@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { sparseProductCases } from "./sparse-products.ts";
 
-emulateCases(sparseProductCases(), 7);
+emulateCases(sparseProductCases(), 14);

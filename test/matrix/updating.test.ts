@@ -1,4 +1,4 @@
 import { emulateCases } from "./emulated.ts";
 import { updatingCases } from "./updating.ts";
 
-emulateCases(updatingCases(), 2);
+emulateCases(updatingCases(), 4);
