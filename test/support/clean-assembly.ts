@@ -5,7 +5,21 @@ import { renewedFactorNotes } from "../../src/ptx/notes/renewed-factors.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
 import { describeAssembly, disassemble, hasDisassembler } from "../ptxas.ts";
+import type { Assembly } from "../ptxas.ts";
 import { touchedInFlight } from "./machine-flights.ts";
+
+/** What was said of a kernel, by its text: operations share kernels, and assembling is what takes time. */
+const told = new Map<string, Assembly>();
+
+function assemblyOf(text: string): Assembly {
+  const before = told.get(text);
+  if (before !== undefined) return before;
+  const found = hasDisassembler
+    ? disassemble(text, "sm_90a")
+    : { said: describeAssembly(text, "sm_90a"), code: "" };
+  told.set(text, found);
+  return found;
+}
 
 /**
  * Left factors that are copied in every round, spills, and C7510 and its like: products in a row, registers that were not given. Where
@@ -21,10 +35,7 @@ export function assemblyProblems(
   return kernels.flatMap(({ kernel }) => {
     const { module } = lower(kernel, targets.sm_90a);
     const held = renewedFactorNotes(module).map(({ because }) => because);
-    const text = printPtx(module);
-    const { said, code } = hasDisassembler
-      ? disassemble(text, "sm_90a")
-      : { said: describeAssembly(text, "sm_90a"), code: "" };
+    const { said, code } = assemblyOf(printPtx(module));
     return [
       ...held,
       ...touchedInFlight(code),

@@ -16,7 +16,7 @@ import type { AttentionCase } from "../../../test/support/attention-reference.ts
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
-import { scheduleSeeds } from "../../../test/support/sample.ts";
+import { scheduleSeeds, takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -31,7 +31,7 @@ const cases: readonly AttentionCase[] = [
   { name: "causal, groups of heads", sizes: [2, 5, 5, 4, 2, 3, 4], dtype: f32, causal: true },
   {
     name: "a window over tiles",
-    sizes: [1, 40, 38, 1, 1, 2, 2],
+    sizes: [1, 36, 34, 1, 1, 2, 2],
     dtype: f32,
     window: { left: 6, right: 3 },
   },
@@ -79,7 +79,7 @@ const wide: readonly AttentionCase[] = [
   { name: "half a block of columns", sizes: [1, 40, 192, 1, 1, 16, 16], kernel: "specialised" },
   {
     name: "causal, groups of heads",
-    sizes: [1, 130, 150, 4, 2, 16, 16],
+    sizes: [1, 70, 140, 4, 2, 16, 16],
     kernel: "specialised",
     causal: true,
   },
@@ -110,7 +110,7 @@ const wide: readonly AttentionCase[] = [
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 24, 80], kernel: "specialised" },
   { name: "heads of 128", sizes: [1, 64, 64, 1, 1, 128, 128], kernel: "specialised" },
   { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], kernel: "specialised", dtype: f16 },
-  { name: "in order", sizes: [1, 130, 300, 2, 1, 16, 16], deterministic: true },
+  { name: "in order", sizes: [1, 70, 260, 2, 1, 16, 16], deterministic: true },
   {
     name: "in order, a window",
     sizes: [1, 300, 300, 1, 1, 16, 16],
@@ -119,13 +119,13 @@ const wide: readonly AttentionCase[] = [
   },
   {
     name: "heads of 256, tails, causal",
-    sizes: [1, 130, 140, 2, 1, 256, 256],
+    sizes: [1, 70, 140, 1, 1, 256, 256],
     kernel: "specialised",
     causal: true,
   },
   {
     name: "wide heads, in order",
-    sizes: [1, 70, 150, 2, 1, 136, 136],
+    sizes: [1, 70, 140, 2, 1, 136, 136],
     ...{ kernel: "specialised", window: { left: 60 }, deterministic: true },
   },
   {
@@ -239,7 +239,8 @@ test("the gradient of a bias that is not there is refused", () => {
 
 test.skipIf(!hasPtxas)("dropout spills no registers", { timeout: 600_000 }, () => {
   const op = attentionBackward({ q: bf16, k: bf16, v: bf16, causal: true, dropout: 0.1 });
-  for (const d of [128, 256]) {
+  // Heads of 256 are the most that there are; those of 128 are tried with a bias.
+  for (const d of takesAll ? [128, 256] : [256]) {
     const kernels = op.kernels({ b: 1, s: 1024, t: 1024, h: 8, kv: 8, d, e: d });
     expect(assemblyProblems(kernels)).toEqual([]);
   }

@@ -10,6 +10,7 @@ import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
+import { takesAll } from "../../../test/support/sample.ts";
 import { bf16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
@@ -116,11 +117,13 @@ test.skipIf(!hasPtxas).each(
       },
     ]),
   ) as readonly (readonly [string, Parameters<typeof matmul>[0]])[],
-)("f64, %s: no more is spilled than some words at the start", (_, spec) => {
+)("f64, %s: no more is spilled than some words at the start", (name, spec) => {
   const op = matmul(spec);
+  // Whole tiles have less to look after than cut ones, and are tried of one order.
+  const isWhole = takesAll || name === "a by rows, b by rows";
   for (const [m, n, k] of [
-    [4096, 4096, 4096],
-    [1001, 3003, 2001],
-  ] as const)
+    ...(isWhole ? [[4096, 4096, 4096] as const] : []),
+    [1001, 3003, 2001] as const,
+  ])
     expect(assemblyProblems(op.kernels({ m, n, k }), 32)).toEqual([]);
 });
