@@ -19,7 +19,8 @@ function capture(stream) {
   };
 }
 
-process.on("message", async (program) => {
+/** Evaluates a program and answers; it never fails itself. */
+async function answerTo(program) {
   const stdout = capture(process.stdout);
   const stderr = capture(process.stderr);
   let answer;
@@ -29,4 +30,8 @@ process.on("message", async (program) => {
     answer = { failure: error instanceof Error ? String(error.stack) : String(error) };
   }
   process.send({ ...answer, stdout: stdout(), stderr: stderr() });
+}
+
+process.on("message", (program) => {
+  void answerTo(program);
 });
