@@ -4,7 +4,7 @@
  *   sorted 1 3 3 7     of 3: "left" 1, "right" 3     of 9: 4
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { dtypes } from "../../formats/dtype.ts";
+import { dtypes, isFloat } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { array, cdiv, dim, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
@@ -113,6 +113,14 @@ export function searchSteps(length: number): number {
   return Math.ceil(Math.log2(length + 1));
 }
 
+/** Whether a found element stands before the place of a wanted one. NaN stands behind all numbers, as `sort` leaves it, which no comparison says. */
+function standsBefore(found: Tile<"f32">, wanted: Tile<"f32">, side: "left" | "right") {
+  const isLess = side === "left" ? found.lt(wanted) : found.le(wanted);
+  if (!isFloat(wanted.dtype)) return isLess;
+  const isWantedNaN = wanted.ne(wanted);
+  return isLess.or(side === "left" ? isWantedNaN.and(found.eq(found)) : isWantedNaN);
+}
+
 /** Without queries, each number from 0 to `count` − 1 is looked for. */
 export function searchKernel(
   dtype: DType,
@@ -141,7 +149,7 @@ export function searchKernel(
         const middle = range.low.add(range.high.sub(range.low).shr(1));
         const isOpen = range.low.lt(range.high);
         const found = sorted.at(middle).load({ where: isOpen }) as Tile<"f32">;
-        const isBefore = side === "left" ? found.lt(wanted) : found.le(wanted);
+        const isBefore = standsBefore(found, wanted, side);
         const isRight = isOpen.and(isBefore);
         return {
           low: isRight.select(middle.add(1), range.low),

@@ -176,6 +176,17 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         queries.map((query) => sorted.filter((value) => isBefore(value, query)).length),
       );
     }
+    // NaN stands behind all numbers, as sort leaves it; zeros of both signs are equal.
+    const withNaN = fromNumbers(f32, [7], [-Infinity, -0, 0, 2, Infinity, NaN, NaN]);
+    const asked = fromNumbers(f32, [6], [NaN, -Infinity, Infinity, 0, -0, 3]);
+    for (const [side, expected] of [
+      ["left", [5, 0, 4, 1, 1, 4]],
+      ["right", [7, 1, 5, 3, 3, 4]],
+    ] as const) {
+      const given = { sorted: withNaN, queries: asked };
+      const { out } = await device.run(searchSorted({ sorted: f32, side }), given);
+      expect([...toNumbers(out)]).toEqual(expected);
+    }
     const nothing = await device.run(searchSorted({ sorted: f32 }), {
       sorted: fromNumbers(f32, [0], []),
       queries: fromNumbers(f32, [2], [1, 2]),
