@@ -1,6 +1,6 @@
 import { array, dim, f32, i32, kernel, targets, zeros } from "tilewright";
 import { Functions } from "../src/layout/model/functions.ts";
-import { Windows } from "../src/layout/model/windows.ts";
+import { windowsOf } from "../src/layout/model/windows.ts";
 import { gatherCandidates } from "../src/layout/plan/collect.ts";
 import { selectInstructions } from "../src/layout/plan/select.ts";
 import { buildSystem } from "../src/layout/plan/system.ts";
@@ -257,7 +257,7 @@ test("nine masked gathers, whose indices and masks lie as their tiles do, are pl
   );
   const traced = simplify(gathers.kernel);
   const target = targets.sm_90a;
-  const windows = new Windows(traced);
+  const windows = windowsOf(traced);
   const selected = selectInstructions(traced, { windows, target, refused: new Map() });
   const functions = new Functions();
   const context = stateKernel({ kernel: selected.kernel, target, windows, functions });

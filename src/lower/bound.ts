@@ -9,7 +9,8 @@
  * A copy that was to be made by `cp.async` is made plainly where its two sides cannot move the same elements at once.
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
-import { Facts } from "../ir/facts/index.ts";
+import { factsOf } from "../ir/facts/index.ts";
+import type { Facts } from "../ir/facts/index.ts";
 import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewrite/substitute.ts";
 import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
@@ -46,7 +47,7 @@ class Binder {
 
   constructor(kernel: Kernel, setting: Omit<AccessSetting, "warps">) {
     this.#setting = setting;
-    this.#facts = new Facts(kernel);
+    this.#facts = factsOf(kernel);
     this.#windows = new WindowModel(kernel, this.#facts, (op) => {
       const guard: string[] = [];
       this.#guards.set(op, guard);

@@ -15,7 +15,8 @@ import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewr
 import { traitsOf } from "../ir/traits.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { tensorMapOf, tensorMaps } from "../layout/model/tensor-maps.ts";
-import { Windows } from "../layout/model/windows.ts";
+import { windowsOf } from "../layout/model/windows.ts";
+import type { Windows } from "../layout/model/windows.ts";
 import { makeOp } from "../ir/make-op.ts";
 
 /** Maps by the array that they describe. */
@@ -26,7 +27,7 @@ export function nameMaps(kernel: Kernel): Kernel {
   const kinds = new Set<AnyOp["kind"]>();
   walkOps(kernel.body, (op) => kinds.add(op.kind));
   if (!kinds.has("copy_async") && !kinds.has("prefetch_maps")) return kernel;
-  const windows = new Windows(kernel);
+  const windows = windowsOf(kernel);
   const texts: MapTexts = new Map(
     [...tensorMaps(kernel, windows)].map(([root, maps]) => [root, Object.freeze([...maps.keys()])]),
   );

@@ -16,3 +16,15 @@ export class Memo<V> {
     return value;
   }
 }
+
+/** A function of things that never change, which makes its answer once for each of them and forgets it with them. */
+export function onceForEach<K extends object, V>(make: (key: K) => V): (key: K) => V {
+  const known = new WeakMap<K, { readonly value: V }>();
+  return (key) => {
+    const found = known.get(key);
+    if (found !== undefined) return found.value;
+    const value = make(key);
+    known.set(key, { value });
+    return value;
+  };
+}

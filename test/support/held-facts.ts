@@ -1,5 +1,5 @@
 /** Holds what a simulated kernel computes against what the compiler says of it. */
-import { Facts } from "../../src/ir/facts/index.ts";
+import { factsOf } from "../../src/ir/facts/index.ts";
 import { allows } from "../../src/ir/facts/fact.ts";
 import type { Fact } from "../../src/ir/facts/fact.ts";
 import type { Kernel } from "../../src/ir/node.ts";
@@ -12,7 +12,7 @@ export function holdAgainstFacts(
   kernel: Kernel,
   dimensions: DimensionValues,
 ): NonNullable<SimulationOptions["observe"]> {
-  const facts = new Facts(kernel);
+  const facts = factsOf(kernel);
   const evaluate = (size: Size): number => evaluateSize(size, dimensions);
   return (value, held) => {
     const fact = facts.ofAny(value);

@@ -10,7 +10,8 @@ import * as named from "../../src/layout/algebra/named.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { matrixOf } from "../../src/layout/model/products.ts";
-import { Windows } from "../../src/layout/model/windows.ts";
+import { windowsOf } from "../../src/layout/model/windows.ts";
+import type { Windows } from "../../src/layout/model/windows.ts";
 import { allocate } from "../../src/layout/plan/allocate.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
 import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
@@ -38,7 +39,7 @@ class Checker {
 
   constructor(placement: Placement) {
     this.placement = placement;
-    this.windows = new Windows(placement.kernel);
+    this.windows = windowsOf(placement.kernel);
   }
 
   /** Warps of a program thread. */

@@ -5,7 +5,7 @@ import { Random } from "../../support/random.ts";
 import type { Value } from "../node.ts";
 import { walkOps } from "../traverse.ts";
 import { allows } from "./fact.ts";
-import { Facts } from "./index.ts";
+import { factsOf } from "./index.ts";
 import type { Fact } from "./index.ts";
 
 const number = (id: string, value: number): string =>
@@ -17,7 +17,7 @@ function carriedFacts(text: string): {
   readonly after: readonly Fact[];
 } {
   const kernel = kernelWith(text);
-  const facts = new Facts(kernel);
+  const facts = factsOf(kernel);
   const inside: Fact[] = [];
   const after: Fact[] = [];
   const all = (values: readonly Value[]): Fact[] => values.map((value) => facts.of(value));
@@ -53,7 +53,7 @@ describe("rings", () => {
         ${ringStep("slot", "next")}
         yield %next
       } : i32`);
-    const facts = new Facts(kernel);
+    const facts = factsOf(kernel);
     const found: Fact[] = [];
     walkOps(kernel.body, (op) => {
       if (op.kind === "select") found.push(...op.results.map((value) => facts.of(value)));

@@ -42,18 +42,26 @@ const mostGuesses = 6;
 /** A phase is 0 or 1, whatever the loop compares. */
 const phase = 2n;
 
+/** A fact that may hold of a carried value, and what a step hands on where it does. */
+interface Guess {
+  readonly guess: Fact;
+  readonly next: Fact;
+}
+
 /** Facts that may hold of a carried value, the sharpest first. */
 export function* guesses(
   { body }: Carried,
   start: Fact,
   afterOne: (guess: Fact) => Fact,
   definitions: ReadonlyMap<Value, AnyOp>,
-): Generator<Fact> {
-  yield plainly(start);
-  const both = plainly(either(start, afterOne(plainly(start))));
-  yield both;
+): Generator<Guess> {
+  const supposed = (guess: Fact): Guess => ({ guess, next: afterOne(guess) });
+  const first = supposed(plainly(start));
+  yield first;
+  const both = plainly(either(start, first.next));
+  yield supposed(both);
   for (const turn of turningPoints(body, definitions))
-    if (turn > both.greatest) yield between(both.least, turn - 1n);
+    if (turn > both.greatest) yield supposed(between(both.least, turn - 1n));
 }
 
 /** Without what holds of sizes, which a step would have to keep. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { kernelWith } from "../../../test/support/ir-text.ts";
 import { walkOps } from "../traverse.ts";
 import { allows } from "./fact.ts";
-import { Facts } from "./index.ts";
+import { factsOf } from "./index.ts";
 import type { Fact } from "./index.ts";
 
 /** The fact of the counter of a loop from `2 · b` or `2 · b + 1` on, below 64, by steps. */
@@ -18,7 +18,7 @@ function counterOf(offset: number, step: number): Fact {
       debug_print %i {format = "{}"}
       yield
     }`);
-  const facts = new Facts(kernel);
+  const facts = factsOf(kernel);
   const counters: Fact[] = [];
   walkOps(kernel.body, (op) => {
     const [index] = op.kind === "loop" ? op.regions.body.parameters : [];

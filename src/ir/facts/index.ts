@@ -6,6 +6,7 @@
  *   loop(cdiv(k, 64), (step) => …)     step: from 0, below ceildiv(k, 64)
  *   x.at(slice(step.mul(64), 64))      step · 64: from 0, a multiple of 64, below k
  */
+import { onceForEach } from "../../support/memo.ts";
 import type { AnyOp, GridAxis, Kernel, Op, Value } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
@@ -33,6 +34,17 @@ const deepestGuess = 4;
 /** Divisors are cut off at what no alignment asks for. */
 const greatestDivisor = 2n ** 20n;
 
+/** A fact, and a bit for each layer of guesses that it follows from. */
+interface Known {
+  readonly fact: Fact;
+  readonly rests: number;
+}
+
+/** The highest layer of guesses among those; 0 where there is none. */
+function highestBit(rests: number): number {
+  return rests === 0 ? 0 : 31 - Math.clz32(rests);
+}
+
 export class Facts {
   readonly definitions: ReadonlyMap<Value, AnyOp>;
   readonly sizes: SizeFacts;
@@ -41,11 +53,13 @@ export class Facts {
   readonly #indices = new Map<Value, Op<"loop"> | Op<"warps">>();
   readonly #carried = new Map<Value, Carried>();
   /** What is known for good, and above it what follows from guesses that are being tried. */
-  readonly #known: Map<Value, Fact>[] = [new Map<Value, Fact>()];
+  readonly #known: Map<Value, Known>[] = [new Map<Value, Known>()];
+  /** The guesses on which what is being worked out rests; what rests on none is kept for good. */
+  #rests = 0;
 
-  constructor(kernel: Kernel, definitions: ReadonlyMap<Value, AnyOp> = definingOps(kernel.body)) {
+  constructor(kernel: Kernel) {
     this.#kernel = kernel;
-    this.definitions = definitions;
+    this.definitions = definingOps(kernel.body);
     this.sizes = new SizeFacts(kernel.grid);
     walkOps(kernel.body, (op) => {
       if (repeats(op))
@@ -59,14 +73,20 @@ export class Facts {
 
   /** The fact of an integer or bool, or of the elements of a tile of them. */
   of(value: Value): Fact {
-    for (const layer of this.#known.toReversed()) {
-      const known = layer.get(value);
-      if (known !== undefined) return known;
+    for (let layer = this.#known.length - 1; layer >= 0; layer -= 1) {
+      const known = this.#known[layer]?.get(value);
+      if (known === undefined) continue;
+      this.#rests |= known.rests;
+      return known.fact;
     }
     const range = isData(value.type) ? rangeOf(value.type.dtype) : undefined;
     if (range === undefined) throw new Error(`%${value.id} is no integer`);
+    const before = this.#rests;
+    this.#rests = 0;
     const fact = this.#compute(value, range);
-    this.#known.at(-1)?.set(value, fact);
+    const rests = this.#rests;
+    this.#known[highestBit(rests)]?.set(value, { fact, rests });
+    this.#rests |= before;
     return fact;
   }
 
@@ -139,21 +159,27 @@ export class Facts {
 
   /** The first guess that a step keeps. */
   #byInduction(carried: Carried, range: Range): Fact {
-    if (this.#known.length > deepestGuess) return anyOf(range);
+    if (this.#known.length > deepestGuess) {
+      // Less deep, more is known: this is forgotten with the guess above it.
+      this.#rests |= 1 << (this.#known.length - 1);
+      return anyOf(range);
+    }
     const start = this.of(carried.initial);
     const afterOne = (guess: Fact): Fact => this.#supposing(carried, guess);
-    for (const guess of guesses(carried, start, afterOne, this.definitions))
-      if (covers(guess, start) && covers(guess, afterOne(guess))) return guess;
+    for (const { guess, next } of guesses(carried, start, afterOne, this.definitions))
+      if (covers(guess, start) && covers(guess, next)) return guess;
     return anyOf(range);
   }
 
   /** What a step hands on where the guess holds of it; nothing that follows from the guess is kept. */
   #supposing({ parameters, yielded }: Carried, guess: Fact): Fact {
-    this.#known.push(new Map(parameters.map((parameter) => [parameter, guess])));
+    const own = 1 << this.#known.length;
+    this.#known.push(new Map(parameters.map((each) => [each, { fact: guess, rests: own }])));
     try {
       return this.of(yielded);
     } finally {
       this.#known.pop();
+      this.#rests &= ~own;
     }
   }
 
@@ -174,6 +200,9 @@ export class Facts {
     });
   }
 }
+
+/** The facts of a kernel, which all that ask about it share. */
+export const factsOf = onceForEach((kernel: Kernel) => new Facts(kernel));
 
 /** The sum of two i32, which wraps around. */
 export function sumOfIndices(left: Fact, right: Fact): Fact {

@@ -9,7 +9,7 @@ import { parseLayout } from "../algebra/text.ts";
 import { globalAccess, globalCost, SharedAccesses } from "./accesses.ts";
 import { memoryLayouts, sharedLayouts } from "./candidates.ts";
 import { costs } from "./cost.ts";
-import { Windows } from "./windows.ts";
+import { windowsOf } from "./windows.ts";
 import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 /** The window of the first load in the kernel. */
@@ -19,7 +19,7 @@ function loaded({ kernel: traced }: KernelDefinition) {
     if (op.kind === "load") ref ??= op.operands.ref;
   });
   if (ref === undefined) throw new Error("nothing is loaded");
-  return new Windows(traced).of(ref);
+  return windowsOf(traced).of(ref);
 }
 
 function globalWindow(make: (x: Ref<"f32">) => Ref<"f32">, columns = 128): GlobalWindow {

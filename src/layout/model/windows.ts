@@ -7,12 +7,13 @@
  * Offsets known only at run time are seen through their divisors. A shared window is looked at twice:
  * with such offsets at 0, and at their divisor; what holds of both holds of every multiple.
  */
+import { onceForEach } from "../../support/memo.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, OpOf, Value } from "../../ir/node.ts";
 import type { WindowKind } from "../../ir/ops.ts";
-import { Facts } from "../../ir/facts/index.ts";
-import { definingOps } from "../../ir/rewrite/analysis.ts";
+import { factsOf } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/facts/index.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { isWindow } from "../../ir/traits.ts";
@@ -70,8 +71,8 @@ export class Windows {
   readonly #byText = new Map<string, SharedWindow>();
 
   constructor(kernel: Kernel) {
-    this.definitions = definingOps(kernel.body);
-    this.facts = new Facts(kernel, this.definitions);
+    this.facts = factsOf(kernel);
+    this.definitions = this.facts.definitions;
     this.#boxes = new WindowModel(kernel, this.facts, () => (bound) => unproved(this.facts, bound));
   }
 
@@ -148,6 +149,9 @@ export class Windows {
     };
   }
 }
+
+/** The windows of a kernel, which all that ask about it share. */
+export const windowsOf = onceForEach((kernel: Kernel) => new Windows(kernel));
 
 /** The window as costs see it. */
 function globalWindow(root: Value, window: MemoryWindow): GlobalWindow {

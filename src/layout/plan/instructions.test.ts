@@ -23,7 +23,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { targets } from "../../targets/target.ts";
 import { replicatedLayout } from "../algebra/register-layout.ts";
 import { globalAccess } from "../model/accesses.ts";
-import { Windows } from "../model/windows.ts";
+import { windowsOf } from "../model/windows.ts";
 import { placeKernel } from "./place.ts";
 import type { Placement } from "./place.ts";
 
@@ -205,7 +205,7 @@ describe("what is known of a window's start", () => {
   );
 
   test("sums are divisible by what both sides are, and counters by start and step", () => {
-    const windows = new Windows(starts.kernel);
+    const windows = windowsOf(starts.kernel);
     const divisors = opsOf(starts, "load").map(({ operands: { ref } }) => {
       const window = windows.of(ref);
       return window.space === "gmem" ? window.start : undefined;
@@ -214,7 +214,7 @@ describe("what is known of a window's start", () => {
   });
 
   test("a lane moves no more at once than is aligned", () => {
-    const windows = new Windows(starts.kernel);
+    const windows = windowsOf(starts.kernel);
     const vectors = opsOf(starts, "load").map(({ operands: { ref } }) => {
       const window = windows.of(ref);
       if (window.space !== "gmem") throw new Error("not in global memory");

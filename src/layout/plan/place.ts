@@ -17,7 +17,8 @@ import { Functions } from "../model/functions.ts";
 import { placedBuffers } from "../model/placed-types.ts";
 import type { PlacedBuffer } from "../model/placed-types.ts";
 import type { Product } from "../model/products.ts";
-import { Windows } from "../model/windows.ts";
+import { windowsOf } from "../model/windows.ts";
+import type { Windows } from "../model/windows.ts";
 import { relayoutCost } from "../relayout/cost.ts";
 import { planRelayout } from "../relayout/relayout.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
@@ -140,7 +141,7 @@ export function findPlacement(
   target: Target,
   options: PlaceOptions = {},
 ): Placement {
-  const windows = new Windows(kernel);
+  const windows = windowsOf(kernel);
   let refused: Refusals = new Map();
   for (;;) {
     const selected = selectInstructions(kernel, { windows, target, refused });

@@ -8,7 +8,7 @@ import { printKernel } from "../../ir/printer.ts";
 import { operandValues, walkOps } from "../../ir/traverse.ts";
 import { simplify } from "../../lower/simplify.ts";
 import { targets } from "../../targets/target.ts";
-import { Windows } from "../model/windows.ts";
+import { windowsOf } from "../model/windows.ts";
 import { selectInstructions } from "./select.ts";
 import type { Refusals } from "./select.ts";
 
@@ -23,7 +23,7 @@ function dotsOf(kernel: Kernel): readonly Op<"dot">[] {
 }
 
 function select(kernel: Kernel, refused: Refusals = new Map()) {
-  const windows = new Windows(kernel);
+  const windows = windowsOf(kernel);
   return selectInstructions(kernel, { windows, target: targets.sm_90a, refused });
 }
 

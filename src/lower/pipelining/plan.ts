@@ -21,7 +21,8 @@ import { operandValues, regionList, yieldedValues, refOf } from "../../ir/traver
 import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/accesses.ts";
 import { wgmmaShapeProblem } from "../../layout/model/products.ts";
-import { Windows } from "../../layout/model/windows.ts";
+import { windowsOf } from "../../layout/model/windows.ts";
+import type { Windows } from "../../layout/model/windows.ts";
 import { unmarked } from "../../passes/profile-marks.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
@@ -80,7 +81,7 @@ class Planner {
   constructor(kernel: Kernel, target: Target) {
     this.#target = target;
     this.#warps = kernel.warps;
-    this.#windows = new Windows(kernel);
+    this.#windows = windowsOf(kernel);
     this.#uses = countUses(kernel.body);
     const inputs = kernel.parameters.filter(({ role }) => role === "input");
     this.#inputs = new Map(inputs.map(({ value, name }) => [value, name]));

@@ -6,7 +6,8 @@
  *   slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}      %i is below n, not below n − 63
  */
 import type { AccessOp } from "../../ir/indexed.ts";
-import { Facts } from "../../ir/facts/index.ts";
+import { factsOf } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/facts/index.ts";
 import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
@@ -24,7 +25,7 @@ import type { Index, Sides } from "../../layout/access/window.ts";
 import { walkAgents } from "./walk.ts";
 
 export function verifyBounds(kernel: Kernel, { target }: PlacedFor): void {
-  const facts = new Facts(kernel);
+  const facts = factsOf(kernel);
   const windows = new WindowModel(kernel, facts, (op) => tested(op, facts));
   const uses = countUses(kernel.body);
   walkAgents(kernel, (op, { warps }) => {

@@ -15,7 +15,8 @@ import {
 } from "../../layout/model/products.ts";
 import type { Product } from "../../layout/model/products.ts";
 import { tensorMapOf } from "../../layout/model/tensor-maps.ts";
-import { Windows } from "../../layout/model/windows.ts";
+import { windowsOf } from "../../layout/model/windows.ts";
+import type { Windows } from "../../layout/model/windows.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
@@ -39,7 +40,7 @@ class Checker {
   readonly #target: Target;
 
   constructor(kernel: Kernel, target: Target) {
-    this.#windows = new Windows(kernel);
+    this.#windows = windowsOf(kernel);
     this.#target = target;
     walkOps(kernel.body, (op) => {
       if (op.kind !== "copy_async" || op.attributes.map === undefined) return;

@@ -9,7 +9,8 @@ import type { Op } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { Windows } from "../../layout/model/windows.ts";
+import { windowsOf } from "../../layout/model/windows.ts";
+import type { Windows } from "../../layout/model/windows.ts";
 import type { Target } from "../../targets/target.ts";
 import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
@@ -81,7 +82,7 @@ export class EmitContext {
     if (kernel.placed === undefined) throw new Error(`${kernel.name} has not been placed`);
     this.kernel = kernel;
     this.target = kernel.placed.target;
-    this.windows = new Windows(kernel);
+    this.windows = windowsOf(kernel);
     this.numbers = new Numbers(this.code, kernel.warps);
     this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
     this.#emitRegion = emitRegion;

@@ -10,7 +10,7 @@ import { elementAt } from "../../layout/algebra/elements.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { bitReader } from "../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../layout/algebra/shared-view.ts";
-import { Windows } from "../../layout/model/windows.ts";
+import { windowsOf } from "../../layout/model/windows.ts";
 import type { Placement } from "../../layout/plan/place.ts";
 import type { MemoryAccess } from "./memory-instructions.ts";
 
@@ -26,7 +26,7 @@ export function bankUses(
   placement: Placement,
   accessesOf: (op: AnyOp) => readonly MemoryAccess[],
 ): readonly OpBankUse[] {
-  const windows = new Windows(placement.kernel);
+  const windows = windowsOf(placement.kernel);
   return sharedOps(placement.kernel).flatMap((op) => {
     const window = windows.of(op.operands.ref);
     const layout = tileLayout(op, placement);

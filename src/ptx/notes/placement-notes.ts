@@ -22,7 +22,7 @@ import { wordsPerLane } from "../../layout/algebra/vectors.ts";
 import { contiguousAxis, globalAlignment, sectorUse } from "../../layout/model/accesses.ts";
 import { tileOf } from "../../layout/model/products.ts";
 import { pickedWindow } from "../../layout/model/picked.ts";
-import { Windows } from "../../layout/model/windows.ts";
+import { windowsOf } from "../../layout/model/windows.ts";
 import type { GlobalWindow } from "../../layout/model/windows.ts";
 import type { Placement } from "../../layout/plan/place.ts";
 import { bankUses, tileLayout } from "./bank-use.ts";
@@ -65,7 +65,7 @@ function suitsTensorCores({ operands: { left, right }, attributes }: Op<"dot">):
 const widestBytes = 16;
 
 function narrowNotes(placement: Placement, accessesOf: AccessesOf): readonly PerformanceNote[] {
-  const windows = new Windows(placement.kernel);
+  const windows = windowsOf(placement.kernel);
   const names = parameterNames(placement);
   const found: PerformanceNote[] = [];
   walkOps(placement.kernel.body, (op) => {
