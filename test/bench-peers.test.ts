@@ -21,7 +21,7 @@ import {
 } from "../bench/gpu/comparisons.ts";
 import { addComparisons } from "../bench/gpu/figures.ts";
 import { parts } from "../bench/gpu/parts.ts";
-import { Peer, startPeers } from "../bench/gpu/peers/peer.ts";
+import { Peer, compiledPeers, startPeers } from "../bench/gpu/peers/peer.ts";
 
 /** Answers as `serve.py` does; its lanes take the milliseconds that they are given, in turn. */
 const fakePeer = `
@@ -125,6 +125,31 @@ test("a peer that does not start is left out, with the reason", async () => {
   expect(await startPeers([none, missing], (line) => said.push(line))).toEqual([]);
   expect(said[0]).toContain("peer broken is not here");
   expect(said[1]).toContain("peer missing is not here");
+});
+
+test("peers compile for all tasks before any of them; one that cannot is left out, with the reason", async () => {
+  const compiler = (answer: string): string =>
+    fakePeer.replace(
+      "asked.push(request.do);",
+      `if (request.do === "compile" && request.tasks.length === 2) return ${answer};`,
+    );
+  const commands = [
+    { name: "able", command: [process.execPath, "-e", compiler("say({})")] },
+    { name: "ended", command: [process.execPath, "-e", compiler("process.exit()")] },
+    { name: "failing", command: [process.execPath, "-e", compiler("say({ error: 'no room' })")] },
+  ];
+  const said: string[] = [];
+  const tell = (line: string): void => void said.push(line);
+  const { task } = matmulCase(small);
+  const started = await startPeers(commands, () => undefined);
+  const found = await compiledPeers(started, [task, task], tell);
+  expect(found.map(({ name }) => name)).toEqual(["able"]);
+  expect(said).toEqual([
+    expect.stringMatching(/^peers compiled in \d+ s$/),
+    "peer ended is left out: Error: it ended",
+    "peer failing is left out: Error: failing: no room",
+  ]);
+  for (const peer of found) peer.stop();
 });
 
 const comparison = (name: string, ratio: number): Comparison => ({

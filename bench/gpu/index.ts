@@ -16,7 +16,7 @@ import type { Comparison } from "./compare.ts";
 import { comparisonText, methodText } from "./comparisons.ts";
 import { addComparisons } from "./figures.ts";
 import { parts } from "./parts.ts";
-import { startPeers } from "./peers/peer.ts";
+import { compiledPeers, startPeers } from "./peers/peer.ts";
 import type { PeerCommand } from "./peers/peer.ts";
 
 const values = scriptOptions(import.meta.url, {
@@ -70,7 +70,8 @@ async function measure(): Promise<boolean> {
   const chosen = values["no-peers"] ? [] : chosenPeers();
   const until = performance.now() + seconds * 1000;
   const device = await open("gpu");
-  const peers = await startPeers(chosen, say);
+  const tasks = cases.map(({ task }) => task);
+  const peers = await compiledPeers(await startPeers(chosen, say), tasks, say);
   const done: Comparison[] = [];
   let failed = 0;
   // A case takes about as long as the longest so far; one that would not end in time is left out.

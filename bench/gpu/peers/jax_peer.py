@@ -12,6 +12,7 @@ import math
 import os
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 # Memory is shared with other processes; and with Triton off, what XLA calls is cuBLAS.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -22,6 +23,8 @@ import jax.numpy as jnp
 from serve import serve, why
 
 MOST_CONFIGURATIONS = 8
+# Sets of arrays that configurations are compared on, and how many of them are compiled at once.
+COMPARED_SETS, COMPILERS = 2, 8
 dtypes = {"bf16": jnp.bfloat16, "f16": jnp.float16}
 
 
@@ -72,7 +75,9 @@ class Lane:
 
 
 def over_sets(call):
-    return jax.jit(lambda *pairs: [call(a, b) for a, b in pairs])
+    # Compiled for itself, so that what is made for one set is used for all of them.
+    one = jax.jit(call)
+    return jax.jit(lambda *pairs: [one(a, b) for a, b in pairs])
 
 
 def cublas(task):
@@ -80,7 +85,7 @@ def cublas(task):
     return lambda a, b: jax.lax.dot_general(a, b, (contract, ((), ())), preferred_element_type=a.dtype)
 
 
-def pallas_configurations(module, task):
+def pallas_configurations(module):
     """At most eight: tiles, tiles of the grid, and clusters where this version has them."""
     known = {field.name for field in dataclasses.fields(module.TuningConfig)}
     dimension = getattr(module, "MatmulDimension", None)
@@ -99,26 +104,55 @@ def pallas_configurations(module, task):
     return [module.TuningConfig(**choice) for choice in distinct[:MOST_CONFIGURATIONS]]
 
 
-def pallas(task, pairs, sets, launches, lanes, refused):
-    if task["b"] != "kn":
-        refused.append("Pallas:Mosaic GPU: its product takes b by rows alone")
-        return
+@functools.cache
+def pallas_products():
+    """Configurations of the product in words, and the product in each."""
     from jax.experimental.pallas.ops.gpu import hopper_matmul_mgpu as module
 
     product = getattr(module, "matmul", None) or module.matmul_kernel
     # Some versions take a matrix to add, by name of c; none is added here.
     extra = {"c": None} if "c" in inspect.signature(product).parameters else {}
-    exact = jnp.dot(*pairs[0], preferred_element_type=jnp.float32)
-    found, tried = [], pallas_configurations(module, task)
-    for config in tried:
-        text = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(config).items())
+    texts = lambda config: ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(config).items())
+    made = lambda config: over_sets(functools.partial(product, config=config, **extra))
+    return [(texts(config), made(config)) for config in pallas_configurations(module)]
+
+
+def is_pallas(task):
+    return task["op"] == "matmul" and task["dtype"] in dtypes and task["b"] == "kn"
+
+
+def compile_products(tasks):
+    """Each configuration of each product runs once, in threads: what compiles them is no Python for the most part."""
+
+    def run(f, pairs):
         try:
-            f = over_sets(functools.partial(product, config=config, **extra))
-            out = f(*pairs)[0].astype(jnp.float32)
+            jax.block_until_ready(f(*pairs))
+        except Exception:
+            pass
+
+    with ThreadPoolExecutor(COMPILERS) as pool:
+        for task in filter(is_pallas, tasks):
+            dtype = dtypes[task["dtype"]]
+            a, b = jnp.zeros((task["m"], task["k"]), dtype), jnp.zeros((task["k"], task["n"]), dtype)
+            for _, f in pallas_products():
+                pool.submit(run, f, [(a, b)] * COMPARED_SETS)
+
+
+def pallas(task, pairs, sets, launches, lanes, refused):
+    if not is_pallas(task):
+        refused.append("Pallas:Mosaic GPU: its product takes b by rows alone")
+        return
+    exact = jnp.dot(*pairs[0], preferred_element_type=jnp.float32)
+    found, tried = [], pallas_products()
+    # As often as it takes, so that all of them run the same program.
+    compared = [pairs[index % sets] for index in range(COMPARED_SETS)]
+    for text, f in tried:
+        try:
+            out = f(*compared)[0].astype(jnp.float32)
             error = float(jnp.linalg.norm(out - exact) / jnp.linalg.norm(exact))
             if not error < 1e-2:
                 raise ValueError(f"relative error {error:.3g}")
-            quick = Lane("", f, pairs, sets, max(1, launches // 5))
+            quick = Lane("", f, compared, COMPARED_SETS, max(1, launches // 5))
             found.append((statistics.median(quick.sample() for _ in range(3)), text, f))
         except Exception as error:
             refused.append(f"Pallas:Mosaic GPU ({text}): {why(error)}")
@@ -263,4 +297,4 @@ def hello():
 
 
 if __name__ == "__main__":
-    serve(hello, prepare)
+    serve(hello, prepare, compile_products)

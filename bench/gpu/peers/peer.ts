@@ -99,6 +99,11 @@ export class Peer {
     };
   }
 
+  /** Has it compile what it needs for all of the tasks, where that takes it long. */
+  async compile(tasks: readonly Task[]): Promise<void> {
+    await this.#ask({ do: "compile", tasks });
+  }
+
   /** Has it give its arrays back. */
   async forget(): Promise<void> {
     await this.#ask({ do: "forget" });
@@ -156,5 +161,24 @@ export async function startPeers(
     const { reason } = result as { readonly reason: unknown };
     tell(`peer ${name} is not here: ${reason instanceof Error ? reason.message : String(reason)}`);
     return [];
+  });
+}
+
+/** Those peers that have compiled what the tasks need, at the same time and before anything is timed; others are stopped. */
+export async function compiledPeers(
+  peers: readonly Peer[],
+  tasks: readonly Task[],
+  tell: (line: string) => void,
+): Promise<readonly Peer[]> {
+  const start = performance.now();
+  const compiled = await Promise.allSettled(peers.map((peer) => peer.compile(tasks)));
+  tell(`peers compiled in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+  return peers.filter((peer, index) => {
+    const found = compiled[index];
+    if (found?.status !== "rejected") return true;
+    // What it answers later would be taken for the answer to another request.
+    peer.stop();
+    tell(`peer ${peer.name} is left out: ${String(found.reason)}`);
+    return false;
   });
 }

@@ -1,11 +1,14 @@
 """Serves one peer over pipes: a JSON object a line in, one a line out.
 
+    {"do": "compile", "tasks": [{...}, ...]}                      {}
     {"do": "prepare", "task": {...}, "sets": 4, "launches": 50}   {"lanes": [{"name": ..., "how": ...}], "refused": [...]}
     {"do": "sample", "lane": 0}                                   {"milliseconds": 0.174}
     {"do": "forget"}                                              {}
 
 A lane is one way in which the peer does the task. Between requests the peer leaves the GPU alone, so that rounds of
-several processes can take turns. A task that the peer cannot do has no lanes, and says why.
+several processes can take turns. A task that the peer cannot do has no lanes, and says why. Peers that compile for long do so
+for all tasks before the first one is prepared, on as many processors as there are; what does not compile is found out again when
+it is prepared, and told there.
 """
 import json
 import os
@@ -13,7 +16,7 @@ import sys
 import traceback
 
 
-def serve(hello, prepare):
+def serve(hello, prepare, compile=lambda tasks: None):
     # Libraries print to standard output as they like: answers have a channel of their own.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -23,7 +26,10 @@ def serve(hello, prepare):
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["do"] == "prepare":
+            if request["do"] == "compile":
+                compile(request["tasks"])
+                answer({})
+            elif request["do"] == "prepare":
                 lanes.clear()
                 refused = []
                 prepare(request["task"], request["sets"], request["launches"], lanes, refused)

@@ -1,14 +1,19 @@
 """Triton as a peer: a product by pointers and one by tensor descriptors, and work on tiles (triton_tiles.py); of each the
 fastest of at most eight configurations."""
+import multiprocessing
+import os
 import statistics
+from concurrent.futures import ProcessPoolExecutor
 import torch
 import triton
 import triton.language as tl
-from graph import GraphLane, product_arrays
+from graph import GraphLane, dtypes, product_arrays
 from serve import serve, why
 from triton_tiles import works
 
 MOST_CONFIGURATIONS = 8
+# Processes that compile at once; each has a context on the GPU of its own.
+MOST_COMPILERS = 8
 
 
 @triton.jit
@@ -121,7 +126,7 @@ def prepare(task, sets, launches, lanes, refused):
     torch.cuda.empty_cache()
     if task["op"] in works:
         return prepare_tiles(task, sets, launches, lanes, refused)
-    if task["op"] != "matmul" or task["dtype"] not in ("bf16", "f16"):
+    if not is_product(task):
         refused.append(f"no kernel of Triton for {task['op']} of {task.get('dtype', 'f32')}")
         return
     arrays = [product_arrays(task) for _ in range(sets)]
@@ -147,9 +152,45 @@ def prepare(task, sets, launches, lanes, refused):
         lanes.append(GraphLane("Triton", calls, launches, note))
 
 
+def is_product(task):
+    return task["op"] == "matmul" and task["dtype"] in ("bf16", "f16")
+
+
+def compile_one(task, kind, shape):
+    """Launches a configuration once, so that its code is in Triton's cache on disk, where other processes find it."""
+    try:
+        dtype = dtypes[task["dtype"]]
+        empty = lambda *sizes: torch.empty(*sizes, device="cuda", dtype=dtype)
+        m, n, k = task["m"], task["n"], task["k"]
+        b = empty(k, n) if task["b"] == "kn" else empty(n, k).t()
+        kind([(empty(m, k), b, empty(m, n))], task, *shape)[0]()
+        torch.cuda.synchronize()
+    except Exception:
+        pass
+    finally:
+        torch.cuda.empty_cache()
+
+
+def compile_products(tasks):
+    """Triton makes other code of sizes that are 1, or no multiples of 16, and the same of all others."""
+    jobs = {}
+    for task in filter(is_product, tasks):
+        sizes = [task[name] for name in ("m", "n", "k")]
+        for kind, shape in configurations(task):
+            even = task["k"] % shape[2] == 0
+            made = (task["dtype"], task["b"], kind.__name__, shape, even, *((size == 1, size % 16 == 0) for size in sizes))
+            jobs.setdefault(made, (task, kind, shape))
+    if not jobs:
+        return
+    workers = min(MOST_COMPILERS, len(jobs), os.cpu_count() or 1)
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for job in [pool.submit(compile_one, *job) for job in jobs.values()]:
+            job.result()
+
+
 def hello():
     return {"peer": f"Triton {triton.__version__}", "gpu": torch.cuda.get_device_name()}
 
 
 if __name__ == "__main__":
-    serve(hello, prepare)
+    serve(hello, prepare, compile_products)
