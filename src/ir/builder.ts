@@ -20,11 +20,12 @@ interface OpenRegion {
 
 /** A frozen copy whose lists are frozen copies too, so that no caller can change them later. */
 function freezeSlots<T extends object>(slots: T): T {
-  const entries = Object.entries(slots).map(([name, item]: [string, unknown]) => [
-    name,
-    Array.isArray(item) ? Object.freeze([...(item as readonly unknown[])]) : item,
-  ]);
-  return Object.freeze(Object.fromEntries(entries) as T);
+  const copy = { ...slots } as { [name: string]: unknown };
+  for (const name in copy) {
+    const item = copy[name];
+    if (Array.isArray(item)) copy[name] = Object.freeze(item.slice());
+  }
+  return Object.freeze(copy as T);
 }
 
 export class Builder {

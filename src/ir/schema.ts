@@ -50,6 +50,17 @@ export interface AttributeSlot {
 }
 
 export function attributeSlot(schema: AttributeSchema): AttributeSlot {
+  const known = attributeSlots.get(schema);
+  if (known !== undefined) return known;
+  const slot = Object.freeze(readSlot(schema));
+  attributeSlots.set(schema, slot);
+  return slot;
+}
+
+/** Every op asks for those of its attributes, and the op table has few of them. */
+const attributeSlots = new Map<AttributeSchema, AttributeSlot>();
+
+function readSlot(schema: AttributeSchema): AttributeSlot {
   if (typeof schema !== "string")
     return "optional" in schema
       ? { form: undefined, words: schema.optional, optional: true }

@@ -18,8 +18,12 @@ export function traitsOf({ kind }: Pick<AnyOp, "kind">): Traits {
 /** The values of a named operand: none where it is optional and absent, several where it is a list. */
 function operandsNamed(op: AnyOp, name: string): readonly Value[] {
   const operands = op.operands as { readonly [name: string]: Value | readonly Value[] | undefined };
-  return [operands[name] ?? []].flat();
+  const found = operands[name];
+  if (found === undefined) return noValues;
+  return "id" in found ? [found] : found;
 }
+
+const noValues: readonly Value[] = Object.freeze([]);
 
 /** Whether the op only computes: equal ones may be merged and one may move. */
 export function onlyComputes(op: AnyOp): boolean {

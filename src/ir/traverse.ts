@@ -19,8 +19,9 @@ function flatten<T>(
   const flat: T[] = [];
   for (const name of names) {
     const item = record[name];
+    if (item === undefined) continue;
     if (isList(item)) flat.push(...item);
-    else if (item !== undefined) flat.push(item);
+    else flat.push(item);
   }
   return flat;
 }

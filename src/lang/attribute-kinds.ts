@@ -14,6 +14,8 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 
+const formats = new Set<unknown>(Object.values(dtypes));
+
 /** What JavaScript must have for an attribute of each form; whether its value makes sense is inferred. */
 const formKinds: { readonly [F in AttributeForm]: readonly [string, (item: unknown) => boolean] } =
   {
@@ -23,10 +25,7 @@ const formKinds: { readonly [F in AttributeForm]: readonly [string, (item: unkno
     texts: ["a list of texts", (item) => isListOf(item, "string")],
     flag: ["true or false", (item) => typeof item === "boolean"],
     literal: ["a plain value", (item) => ["number", "bigint", "boolean"].includes(typeof item)],
-    dtype: [
-      "a number format, such as f32",
-      (item) => Object.values<unknown>(dtypes).includes(item),
-    ],
+    dtype: ["a number format, such as f32", (item) => formats.has(item)],
     size: ["a size", isSizeKind],
     sizes: ["a list of sizes", (item) => Array.isArray(item) && item.every(isSizeKind)],
   };
@@ -41,11 +40,12 @@ function isSizeKind(item: unknown): boolean {
 
 /** Refuses an attribute of another kind, which only a program whose types were erased can give. */
 export function requireAttributeKinds(kind: OpKind, attributes: object, location: Location): void {
-  const values = new Map<string, unknown>(Object.entries(attributes));
-  for (const [name, schema] of Object.entries<AttributeSchema>(opTable[kind].attributes)) {
+  const values = attributes as { readonly [name: string]: unknown };
+  const schemas: { readonly [name: string]: AttributeSchema } = opTable[kind].attributes;
+  for (const [name, schema] of Object.entries(schemas)) {
     const { form, optional } = attributeSlot(schema);
     const [expected, holds] = formKinds[form ?? "text"];
-    const item = values.get(name);
+    const item = values[name];
     if (holds(item) || (optional && item === undefined)) continue;
     throw new TilewrightError({
       code: "TW1008",

@@ -19,42 +19,59 @@ import {
 import { commutative } from "./canonicalize/patterns.ts";
 import { onlyComputes } from "../ir/traits.ts";
 
-type Seen = ReadonlyMap<string, AnyOp>;
+/** The ops that are visible, by what they compute. */
+type Seen = Map<string, AnyOp>;
 
 export function commonSubexpressions(kernel: Kernel): Kernel {
   return changeBody(kernel, mergeRegion(kernel.body, new Map(), new Map()));
 }
 
-function mergeRegion(region: Region, outside: Seen, substitution: Map<Value, Value>): Region {
-  const seen = new Map(outside);
+/** The region with equal ops merged; what it adds to `seen` is no longer visible after it. */
+function mergeRegion(region: Region, seen: Seen, substitution: Map<Value, Value>): Region {
+  const added: string[] = [];
   const ops: AnyOp[] = [];
   for (const original of region.ops) {
     const op = substituteOperands(original, substitution);
-    const key = onlyComputes(op) ? keyOf(op) : undefined;
+    const key = onlyComputes(op) ? knownKeyOf(op) : undefined;
     const earlier = key === undefined ? undefined : seen.get(key);
     if (earlier !== undefined) {
       for (const [index, result] of op.results.entries())
         substitution.set(result, earlier.results[index] ?? result);
       continue;
     }
-    if (key !== undefined) seen.set(key, op);
+    if (key !== undefined) {
+      seen.set(key, op);
+      added.push(key);
+    }
     // A warp of its own computes its own values: those of all four warps are not laid out for it.
     const visible: Seen = op.kind === "warps" ? new Map() : seen;
     ops.push(changeRegions(op, (inner) => mergeRegion(inner, visible, substitution)));
   }
+  for (const key of added) seen.delete(key);
   return changeOps(region, ops);
 }
 
 type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
 
+/** The pass runs again until nothing changes, and meets most ops again. */
+const keys = new WeakMap<AnyOp, string>();
+
+function knownKeyOf(op: AnyOp): string {
+  const known = keys.get(op);
+  if (known !== undefined) return known;
+  const key = keyOf(op);
+  keys.set(op, key);
+  return key;
+}
+
+function idsText(operand: Value | readonly Value[] | undefined): string {
+  if (operand === undefined) return "";
+  return "id" in operand ? String(operand.id) : operand.map(({ id }) => id).join();
+}
+
 function keyOf(op: AnyOp): string {
   const record = op.operands as OperandRecord;
-  const operands = Object.keys(opTable[op.kind].operands).map((name) =>
-    [record[name] ?? []]
-      .flat()
-      .map(({ id }) => id)
-      .join(),
-  );
+  const operands = Object.keys(opTable[op.kind].operands).map((name) => idsText(record[name]));
   if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort();
   return `${op.kind} ${operands.join(" ")} ${attributesText(op)}`;
 }

@@ -38,9 +38,10 @@ class Liveness {
 
   /** Notes what defines and contains what, and the ops that have effects. */
   enter(region: Region, parent: AnyOp | undefined): void {
-    for (const inner of [...region.parameters, ...region.ops])
-      if (parent !== undefined) this.#parents.set(inner, parent);
+    if (parent !== undefined)
+      for (const parameter of region.parameters) this.#parents.set(parameter, parent);
     for (const op of region.ops) {
+      if (parent !== undefined) this.#parents.set(op, parent);
       for (const result of op.results) this.#definitions.set(result, op);
       for (const slot of slotsOf(op))
         for (const value of [slot.result, ...slot.parameters]) this.#slots.set(value, slot);
@@ -86,10 +87,10 @@ class Liveness {
 
   /** The region with what is live. */
   sweep(region: Region): Region {
+    const isLive = (value: Value): boolean => this.#liveValues.has(value);
     const ops = region.ops
       .filter((op) => op.kind === "yield" || this.#liveOps.has(op))
       .map((op) => {
-        const isLive = (value: Value): boolean => this.#liveValues.has(value);
         const slim = withoutUnused(
           keepSlots(op, ({ result }) => isLive(result)),
           isLive,

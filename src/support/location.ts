@@ -98,6 +98,7 @@ const bundles = new Set([ownFile]);
 /** Says that a file holds a part of the library, where a bundler has made several files of it. */
 export function nameLibraryBundle(file: string): void {
   bundles.add(toPath(file));
+  userPaths = new Memo(userPathLimit);
 }
 
 /** Tests live beside the source they test, so a test file counts as the user's. */
@@ -113,6 +114,19 @@ function isHostFile(file: string): boolean {
 /** A kernel may come from a package, so what lies in node_modules can be where a mistake is. */
 function isUserFile(file: string): boolean {
   return !isLibraryFile(file) && !isHostFile(file);
+}
+
+const userPathLimit = 256;
+
+/** The stacks of one kernel name few files, again and again. */
+let userPaths = new Memo<string | undefined>(userPathLimit);
+
+/** The path of a file that V8 names, where it is the user's. */
+function userPathOf(name: string): string | undefined {
+  return userPaths.get(name, () => {
+    const file = toPath(name);
+    return isUserFile(file) ? file : undefined;
+  });
 }
 
 function isPackageFile(file: string): boolean {
@@ -179,8 +193,8 @@ function positionInFrames(frames: readonly Frame[]): Position | undefined {
   for (const frame of frames) {
     const name = frame.getFileName();
     if (name === null || name === undefined) continue;
-    const file = toPath(name);
-    if (isUserFile(file))
+    const file = userPathOf(name);
+    if (file !== undefined)
       return { file, line: frame.getLineNumber() ?? 1, column: frame.getColumnNumber() ?? 1 };
   }
   return undefined;

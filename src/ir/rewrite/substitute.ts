@@ -18,9 +18,12 @@ export function substituteOperands(op: AnyOp, substitution: Substitution): AnyOp
 export function changeRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
   const regions = regionList(op);
   if (regions.length === 0) return op;
-  const changed = new Map(regions.map((region) => [region, change(region)]));
-  if ([...changed].every(([before, after]) => before === after)) return op;
-  return withRegions(op, (region) => changed.get(region) ?? region);
+  const changed = new Map<Region, Region>();
+  for (const region of regions) {
+    const after = change(region);
+    if (after !== region) changed.set(region, after);
+  }
+  return changed.size === 0 ? op : withRegions(op, (region) => changed.get(region) ?? region);
 }
 
 /** The op with some of its attributes decided anew. */

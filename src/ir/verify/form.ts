@@ -34,6 +34,8 @@ function isSize(item: unknown): boolean {
   return Number.isInteger(item) || (isObject(item) && "kind" in item);
 }
 
+const formats = new Set<unknown>(Object.values(dtypes));
+
 const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } = {
   integer: Number.isInteger,
   integers: (item) => isListOf(item, Number.isInteger),
@@ -41,7 +43,7 @@ const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } =
   texts: (item) => isListOf(item, isText),
   flag: (item) => typeof item === "boolean",
   literal: (item) => ["number", "bigint", "boolean"].includes(typeof item),
-  dtype: (item) => Object.values<unknown>(dtypes).includes(item),
+  dtype: (item) => formats.has(item),
   size: isSize,
   sizes: (item) => isListOf(item, isSize),
 };
@@ -98,17 +100,20 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
 }
 
 function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
-  const parts: unknown[] = Object.values(node);
-  const loose = [node, ...parts.filter(isList)].some((part) => !Object.isFrozen(part));
-  if (loose) reject(owner, "TW2201", `${what} is not frozen`);
+  const isLoose = (part: unknown): boolean => isList(part) && !Object.isFrozen(part);
+  if (!Object.isFrozen(node) || (Object.values(node) as unknown[]).some(isLoose))
+    reject(owner, "TW2201", `${what} is not frozen`);
 }
 
 function verifyOp(op: AnyOp): void {
   const schema = (opTable as { readonly [kind: string]: OpSchema | undefined })[op.kind];
   if (schema === undefined) return reject(op, "TW2001", `there is no operation ${String(op.kind)}`);
   verifySlots(op, schema);
-  for (const part of [op, op.operands, op.attributes, op.regions, ...op.results])
-    verifyFrozen(op, `${op.kind}`, part);
+  verifyFrozen(op, op.kind, op);
+  verifyFrozen(op, op.kind, op.operands);
+  verifyFrozen(op, op.kind, op.attributes);
+  verifyFrozen(op, op.kind, op.regions);
+  for (const result of op.results) verifyFrozen(op, op.kind, result);
   for (const region of regionList(op)) verifyForm(region, op);
 }
 

@@ -7,7 +7,7 @@
 import type { DTypeName } from "../../formats/dtype.ts";
 import { shapeText } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { commitGroup, commitShared, copyAsync, waitGroup } from "../async.ts";
 import { isIndex } from "../indices.ts";
@@ -38,28 +38,30 @@ export function storeThrough<D extends DTypeName>(
     wrongKind("the starts of storeThrough", `${array.shape.length} indices`, starts, location);
   const [count = 1, ...piece] = buffers.shape.filter((size) => typeof size === "number");
   const { axis, pieces } = piecesOf(tile.shape, piece, location);
-  const used = buffersUsed(count, pieces);
-  const first = starts.map(asScalar);
-  for (let number = 0; number < pieces; number += 1) {
-    const offset = (position: number): number =>
-      position === axis ? number * (piece[axis] ?? 0) : 0;
-    waitGroup(used - 1, { read: true });
-    const buffer = buffers.at(number % used);
-    buffer.store(
-      pieces === 1
-        ? tile
-        : tile.slice(
-            tile.shape.map((_, each) => offset(each)),
-            piece,
-          ),
-    );
-    commitShared();
-    const window = first.map((start, position) =>
-      slice(start.add(offset(position)), piece[position] ?? 1),
-    );
-    copyAsync(buffer, array.at(...window));
-    commitGroup();
-  }
+  atLocation(location, () => {
+    const used = buffersUsed(count, pieces);
+    const first = starts.map(asScalar);
+    for (let number = 0; number < pieces; number += 1) {
+      const offset = (position: number): number =>
+        position === axis ? number * (piece[axis] ?? 0) : 0;
+      waitGroup(used - 1, { read: true });
+      const buffer = buffers.at(number % used);
+      buffer.store(
+        pieces === 1
+          ? tile
+          : tile.slice(
+              tile.shape.map((_, each) => offset(each)),
+              piece,
+            ),
+      );
+      commitShared();
+      const window = first.map((start, position) =>
+        slice(start.add(offset(position)), piece[position] ?? 1),
+      );
+      copyAsync(buffer, array.at(...window));
+      commitGroup();
+    }
+  });
 }
 
 /** As many buffers as can be used in turn, each equally often, so that every tile begins with the first. */

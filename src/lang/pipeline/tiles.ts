@@ -24,7 +24,7 @@ import { i32 } from "../../formats/dtype.ts";
 import type { GridAxis } from "../../ir/node.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
 import { constant } from "../create.ts";
@@ -154,7 +154,8 @@ export class Tiles<A extends Axes = Axes> {
     const deal = this.#deal;
     const { axis, extents, counter, split } = deal;
     const { names } = this;
-    const place = (number: Scalar<"i32">): Indices => placeTile(number, deal);
+    const place = (number: Scalar<"i32">): Indices =>
+      atLocation(captureLocation(), () => placeTile(number, deal));
     const tileOf = (number: Scalar<"i32">, indices: Indices): A => {
       const entries = names.map((name, position) => [name, indices[position] ?? number]);
       return Object.fromEntries(entries) as A;
