@@ -280,7 +280,19 @@ const pooling: Sweep = async (device, random, seed) => {
   const x = wholeNumbers(dtype, shape, seed);
   const spec = { x: array(dtype, shape), window: taps, stride, dilation, padding: around };
   const text = JSON.stringify({ ...own, dtype: dtype.name });
-  const made = await device.run(pool({ ...spec, kind: "max", tap: true }), { x: x.array });
+  // By rows, or channel by channel.
+  const turned = [batch, channels, ...input];
+  const byChannels = everyPlace(turned).map(
+    ([n = 0, c = 0, ...at]) => x.values[placeOf(shape, [n, ...at, c])] ?? NaN,
+  );
+  const strides = shape.map((_, axis) => {
+    const inner = axis === 0 ? 1 : axis === shape.length - 1 ? 2 : axis + 2;
+    return count(turned.slice(inner));
+  });
+  const isTurned = random.below(2) === 0;
+  const given = isTurned ? { ...spec, x: array(dtype, shape, { strides }) } : spec;
+  const elements = isTurned ? fromNumbers(dtype, shape, byChannels) : x.array;
+  const made = await device.run(pool({ ...given, kind: "max", tap: true }), { x: elements });
   const output = resultExtents(own);
   const results = everyPlace([batch, ...output, channels]);
   const slopes = wholeNumbers(dtype, [batch, ...output, channels], seed + 1);

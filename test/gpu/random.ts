@@ -1,9 +1,10 @@
 /**
- * Random cases of attention, its gradients, paged caches, products in groups and products of matrices, against float64. A case is known by its kind
- * and its seed, so one that fails is run again by its name:
+ * Random cases of attention, its gradients, paged caches, products in groups, products of matrices, rows, reductions with scans, and
+ * order, against float64. A case is known by its kind and its seed, so one that fails is run again by its name:
  *
  *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, 1,000 products of matrices, and 100 of each other kind
  *   npm run test:gpu -- --jobs 6 --random 75 --only "random attention"      300 cases of attention: its results, gradients, sequences packed and by pages
+ *   npm run test:gpu -- --jobs 12 --random 200 --only "random r"       200 of rows, 200 of reductions and scans
  *   npm run test:gpu -- --random 17-17 --only "random attention gradients"
  */
 import type { Device } from "../../src/device/device.ts";
@@ -26,7 +27,10 @@ import {
   withGradients,
 } from "../support/random-attention.ts";
 import { randomPaged } from "../support/random-paged.ts";
+import { checkRandomOrder } from "../support/random-order.ts";
 import { randomProducts } from "../support/random-products.ts";
+import { checkRandomReductions } from "../support/random-reductions.ts";
+import { checkRandomRows } from "../support/random-rows.ts";
 import type { Check } from "./check.ts";
 
 const limits = { length: 500, head: 256, products: 1e7 };
@@ -79,6 +83,9 @@ const kinds: { readonly [name: string]: Run } = {
     const one = randomRagged(seed);
     return named(JSON.stringify(one), () => checkOuter(device, one));
   },
+  rows: (device, seed) => checkRandomRows(device, seed, true),
+  reductions: (device, seed) => checkRandomReductions(device, seed, 2 ** 18),
+  order: (device, seed) => checkRandomOrder(device, seed, 2 ** 15),
   // Seeds below these are those of the suite itself.
   matmul: async (device, seed) => {
     const problems = await randomProducts(device, { ...products, seed: 1000 + seed });
