@@ -4,8 +4,10 @@
  *
  *   while(i = 0, …)  cond i < 10  do i + 1      10
  */
+import { elements } from "./elements.ts";
 import type { Literal } from "./literal.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "./node.ts";
+import { isTensor } from "./types.ts";
 
 type Constants = ReadonlyMap<GraphValue, Literal>;
 
@@ -35,6 +37,22 @@ interface Counter {
 }
 
 const mirrored = { LT: "GT", GT: "LT", LE: "GE", GE: "LE", NE: "NE" } as const;
+
+/**
+ * Whether a counter of this type counts past a whole number exactly. Those of small floats are not known, whose literals are bit patterns, nor
+ * are truth values, whose sums are no sums.
+ */
+function wholeNumbers(counter: GraphValue | undefined): (value: bigint) => boolean {
+  const type = counter?.type;
+  if (type === undefined || !isTensor(type)) return () => false;
+  const { kind, bits } = elements[type.element];
+  const within = (least: bigint, most: bigint) => (value: bigint) =>
+    least <= value && value <= most;
+  if (kind === "signed") return within(-(1n << BigInt(bits - 1)), (1n << BigInt(bits - 1)) - 1n);
+  if (kind === "unsigned") return within(0n, (1n << BigInt(bits)) - 1n);
+  const exact = type.element === "f32" ? 24n : type.element === "f64" ? 53n : undefined;
+  return exact === undefined ? () => false : within(-(1n << exact), 1n << exact);
+}
 
 /** The parameter that the condition compares with a constant. */
 function counterOf(cond: GraphRegion, constants: Constants): Counter | undefined {
@@ -88,5 +106,11 @@ export function tripCount(
   if (counter === undefined) return undefined;
   const start = constantOf(op.operands.operand[counter.index], undefined, constants);
   const step = stepOf(op.regions.body, counter.index, constants);
-  return start === undefined || step === undefined ? undefined : countUp(start, step, counter);
+  if (start === undefined || step === undefined) return undefined;
+  const trips = countUp(start, step, counter);
+  if (trips === undefined) return undefined;
+  // Beyond its element's numbers a counter wraps or stays where it is, and the loop goes on.
+  const last = start + BigInt(trips) * step;
+  const holds = wholeNumbers(op.operands.operand[counter.index]);
+  return holds(start) && holds(last) && holds(counter.limit) ? trips : undefined;
 }
