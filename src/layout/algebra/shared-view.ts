@@ -195,29 +195,53 @@ function findTiledAxes(view: SharedView): TiledAxes | undefined {
   const start = at(view.first);
   const axes = shape.map((extent, axis) => {
     const stride = strides[axis] ?? 0;
-    const bytes = Array.from(
-      { length: extent },
-      (_, step) => at(view.first + step * stride) - start,
-    );
+    const alone = alongOneAxis(view, extent, stride);
+    const along = alone === undefined ? undefined : offsets[alone.axis];
+    const bytes = new Float64Array(extent);
+    for (let step = 0; step < extent; step += 1)
+      bytes[step] =
+        alone === undefined || along === undefined
+          ? at(view.first + step * stride) - start
+          : (((along[alone.first + step * alone.step] ?? 0) - (along[alone.first] ?? 0)) * bits) /
+            8;
     return runsOf(bytes);
   });
   if (!axes.every((axis) => axis !== undefined)) return undefined;
   return axesAddUp(view, at) ? { start, axes } : undefined;
 }
 
-function runsOf(bytes: readonly number[]): TiledAxis | undefined {
+/** The axis of the allocation along which alone so many steps move, from which index, and how far each; undefined where they carry. */
+function alongOneAxis(
+  { allocation, first }: SharedView,
+  steps: number,
+  stride: number,
+): { readonly axis: number; readonly first: number; readonly step: number } | undefined {
+  let outer = 1;
+  for (let axis = allocation.length - 1; axis >= 0; axis -= 1) {
+    const extent = allocation[axis] ?? 1;
+    if (stride % (outer * extent) !== 0) {
+      const index = Math.floor(first / outer) % extent;
+      const step = stride / outer;
+      const stays = step > 0 && index + (steps - 1) * step < extent;
+      return stays ? { axis, first: index, step } : undefined;
+    }
+    outer *= extent;
+  }
+  return undefined;
+}
+
+function runsOf(bytes: Float64Array): TiledAxis | undefined {
   const step = bytes[1] ?? 0;
   let inner = 1;
   while (inner < bytes.length && bytes[inner] === inner * step) inner += 1;
   if (inner === bytes.length) return { inner, step, outer: 1, jump: 0 };
   const jump = bytes[inner] ?? 0;
   const outer = bytes.length / inner;
-  const regular =
-    Number.isInteger(outer) &&
-    bytes.every(
-      (byte, index) => byte === Math.floor(index / inner) * jump + (index % inner) * step,
-    );
-  return regular ? { inner, step, outer, jump } : undefined;
+  if (!Number.isInteger(outer)) return undefined;
+  const found = { inner, step, outer, jump };
+  for (let index = inner; index < bytes.length; index += 1)
+    if (bytes[index] !== bytesAlong(found, index)) return undefined;
+  return found;
 }
 
 /** Whether the offset of an element is the sum of the offsets along the axes. */

@@ -21,6 +21,7 @@ import type { SharedView } from "../algebra/shared-view.ts";
 import { contiguity, powerOfTwoIn } from "../algebra/vectors.ts";
 import { costs } from "./cost.ts";
 import { matrixMoves } from "./matrix-rows.ts";
+import type { SampledPlaces } from "./matrix-rows.ts";
 import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 const sectorBytes = 32;
@@ -173,7 +174,7 @@ export interface MatrixUse {
 export class SharedAccesses {
   readonly #window: SharedWindow;
   readonly #matrices: MatrixUse | undefined;
-  readonly #places = new Map<string, ((element: number) => number) | undefined>();
+  readonly #places = new Map<string, Places | undefined>();
 
   constructor(window: SharedWindow, matrices?: MatrixUse) {
     this.#window = window;
@@ -182,46 +183,39 @@ export class SharedAccesses {
   }
 
   plan(registers: RegisterLayout, shared: SharedLayout): AccessPlan {
-    const { ofRegisters, registers: count } = this.#sample(registers);
-    const bitOf = this.#bits(shared);
-    const vector = bitOf === undefined ? 1 : this.#vector(ofRegisters.map(bitOf));
-    return { vector, instructions: Math.ceil(count / vector) };
+    return this.#plan(this.#sample(registers), this.#placesIn(shared));
   }
 
   cost(registers: RegisterLayout, shared: SharedLayout): number {
-    const { vector, instructions } = this.plan(registers, shared);
-    const bitOf = this.#bits(shared);
-    const moves = vector > 2 ? undefined : this.#matrixMoves(registers, shared, bitOf);
-    if (moves !== undefined) return accessCost(moves.instructions, moves.wavefronts);
+    const sample = this.#sample(registers);
+    const places = this.#placesIn(shared);
+    const { vector, instructions } = this.#plan(sample, places);
     // A window that a reshape spreads over what is stored apart is read as if all banks collided.
-    const wavefronts =
-      bitOf === undefined ? lanesPerWarp : this.#wavefronts(registers, bitOf, vector);
-    return accessCost(instructions, wavefronts);
+    if (places === undefined) return accessCost(instructions, lanesPerWarp);
+    const moves =
+      vector > 2 || !this.#areMatrices(registers, shared)
+        ? undefined
+        : matrixMoves(placesOf(sample, places), sample.registers);
+    if (moves !== undefined) return accessCost(moves.instructions, moves.wavefronts);
+    return accessCost(instructions, this.#wavefronts(places.of(sample.ofLanes), vector));
   }
 
-  /** As matrices, which lanes with more than a word side by side have no need of. */
-  #matrixMoves(
-    registers: RegisterLayout,
-    shared: SharedLayout,
-    bitOf: ((element: number) => number) | undefined,
-  ): ReturnType<typeof matrixMoves> {
-    if (this.#matrices === undefined || bitOf === undefined || registers.kind === "splat")
-      return undefined;
-    if ((registers.replicated & this.#matrices.apart) !== 0) return undefined;
-    const { registers: count, ofRegisters, ofLanes, nextOfLanes } = this.#sample(registers);
+  #plan({ ofRegisters, registers }: Sample, places: Places | undefined): AccessPlan {
+    const vector = places === undefined ? 1 : this.#vector(places.of(ofRegisters));
+    return { vector, instructions: Math.ceil(registers / vector) };
+  }
+
+  /** Whether whole warps may move it, which lanes with more than a word side by side have no need of. */
+  #areMatrices(registers: RegisterLayout, shared: SharedLayout): boolean {
+    if (this.#matrices === undefined || registers.kind === "splat") return false;
+    if ((registers.replicated & this.#matrices.apart) !== 0) return false;
     const [near, far] = this.#window.views(shared) ?? [];
-    if (near === undefined || far === undefined) return undefined;
-    if (((far.first - near.first) * near.bits) % 128 !== 0) return undefined;
-    const places = (elements: readonly (number | undefined)[]) =>
-      elements.map((element) => (element === undefined ? undefined : bitOf(element)));
-    return matrixMoves(
-      { ofRegisters: places(ofRegisters), ofLanes: [places(ofLanes), places(nextOfLanes)] },
-      count,
-    );
+    if (near === undefined || far === undefined) return false;
+    return ((far.first - near.first) * near.bits) % 128 === 0;
   }
 
   /** How many elements from the first on lie side by side, aligned. */
-  #vector(bits: readonly number[]): number {
+  #vector(bits: readonly (number | undefined)[]): number {
     const { dtype } = this.#window;
     const places = new Set(bits);
     const start = bits[0] ?? 0;
@@ -237,14 +231,8 @@ export class SharedAccesses {
     return vector;
   }
 
-  #wavefronts(
-    registers: RegisterLayout,
-    bitOf: (element: number) => number,
-    vector: number,
-  ): number {
-    const bytes = Int32Array.from(this.#sample(registers).ofLanes, (element) =>
-      element === undefined ? padding : bitOf(element) >> 3,
-    );
+  #wavefronts(bits: readonly (number | undefined)[], vector: number): number {
+    const bytes = Int32Array.from(bits, (bit) => (bit === undefined ? padding : bit >> 3));
     const vectorBytes = Math.max(1, (vector * this.#window.dtype.bits) / 8);
     return phasesOf(bytes, vectorBytes).reduce(
       (sum, words) => sum + (words.length === 0 ? 0 : wavefrontsOf(words)),
@@ -256,13 +244,51 @@ export class SharedAccesses {
     return sample(layout, this.#window.shape);
   }
 
-  #bits(layout: SharedLayout): ((element: number) => number) | undefined {
+  #placesIn(layout: SharedLayout): Places | undefined {
     if (!this.#places.has(layout.text)) {
       const [view] = this.#window.views(layout) ?? [];
-      this.#places.set(layout.text, view && bitsOfElements(view));
+      this.#places.set(layout.text, view && new Places(bitsOfElements(view)));
     }
     return this.#places.get(layout.text);
   }
+}
+
+type Elements = readonly (number | undefined)[];
+
+/** Bits at which elements lie, each found once: samples of many layouts have elements in common. */
+class Places {
+  readonly #bitOf: (element: number) => number;
+  readonly #bits = new Map<number, number>();
+  readonly #ofSamples = new Map<Elements, Elements>();
+
+  constructor(bitOf: (element: number) => number) {
+    this.#bitOf = bitOf;
+  }
+
+  of(elements: Elements): Elements {
+    const known = this.#ofSamples.get(elements);
+    if (known !== undefined) return known;
+    const found = elements.map((element) =>
+      element === undefined ? undefined : this.#bit(element),
+    );
+    this.#ofSamples.set(elements, found);
+    return found;
+  }
+
+  #bit(element: number): number {
+    const known = this.#bits.get(element);
+    if (known !== undefined) return known;
+    const bit = this.#bitOf(element);
+    this.#bits.set(element, bit);
+    return bit;
+  }
+}
+
+function placesOf({ ofRegisters, ofLanes, nextOfLanes }: Sample, places: Places): SampledPlaces {
+  return {
+    ofRegisters: places.of(ofRegisters),
+    ofLanes: [places.of(ofLanes), places.of(nextOfLanes)],
+  };
 }
 
 /** The bit at which an element of the view lies. */
