@@ -2,7 +2,7 @@
  * Attention of some rows to a range of the cache. A block is a single program thread, of one warp where few heads share k and v;
  * it copies pages ahead into a ring, and multiplies what has arrived:
  *
- *   copy       tile 0  tile 1  tile 2 | tile 3          | tile 4
+ *   copy       tile 0  tile 1  tile 2 | tile 3           | tile 4
  *   multiply                          | q·k0 softmax ·v0 | q·k1 softmax ·v1 …
  *
  * Reading the cache takes far longer than computing with it, so nothing but the number of bytes in flight counts: a processor has
@@ -13,7 +13,6 @@ import {
   barrier,
   commitShared,
   constant,
-  copyAsync,
   dot,
   full,
   iota,
@@ -27,7 +26,7 @@ import {
   whileLoop,
   zeros,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { addColumns, finishedRows, startingRows } from "../attention/softmax.ts";
@@ -41,21 +40,16 @@ import {
   partArrays,
 } from "./arrays.ts";
 import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
-import { sequenceOfTile, sequenceTiles, tilesOfRange } from "./ranges.ts";
+import { copiesOf, copyNext, cursorAt } from "./copies.ts";
+import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
+import { beginOfRange, sequenceOfTile, sequenceTiles, sharesOf } from "./ranges.ts";
 import type { Deal, Integer } from "./ranges.ts";
 
-interface Refs {
+interface Refs extends CopyRefs {
   readonly q: Ref<"bf16">;
-  readonly k: Ref;
-  readonly v: Ref;
-  readonly table: Ref<"i32">;
-  readonly lengths: Ref<"i32">;
   readonly out: Ref;
   readonly parts: Ref<"f32">;
   readonly weights: Ref<"f32">;
-  readonly tileK: Ref;
-  readonly tileV: Ref;
-  readonly arrived: Barrier;
 }
 
 /** The rows of q in shared memory, of kernels that have them there. */
@@ -79,13 +73,13 @@ export function optionalRef(
   return problem[name] === undefined ? undefined : named[name];
 }
 
-interface Work {
-  readonly form: PagedForm;
+interface Work extends CopyWork {
   readonly dimensions: PagedDimensions;
   readonly packing: Packing;
   readonly refs: Refs;
   readonly optional: OptionalRefs;
-  readonly head: Integer;
+  /** Behind the last tile of the range. */
+  readonly end: Integer;
 }
 
 /** Consecutive tiles of one block of rows of one sequence. */
@@ -95,14 +89,11 @@ interface Segment {
   /** The first tile, and how many there are. */
   readonly first: Integer;
   readonly steps: Integer;
+  /** Tiles of the range before the first. */
+  readonly before: Integer;
   /** The first token of q, and the first head. */
   readonly token: Integer;
   readonly from: Integer;
-}
-
-/** Copies that bring the tokens of a tile: one for each page that it has a part of. */
-function copiesOf({ sizes, configuration }: PagedForm): number {
-  return Math.max(1, configuration.columns / sizes.size);
 }
 
 /** Bytes of shared memory that a block takes. */
@@ -159,7 +150,14 @@ export function attendKernel(form: PagedForm): KernelDefinition {
         ...{ kScale: refOf("kScale"), vScale: refOf("vScale") },
         logSumExp: refOf("logSumExp"),
       };
-      attendRange({ form, dimensions, packing, refs, optional, head }, range);
+      const deal = dealOf(form, dimensions, packing, refs.lengths);
+      const shares = sharesOf(deal);
+      const [begin, end] = [range, range.add(1)].map((each) => beginOfRange(shares, each)) as [
+        Integer,
+        Integer,
+      ];
+      const known = { form, dimensions, packing, refs, optional, head, deal, begin, end };
+      attendRange(known, range);
     },
   ) as unknown as KernelDefinition;
 }
@@ -179,16 +177,17 @@ export function dealOf(
 
 /** All segments of a range. */
 function attendRange(work: Work, range: Integer): void {
-  const { form, dimensions, packing, refs } = work;
-  const deal = dealOf(form, dimensions, packing, refs.lengths);
-  const { all, each } = tilesOfRange(deal);
-  const begin = range.mul(each);
-  const end = begin.add(each).minimum(all);
+  const { packing, refs, deal, begin, end } = work;
   const place = sequenceOfTile(deal, begin);
+  const ahead = work.form.configuration.stages - 1;
+  const cursor = loop(
+    { to: end.sub(begin).minimum(ahead), carry: cursorAt(work, place) },
+    (_, before) => copyNext(work, before),
+  );
   whileLoop(
-    { ...place, tile: begin },
+    { ...place, tile: begin, cursor },
     ({ tile }) => tile.lt(end),
-    ({ sequence, before, tile }) => {
+    ({ sequence, before, tile, cursor: reached }) => {
       const length = refs.lengths.at(sequence).loadScalar().maximum(0);
       const { first, count } = sequenceTiles(deal, length);
       const inSequence = tile.sub(before.mul(deal.blocks));
@@ -197,18 +196,18 @@ function attendRange(work: Work, range: Integer): void {
       const steps = count.sub(inBlock).minimum(end.sub(tile));
       const part = block.rem(packing.parts);
       const segment: Segment = {
-        ...{ sequence, length, steps },
+        ...{ sequence, length, steps, before: tile.sub(begin) },
         first: first.add(inBlock),
         token: block.div(packing.parts).mul(packing.tokens),
         from: work.head.mul(packing.group).add(part.mul(packing.heads)),
       };
-      attendSegment(work, segment, {
+      const further = attendSegment(work, segment, reached, {
         isWhole: steps.eq(count),
         store: (rows) => {
           storeRows(work, segment, rows);
         },
         leave: (rows) => {
-          leaveRows(work, range, inBlock, rows);
+          leaveRows(work, segment, { range, inBlock }, rows);
         },
       });
       const next = tile.add(steps);
@@ -218,6 +217,7 @@ function attendRange(work: Work, range: Integer): void {
         sequence: isOver.select(sequence.add(1), sequence),
         before: isOver.select(after, before),
         tile: next,
+        cursor: further,
       };
     },
   );
@@ -236,7 +236,12 @@ interface Ending {
   readonly leave: (rows: Rows) => void;
 }
 
-function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: Ending): void {
+function attendSegment(
+  work: Work,
+  segment: Segment,
+  cursor: Cursor,
+  { isWhole, store, leave }: Ending,
+): Cursor {
   const { form, refs, optional, head } = work;
   const { sizes, configuration } = form;
   const { rows, stages } = configuration;
@@ -244,17 +249,18 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
   const format = multipliedFormat(form);
   const e = paddedHead(sizes.e);
   const zero = constant(dtypes.i32, 0);
-  const ahead = stages - 1;
-  loop({ to: steps.minimum(ahead) }, (step) => {
-    copyTile(work, segment, step);
-  });
   const { queries, unit } = loadedQueries(work, segment, format);
-  const start = { ...startingRows(rows, zero, undefined), sums: zeros(dtypes.f32, [rows, e]) };
-  const end = loop({ to: steps, carry: start }, (step, { sums, ...before }) => {
-    when(step.add(ahead).lt(steps), () => {
-      copyTile(work, segment, step.add(ahead));
-    });
-    const slot = step.and(stages - 1);
+  const start = {
+    ...startingRows(rows, zero, undefined),
+    ...{ sums: zeros(dtypes.f32, [rows, e]), cursor },
+  };
+  const end = loop({ to: steps, carry: start }, (step, { sums, cursor: reached, ...before }) => {
+    const further = when(
+      reached.tile.lt(work.end),
+      () => copyNext(work, reached),
+      () => reached,
+    );
+    const slot = segment.before.add(step).and(stages - 1);
     refs.arrived.at(slot).wait();
     const left = segment.first.add(step).mul(configuration.columns);
     const keys = refs.tileK.at(slot).transpose().load().cast(format);
@@ -269,7 +275,7 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
     const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
     // The next copy may overwrite what was read.
     commitShared();
-    return { ...added.rows, sums: next };
+    return { ...added.rows, sums: next, cursor: further };
   });
   const scaled =
     optional.vScale === undefined ? end.sums : end.sums.mul(optional.vScale.at(head).loadScalar());
@@ -283,6 +289,7 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
       leave(done);
     },
   );
+  return end.cursor;
 }
 
 /** In which products are made: FP8 is exact in f16, which it becomes faster than bf16. */
@@ -333,33 +340,6 @@ function rowsOfQ({ packing, head }: Work, segment: Segment, array: Ref, width: n
     slice(from, packing.heads, { end }),
     slice(0, width),
   );
-}
-
-/** Starts the copies of a tile of keys and values into its slot. */
-function copyTile({ form, refs, head }: Work, segment: Segment, step: Integer): void {
-  const { sizes, configuration } = form;
-  const { columns, stages } = configuration;
-  const { sequence, length } = segment;
-  const { size } = sizes;
-  const slot = step.and(stages - 1);
-  const left = segment.first.add(step).mul(columns);
-  const last = length.sub(1).div(size).maximum(0);
-  const landed = { barrier: refs.arrived.at(slot) };
-  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
-  const rows = Math.min(columns, size);
-  for (let copy = 0; copy < copiesOf(form); copy += 1) {
-    // Behind the last page it is copied again: what is there is not seen, and nothing else is known to be a page.
-    const position = left.div(size).add(copy).minimum(last);
-    const page = when(
-      length.gt(0),
-      () => refs.table.at(sequence, position).loadScalar(),
-      () => constant(dtypes.i32, 0),
-    );
-    const tokens = slice(size > columns ? left.sub(left.div(size).mul(size)) : 0, rows);
-    const target = slice(copy * rows, rows);
-    copyAsync(refs.k.at(page, tokens, head, along), refs.tileK.at(slot, target), landed);
-    copyAsync(refs.v.at(page, tokens, head, across), refs.tileV.at(slot, target), landed);
-  }
 }
 
 /** Values of tokens behind the last one are anything, also no numbers; their weights are zero, and so have they to be. */
@@ -438,15 +418,17 @@ function storeRows(work: Work, segment: Segment, { values, logSumExp }: Rows): v
 
 /** Rows of which other ranges have a part: the first place is for the ends of sequences, the second for their beginnings. */
 function leaveRows(
-  { form, refs, head }: Work,
-  range: Integer,
-  inBlock: Integer,
+  { form, dimensions, packing, refs, head }: Work,
+  { token }: Segment,
+  { range, inBlock }: { readonly range: Integer; readonly inBlock: Integer },
   { values, logSumExp }: Rows,
 ): void {
   const { rows } = form.configuration;
   const place = inBlock.eq(0).cast(dtypes.i32);
+  // Rows of tokens that q has not are nobody's, and most of a tile where few heads share k and v.
+  const end = constant(dtypes.i32, 0).add(dimensions.s).sub(token).mul(packing.heads).minimum(rows);
   refs.parts
-    .at(range, head, place, slice(0, rows), slice(0, paddedHead(form.sizes.e)))
+    .at(range, head, place, slice(0, rows, { end }), slice(0, paddedHead(form.sizes.e)))
     .store(values);
-  refs.weights.at(range, head, place).store(logSumExp.reshape([rows]));
+  refs.weights.at(range, head, place, slice(0, rows, { end })).store(logSumExp.reshape([rows]));
 }

@@ -6,17 +6,23 @@ import type { PagedConfiguration } from "./configuration.ts";
 import type { PagedProblem, PagedSizes } from "./problem.ts";
 
 /**
- * Bytes of shared memory that a block is worth, and blocks of a processor at most: several, each with some tiles in flight. FP8 is
- * converted before it is multiplied, which more warps have to share.
+ * Bytes of shared memory that a block is worth, and blocks of a processor: several, each with some tiles in flight, and as many on each of its
+ * four schedulers, since a range of a scheduler with more of them would end late (6 blocks took 1.14 times as long as 4). FP8 is converted before
+ * it is multiplied, which more warps have to share.
  */
-const few16 = { bytes: 48 * 1024, blocks: 8 };
-const few8 = { bytes: 20 * 1024, blocks: 7 };
+const few16 = { bytes: 48 * 1024, blocks: 4 };
+const few8 = { bytes: 20 * 1024, blocks: 8 };
 const many = { bytes: 48 * 1024, blocks: 3 };
 /** Shared memory that the driver takes of a block. */
 const reservedBytes = 2048;
 
 /** Tiles of a range at least: putting parts together takes as long as some of them. */
 const leastTiles = 4;
+/**
+ * Tiles of a range from which on there are two rounds of ranges, of as many blocks as a processor holds: the second one is begun where there is
+ * room first, which gains more than beginning again takes (1.03 at 41 tiles, 1.01 at 21, 0.90 at 10).
+ */
+const leastOfTwoRounds = 16;
 
 /** Tokens of a tile: whole pages, or a whole part of one. Undefined for pages that are neither. */
 export function possibleColumns(
@@ -66,10 +72,13 @@ export function choosePaged(
     1,
     Math.floor(target.sharedMemoryPerBlock / (bytes(configuration) + reservedBytes)),
   );
-  const resident = target.processors * Math.min(blocks, worth.blocks);
+  const rangesOf = (each: number): number => Math.floor((target.processors * each) / kv);
+  const tiles = mostTiles(sizes, configuration);
+  const twice = 2 * rangesOf(blocks);
+  const hasRounds = few && !isNarrow && tiles >= leastOfTwoRounds * twice;
   const ranges = Math.min(
-    Math.floor(resident / kv),
-    Math.ceil(mostTiles(sizes, configuration) / leastTiles),
+    hasRounds ? twice : rangesOf(Math.min(blocks, worth.blocks)),
+    Math.ceil(tiles / leastTiles),
   );
   return { ...configuration, ranges: Math.max(1, ranges) };
 }

@@ -1,6 +1,6 @@
 /**
  * Puts together what several ranges have of a row: values that are averages each, with the logarithms of the sums of their
- * exponentials. A block takes one row; where a single range had all of it, there is nothing to do.
+ * exponentials. A block takes one row, or some columns of it; where a single range had all of it, there is nothing to do.
  *
  *   part      log-sum-exp    weight                   out = Σ weight · values / Σ weight
  *   0         3              e^(3 - 5)
@@ -20,25 +20,29 @@ import {
   when,
   zeros,
 } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Slice, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { packingOf, paddedHead, pagedArrays, pagedDimensions, partArrays } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { dealOf, optionalRef } from "./attend.ts";
-import { sequenceTiles, tilesBefore, tilesOfRange } from "./ranges.ts";
+import { rangeOfTile, sequenceTiles, sharesOf, tilesBefore } from "./ranges.ts";
 import type { Integer } from "./ranges.ts";
 
-/** A block's warps, and the parts of a row that it asks for at once. */
+/** A block's warps, the parts of a row that it asks for at once, and the columns of them. */
 interface CombineShape {
   readonly warps: 1 | 4;
   readonly together: number;
+  readonly width: number;
 }
 
-/** Numbers of parts that a lane holds at once, and parts that a block does at least. */
-const [laneNumbers, fewestParts] = [32, 4];
+/** Numbers of parts that a lane holds at once, parts that a block does at least, and columns: 128 bytes are read together. */
+const [laneNumbers, fewestParts, fewestColumns] = [32, 4, 32];
 
-/** As many parts at once as a row has where sequences are of one length: in one warp, where its registers hold them. */
+/**
+ * As many parts at once as a row has where sequences are of one length: in one warp, where its registers hold them, or else by
+ * blocks that share the columns of a row.
+ */
 function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   const { tokens, parts } = packingOf(sizes, configuration);
   const blocks = sizes.b * Math.ceil(sizes.s / tokens) * parts;
@@ -46,9 +50,12 @@ function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   const expected = powerOfTwoFrom(
     Math.max(fewestParts, Math.ceil(configuration.ranges / blocks) + 1),
   );
-  const mostOf = (warps: number): number => (laneNumbers * 32 * warps) / paddedHead(sizes.e);
-  const warps = expected <= mostOf(1) ? 1 : 4;
-  return { warps, together: Math.min(expected, mostOf(warps)) };
+  const e = paddedHead(sizes.e);
+  if (expected * e <= laneNumbers * 32) return { warps: 1, together: expected, width: e };
+  const numbers = laneNumbers * 32 * 4;
+  const most = Math.max(Math.min(e, fewestColumns), numbers / expected);
+  const width = Math.min(e, most);
+  return { warps: 4, together: Math.min(expected, numbers / width), width };
 }
 
 interface Refs {
@@ -65,23 +72,24 @@ export function combineKernel(form: PagedForm): KernelDefinition {
   const { lengths } = inputs;
   if (lengths === undefined) throw new Error("the kernel has lengths");
   const packing = packingOf(sizes, configuration);
-  const { warps, together } = combineShape(form);
+  const { warps, together, width } = combineShape(form);
+  const e = paddedHead(sizes.e);
   return kernel(
     {
       name: "paged_attention_combine",
-      grid: { sequence: dimensions.b, token: dimensions.s, head: sizes.h },
+      grid: { sequence: dimensions.b, token: dimensions.s, head: sizes.h, piece: e / width },
       warps,
       inputs: { lengths, ...partArrays(form, dimensions) },
       inouts: outputs,
     },
     (argument) => {
-      const { sequence, token, head } = argument as unknown as {
-        readonly [N in "sequence" | "token" | "head"]: Integer;
+      const { sequence, token, head, piece } = argument as unknown as {
+        readonly [N in "sequence" | "token" | "head" | "piece"]: Integer;
       };
       const refs = argument as unknown as Refs;
       // Lengths were written before the ranges were begun, which wait for that before they let this kernel start.
       const deal = dealOf(form, dimensions, packing, refs.lengths);
-      const { each } = tilesOfRange(deal);
+      const shares = sharesOf(deal);
       const { count } = sequenceTiles(deal, refs.lengths.at(sequence).loadScalar().maximum(0));
       const shared = head.div(packing.group);
       const inGroup = head.sub(shared.mul(packing.group));
@@ -92,18 +100,22 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         .mul(packing.heads)
         .add(inGroup.sub(part.mul(packing.heads)));
       const begin = tilesBefore(deal, sequence).mul(deal.blocks).add(block.mul(count));
-      const first = begin.div(each);
-      const last = begin.add(count).sub(1).div(each);
+      const first = rangeOfTile(shares, begin);
+      const last = rangeOfTile(shares, begin.add(count).sub(1));
       waitForPreviousKernel();
       launchNextKernel();
       when(last.gt(first), () => {
-        const { values, logSumExp } = combined(form, refs, { first, last, shared, row, together });
-        const e = paddedHead(sizes.e);
+        const columns = slice(piece.mul(width), width);
+        const rows = { first, last, shared, row, columns, together, width };
+        const { values, logSumExp } = combined(refs, rows);
         const result = values.cast(problem.out.dtype) as Tile;
-        refs.out.at(sequence, token, head, slice(0, e)).store(result.reshape([e]));
-        optionalRef(form, argument, "logSumExp")
-          ?.at(sequence, slice(head, 1), token)
-          .store(logSumExp.reshape([1]));
+        refs.out.at(sequence, token, head, columns).store(result.reshape([width]));
+        // Each piece of a row finds the same.
+        const sums = optionalRef(form, argument, "logSumExp");
+        if (sums !== undefined)
+          when(piece.eq(0), () => {
+            sums.at(sequence, slice(head, 1), token).store(logSumExp.reshape([1]));
+          });
       });
     },
   ) as unknown as KernelDefinition;
@@ -115,19 +127,19 @@ interface Parts {
   readonly last: Integer;
   readonly shared: Integer;
   readonly row: Integer;
+  readonly columns: Slice;
   readonly together: number;
+  readonly width: number;
 }
 
 function combined(
-  { sizes }: PagedForm,
   { parts, weights }: Refs,
-  { first, last, shared, row, together }: Parts,
+  { first, last, shared, row, columns, together, width }: Parts,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
-  const e = paddedHead(sizes.e);
   const start = {
     high: full(dtypes.f32, [together, 1], -Infinity),
     sum: zeros(dtypes.f32, [together, 1]),
-    values: zeros(dtypes.f32, [together, e]),
+    values: zeros(dtypes.f32, [together, width]),
   };
   const steps = last.sub(first).add(together).div(together);
   const all = loop({ to: steps, carry: start }, (step, before) => {
@@ -140,7 +152,7 @@ function combined(
       .load({ where, fill: -Infinity })
       .reshape([together, 1]);
     const read = parts
-      .at(range, shared, place, row, slice(0, e))
+      .at(range, shared, place, row, columns)
       .load({ where: where.expand(1), fill: 0 });
     const high = before.high.maximum(own);
     const base = finite(high);

@@ -122,6 +122,29 @@ const cases: readonly PagedCase[] = [
     dtype: f16,
     configuration: small,
   },
+  {
+    name: "more ranges than tiles",
+    lengths: [5, 0, 20],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    configuration: { ...small, ranges: 9 },
+  },
+  {
+    name: "copies ahead over several sequences and blocks of rows",
+    lengths: [30, 0, 3, 17, 50],
+    s: 20,
+    heads: [2, 1, 16, 16],
+    size: 16,
+    causal: true,
+    configuration: { ...small, stages: 8, ranges: 2 },
+  },
+  {
+    name: "tiles of more pages than are kept",
+    lengths: [75, 9, 130],
+    heads: [2, 1, 16, 16],
+    size: 8,
+    configuration: { ...small, columns: 64 },
+  },
   { name: "what is chosen", lengths: [130, 3], heads: [8, 2, 64, 64], size: 16 },
 ];
 

@@ -62,15 +62,33 @@ function tileCounts({ lengths, b, s, window, columns }: Deal, from: Integer): Ti
   return end.sub(first).maximum(1).mul(isThere.cast(dtypes.i32));
 }
 
-/** Tiles of a range: those of all sequences and blocks of rows, dealt out evenly. */
-export function tilesOfRange(deal: Deal): { readonly all: Integer; readonly each: Integer } {
+/** How tiles are dealt: every range has `each` of them, and the first `more` ranges have one more. */
+export interface Shares {
+  readonly each: Integer;
+  readonly more: Integer;
+}
+
+/** The tiles of all sequences and blocks of rows, dealt out evenly. */
+export function sharesOf(deal: Deal): Shares {
   const zero = constant(dtypes.i32, 0);
   const sum = loop({ to: cdiv(deal.b, together), carry: zero }, (chunk, before) =>
     before.add(tileCounts(deal, chunk.mul(together)).sum()),
   );
   const all = sum.mul(deal.blocks);
-  const ranges = zero.add(deal.ranges);
-  return { all, each: all.add(ranges).sub(1).div(ranges) };
+  const each = all.div(zero.add(deal.ranges));
+  return { each, more: all.sub(each.mul(deal.ranges)) };
+}
+
+/** The first tile of a range, which is the end of the one before. */
+export function beginOfRange({ each, more }: Shares, range: Integer): Integer {
+  return range.mul(each).add(range.minimum(more));
+}
+
+/** The range that has a tile. */
+export function rangeOfTile({ each, more }: Shares, tile: Integer): Integer {
+  const longer = more.mul(each.add(1));
+  const behind = more.add(tile.sub(longer).div(each.maximum(1)));
+  return tile.lt(longer).select(tile.div(each.add(1)), behind);
 }
 
 /** A sequence, and the tiles of those before it. */

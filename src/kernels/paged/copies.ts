@@ -1,0 +1,155 @@
+/**
+ * Copies of a range's tiles, one after the other, ahead of what multiplies them. A cursor stands at the tile that is copied next: tiles of the
+ * next sequence come while the last ones of a sequence are multiplied, and on which pages a tile lies is asked for a tile ahead, since memory
+ * takes long to answer:
+ *
+ *   multiply    5 of sequence 0      6, the last one      0 of sequence 1
+ *   copy        6                    0 of sequence 1      1
+ *   ask         0 of sequence 1      1                    2
+ */
+import { constant, copyAsync, slice, when } from "../../lang/index.ts";
+import type { Barrier, Ref } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { paddedHead } from "./arrays.ts";
+import type { PagedForm } from "./arrays.ts";
+import { sequenceTiles } from "./ranges.ts";
+import type { Deal, Integer, Place } from "./ranges.ts";
+
+export interface CopyRefs {
+  readonly k: Ref;
+  readonly v: Ref;
+  readonly table: Ref<"i32">;
+  readonly lengths: Ref<"i32">;
+  readonly tileK: Ref;
+  readonly tileV: Ref;
+  readonly arrived: Barrier;
+}
+
+/** What copies depend on. */
+export interface CopyWork {
+  readonly form: PagedForm;
+  readonly refs: CopyRefs;
+  readonly head: Integer;
+  readonly deal: Deal;
+  /** The first tile of the range. */
+  readonly begin: Integer;
+}
+
+/** The tile that is copied next. */
+export type Cursor = {
+  readonly tile: Integer;
+  readonly place: CursorPlace;
+  /** None where a tile has too many pages to keep them. */
+  readonly pages: readonly Integer[];
+};
+
+type CursorPlace = {
+  readonly sequence: Integer;
+  readonly length: Integer;
+  /** The first tile that rows of the sequence see, how many there are, and how many of these are passed. */
+  readonly first: Integer;
+  readonly count: Integer;
+  readonly passed: Integer;
+  /** Tiles of the sequence that are left, of all blocks of rows. */
+  readonly left: Integer;
+};
+
+/** Copies that bring the tokens of a tile: one for each page that it has a part of. */
+export function copiesOf({ sizes, configuration }: PagedForm): number {
+  return Math.max(1, configuration.columns / sizes.size);
+}
+
+/** Pages of a tile that are asked for a tile ahead: as many as registers are left for. */
+const mostKept = 4;
+
+/** The first tile of a range. */
+export function cursorAt(work: CopyWork, { sequence, before }: Place): Cursor {
+  const { refs, deal, begin } = work;
+  // A range without tiles is behind the last sequence.
+  const own = sequence.minimum(constant(dtypes.i32, 0).add(deal.b).sub(1));
+  const length = refs.lengths.at(own).loadScalar().maximum(0);
+  const { first, count } = sequenceTiles(deal, length);
+  const inSequence = begin.sub(before.mul(deal.blocks));
+  const passed = inSequence.rem(count);
+  const left = count.mul(deal.blocks).sub(inSequence);
+  const place = { sequence: own, length, first, count, passed, left };
+  return { tile: begin, place, pages: keptPages(work, place) };
+}
+
+/** Copies a tile, and goes on to the next one. */
+export function copyNext(work: CopyWork, { tile, place, pages }: Cursor): Cursor {
+  copyTile(work, place, tile.sub(work.begin), pages);
+  const next = nextPlace(work, place);
+  return { tile: tile.add(1), place: next, pages: keptPages(work, next) };
+}
+
+function nextPlace({ refs, deal }: CopyWork, place: CursorPlace): CursorPlace {
+  const { sequence, length, first, count } = place;
+  const left = place.left.sub(1);
+  const passed = place.passed.add(1);
+  return when(
+    left.gt(0),
+    () => ({
+      ...{ sequence, length, first, count, left },
+      passed: passed.lt(count).select(passed, constant(dtypes.i32, 0)),
+    }),
+    () => {
+      const own = sequence.add(1).minimum(constant(dtypes.i32, 0).add(deal.b).sub(1));
+      const other = refs.lengths.at(own).loadScalar().maximum(0);
+      const tiles = sequenceTiles(deal, other);
+      return {
+        ...{ sequence: own, length: other, ...tiles },
+        ...{ passed: constant(dtypes.i32, 0), left: tiles.count.mul(deal.blocks) },
+      };
+    },
+  );
+}
+
+function keptPages(work: CopyWork, place: CursorPlace): readonly Integer[] {
+  const copies = copiesOf(work.form);
+  return copies > mostKept
+    ? []
+    : Array.from({ length: copies }, (_, copy) => pageOf(work, place, copy));
+}
+
+/** The page that a copy of a tile is from. Behind the last page it is copied again: what is there is not seen, and nothing else is known to be a page. */
+function pageOf(
+  { form: { sizes, configuration }, refs }: CopyWork,
+  { sequence, length, first, passed }: CursorPlace,
+  copy: number,
+): Integer {
+  const { size } = sizes;
+  const last = length.sub(1).div(size).maximum(0);
+  const left = first.add(passed).mul(configuration.columns);
+  const position = left.div(size).add(copy).minimum(last);
+  return when(
+    length.gt(0),
+    () => refs.table.at(sequence, position).loadScalar(),
+    () => constant(dtypes.i32, 0),
+  );
+}
+
+/** Starts the copies of a tile of keys and values, the how manieth of its range it is, into its slot. */
+function copyTile(
+  work: CopyWork,
+  place: CursorPlace,
+  number: Integer,
+  pages: readonly Integer[],
+): void {
+  const { form, refs, head } = work;
+  const { sizes, configuration } = form;
+  const { columns, stages } = configuration;
+  const { size } = sizes;
+  const slot = number.and(stages - 1);
+  const left = place.first.add(place.passed).mul(columns);
+  const landed = { barrier: refs.arrived.at(slot) };
+  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
+  const rows = Math.min(columns, size);
+  for (let copy = 0; copy < copiesOf(form); copy += 1) {
+    const page = pages[copy] ?? pageOf(work, place, copy);
+    const tokens = slice(size > columns ? left.sub(left.div(size).mul(size)) : 0, rows);
+    const target = slice(copy * rows, rows);
+    copyAsync(refs.k.at(page, tokens, head, along), refs.tileK.at(slot, target), landed);
+    copyAsync(refs.v.at(page, tokens, head, across), refs.tileV.at(slot, target), landed);
+  }
+}
