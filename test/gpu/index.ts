@@ -21,8 +21,8 @@ import { deviceNames } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { attentionChecks } from "./attention.ts";
-import { runChecks } from "./check.ts";
-import type { Check, Counts, Share } from "./check.ts";
+import { inOrder, runChecks } from "./check.ts";
+import type { Check, Counts, Dealer } from "./check.ts";
 import { exampleChecks } from "./examples.ts";
 import { libraryChecks } from "./library.ts";
 import { pipelineChecks } from "./pipelines.ts";
@@ -37,8 +37,8 @@ const settings = scriptOptions(import.meta.url, {
   device: { type: "string", default: "gpu" },
   random: { type: "string", default: "0" },
   seconds: { type: "string", default: "3600" },
-  /** Of a process that another has started: which share of the checks is its own. */
-  share: { type: "string" },
+  /** Of a process that another has started: it is dealt its checks one by one. */
+  job: { type: "boolean", default: false },
 });
 const every = numberOption("every", settings.every);
 const jobs = numberOption("jobs", settings.jobs);
@@ -78,45 +78,67 @@ function chosenChecks(): readonly Check[] {
 
 const write = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-async function runShare(share: Share): Promise<Counts> {
+async function runDealt(checks: readonly Check[], deal: Dealer): Promise<Counts> {
   // Cases are made to be odd; what slows them is nobody's concern here.
   const device = await open(deviceName, { onNotes: () => undefined });
   try {
-    return await runChecks(device, chosenChecks(), share, write, seconds);
+    return await runChecks(device, checks, deal, write, seconds);
   } finally {
     device.dispose();
   }
 }
 
-/** Has another process run a share. One that ends without its counts is a failure of its own. */
-function startShare({ number, of }: Share): Promise<Counts> {
+/** What a process that was started says: that it wants a check, or what it has counted in the end. */
+type Said = "next" | Counts;
+/** The number of a check; behind the last one there is none. */
+type Dealt = { readonly check?: number };
+
+/** Has another process run what it is dealt. One that ends without its counts is a failure of its own. */
+function startJob(number: number, deal: Dealer): Promise<Counts> {
   const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
   const [, script = "", ...given] = process.argv;
-  const command = [cli, "run", script, "--", ...given, "--share", `${number}/${of}`];
+  const command = [cli, "run", script, "--", ...given, "--job"];
   return new Promise((resolve) => {
     const child = spawn(process.execPath, command, { stdio: ["ignore", 1, 2, "ipc"] });
     let counts: Counts | undefined;
-    child.on("message", (message) => {
-      counts = message as Counts;
+    child.on("message", (said: Said) => {
+      if (said !== "next") counts = said;
+      else
+        void deal().then((check) => {
+          // One that has ended meanwhile is told by its exit.
+          if (child.connected) child.send(check === undefined ? {} : { check });
+        });
     });
     child.on("exit", (code) => {
-      if (counts === undefined) write(`FAIL share ${number} ended with ${code}`);
+      if (counts === undefined) write(`FAIL job ${number} ended with ${code}`);
       resolve(counts ?? { checks: 0, failures: 1 });
     });
   });
 }
 
+/** Asks the process that started this one. */
+function dealtByParent(): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    process.once("message", ({ check }: Dealt) => {
+      resolve(check);
+    });
+    process.send?.("next");
+  });
+}
+
 async function runAll(): Promise<Counts> {
-  if (jobs === 1) return runShare({ number: 0, of: 1 });
-  const shares = Array.from({ length: jobs }, (_, number) => startShare({ number, of: jobs }));
-  const counts = await Promise.all(shares);
+  const checks = chosenChecks();
+  const deal = inOrder(checks.length);
+  if (jobs === 1) return runDealt(checks, deal);
+  const counts = await Promise.all(
+    Array.from({ length: jobs }, (_, number) => startJob(number, deal)),
+  );
   const sum = (of: keyof Counts): number => counts.reduce((total, each) => total + each[of], 0);
   return { checks: sum("checks"), failures: sum("failures") };
 }
 
-const [number, of] = (settings.share ?? "").split("/").map(Number);
-if (number !== undefined && of !== undefined) {
-  process.send?.(await runShare({ number, of }));
+if (settings.job) {
+  process.send?.(await runDealt(chosenChecks(), dealtByParent));
   process.disconnect();
 } else {
   const started = performance.now();
