@@ -12,6 +12,7 @@ import type {
 } from "./configuration.ts";
 import { tiledModel } from "./model.ts";
 import { exchanged } from "./double-sums.ts";
+import { isHeld } from "./held-rows.ts";
 import { depthOf, isCopied, sharedBytes } from "./tile-shapes.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -167,6 +168,11 @@ const sparseForms: readonly TileForm[] = [
   ...([256, 192, 128] as const).map((columns) => ({ columns, turned: true, cluster: 2 }) as const),
 ];
 
+/** Where b need not be prepared if it lies along rows. */
+const wideTurned: readonly TileForm[] = ([256, 192, 128] as const).map(
+  (columns) => ({ columns, turned: true, cluster: 1 }) as const,
+);
+
 /** What is computed lies along rows of tiles, whichever operand it is. */
 function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
@@ -174,7 +180,11 @@ function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (recipeOf(problem)?.instruction === "mma")
     return tileForms.filter(({ columns, cluster }) => columns % exchanged === 0 && cluster === 1);
   const prologue = prologueOf(problem);
-  if (prologue === undefined) return tileForms;
+  const recipe = recipeOf(problem);
+  if (prologue === undefined)
+    return recipe !== undefined && isHeld(problem, recipe, "b", { turned: true, cluster: 1 })
+      ? [...tileForms, ...wideTurned]
+      : tileForms;
   const turned = prologue.operand === "b";
   return ([256, 192, 128, 64, 32, 16, 8] as const).map(
     (columns) => ({ columns, turned, cluster: 1 }) as const,

@@ -30,6 +30,7 @@ import type {
   ProductSizes,
   TiledConfiguration,
 } from "./configuration.ts";
+import type { TileSides } from "./held-rows.ts";
 import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
@@ -130,23 +131,16 @@ function persistentModel(
   const gain = problem.sparse ? sparseGain : 1;
   const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
   const rate = (gain * products[productRate(recipe)]) / target.processors;
-  const prepared = preparationsOf(problem, recipe, sizes);
-  const preparing = [prepared.a, prepared.b].reduce(
-    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each)),
-    0,
-  );
   const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
-  const lines = {
-    a: prepared.a === undefined ? sectorFactor(problem, "a", sizes) : 1,
-    b: prepared.b === undefined ? sectorFactor(problem, "b", sizes) : 1,
-  };
+  const operandsOf = perSides((tiles) => operandsFor(problem, recipe, sizes, tiles));
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
+    const { preparing, lines } = operandsOf(configuration);
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
     const { most, half } = efficiency[multipliers];
@@ -181,6 +175,42 @@ function persistentModel(
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
     return preparing + overlapped(busy, memory * crowded) + handing + starting;
+  };
+}
+
+/** What is done with operands before, in seconds, and how much longer their rows take to fetch. */
+interface Operands {
+  readonly preparing: number;
+  readonly lines: { readonly a: number; readonly b: number };
+}
+
+function operandsFor(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  sizes: ProductSizes,
+  tiles: TileSides,
+): Operands {
+  const { a, b } = preparationsOf(problem, recipe, sizes, tiles);
+  return {
+    preparing: [a, b].reduce(
+      (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each)),
+      0,
+    ),
+    lines: {
+      a: a === undefined ? sectorFactor(problem, "a", sizes) : 1,
+      b: b === undefined ? sectorFactor(problem, "b", sizes) : 1,
+    },
+  };
+}
+
+/** A function of the sides of tiles, asked once for each: there are hundreds of configurations. */
+function perSides<T>(find: (tiles: TileSides) => T): (tiles: TileSides) => T {
+  const found = new Map<string, T>();
+  return ({ turned, cluster }) => {
+    const key = `${String(turned)} ${cluster}`;
+    const known = found.get(key) ?? find({ turned, cluster });
+    found.set(key, known);
+    return known;
   };
 }
 

@@ -32,6 +32,7 @@ import { threadRows } from "./configuration.ts";
 import { computedRows } from "./computed-rows.ts";
 import { following } from "./copy-tiles.ts";
 import { doubleSums } from "./double-sums.ts";
+import { heldRows, orderedSums } from "./held-rows.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -70,9 +71,9 @@ function defersStores(work: Work): boolean {
   return result !== undefined && isPlain && registers <= registersOfTiles;
 }
 
-/** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, or metadata. */
-function holdsOperand({ form: { problem } }: Work): boolean {
-  return problem.sparse || prologueOf(problem) !== undefined;
+/** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, one that lies across k, or metadata. */
+function holdsOperand({ form: { problem }, sides }: Work): boolean {
+  return problem.sparse || sides.rows.held || prologueOf(problem) !== undefined;
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
@@ -230,9 +231,10 @@ function multiplySlot(
       top: notBefore(top).add(index.mul(threadRows)),
     });
   };
+  const uncomputed = sides.rows.held ? (heldRows(rows) as Tile as Tile<"bf16">) : rows;
   return wgmma(
     sum,
-    prologue === undefined ? rows : computed(prologue),
+    prologue === undefined ? uncomputed : computed(prologue),
     columnsOfTile(sides.columns, rightTiles, slot),
     { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
   );
@@ -313,7 +315,8 @@ function heldSums(
       return { product: done, slot: following(carried.slot, form.configuration.stages) };
     },
   );
-  return { product, place, slot };
+  const ordered = work.sides.rows.held ? orderedSums(product) : product;
+  return { product: ordered, place, slot };
 }
 
 /** What a function gives, found when it is first asked for. */

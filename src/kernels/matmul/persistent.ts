@@ -144,7 +144,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
-  const sides = sidesOf(problem, recipe, prepared, dimensions, turned);
+  const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
   const splits = schedule === "split";
   const output = problem.out.dtype;

@@ -351,7 +351,7 @@ function formOf(
 ): PersistentForm {
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
-  const prepared = preparationsOf(problem, recipe, sizes);
+  const prepared = preparationsOf(problem, recipe, sizes, configuration);
   const copiesOut =
     (!configuration.turned || problem.sparse) && isCopied(problem.out.dtype, sizes.n);
   return { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };

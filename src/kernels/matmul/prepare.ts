@@ -34,6 +34,8 @@ import type {
 } from "../../lang/index.ts";
 import type { ProductSizes } from "./configuration.ts";
 import { aligned } from "./dimensions.ts";
+import { isHeld } from "./held-rows.ts";
+import type { TileSides } from "./held-rows.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
 
@@ -62,6 +64,7 @@ function preparationOf(
   recipe: Recipe,
   name: "a" | "b",
   { m, n, k, batch: all }: ProductSizes,
+  tiles: TileSides,
 ): Preparation | undefined {
   // Lanes read it as it is; what the copy engine cannot copy is left to the plain kernel.
   if (problem.prologues[name] !== undefined) return undefined;
@@ -71,7 +74,7 @@ function preparationOf(
   const isAlongK = problem.major[name] === "k";
   const dtype = recipe[name];
   const unit = 128 / dtype.bits;
-  const turns = recipe.alongK && !isAlongK;
+  const turns = recipe.alongK && !isAlongK && !isHeld(problem, recipe, name, tiles);
   const along = turns || isAlongK ? k : extent;
   const padded = Math.ceil(along / unit) * unit;
   const reason = reasonOf(name, along, isAlongK ? "k" : problem.major[name], {
@@ -100,10 +103,11 @@ export function preparationsOf(
   problem: MatmulProblem,
   recipe: Recipe,
   sizes: ProductSizes,
+  tiles: TileSides,
 ): Prepared {
   return {
-    a: preparationOf(problem, recipe, "a", sizes),
-    b: preparationOf(problem, recipe, "b", sizes),
+    a: preparationOf(problem, recipe, "a", sizes, tiles),
+    b: preparationOf(problem, recipe, "b", sizes, tiles),
   };
 }
 

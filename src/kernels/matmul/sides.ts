@@ -11,6 +11,8 @@ import type { Dimension } from "../../ir/size.ts";
 import { all, array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar, Slice } from "../../lang/index.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import { isHeld } from "./held-rows.ts";
+import type { TileSides } from "./held-rows.ts";
 import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { storedDepth } from "./prologue.ts";
@@ -35,6 +37,8 @@ export interface Side {
   readonly pitch: Dimension | undefined;
   /** What is computed of it before it is multiplied. */
   readonly prologue: Prologue | undefined;
+  /** Whether lanes take it from shared memory as it lies (`held-rows.ts`). */
+  readonly held: boolean;
   /** Whether it holds half of its elements along k. */
   readonly sparse: boolean;
 }
@@ -49,25 +53,26 @@ export function sidesOf(
   recipe: Recipe,
   prepared: Prepared,
   { m, n }: ProductDimensions,
-  turned: boolean,
+  tiles: TileSides,
 ): Sides {
   const pitchOf = (name: "a" | "b"): Dimension | undefined =>
     prepared[name] && dim(`pitch_${name}`, { multipleOf: 1024 / recipe[name].bits });
   const sideOf = (name: "a" | "b", extent: Dimension): Side => {
     const prologue = problem.prologues[name];
+    const held = isHeld(problem, recipe, name, tiles);
     const isStored = prologue !== undefined || (recipe.parts === 1 && prepared[name] === undefined);
     return {
-      ...{ name, extent, prologue, sparse: problem.sparse && name === "b" },
+      ...{ name, extent, prologue, held, sparse: problem.sparse && name === "b" },
       stored: isStored ? problem[name].dtype : recipe[name],
       dtype: prologue === undefined ? recipe[name] : problem[name].dtype,
-      alongK: (recipe.alongK && prologue === undefined) || problem.major[name] === "k",
+      alongK: (recipe.alongK && prologue === undefined && !held) || problem.major[name] === "k",
       batched: problem.batched[name],
       parts: recipe.parts,
       pitch: pitchOf(name),
     };
   };
   const [ofA, ofB] = [sideOf("a", m), sideOf("b", n)];
-  return turned ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
+  return tiles.turned ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
 }
 
 /** The operand as the kernel is given it: as it lies in memory. */
