@@ -1,6 +1,7 @@
 /** How operands are brought into a form that products read. */
 import { expect, test } from "vitest";
 import { f32 } from "../../formats/dtype.ts";
+import { array, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
@@ -9,7 +10,8 @@ import { matmul } from "./matmul.ts";
 test.each(["tf32", "bf16x3"] as const)(
   "operands of %s are prepared in one launch, by wide accesses alone",
   (precision) => {
-    const op = matmul({ a: f32, b: f32, precision });
+    const a = array(f32, [dim("m"), dim("k")], { strides: [1, dim("m")] });
+    const op = matmul({ a, b: f32, precision });
     const [prepare, ...others] = op.kernels({ m: 4096, n: 4096, k: 4096 });
     expect(others).toHaveLength(1);
     if (prepare === undefined) throw new Error("nothing is prepared");
