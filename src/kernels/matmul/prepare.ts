@@ -6,9 +6,8 @@
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
  *
- * f32 as tf32 the copy engine rounds by itself. Turning b takes 38 µs of the 407 that 4096³ takes on an H200 (49 of 418, where lanes
- * read element by element); held in registers, as rows of a turned product, b would need none, but each product is then waited
- * for, which took 523 µs.
+ * f32 as tf32 the copy engine rounds by itself, and what of it lies along rows of tiles may lie across k (`held-rows.ts`). Turning b
+ * took 38 µs of the 407 that 4096³ took on an H200.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
