@@ -7,10 +7,12 @@ import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
 import { matmul } from "./matmul.ts";
 
+const [m, n, k] = [dim("m"), dim("n"), dim("k")];
+
 test.each(["tf32", "bf16x3"] as const)(
   "operands of %s are prepared in one launch, by wide accesses alone",
   (precision) => {
-    const a = array(f32, [dim("m"), dim("k")], { strides: [1, dim("m")] });
+    const a = array(f32, [m, k], { strides: [1, m] });
     const op = matmul({ a, b: f32, precision });
     const [prepare, ...others] = op.kernels({ m: 4096, n: 4096, k: 4096 });
     expect(others).toHaveLength(1);
@@ -21,3 +23,22 @@ test.each(["tf32", "bf16x3"] as const)(
     expect(moves.filter((move) => !/\.v[24]\.b32$/.test(move))).toEqual([]);
   },
 );
+
+test("f32 as tf32 is rounded by the copy engine, and turned only where both operands lie across k", () => {
+  const sizes = { m: 4096, n: 4096, k: 4096 };
+  const [rows, columns] = [
+    array(f32, [m, k], { strides: [1, m] }),
+    array(f32, [k, n], { strides: [1, k] }),
+  ];
+  const planOf = (
+    a: typeof rows | typeof f32,
+    b: typeof columns | typeof f32,
+    precision: "tf32" | "tf32x3" = "tf32",
+  ) => matmul({ a, b, precision }).plan(sizes);
+  expect(planOf(f32, columns).notes).toEqual([]);
+  expect(planOf(rows, columns).notes).toEqual([]);
+  expect(planOf(f32, f32).notes).toEqual([]);
+  expect(planOf(f32, f32).configuration).toMatchObject({ turned: true });
+  expect(planOf(rows, f32).notes).toEqual([expect.stringContaining("is turned")]);
+  expect(planOf(f32, columns, "tf32x3").notes).toHaveLength(2);
+});
