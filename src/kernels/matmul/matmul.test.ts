@@ -129,7 +129,7 @@ const cases: readonly Case[] = [
     ] as const
   ).map(([name, sizes, byColumns, configuration]) => ({
     ...{ name: `f32 as tf32, ${name} across k`, sizes, byColumns, configuration },
-    ...{ dtype: f32, precision: "tf32" as const, batches: { count: 2, of: ["b" as const] } },
+    ...{ dtype: f32, precision: "tf32" as const },
   })),
   { name: "both by columns", sizes: [72, 65, 40], byColumns: ["a", "b"], kernel: "persistent" },
   { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
