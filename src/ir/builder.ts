@@ -23,7 +23,7 @@ function freezeSlots<T extends object>(slots: T): T {
   const copy = { ...slots } as { [name: string]: unknown };
   for (const name in copy) {
     const item = copy[name];
-    if (Array.isArray(item)) copy[name] = Object.freeze(item.slice());
+    if (Array.isArray(item)) copy[name] = Object.freeze([...(item as readonly unknown[])]);
   }
   return Object.freeze(copy as T);
 }

@@ -37,7 +37,8 @@ export function hasEffect(op: AnyOp): boolean {
 }
 
 export function regionHasEffect({ ops }: Region): boolean {
-  return ops.some(hasEffect);
+  for (const op of ops) if (hasEffect(op)) return true;
+  return false;
 }
 
 /** What the op does to one of its operands. */

@@ -3,6 +3,7 @@ import type { RefType } from "./types.ts";
 import type { AnyOp, Region, Value } from "./node.ts";
 import { opKinds, opTable } from "./ops.ts";
 import type { OpKind } from "./ops.ts";
+import { onceForEach } from "../support/memo.ts";
 
 type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
 type RegionRecord = { readonly [name: string]: Region | readonly Region[] };
@@ -74,12 +75,23 @@ export function withRegions(op: AnyOp, change: (region: Region) => Region): AnyO
   return Object.freeze({ ...op, regions }) as unknown as AnyOp;
 }
 
+/** Every op of a region, an op before the ops in its regions; a kernel is walked by many in turn. */
+const opsWithin = onceForEach((region: Region): readonly AnyOp[] => {
+  const ops: AnyOp[] = [];
+  addOps(region, ops);
+  return ops;
+});
+
+function addOps(region: Region, ops: AnyOp[]): void {
+  for (const op of region.ops) {
+    ops.push(op);
+    for (const inner of regionList(op)) addOps(inner, ops);
+  }
+}
+
 /** Visits every op of a region, an op before the ops in its regions. */
 export function walkOps(region: Region, visit: (op: AnyOp) => void): void {
-  for (const op of region.ops) {
-    visit(op);
-    for (const inner of regionList(op)) walkOps(inner, visit);
-  }
+  for (const op of opsWithin(region)) visit(op);
 }
 
 /** What a region yields. */

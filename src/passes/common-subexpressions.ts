@@ -18,6 +18,7 @@ import {
 } from "../ir/rewrite/substitute.ts";
 import { commutative } from "./canonicalize/patterns.ts";
 import { onlyComputes } from "../ir/traits.ts";
+import { onceForEach } from "../support/memo.ts";
 
 /** The ops that are visible, by what they compute. */
 type Seen = Map<string, AnyOp>;
@@ -32,7 +33,7 @@ function mergeRegion(region: Region, seen: Seen, substitution: Map<Value, Value>
   const ops: AnyOp[] = [];
   for (const original of region.ops) {
     const op = substituteOperands(original, substitution);
-    const key = onlyComputes(op) ? knownKeyOf(op) : undefined;
+    const key = onlyComputes(op) ? keyOf(op) : undefined;
     const earlier = key === undefined ? undefined : seen.get(key);
     if (earlier !== undefined) {
       for (const [index, result] of op.results.entries())
@@ -53,25 +54,15 @@ function mergeRegion(region: Region, seen: Seen, substitution: Map<Value, Value>
 
 type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
 
-/** The pass runs again until nothing changes, and meets most ops again. */
-const keys = new WeakMap<AnyOp, string>();
-
-function knownKeyOf(op: AnyOp): string {
-  const known = keys.get(op);
-  if (known !== undefined) return known;
-  const key = keyOf(op);
-  keys.set(op, key);
-  return key;
-}
-
 function idsText(operand: Value | readonly Value[] | undefined): string {
   if (operand === undefined) return "";
   return "id" in operand ? String(operand.id) : operand.map(({ id }) => id).join();
 }
 
-function keyOf(op: AnyOp): string {
+/** What an op computes; the pass runs again until nothing changes, and meets most ops again. */
+const keyOf = onceForEach((op: AnyOp): string => {
   const record = op.operands as OperandRecord;
   const operands = Object.keys(opTable[op.kind].operands).map((name) => idsText(record[name]));
   if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort();
   return `${op.kind} ${operands.join(" ")} ${attributesText(op)}`;
-}
+});

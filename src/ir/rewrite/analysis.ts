@@ -1,24 +1,25 @@
 /** Who defines and who uses a value. */
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
+import { onceForEach } from "../../support/memo.ts";
 import { operandValues, regionList, walkOps } from "../traverse.ts";
 
 /** The op that defines each value; parameters of regions have none. */
-export function definingOps(region: Region): Map<Value, AnyOp> {
+export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyOp> => {
   const definitions = new Map<Value, AnyOp>();
   walkOps(region, (op) => {
     for (const result of op.results) definitions.set(result, op);
   });
   return definitions;
-}
+});
 
 /** How often each value is an operand; values never used are absent. */
-export function countUses(region: Region): Map<Value, number> {
+export const countUses = onceForEach((region: Region): ReadonlyMap<Value, number> => {
   const uses = new Map<Value, number>();
   walkOps(region, (op) => {
     for (const value of operandValues(op)) uses.set(value, (uses.get(value) ?? 0) + 1);
   });
   return uses;
-}
+});
 
 /** A number above every value's id. */
 export function nextValueId(kernel: Kernel): number {

@@ -74,6 +74,20 @@ function verifyNames(op: AnyOp, part: string, found: Slots, declared: object): v
       });
 }
 
+function verifyArities(
+  op: AnyOp,
+  part: "operand" | "region",
+  slots: Slots,
+  arities: OpSchema["operands" | "regions"],
+): void {
+  for (const [name, arity] of Object.entries(arities))
+    if (!slotFits(arity, slots[name]))
+      reject(op, "TW2001", `${part} ${name} of ${op.kind} is missing or not ${arity}`, {
+        expected: arity,
+        found: slots[name] === undefined ? "nothing" : isList(slots[name]) ? "a list" : "one",
+      });
+}
+
 function verifySlots(op: AnyOp, schema: OpSchema): void {
   const operands: Slots = op.operands;
   const attributes: Slots = op.attributes;
@@ -81,16 +95,8 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
   verifyNames(op, "operand", operands, schema.operands);
   verifyNames(op, "attribute", attributes, schema.attributes);
   verifyNames(op, "region", regions, schema.regions);
-  for (const [part, slots, arities] of [
-    ["operand", operands, schema.operands],
-    ["region", regions, schema.regions],
-  ] as const)
-    for (const [name, arity] of Object.entries(arities))
-      if (!slotFits(arity, slots[name]))
-        reject(op, "TW2001", `${part} ${name} of ${op.kind} is missing or not ${arity}`, {
-          expected: arity,
-          found: slots[name] === undefined ? "nothing" : isList(slots[name]) ? "a list" : "one",
-        });
+  verifyArities(op, "operand", operands, schema.operands);
+  verifyArities(op, "region", regions, schema.regions);
   for (const [name, form] of Object.entries(schema.attributes))
     if (!attributeFits(form, attributes[name]))
       reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${schemaText(form)}`, {
