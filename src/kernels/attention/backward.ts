@@ -299,8 +299,9 @@ function biasLaunches(form: AttentionForm, configuration: GradientConfiguration)
 /** Three launches without anything that is added up between blocks. */
 function plainLaunches(form: AttentionForm, configuration: PlainGradients): Launches {
   const { problem, sizes } = form;
-  const { b, s, t, h, kv } = sizes;
+  const { b, s, t, h, kv, ends } = sizes;
   const values = launchSizes(sizes);
+  const rowOffsets = problem.qOffsets === undefined ? [] : ["qOffsets"];
   const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...optionalArrays(problem)];
   const rowVisits = visitLists(form, configuration, "rows");
   const columnVisits = visitLists(form, configuration, "columns");
@@ -337,8 +338,8 @@ function plainLaunches(form: AttentionForm, configuration: PlainGradients): Laun
   const ofSinks = () => [
     {
       kernel: sinkGradientsOfRows(form),
-      arguments: given("sinks", "logSumExp", "delta", "dSinks"),
-      dimensions: { b, s, h },
+      arguments: given("sinks", "logSumExp", "delta", "dSinks", ...rowOffsets),
+      dimensions: { b, s, h, ...(ends > 0 && { ends }) },
     },
   ];
   return {

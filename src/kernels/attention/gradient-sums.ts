@@ -8,12 +8,12 @@
  *   a tile of dq      row 16w + 8h + g    column 16m + 8l + 2t + p        w warp, g and t lane, the others registers
  *   its sums          [m, h, w, g, t, l, p]
  */
-import { array, full, iota, kernel, slice } from "../../lang/index.ts";
+import { array, full, iota, kernel, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { attentionArrays, paddedHead, rowOffsets } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { inSpan, rowBlocks, rowSpanOfBlock } from "./packing.ts";
+import { inSpan, rowBlocks, rowsEnd, rowSpanOfBlock } from "./packing.ts";
 import { scaleOf } from "./scores.ts";
 
 /** Rows of a tile of scores: those of one wgmma, where dq is made. */
@@ -84,14 +84,19 @@ export function prepareGradients(form: AttentionForm): KernelDefinition {
         .mul(loaded(argument.dOut as Ref))
         .sum(1);
       const logarithms = (argument.logSumExp as Ref<"f32">).at(memory, head, down).load();
-      // A row that saw nothing, or lies behind its sequence, has no powers: beneath +∞ they are 0.
-      const isBehind = iota(dtypes.i32, [rows], 0).add(top).ge(span.count);
+      // A row that saw nothing, lies behind its sequence or is nobody's has no powers: beneath +∞ they are 0.
+      const places = iota(dtypes.i32, [rows], 0).add(top);
+      const isBehind =
+        span.from === undefined
+          ? places.ge(span.count)
+          : places.ge(span.count).or(places.add(span.from).ge(rowsEnd(argument, dimensions)));
       const base = logarithms
         .eq(-Infinity)
         .or(isBehind)
         .select(full(dtypes.f32, [rows], Infinity), logarithms.mul(Math.LOG2E));
       rowValues.at(batch, head, tile, 0).store(base);
-      rowValues.at(batch, head, tile, 1).store(delta);
+      // Nothing but 0 is without a share of what is no number.
+      rowValues.at(batch, head, tile, 1).store(isBehind.select(zeros(dtypes.f32, [rows]), delta));
       sums.at(batch, head, tile).store(0);
     },
   ) as unknown as KernelDefinition;

@@ -199,6 +199,13 @@ export function rowSpanOfBlock(
   return { memory: zero, span: found.span, top: found.block.mul(rows) };
 }
 
+/** Where the rows of the last sequence end: what lies behind it is nobody's, and may be no numbers. */
+export function rowsEnd(argument: unknown, { s, ends }: Omit<Dimensions, "t">): Index {
+  if (ends === undefined) return constant(dtypes.i32, 0).add(s);
+  const of = beginnings(argument, "q", s, ends);
+  return startAt(of, of.ends.sub(1));
+}
+
 /** What a block of columns of the grid works on, and its first column. */
 export function columnsOfBlock(
   argument: unknown,

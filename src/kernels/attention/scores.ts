@@ -85,9 +85,9 @@ export function columnTiles(
   return { first, steps: tiles(end).sub(first).maximum(1) };
 }
 
-/** Whether the last tile of columns may reach behind the last column. */
+/** Whether the last tile of columns may reach behind the last column, as the one that is looked at where there are no columns does. */
 function hasEnd({ sizes }: Pick<ScoreRules, "sizes">, columns: number): boolean {
-  return sizes.ends > 0 || sizes.t % columns !== 0;
+  return sizes.ends > 0 || sizes.t === 0 || sizes.t % columns !== 0;
 }
 
 /**

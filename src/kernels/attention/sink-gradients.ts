@@ -7,12 +7,13 @@
  * A block has a head, and adds up its rows in one order. The logarithms and deltas are those that the other kernels left: of rows as they
  * are, or tile by tile and to base 2.
  */
-import { array, constant, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { array, constant, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { attentionArrays } from "./dimensions.ts";
+import { attentionArrays, rowOffsets } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { gradientRows, rowValuesArray } from "./gradient-sums.ts";
+import { rowsEnd } from "./packing.ts";
 
 type Index = Scalar<"i32">;
 
@@ -24,9 +25,12 @@ export function sinkGradientsOfRows(form: AttentionForm): KernelDefinition {
   const { dimensions } = attentionArrays(form);
   const { b, h, s } = dimensions;
   const rows = array(dtypes.f32, [b, h, s]);
-  return sinkKernel(form, { logSumExp: rows, delta: rows }, (argument) => {
+  const inputs = { logSumExp: rows, delta: rows, ...rowOffsets(dimensions) };
+  return sinkKernel(form, inputs, (argument) => {
     const { logSumExp, delta } = argument as { readonly [N in "logSumExp" | "delta"]: Ref<"f32"> };
     const zero = constant(dtypes.i32, 0);
+    const start = zeros(dtypes.f32, [together]);
+    const end = rowsEnd(argument, dimensions);
     return {
       steps: zero
         .add(s)
@@ -35,11 +39,14 @@ export function sinkGradientsOfRows(form: AttentionForm): KernelDefinition {
       valuesOf: (batch, head, step) => {
         const here = slice(step.mul(together), together);
         const logarithms = logSumExp.at(batch, head, here).load().mul(Math.LOG2E);
-        // A row that saw nothing, not even the sink, has no share of it.
+        // A row that saw nothing, not even the sink, has no share of it; nor has one that is nobody's, whose delta may be no number.
+        const isBehind = iota(dtypes.i32, [together], 0).add(step.mul(together)).ge(end);
         const base = logarithms
           .eq(-Infinity)
+          .or(isBehind)
           .select(full(dtypes.f32, [together], Infinity), logarithms);
-        return { base, delta: delta.at(batch, head, here).load() };
+        const deltas = delta.at(batch, head, here).load();
+        return { base, delta: isBehind.select(start, deltas) };
       },
     };
   });

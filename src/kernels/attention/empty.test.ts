@@ -1,0 +1,59 @@
+/** Attention to no columns, and rows that belong to no sequence: what there is nothing of has no part in logarithms and gradients. */
+import { describe, expect, test } from "vitest";
+import { bf16, f32, fromNumbers, i32, open, toNumbers } from "../../index.ts";
+import { attention } from "./attention.ts";
+import { attentionBackward } from "./backward.ts";
+
+/** Head sizes of the specialised kernels and of the plain ones. */
+const heads = [16, 5];
+
+function filled(rows: number, head: number, good = rows) {
+  const numbers = Array.from({ length: rows * head }, (_, place) =>
+    place < good * head ? ((place * 5) % 7) / 8 - 0.25 : NaN,
+  );
+  return fromNumbers(bf16, [1, rows, 1, head], numbers);
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
+  test.each(heads)("no columns, heads of %i", async (head) => {
+    const device = await open(name, { onNotes: () => undefined });
+    const given = { q: filled(3, head), k: filled(0, head), v: filled(0, head) };
+    const operands = { q: bf16, k: bf16, v: bf16 } as const;
+    const alone = await device.run(attention({ ...operands, logSumExp: true }), given);
+    expect([...toNumbers(alone.logSumExp)]).toEqual([-Infinity, -Infinity, -Infinity]);
+    expect(toNumbers(alone.out).every((value) => value === 0)).toBe(true);
+    const sinks = fromNumbers(f32, [1], [0.5]);
+    const op = attention({ ...operands, sinks: f32, logSumExp: true });
+    const { out, logSumExp } = await device.run(op, { ...given, sinks });
+    expect([...toNumbers(logSumExp)]).toEqual([0.5, 0.5, 0.5]);
+    expect(toNumbers(out).every((value) => value === 0)).toBe(true);
+    device.dispose();
+  });
+});
+
+test.each(heads)("rows of nobody that are no numbers, heads of %i", async (head) => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const operands = {
+    ...{ q: bf16, k: bf16, v: bf16, sinks: f32 },
+    offsets: { q: i32, k: i32 },
+  } as const;
+  /** The gradients of sinks with `length` rows, of which nine belong to sequences. */
+  const gradient = async (length: number): Promise<readonly number[]> => {
+    const part = filled(length, head, 9);
+    const offsets = fromNumbers(i32, [3], [0, 4, 9]);
+    const given = {
+      ...{ q: part, k: part, v: part, qOffsets: offsets, kOffsets: offsets },
+      sinks: fromNumbers(f32, [1], [0.5]),
+    };
+    const forward = await device.run(attention({ ...operands, logSumExp: true }), given);
+    const backward = attentionBackward(operands);
+    const { dSinks } = await device.run(backward, { ...given, ...forward, dOut: part });
+    return [...toNumbers(dSinks)];
+  };
+  const expected = await gradient(9);
+  expect(expected.every((value) => Number.isFinite(value) && value !== 0)).toBe(true);
+  // Another number of rows may be divided, and so rounded, in another way.
+  for (const [place, value] of (await gradient(12)).entries())
+    expect(Math.abs(value - (expected[place] ?? NaN))).toBeLessThan(1e-6);
+  device.dispose();
+});
