@@ -93,6 +93,17 @@ describe("rings", () => {
     expect(interval(inside[1] ?? expect.fail())).toEqual([-(2n ** 31n), 2n ** 31n - 1n]);
   });
 
+  test("what follows from a guess that fails is forgotten with it, also of a loop within", () => {
+    const { inside, after } = carriedFacts(`${constants}
+      %r = loop %0, %100, %1 initial(%0) body(%i: i32, %count: i32) {
+        %s = loop %0, %4, %1 initial(%count) body(%k: i32, %same: i32) { yield %same } : i32
+        %more = binary %s, %1 {fn = add} : i32
+        yield %more
+      } : i32`);
+    const anything = [-(2n ** 31n), 2n ** 31n - 1n];
+    expect([...inside, ...after].map(interval)).toEqual(Array(4).fill(anything));
+  });
+
   test("what is handed on unchanged is what it was", () => {
     const { inside } = carriedFacts(`${constants}
       %r = loop %0, %100, %1 initial(%4) body(%i: i32, %same: i32) { yield %same } : i32`);
