@@ -30,6 +30,8 @@ export const activations = Object.freeze({
   gelu: onTiles("gelu", gelu),
   /** What is near it, by tanh; it has no approximation that 16 bits would not show. */
   geluTanh: onTiles("geluTanh", (x) =>
-    x.mul(x.mul(x).mul(x).mul(0.044715).add(x).mul(rootOfTwoOverPi).tanh().add(1)).mul(0.5),
+    x
+      .mul(0.5) // before what may be 2, so that great x stay finite
+      .mul(x.mul(x).mul(x).mul(0.044715).add(x).mul(rootOfTwoOverPi).tanh().add(1)),
   ),
 } satisfies { readonly [name: string]: Activation });

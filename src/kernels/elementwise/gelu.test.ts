@@ -79,3 +79,17 @@ test("f64 is by the error function", async () => {
     expect(Math.abs((y[index] ?? NaN) - exact(at))).toBeLessThanOrEqual(2 ** -50 * Math.abs(at));
   });
 });
+
+test.each(["simulator", "emulator"] as const)(
+  "by tanh, great numbers stay what they are, on the %s",
+  async (kind) => {
+    const device = await open(kind);
+    const op = map({ x: f32 }, ({ x }) => ({ out: activations.geluTanh(x) }));
+    const x = fromNumbers(f32, [4], [3e38, 1e20, -3e38, 1]);
+    const [great, large, negative, one = NaN] = toNumbers((await device.run(op, { x })).out);
+    device.dispose();
+    expect([great, large, negative]).toEqual([Math.fround(3e38), Math.fround(1e20), -0]);
+    const inner = Math.sqrt(2 / Math.PI) * 1.044715;
+    expect(Math.abs(one - 0.5 * (1 + Math.tanh(inner)))).toBeLessThan(2 ** -22);
+  },
+);
