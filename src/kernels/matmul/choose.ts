@@ -160,6 +160,15 @@ const tileForms: readonly TileForm[] = [
   ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true, cluster: 1 }) as const),
 ];
 
+/**
+ * Of columns that lie along k, which are copied in rows of 128 bytes however many there are; others would come in boxes of 32 bytes.
+ * 1664 × 2816 are 260 of such tiles, or two rounds of 132 processors. Their results leave in pieces of 16 columns, of which
+ * epilogues would have many.
+ */
+const alongForms: readonly TileForm[] = ([1, 2] as const).map(
+  (cluster) => ({ columns: 144, turned: false, cluster }) as const,
+);
+
 /** Sparse weights lie along rows; those who share columns of a fetch half as much. */
 const sparseForms: readonly TileForm[] = [
   ...([256, 192, 128, 64, 32, 16, 8] as const).map(
@@ -173,18 +182,25 @@ const wideTurned: readonly TileForm[] = ([256, 192, 128] as const).map(
   (columns) => ({ columns, turned: true, cluster: 1 }) as const,
 );
 
+function hasEpilogue({ epilogue, outputs }: MatmulProblem): boolean {
+  return epilogue !== undefined || outputs.length > 0;
+}
+
 /** What is computed lies along rows of tiles, whichever operand it is. */
 function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
+  const recipe = recipeOf(problem);
+  const isPlain = recipe?.a.bits === 16 && recipe.terms.length === 1 && !hasEpilogue(problem);
   // Lanes that read tiles would tell the other block of a pair so in every step, which takes a flush of caches.
-  if (recipeOf(problem)?.instruction === "mma")
+  if (recipe?.instruction === "mma")
     return tileForms.filter(({ columns, cluster }) => columns % exchanged === 0 && cluster === 1);
   const prologue = prologueOf(problem);
-  const recipe = recipeOf(problem);
-  if (prologue === undefined)
-    return recipe !== undefined && isHeld(problem, recipe, "b", { turned: true, cluster: 1 })
-      ? [...tileForms, ...wideTurned]
-      : tileForms;
+  if (prologue === undefined && recipe !== undefined) {
+    const held = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
+    const along = isPlain && problem.major.b === "k";
+    return [...tileForms, ...(held ? wideTurned : []), ...(along ? alongForms : [])];
+  }
+  if (prologue === undefined) return tileForms;
   const turned = prologue.operand === "b";
   return ([256, 192, 128, 64, 32, 16, 8] as const).map(
     (columns) => ({ columns, turned, cluster: 1 }) as const,

@@ -1,7 +1,7 @@
 /** How a matrix product is carried out: which kernel, its tiles, and how often k is split. */
 
 /** Columns of a tile of the persistent kernel. */
-export const persistentColumns = [8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const;
+export const persistentColumns = [8, 16, 32, 64, 96, 128, 144, 160, 192, 224, 256] as const;
 
 /** The kernels, each with what there is to choose in it. */
 export type MatmulConfiguration =

@@ -100,10 +100,12 @@ test("few tiles with many steps are split along k only where that saves more tha
 });
 
 test("tiles are as wide as fills the processors in one round", () => {
-  // 12 by 10 tiles for 132 processors, where 192 columns leave 36 of them idle.
-  expect(
-    chooseConfiguration(byColumns, { m: 1536, n: 1536, k: 1536, batch: 1 }, targets.sm_90a),
-  ).toMatchObject({ multipliers: 2, columns: 160, schedule: "tiles" });
+  const chosen = (problem: typeof byRows): MatmulConfiguration =>
+    chooseConfiguration(problem, { m: 1536, n: 1536, k: 1536, batch: 1 }, targets.sm_90a);
+  // 12 by 11 tiles for 132 processors, where 192 columns leave 36 of them idle.
+  expect(chosen(byColumns)).toMatchObject({ multipliers: 2, columns: 144, schedule: "tiles" });
+  // Columns that lie along rows of b come in boxes, and not by 144.
+  expect(chosen(byRows)).toMatchObject({ multipliers: 2, columns: 160, schedule: "tiles" });
 });
 
 test("lanes that write memory come in no pairs", () => {

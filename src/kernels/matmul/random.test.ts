@@ -11,7 +11,7 @@ import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
 import { takesAll } from "../../../test/support/sample.ts";
-import { bf16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -73,6 +73,21 @@ test.skipIf(!hasPtxas).each([
     },
     [2560, 2560, 640],
   ],
+  ...([1, 2] as const).map(
+    (cluster) =>
+      [
+        `f16, b by columns, tiles of 144 of them, ${cluster} blocks at once`,
+        {
+          a: array(f16, [dim("m"), dim("k")]),
+          b: array(f16, [dim("k"), dim("n")], { strides: [1, dim("k")] }),
+          configuration: {
+            ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 5 },
+            ...{ schedule: "tiles", turned: false, cluster },
+          },
+        },
+        [1664, 2816, 16384],
+      ] as const,
+  ),
   ...([16, 64, 256] as const).map(
     (rows) =>
       [
