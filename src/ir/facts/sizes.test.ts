@@ -140,6 +140,11 @@ describe("what results are below", () => {
       binaryFact("add", startingAt(64n, 8n), between(0n, greatest, []), range).below;
     expect(below(55n)).toEqual([multiple]);
     expect(below(56n)).toEqual([]);
+    // One more than the last index of an axis is its end.
+    expect(binaryFact("add", startingAt(1n, 0n), exactly(1n), range).below).toEqual([]);
+    // And a size that is no multiple may end within the step.
+    const stepped = { ...startingAt(64n, 0n), below: [m] };
+    expect(binaryFact("add", stepped, between(0n, 8n, []), range).below).toEqual([]);
   });
 
   test("tiles counted along two axes are taken apart", () => {
@@ -164,6 +169,9 @@ describe("what results are below", () => {
     expect(binaryFact("rem", index, running.of(m), range).below).toEqual([m]);
     const others = new SizeFacts([{ extent: addSizes(m, 1) }]);
     expect(binaryFact("rem", index, others.of(m), range).below).toEqual([]);
+    // Nor below one that is less than 0: the remainder has the sign of what is divided.
+    const negative = multiplySizes(-1, m);
+    expect(binaryFact("rem", index, running.of(negative), range).below).toEqual([]);
   });
 });
 
