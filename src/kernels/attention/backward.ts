@@ -279,11 +279,15 @@ function biasLaunches(form: AttentionForm, configuration: GradientConfiguration)
     dimensions: { b, s, h },
   };
   const isEmpty = b * s * h === 0;
+  // One that is shared along an axis without extent has elements, which nothing adds to.
+  const hasElements = problem.bias?.shape.every(
+    (size, axis) => size === 1 || [b, h, s, t][axis] !== 0,
+  );
   return {
     scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
     launches: () => [
       ...(configuration.kernel === "plain" || isEmpty ? [] : [ofDeltas]),
-      ...(s * t === 0
+      ...(!hasElements || h === 0
         ? []
         : [
             {

@@ -1,6 +1,6 @@
 /** Attention to no columns, and rows that belong to no sequence: what there is nothing of has no part in logarithms and gradients. */
 import { describe, expect, test } from "vitest";
-import { bf16, f32, fromNumbers, i32, open, toNumbers } from "../../index.ts";
+import { array, bf16, dim, f32, fromNumbers, i32, open, toNumbers } from "../../index.ts";
 import { attention } from "./attention.ts";
 import { attentionBackward } from "./backward.ts";
 
@@ -55,5 +55,35 @@ test.each(heads)("rows of nobody that are no numbers, heads of %i", async (head)
   // Another number of rows may be divided, and so rounded, in another way.
   for (const [place, value] of (await gradient(12)).entries())
     expect(Math.abs(value - (expected[place] ?? NaN))).toBeLessThan(1e-6);
+  device.dispose();
+});
+
+test.each([
+  [3, 0],
+  [0, 3],
+])("the gradient of a bias of %i rows and %i columns is written", async (rows, columns) => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const op = attentionBackward({
+    ...{ q: bf16, k: bf16, v: bf16, dBias: true },
+    bias: array(f32, columns === 0 ? [1, 1, dim("s"), 1] : [1, 1, 1, dim("t")]),
+  });
+  const [q, k] = [
+    [1, rows, 1, 16],
+    [1, columns, 1, 16],
+  ];
+  const shape = columns === 0 ? [1, 1, rows, 1] : [1, 1, 1, columns];
+  const dBias = device.allocate(f32, shape);
+  await device.fill(dBias, 7);
+  const given = {
+    ...{ q: device.allocate(bf16, q), k: device.allocate(bf16, k), v: device.allocate(bf16, k) },
+    ...{ out: device.allocate(bf16, q), dOut: device.allocate(bf16, q) },
+    ...{ logSumExp: device.allocate(f32, [1, 1, rows]), bias: device.allocate(f32, shape) },
+  };
+  for (const each of Object.values(given)) if (!each.shape.includes(0)) await device.fill(each, 0);
+  const results = { dq: device.allocate(bf16, q), dk: device.allocate(bf16, k) };
+  const launch = device.bind(op, { ...given, ...results, dv: device.allocate(bf16, k), dBias });
+  launch.launch();
+  expect([...toNumbers(await device.download(dBias))]).toEqual([0, 0, 0]);
+  launch.dispose();
   device.dispose();
 });
