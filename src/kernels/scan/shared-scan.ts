@@ -104,11 +104,7 @@ function combine({ rule, configuration }: Work, piece: ReduceTiles): Combined {
   const stretches = configuration.columns / width;
   const layout = stretchLayout(stretches, width);
   const tiles = eachTile(piece, (tile) => tile.reshape([stretches, width]).layoutCast(layout));
-  const within = rule.running(tiles);
-  const last = rule.reverse ? 0 : width - 1;
-  const totals = eachTile(within, (tile) =>
-    tile.slice([0, last], [stretches, 1]).reshape([1, stretches]),
-  );
+  const totals = eachTile(rule.total(tiles), (tile) => tile.reshape([1, stretches]));
   const [own, others] = [0, 1].map((axis) =>
     iota(dtypes.i32, axis === 0 ? [stretches, 1] : [1, stretches], axis),
   ) as [Tile<"i32">, Tile<"i32">];
@@ -117,7 +113,7 @@ function combine({ rule, configuration }: Work, piece: ReduceTiles): Combined {
     tile.broadcastTo([stretches, stretches]).layoutCast(spreadLayout(stretches)),
   );
   const before = rule.total(only(rule, isBefore, spread));
-  const running = rule.merge(before, within);
+  const running = rule.merge(before, rule.running(tiles));
   return {
     running: eachTile(running, (tile) => tile.reshape([1, configuration.columns])),
     total: rule.total(totals),
@@ -161,15 +157,9 @@ function wordCount({ state }: Pick<ScanRule, "state">): number {
   return Object.values(state).reduce((sum, part) => sum + wordsOf(part), 0);
 }
 
-/**
- * How many words of a wave lie side by side: as many as make one for every lane. Lanes that had the same one would have to hear it
- * from each other, and the block would wait for what it has asked before it goes on.
- */
-function wordsOfWave(
-  rule: Pick<ScanRule, "state">,
-  { workers }: Pick<ScanConfiguration, "workers">,
-): number {
-  return powerOfTwoFrom(Math.max(workers, (32 * sharedWarps) / wordCount(rule)));
+/** How many words of a wave lie side by side. */
+function wordsOfWave({ workers }: Pick<ScanConfiguration, "workers">): number {
+  return powerOfTwoFrom(workers);
 }
 
 const unsigned = { 8: dtypes.u8, 16: dtypes.u16, 32: dtypes.u32, 64: dtypes.u64 } as const;
@@ -209,7 +199,7 @@ function ask({ told }: Work, wave: Scalar<"i32">, { words, open }: Words): Words
 }
 
 function nothingTold({ rule, configuration }: Work): Words {
-  const shape = [wordCount(rule), wordsOfWave(rule, configuration)];
+  const shape = [wordCount(rule), wordsOfWave(configuration)];
   return {
     words: zeros(dtypes.u64, shape),
     open: iota(dtypes.i32, shape, 1).lt(configuration.workers),
@@ -230,7 +220,7 @@ function hear(
     ({ open }) => open.reduce("or"),
     (known) => ({ ...ask(work, wave, known) }),
   );
-  const width = wordsOfWave(rule, configuration);
+  const width = wordsOfWave(configuration);
   const numbers = iota(dtypes.i32, [2, width], 1);
   const isHere = iota(dtypes.i32, [2, 1], 0).eq(0);
   const isIn = numbers.lt(
@@ -315,7 +305,7 @@ export function toldShape(
   const { columns, workers } = configuration;
   const waves = cdiv(extents.at(-1) ?? 1, columns * workers);
   const told = typeof waves === "number" ? waves + slack : (waves as LaunchSize).add(slack);
-  return [...extents.slice(0, -1), told, wordCount(rule), wordsOfWave(rule, configuration)];
+  return [...extents.slice(0, -1), told, wordCount(rule), wordsOfWave(configuration)];
 }
 
 export function sharedScanKernel(
