@@ -56,17 +56,6 @@ export function turnValues(form: AttentionForm, turned: string): PlannedLaunch {
   };
 }
 
-/**
- * Each lane has 32 columns of four numbers of v, so that it turns them itself: a word of memory holds numbers of one column, and the lanes of
- * a warp read a row of them; 32 columns of one number, which a sector of memory holds, are written by one lane.
- */
-function turningLayout(e: number): string {
-  const across = Math.min(5, Math.log2(e) - 2);
-  const bits = ["L0", "L1", "L2", "L3", "L4", "W0", "W1"];
-  const along = bits.slice(across, across + 2);
-  return `(R2 R3 R4 R5 R6 ${along.join(" ")} | R0 R1 ${bits.slice(0, across).join(" ")})`;
-}
-
 function turningKernel(form: AttentionForm): KernelDefinition {
   const { inputs, dimensions } = attentionArrays(form);
   const { v, qScale, kScale } = inputs;
@@ -78,7 +67,6 @@ function turningKernel(form: AttentionForm): KernelDefinition {
         ...{ head: dimensions.kv, batch: dimensions.b },
         block: cdiv(dimensions.t, turnedTogether),
       },
-      warps: e >= 128 ? 4 : e === 64 ? 2 : 1,
       inputs: { ...(v && { v }), ...(qScale && { qScale }), ...(kScale && { kScale }) },
       outputs: { turned: turnedSpec(form) },
     },
@@ -92,7 +80,7 @@ function turningKernel(form: AttentionForm): KernelDefinition {
       requireScales(form, argument, head);
       const here = slice(block.mul(turnedTogether), turnedTogether);
       const across = slice(0, e);
-      const values = given.at(batch, here, head, across).load().layoutCast(turningLayout(e));
+      const values = given.at(batch, here, head, across).load();
       const [many, pairs] = [turnedTogether / 16, 4];
       const dealt = values
         .reshape([many, 2, pairs, 2, e])
