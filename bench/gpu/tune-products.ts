@@ -2,20 +2,22 @@
  * Tunes products for the shapes of the benchmark, into a file that comes with the package or that `TILEWRIGHT_TUNING`
  * names. A run that is stopped goes on where it was.
  *
- *   node dist/cli/main.js run bench/gpu/tune-products.ts -- FILE [SECONDS] [kn|nk] [CHOICES]
+ *   node dist/cli/main.js run bench/gpu/tune-products.ts -- FILE [SECONDS] [kn|nk] [bf16|f16] [CHOICES]
  *
  * Of each shape so many choices are measured, those that the model thinks fastest; all of them unless told.
  */
-import { array, bf16, dim, open } from "tilewright";
+import { array, bf16, dim, f16, open } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import { tune } from "tilewright/tune";
 import { productShapes } from "./parts.ts";
 
-const [file = "tuning.jsonl", seconds = "500", lies = "kn", most] = process.argv.slice(2);
+const [file = "tuning.jsonl", seconds = "500", lies = "kn", name = "bf16", most] =
+  process.argv.slice(2);
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
+const format = name === "f16" ? f16 : bf16;
 const product = matmul({
-  a: array(bf16, [m, k]),
-  b: array(bf16, [k, n], lies === "nk" ? { strides: [1, k] } : {}),
+  a: array(format, [m, k]),
+  b: array(format, [k, n], lies === "nk" ? { strides: [1, k] } : {}),
 });
 const device = await open("gpu");
 try {
