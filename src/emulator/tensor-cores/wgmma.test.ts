@@ -198,6 +198,7 @@ function expectProduct(shape: Case): void {
   expect(codes).toEqual([]);
   const sign = shape.negateA === true ? -2 : 2;
   const elementsPerRegister = shape.d === "f16" ? 2 : 1;
+  const wrong: string[] = [];
   for (let thread = 0; thread < threads; thread++)
     for (let index = 0; index < count * elementsPerRegister; index++) {
       const [row, column] =
@@ -209,8 +210,9 @@ function expectProduct(shape: Case): void {
       const expected = exact === 0 ? 0 : sign * exact;
       const bits = shape.d === "s32" ? expected | 0 : encodeFloat(shape.d, expected) | 0;
       const found = shape.d === "f16" ? (word >>> (16 * (index & 1))) & 0xffff : word;
-      expect(found, `row ${row}, column ${column} of ${JSON.stringify(shape)}`).toBe(bits);
+      if (found !== bits) wrong.push(`row ${row}, column ${column}: ${found} for ${bits}`);
     }
+  expect(wrong, JSON.stringify(shape)).toEqual([]);
 }
 
 const plain = (at: number, rows: number): Layout => ({ at, rows, major: "k", swizzle: 0 });

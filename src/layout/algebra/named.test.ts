@@ -34,6 +34,7 @@ function expectFormula(
   formula: (at: At) => readonly number[],
 ): void {
   expect(registersPerLane(layout, shape)).toBe(registers);
+  const wrong: string[] = [];
   for (let w = 0; w < 4; w += 1) {
     for (let lane = 0; lane < 32; lane += 1) {
       for (let i = 0; i < registers; i += 1) {
@@ -43,10 +44,12 @@ function expectFormula(
           0,
         );
         const found = elementAt(layout, shape, { warp: w, lane, register: i });
-        expect(found, `warp ${w} lane ${lane} register ${i}`).toBe(element);
+        if (found !== element)
+          wrong.push(`warp ${w} lane ${lane} register ${i}: ${found} for ${element}`);
       }
     }
   }
+  expect(wrong).toEqual([]);
 }
 
 function codeOf(action: () => unknown): string {
