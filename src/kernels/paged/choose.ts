@@ -7,7 +7,7 @@ import type { PagedProblem, PagedSizes } from "./problem.ts";
 
 /**
  * Bytes of shared memory that a block is worth, and blocks of a processor: several, each with some tiles in flight, and as many on each of its
- * four schedulers, since a range of a scheduler with more of them would end late (6 blocks took 1.14 times as long as 4). FP8 is converted before
+ * four schedulers: 6 blocks took 1.14 times as long as 4, perhaps because ranges of a scheduler with more of them end late. FP8 is converted before
  * it is multiplied, which more warps have to share.
  */
 const few16 = { bytes: 48 * 1024, blocks: 4 };
