@@ -49,9 +49,10 @@ export interface OperandAccess extends Access {
 /** What the op does to its operands by the chosen method; by any of them where none is chosen. */
 export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[] {
   const { accesses } = traitsOf(op);
-  return accessesBy(op, accesses, method).flatMap((access) =>
-    operandsNamed(op, access.of).map((value) => ({ ...access, value })),
-  );
+  const found: OperandAccess[] = [];
+  for (const access of accessesBy(op, accesses, method))
+    for (const value of operandsNamed(op, access.of)) found.push({ ...access, value });
+  return found;
 }
 
 function accessesBy(

@@ -83,13 +83,17 @@ function negate(source: Fact): Fact {
     modulus: source.modulus,
     residue: -source.residue,
     below: [],
+    size: undefined,
   };
 }
 
 function multiply(left: Fact, right: Fact): Fact {
-  const corners = [left.least, left.greatest].flatMap((a) =>
-    [right.least, right.greatest].map((b) => a * b),
-  );
+  const corners = [
+    left.least * right.least,
+    left.least * right.greatest,
+    left.greatest * right.least,
+    left.greatest * right.greatest,
+  ];
   const [m, n] = [left.modulus, right.modulus];
   const sized = left.size !== undefined && right.size !== undefined;
   return {

@@ -17,6 +17,7 @@
  * are forgotten, and the modulus keeps its power of two alone.
  */
 import type { DType } from "../../formats/dtype.ts";
+import { onceForEach } from "../../support/memo.ts";
 import { sameSize } from "../size.ts";
 import type { Size, SymbolicSize } from "../size.ts";
 
@@ -40,28 +41,28 @@ export interface Range {
 }
 
 /** Undefined for floats, of which there are no facts. */
-export function rangeOf({ kind, bits }: DType): Range | undefined {
+export const rangeOf = onceForEach(({ kind, bits }: DType): Range | undefined => {
   if (kind === "float") return undefined;
   if (kind === "bool") return { least: 0n, greatest: 1n };
   const count = 1n << BigInt(bits);
   return kind === "signed"
     ? { least: -count / 2n, greatest: count / 2n - 1n }
     : { least: 0n, greatest: count - 1n };
-}
+});
 
 /** Every value of the range. */
 export function anyOf({ least, greatest }: Range): Fact {
-  return { least, greatest, modulus: 1n, residue: 0n, below: [] };
+  return { least, greatest, modulus: 1n, residue: 0n, below: [], size: undefined };
 }
 
-export function exactly(value: bigint): Fact {
+export function exactly(value: bigint, below: Fact["below"] = []): Fact {
   const number = Number(value);
   const size = number >= 0 && Number.isSafeInteger(number) ? number : undefined;
-  return { least: value, greatest: value, modulus: 0n, residue: value, below: [], size };
+  return { least: value, greatest: value, modulus: 0n, residue: value, below, size };
 }
 
 export function between(least: bigint, greatest: bigint, below: Fact["below"] = []): Fact {
-  return tightened({ least, greatest, modulus: 1n, residue: 0n, below });
+  return tightened({ least, greatest, modulus: 1n, residue: 0n, below, size: undefined });
 }
 
 export function gcd(left: bigint, right: bigint): bigint {
@@ -89,13 +90,12 @@ export function powerOfTwoIn(value: bigint): bigint {
  */
 export function tightened(fact: Fact): Fact {
   const { modulus, below, size } = fact;
-  if (modulus === 0n) return { ...exactly(fact.residue), below };
+  if (modulus === 0n) return exactly(fact.residue, below);
   const residue = residueOf(fact.residue, modulus);
   const least = fact.least + residueOf(residue - fact.least, modulus);
   const greatest = fact.greatest - residueOf(fact.greatest - residue, modulus);
-  if (least > greatest)
-    return { least: fact.least, greatest: fact.greatest, modulus: 1n, residue: 0n, below: [] };
-  if (least === greatest) return { ...exactly(least), below };
+  if (least > greatest) return anyOf(fact);
+  if (least === greatest) return exactly(least, below);
   // Written out: rules run for every scalar of a kernel, and a copy of what has many shapes takes longer than they do.
   return { least, greatest, modulus, residue, below, size };
 }
@@ -107,7 +107,14 @@ export function stored(exact: Fact, range: Range): Fact {
   const power = exact.modulus === 0n ? count : powerOfTwoIn(exact.modulus);
   const modulus = power < count ? power : count;
   const { least, greatest } = range;
-  return tightened({ least, greatest, modulus, residue: exact.residue, below: [] });
+  return tightened({
+    least,
+    greatest,
+    modulus,
+    residue: exact.residue,
+    below: [],
+    size: undefined,
+  });
 }
 
 /** What holds of a value of which one of the two facts holds. */

@@ -21,6 +21,7 @@ import {
   sameSize,
 } from "../size.ts";
 import type { Size, SymbolicSize } from "../size.ts";
+import { onceForEach } from "../../support/memo.ts";
 import { exactly, tightened } from "./fact.ts";
 import type { Fact } from "./fact.ts";
 
@@ -29,6 +30,10 @@ const greatestDimension = 2n ** 31n - 1n;
 /** Facts of sizes in a kernel with this grid. */
 export class SizeFacts {
   readonly #positive: ReadonlySet<string>;
+  /** Of one kernel the same few sizes are asked about again and again. */
+  readonly #symbolic = onceForEach((size: SymbolicSize) =>
+    tightened({ ...this.#ends(size), ...multipleOf(size), below: [], size }),
+  );
 
   constructor(grid: readonly { readonly extent: Size }[]) {
     this.#positive = new Set(grid.flatMap(({ extent }) => positiveDimensions(extent)));
@@ -36,7 +41,7 @@ export class SizeFacts {
 
   of(size: Size): Fact {
     if (typeof size === "number") return exactly(BigInt(size));
-    return tightened({ ...this.#ends(size), ...multipleOf(size), below: [], size });
+    return this.#symbolic(size);
   }
 
   #ends(size: SymbolicSize): Pick<Fact, "least" | "greatest"> {

@@ -133,18 +133,21 @@ function takeDigits(digits: Digit[], extent: number): readonly Digit[] | undefin
 }
 
 export function capacity(digits: readonly Digit[]): number {
-  return product(digits.map(({ radix }) => radix));
+  let found = 1;
+  for (const { radix } of digits) found *= radix;
+  return found;
 }
 
 /** Register digits as bits and at most one odd digit on top of each. */
 export function binaryDigits(digits: readonly Digit[]): readonly Digit[] {
-  return digits.flatMap((digit) => {
-    const parts: Digit[] = [];
+  const parts: Digit[] = [];
+  for (const digit of digits) {
+    const { thread } = digit;
     let { radix, stride } = digit;
-    for (; radix % 2 === 0; radix /= 2, stride *= 2) parts.push({ ...digit, radix: 2, stride });
-    if (radix > 1) parts.push({ ...digit, radix, stride });
-    return parts;
-  });
+    for (; radix % 2 === 0; radix /= 2, stride *= 2) parts.push({ radix: 2, thread, stride });
+    if (radix > 1) parts.push({ radix, thread, stride });
+  }
+  return parts;
 }
 
 /** The same digits with register strides that leave no gaps, in the same order. */
