@@ -1,6 +1,8 @@
 /** Products against sums in float64, exactly: operands are small whole numbers, so that every sum is exact. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectWithin } from "../../../test/support/processor-time.ts";
+import { productOf } from "../../../test/support/exact-product.ts";
+import type { Matrix } from "../../../test/support/exact-product.ts";
 import { openFake } from "../../../test/support/fake-driver/harness.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../formats/dtype.ts";
@@ -256,9 +258,12 @@ function operandOf(one: Case, name: "a" | "b") {
     own ? [batch, down, along] : [down, along],
     turned ? { strides: [1, down] } : {},
   );
-  const at = (layer: number, i: number, j: number): number =>
-    values[(own ? layer * height * width : 0) + (turned ? j * height + i : i * width + j)] ?? NaN;
-  return { spec, given, at };
+  const matrix = (layer: number): Matrix => ({
+    values: values.slice(own ? layer * height * width : 0),
+    down: turned ? 1 : width,
+    along: turned ? height : 1,
+  });
+  return { spec, given, matrix };
 }
 
 async function check(device: Device, one: Case): Promise<void> {
@@ -278,16 +283,8 @@ async function check(device: Device, one: Case): Promise<void> {
   if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
   const { out } = await device.run(op, { a: a.given, b: b.given }, { dimensions: sizes });
   const expected = new Float64Array(count * rows * columns);
-  for (const index of expected.keys()) {
-    const [layer, i, j] = [
-      Math.floor(index / (rows * columns)),
-      Math.floor(index / columns) % rows,
-      index % columns,
-    ];
-    let sum = 0;
-    for (let l = 0; l < depth; l += 1) sum += a.at(layer, i, l) * b.at(layer, l, j);
-    expected[index] = sum;
-  }
+  for (let layer = 0; layer < count; layer += 1)
+    expected.set(productOf(a.matrix(layer), b.matrix(layer), one.sizes), layer * rows * columns);
   expect(toNumbers(out)).toEqual(expected);
 }
 
@@ -404,13 +401,11 @@ describe("blocks with several tiles each", () => {
       const { out } = await device.run(launched, { a: a.array, b: b.array }, { dimensions });
       device.dispose();
       if (out === undefined) throw new Error("a product has a result");
-      const expected = Float64Array.from({ length: rows * across }, (_, index) => {
-        const [i, j] = [Math.floor(index / across), index % across];
-        let sum = 0;
-        for (let l = 0; l < depth; l += 1)
-          sum += (a.values[i * depth + l] ?? NaN) * (b.values[l * across + j] ?? NaN);
-        return sum + shift;
-      });
+      const expected = productOf(
+        { values: a.values, down: depth, along: 1 },
+        { values: b.values, down: across, along: 1 },
+        [rows, across, depth],
+      ).map((sum) => sum + shift);
       expect(toNumbers(out)).toEqual(toNumbers(fromNumbers(bf16, [rows, across], expected)));
     },
   );

@@ -1,0 +1,26 @@
+/** Products of matrices in float64, to compare with: exact where the numbers are small whole ones. */
+
+/** Numbers of a matrix, and how far apart they lie down a column and along a row. */
+export interface Matrix {
+  readonly values: readonly number[];
+  readonly down: number;
+  readonly along: number;
+}
+
+/** The product of matrices, by rows. */
+export function productOf(
+  a: Matrix,
+  b: Matrix,
+  [rows, columns, depth]: readonly [m: number, n: number, k: number],
+): Float64Array {
+  const sums = new Float64Array(rows * columns);
+  const [left, right] = [Float64Array.from(a.values), Float64Array.from(b.values)];
+  for (let i = 0; i < rows; i += 1)
+    for (let l = 0; l < depth; l += 1) {
+      const factor = left[i * a.down + l * a.along] ?? NaN;
+      for (let j = 0; j < columns; j += 1)
+        sums[i * columns + j] =
+          (sums[i * columns + j] ?? NaN) + factor * (right[l * b.down + j * b.along] ?? NaN);
+    }
+  return sums;
+}
