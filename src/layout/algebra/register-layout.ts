@@ -59,6 +59,7 @@ import {
   warpBits,
 } from "./bits.ts";
 import type { Bit } from "./bits.ts";
+import { Memo } from "../../support/memo.ts";
 
 /** Spreads elements over lanes and registers. */
 export interface DistributedLayout {
@@ -88,6 +89,9 @@ export const splat: SplatLayout = Object.freeze({ kind: "splat", text: "splat" }
 
 const allThreads = (1 << threadBits) - 1;
 
+/** Layouts by kind and owners: a kernel's stages arrive at the same few again and again. */
+const remembered = new Memo<DistributedLayout>(4096);
+
 /** Owners of the bits of the last axes' coordinates. */
 export function axesLayout(axes: readonly (readonly Bit[])[]): DistributedLayout {
   return build("axes", axes);
@@ -102,6 +106,12 @@ export function flatLayout(bits: readonly Bit[]): DistributedLayout {
 export const replicatedLayout: DistributedLayout = axesLayout([]);
 
 function build(kind: "axes" | "flat", axes: readonly (readonly Bit[])[]): DistributedLayout {
+  let key: string = kind;
+  for (const axis of axes) key += `|${axis.join()}`;
+  return remembered.get(key, () => checked(kind, axes));
+}
+
+function checked(kind: "axes" | "flat", axes: readonly (readonly Bit[])[]): DistributedLayout {
   checkOwners(axes.flat());
   const canonical = canonicalAxes(axes);
   if (kind === "flat" && canonical.length === 0) return build("axes", []);
