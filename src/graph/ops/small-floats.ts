@@ -48,6 +48,18 @@ const smallFormats: { readonly [E in SmallFloat]: SmallFormat } = {
   f4E2M1FN: format(2, 1, 1, "finite"),
 };
 
+/** Of every float element the bits of an exponent, and what is added to exponents in codes. */
+export const floatExponents: {
+  readonly [E in FloatElement]: { readonly exponentBits: number; readonly bias: number };
+} = Object.freeze({
+  f64: { exponentBits: 11, bias: 1023 },
+  f32: { exponentBits: 8, bias: 127 },
+  bf16: { exponentBits: 8, bias: 127 },
+  f16: { exponentBits: 5, bias: 15 },
+  f8E8M0FNU: { exponentBits: 8, bias: 127 },
+  ...smallFormats,
+});
+
 /** The numbers of the codes without sign, in rising order, and the code of each special value. */
 interface SmallTable {
   readonly magnitudes: readonly number[];

@@ -11,7 +11,7 @@
  * Overflow of a float follows the format: f8E4M3FN gives NaN, f8E5M2 and f16 infinity, f4E2M1FN its largest.
  */
 import { roundHalfEven } from "../../../formats/arithmetic/special.ts";
-import { decodeElement, elements, encodeElement } from "../../ops/index.ts";
+import { decodeElement, elements, encodeElement, floatExponents } from "../../ops/index.ts";
 import type { ElementType, FloatElement } from "../../ops/index.ts";
 import { domainOf } from "../scalars.ts";
 import type { Complex, Domain, Scalar } from "../scalars.ts";
@@ -113,31 +113,24 @@ function exponentOf(value: number): number {
   return exponent > -1023 ? exponent : exponentOf(value * 2 ** 60) - 60;
 }
 
-const ownExponentBits: { readonly [element: string]: number } = {
-  f64: 11,
-  f32: 8,
-  bf16: 8,
-  f16: 5,
-};
-
 /**
  * Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. As in XLA it is the code of the number that is
  * rounded: subnormal numbers of the element keep their unit, and of two equally near codes the even one is taken, which
  * without mantissa bits is the one with the even exponent.
  */
 export function reducePrecision(
-  element: ElementType,
+  element: FloatElement,
   exponentBits: number,
   mantissaBits: number,
 ): (value: number) => number {
   const greatest = 2 ** (exponentBits - 1) - 1;
-  const own = ownExponentBits[element] ?? 0;
-  const leastOwn = 2 - 2 ** (own - 1);
+  const { exponentBits: own, bias } = floatExponents[element];
   const isNarrower = exponentBits < own;
   return (value) => {
     if (!Number.isFinite(value) || value === 0) return value;
-    const exponent = Math.max(exponentOf(value), leastOwn);
-    const rounded = roundToUnit(value, exponent - mantissaBits, mantissaBits === 0 ? exponent : 0);
+    const exponent = Math.max(exponentOf(value), 1 - bias);
+    const parity = mantissaBits === 0 ? exponent + bias + 1 : 0;
+    const rounded = roundToUnit(value, exponent - mantissaBits, parity);
     if (!isNarrower) return rounded;
     if (rounded !== 0 && exponentOf(rounded) > greatest) return Math.sign(value) * Infinity;
     return Math.abs(rounded) < 2 ** (1 - greatest) ? value * 0 : rounded;

@@ -53,9 +53,9 @@ const otherRules: { readonly [K in OtherKind]: ScalarRule<K> } = {
   },
   "stablehlo.convert": (_, { operands: [from = "i1"], result }) => conversion(from, result),
   "stablehlo.reduce_precision": ({ attributes, operands }, { result }) => {
-    if (domainOf(result) !== "real") return undefined;
-    const { exponent_bits: exponentBits, mantissa_bits: mantissaBits } = attributes;
     const declared = declaredElement(operands.operand);
+    if (domainOf(result) !== "real" || !isFloatElement(declared)) return undefined;
+    const { exponent_bits: exponentBits, mantissa_bits: mantissaBits } = attributes;
     return reducePrecision(declared, exponentBits, mantissaBits) as ScalarFunction;
   },
   "chlo.next_after": ({ operands }) => {

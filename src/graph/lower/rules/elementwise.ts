@@ -144,8 +144,8 @@ export const elementwiseLowerings = {
         attributes.comparison_direction,
         floatOrders[attributes.compare_type ?? "NOTYPE"],
         element,
-        lifted(context.element(operands.lhs, points), element),
-        lifted(context.element(operands.rhs, points), element),
+        context.element(operands.lhs, points),
+        context.element(operands.rhs, points),
       ),
     ];
   }),
@@ -166,13 +166,13 @@ export const elementwiseLowerings = {
     const larger = binaryTiles["stablehlo.maximum"](least, x, element);
     return [settled(binaryTiles["stablehlo.minimum"](larger, greatest, element), element)];
   }),
-  "stablehlo.reduce_precision": map(({ operands, attributes }, points, context) => {
-    const element = elementOf(operands.operand);
-    const x = lifted(context.element(operands.operand, points), element);
-    return [
-      settled(reducePrecision(x, attributes.exponent_bits, attributes.mantissa_bits), element),
-    ];
-  }),
+  "stablehlo.reduce_precision": map(({ operands, attributes }, points, context) => [
+    reducePrecision(
+      context.element(operands.operand, points),
+      attributes.exponent_bits,
+      attributes.mantissa_bits,
+    ),
+  ]),
   "stablehlo.map": map(({ operands, regions }, points, context) =>
     context.region(
       regions.computation,

@@ -16,8 +16,10 @@ import {
   signedBits,
   totalOrderKey,
   unsignedBits,
+  unsignedOf,
   weakOrderKey,
 } from "./bits.ts";
+import { lifted, settled } from "./convert.ts";
 import { functionTiles } from "./functions.ts";
 import { roundAwayFromZero, specialPairs, specialTiles } from "./special.ts";
 
@@ -135,16 +137,18 @@ function unsignedHighProduct(x: Tile, y: Tile): Tile {
   return xHigh.mul(yHigh).add(cross.shr(half)).add(other.shr(half));
 }
 
-/** One step of the format from x towards y. */
-function nextAfter(x: Tile, y: Tile): Tile {
-  const bits = signedBits(x);
+/** One step of the element's own format, which FP8 is lifted from, from x towards y. */
+function nextAfter(x: Tile, y: Tile, element: ElementType): Tile {
+  const own = settled(x, element);
+  const bits = signedBits(own);
   const isUp = y.gt(x);
   const isPositive = x.gt(0);
   const isAway = isUp.eq(isPositive);
   const stepped = select(isAway, bits.add(alike(bits, 1)), bits.sub(alike(bits, 1)));
-  const least = alike(bits, 1).bitcast(x.dtype);
+  const ofBits = (code: Tile): Tile => lifted(code.bitcast(own.dtype), element);
+  const least = ofBits(alike(bits, 1));
   const fromZero = select(isUp, least, least.neg());
-  const moved = select(x.eq(0), fromZero, stepped.bitcast(x.dtype));
+  const moved = select(x.eq(0), fromZero, ofBits(stepped));
   const value = select(x.eq(y), y, moved);
   return select(x.isNan().or(y.isNan()), x.add(y), value);
 }
@@ -182,13 +186,16 @@ const comparisons: { readonly [D in Direction]: (x: Tile, y: Tile) => Tile } = {
   LT: (x, y) => x.lt(y),
 };
 
-/** Integers in the order of floats, where that is not the one in which floats are compared. */
-const orderKeys: { readonly [O in FloatOrder]: ((x: Tile) => Tile) | undefined } = {
+/** Integers in the order of floats, where that is not the one in which floats are compared: FP8 has the same total order in its codes. */
+const orderKeys: {
+  readonly [O in FloatOrder]: ((x: Tile, element: ElementType) => Tile) | undefined;
+} = {
   ieee: undefined,
   total: totalOrderKey,
-  weak: weakOrderKey,
+  weak: (x, element) => weakOrderKey(lifted(x, element)),
 };
 
+/** Compares elements as they are stored, so that NaNs of FP8 still have their signs. */
 export function compareTiles(
   direction: Direction,
   order: FloatOrder,
@@ -198,37 +205,56 @@ export function compareTiles(
 ): Tile {
   const compare = comparisons[direction];
   if (isBool(element)) return compare(x.cast(u8), y.cast(u8));
-  const key = orderKeys[order];
-  return isFloat(element) && key !== undefined ? compare(key(x), key(y)) : compare(x, y);
+  const key = isFloat(element) ? orderKeys[order] : undefined;
+  return key === undefined
+    ? compare(lifted(x, element), lifted(y, element))
+    : compare(key(x, element), key(y, element));
 }
 
-const exponentBits: { readonly [name: string]: number } = { f64: 11, f32: 8, bf16: 8, f16: 5 };
+/** Of formats of floats the bits of an exponent, and the code above all finite magnitudes: infinity, or NaN where there is none. */
+const floatCodes: {
+  readonly [name: string]: { readonly exponent: number; readonly beyond: bigint };
+} = {
+  f64: { exponent: 11, beyond: 0x7ffn << 52n },
+  f32: { exponent: 8, beyond: 0xffn << 23n },
+  bf16: { exponent: 8, beyond: 0xffn << 7n },
+  f16: { exponent: 5, beyond: 0x1fn << 10n },
+  f8e5m2: { exponent: 5, beyond: 0x7cn },
+  f8e4m3fn: { exponent: 4, beyond: 0x7fn },
+};
 
-/** Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. */
+/**
+ * Rounds elements, as they are stored, to fewer bits: too large becomes infinite, what would be subnormal becomes zero. Codes of FP8
+ * are rounded as 16 bits, since the largest may become one more than 7 bits.
+ */
 export function reducePrecision(x: Tile, exponent: number, mantissa: number): Tile {
   const { bits, name } = x.dtype;
-  const ownExponent = exponentBits[name] ?? 0;
-  const ownMantissa = bits - 1 - ownExponent;
-  const code = unsignedBits(x);
+  const format = floatCodes[name];
+  if (format === undefined) throw new Error(`no codes of ${name}`);
+  const ownMantissa = bits - 1 - format.exponent;
+  const stored = unsignedBits(x);
+  const code = bits === 8 ? stored.cast(unsignedOf(16)) : stored;
   const at = (value: bigint): Tile => constantTile(code.dtype, bits === 64 ? value : Number(value));
   const signMask = 1n << BigInt(bits - 1);
   const sign = code.and(at(signMask));
-  let rounded = code.and(at(signMask - 1n));
+  const magnitude = code.and(at(signMask - 1n));
+  const infinity = at(format.beyond);
+  let rounded = magnitude;
   const dropped = ownMantissa - mantissa;
   if (dropped > 0) {
     const last = rounded.shr(at(BigInt(dropped))).and(at(1n));
     const half = (1n << BigInt(dropped - 1)) - 1n;
     const mask = ((1n << BigInt(bits)) - 1n) ^ ((1n << BigInt(dropped)) - 1n);
-    rounded = rounded.add(last).add(at(half)).and(at(mask));
+    rounded = rounded.add(last).add(at(half)).and(at(mask)).minimum(infinity);
   }
-  if (exponent < ownExponent) {
-    const bias = (1n << BigInt(ownExponent - 1)) - 1n;
+  if (exponent < format.exponent) {
+    const bias = (1n << BigInt(format.exponent - 1)) - 1n;
     const reduced = (1n << BigInt(exponent - 1)) - 1n;
     const shift = BigInt(ownMantissa);
-    const infinity = at(((1n << BigInt(ownExponent)) - 1n) << shift);
     const least = at((bias - reduced + 1n) << shift);
     const beyond = at((bias + reduced + 1n) << shift);
     rounded = select(rounded.lt(least), at(0n), select(rounded.ge(beyond), infinity, rounded));
   }
-  return select(x.isFinite(), rounded.or(sign).bitcast(x.dtype), x);
+  const result = rounded.or(sign).cast(stored.dtype).bitcast(x.dtype);
+  return select(magnitude.lt(infinity), result, x);
 }
