@@ -6,7 +6,7 @@ import type { BenchCase } from "./case.ts";
 import { attentionBackwardCase } from "./cases/attention-backward.ts";
 import { attentionCase } from "./cases/attention.ts";
 import type { AttentionTask } from "./cases/attention.ts";
-import { convolutionCases } from "./cases/convolution.ts";
+import { convolutionParts } from "./cases/convolution.ts";
 import { handwrittenCases } from "./cases/handwritten.ts";
 import { languageCases } from "./cases/language.ts";
 import { libraryParts } from "./cases/library.ts";
@@ -150,7 +150,7 @@ export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
   ...libraryParts,
   ["attention", attentions()],
   ["attention-gradients", attentionGradients()],
-  ["convolution", convolutionCases],
+  ...convolutionParts,
   ["paged", pagedAttentions()],
   ["ragged", raggedProducts()],
   ...productParts(),

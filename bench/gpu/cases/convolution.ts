@@ -47,7 +47,7 @@ function shapesOf(task: ConvolutionTask) {
   } as const;
 }
 
-const made = { forward: "out", dx: "x", dw: "w" } as const;
+const madeArray = { forward: "out", dx: "x", dw: "w" } as const;
 
 /** The operation, and its arrays by its own names. */
 function workOf(task: ConvolutionTask) {
@@ -89,7 +89,7 @@ export function convolutionCase(task: ConvolutionTask): BenchCase {
     prepare: (device, sets) => {
       const { operation, named } = workOf(task);
       const arrayOf = (name: keyof Arrays, seed: number) =>
-        name === made[task.made]
+        name === madeArray[task.made]
           ? device.allocate(bf16, shapes[name])
           : randomArray(device, bf16, shapes[name], seed);
       return prepared(
@@ -299,10 +299,14 @@ const kinds: readonly (readonly [
   ],
 ];
 
-export const convolutionCases: readonly BenchCase[] = kinds.flatMap(([kind, shapes]) =>
-  shapes.flatMap(([channels, size]) =>
-    (["forward", "dx", "dw"] as const).map((each) =>
-      convolutionCase({ ...kind, made: each, images: 64, size, channels }),
+/** The parts of the benchmark: cuDNN tries its ways anew for every case, so that all in one would take too long. */
+export const convolutionParts: readonly (readonly [string, readonly BenchCase[]])[] = (
+  ["forward", "dx", "dw"] as const
+).map((made) => [
+  `convolution-${made}`,
+  kinds.flatMap(([kind, shapes]) =>
+    shapes.map(([channels, size]) =>
+      convolutionCase({ ...kind, made, images: 64, size, channels }),
     ),
   ),
-);
+]);
