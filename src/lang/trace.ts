@@ -116,6 +116,11 @@ export class Trace {
     this.#conditions.delete(value);
   }
 
+  /** Takes unused conditions for no mistake, in kernels that a compiler writes: it drops a test where another one cannot hold. */
+  forgetConditions(): void {
+    this.#conditions.clear();
+  }
+
   /** Reports the conditions that only JavaScript has seen. */
   requireUsedConditions(): void {
     const [first, ...others] = this.#conditions.values();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
 import { f32, fromNumbers } from "../../src/formats/index.ts";
-import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
+import { disagreement, evaluate, tensor, tensorOfArray } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import type { GraphModule } from "../../src/graph/ops/index.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
@@ -140,6 +140,31 @@ describe("devices agree with the evaluator", () => {
         return %0, %1 : tensor<3x0x0xf32>, tensor<2x0xf32>
       }`,
       [randomTensor([3, 0, 0], 3), randomTensor([2, 0], 4), randomTensor([2, 2], 5)],
+    );
+  });
+
+  test("windows that never meet an element along an axis, and scatters of no updates", async () => {
+    await expectAgreement(
+      `func.func @main(%x: tensor<4x1x5xf32>, %i: tensor<1x0x3xi32>, %u: tensor<0x1x1x3xf32>, %y: tensor<1x5xf32>) -> (tensor<3x1x3xf32>, tensor<1x5xf32>) {
+        %one = stablehlo.constant dense<1.0> : tensor<f32>
+        %0 = "stablehlo.reduce_window"(%x, %one) <{window_dimensions = array<i64: 3, 1, 1>, window_strides = array<i64: 2, 3, 3>, base_dilations = array<i64: 3, 3, 1>, window_dilations = array<i64: 2, 2, 2>, padding = dense<[[1, -2], [-1, 3], [-2, 4]]> : tensor<3x2xi64>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+        }) : (tensor<4x1x5xf32>, tensor<f32>) -> tensor<3x1x3xf32>
+        %1 = "stablehlo.scatter"(%y, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.subtract %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+        }) : (tensor<1x5xf32>, tensor<1x0x3xi32>, tensor<0x1x1x3xf32>) -> tensor<1x5xf32>
+        return %0, %1 : tensor<3x1x3xf32>, tensor<1x5xf32>
+      }`,
+      [
+        randomTensor([4, 1, 5], 5),
+        tensor("i32", [1, 0, 3], new Int32Array(0)),
+        randomTensor([0, 1, 1, 3], 6),
+        randomTensor([1, 5], 7),
+      ],
     );
   });
 

@@ -6,6 +6,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { array, cdiv, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { activeTrace } from "../../lang/trace.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
@@ -103,6 +104,7 @@ function makeKernel(group: Group): KernelDefinition {
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
       storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
+      activeTrace(group.title).forgetConditions();
       return;
     }
     tiled.body({
@@ -115,6 +117,7 @@ function makeKernel(group: Group): KernelDefinition {
       },
       at: (axis) => named[axis] as Scalar<"i32">,
     });
+    activeTrace(group.title).forgetConditions();
   }) as unknown as KernelDefinition;
 }
 
