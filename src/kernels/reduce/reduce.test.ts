@@ -234,6 +234,14 @@ test("nothing is the identity", async () => {
   const least = await device.run(reduce({ x: f64, combine: "min" }), { x });
   expect([...toNumbers(least.out)]).toEqual([Infinity]);
   expect((await device.run(scan({ x: f64 }), { x })).out.shape).toEqual([0]);
+  // One of several reduced axes is empty, and does not lie beside the others.
+  const spec = array(f64, [dim("a"), dim("b"), dim("c")]);
+  const cube = fromNumbers(f64, [2, 3, 0], []);
+  for (const axes of [[1, 2], [0, 2], [0, 1, 2], [2]]) {
+    const { out } = await device.run(reduce({ x: spec, axes }), { x: cube });
+    const kept = (axes.includes(0) ? 1 : 2) * (axes.includes(1) ? 1 : 3);
+    expect([...toNumbers(out)], `axes ${axes.join()}`).toEqual(new Array(kept).fill(0));
+  }
   device.dispose();
 });
 

@@ -46,7 +46,11 @@ async function expectDistinct(
   );
   expect([...toNumbers(found.count)], label).toEqual([all.length]);
   expect([...toNumbers(found.values)], label).toEqual(firsts.map((place) => numbers[place] ?? 0));
-  expect([...toNumbers(found.indices)], label).toEqual(firsts);
+  const places = filled(
+    all.map((kind) => Math.min(...kind)),
+    order[0] ?? 0,
+  );
+  expect([...toNumbers(found.indices)], label).toEqual(places);
   const lengths = all.map(({ length }) => length);
   expect([...toNumbers(found.counts)], label).toEqual(filled(lengths, 0));
   const names = [...kinds.keys()];
@@ -104,6 +108,28 @@ test("arrays of several axes, a fill of one's own, and no elements at all", asyn
     [0],
     [0, 0],
   ]);
+  const noTruths = await device.run(unique({ x: bool, size: 2 }), {
+    x: fromNumbers(bool, [0], []),
+  });
+  expect([...toNumbers(noTruths.values), ...toNumbers(noTruths.count)]).toEqual([0, 0, 0]);
+  device.dispose();
+});
+
+test("of −0 and 0 the first in the array counts, and −0 stands for both", async () => {
+  const device = await open("simulator");
+  for (const [dtype, zeros] of [
+    [f32, [5, 0, -0, 0, -0]],
+    [bf16, [5, -0, 0, -0, 0]],
+    [f8e4m3fn, [5, 0, 0, -0]],
+    [f32, [5, 0, 0]],
+  ] as const) {
+    const op = unique({ x: dtype as typeof f32, size: 3, indices: true });
+    const x = fromNumbers(dtype as typeof f32, [zeros.length], zeros);
+    const { values, indices } = await device.run(op, { x });
+    const zero = zeros.some((value) => Object.is(value, -0)) ? -0 : 0;
+    expect([...toNumbers(values)], dtype.name).toEqual([zero, 5, zero]);
+    expect([...toNumbers(indices)].slice(0, 2), dtype.name).toEqual([1, 0]);
+  }
   device.dispose();
 });
 

@@ -7,6 +7,8 @@
  *   differs    1 0 1 0 1        from the one before; the running sums, less one, number the distinct ones: 0 0 1 1 2
  *   starts     0 2 4 5          where each number begins, and the end
  *   size 4     values 2 5 9 2 · counts 2 2 1 0 · indices 1 0 3 1 · count 3 · inverse 1 0 1 2 0
+ *
+ * −0 and 0 are one element but not one key: all −0 stand before all 0, so that the first of both in x is the first of either half.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
@@ -161,7 +163,7 @@ function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target
     arrays: { out: argument },
   });
   const steps = [
-    filled("values", array(dtype, [size]), value ?? 0),
+    filled("values", array(dtype, [size]), value ?? (dtype.kind === "bool" ? false : 0)),
     filled("count", array(i32, [1]), 0),
     ...(counts ? [filled("counts", array(i32, [size]), 0)] : []),
     ...(indices ? [filled("indices", array(i32, [size]), 0)] : []),
@@ -184,12 +186,14 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
     numbers: { dtype: i32, shape: [length] },
     starts: { dtype: i32, shape: [size + 1] },
     ...(hasPlaces && { places: { dtype: i32, shape: [length] } }),
+    ...(hasHalves(wanted) && { positive: { dtype: i32, shape: [1] } }),
   };
+  const positive = hasHalves(wanted) && { positive: { argument: "positive" } };
   const same = (name: string) => ({ argument: name });
   const mark = (): readonly PlannedLaunch[] => [
     {
-      kernel: known("mark", () => markKernel(dtype)),
-      arguments: { sorted: same("sorted"), differs: same("differs") },
+      kernel: known("mark", () => markKernel(wanted)),
+      arguments: { sorted: same("sorted"), differs: same("differs"), ...positive },
     },
   ];
   const finish = (): readonly PlannedLaunch[] => [
@@ -211,6 +215,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
         values: same("values"),
         ...(wanted.counts && { counts: same("counts") }),
         ...(indices && { places: same("places"), indices: same("indices") }),
+        ...positive,
       },
     },
   ];
@@ -235,8 +240,29 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
 /** Elements of a block. */
 const span = 8 * lanes;
 
-/** Which elements differ from the one before: 1 for the first of each kind. */
-function markKernel(dtype: DType): KernelDefinition {
+/** Whether the first of several equal elements may be the first of two halves, those with a sign and those without. */
+function hasHalves({ dtype, indices }: Wanted): boolean {
+  return indices && dtype.kind === "float";
+}
+
+/** Formats of 8 bits that the language does not compare are compared in one that has all of their numbers. */
+function compared(tile: Tile, { kind, bits }: DType): Tile<"f32"> {
+  return kind === "bool" || (kind === "float" && bits < 16)
+    ? tile.cast(dtypes.f32)
+    : (tile as Tile<"f32">);
+}
+
+/** Whether elements are −0, or 0. */
+function zeroWithSign(tile: Tile<"f32">, sign: boolean): Tile<"bool"> {
+  const signBits = { 16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64 }[tile.dtype.bits as number];
+  if (signBits === undefined) throw new Error(`no zeros of ${tile.dtype.name}`);
+  const isNegative = tile.bitcast(signBits).lt(full(signBits, [1], 0));
+  return tile.eq(0).and(sign ? isNegative : isNegative.not());
+}
+
+/** Which elements differ from the one before, 1 for the first of each kind; and where 0 begins behind −0, if it does. */
+function markKernel(wanted: Wanted): KernelDefinition {
+  const { dtype } = wanted;
   const length = dim("length");
   return kernel(
     {
@@ -244,21 +270,23 @@ function markKernel(dtype: DType): KernelDefinition {
       grid: { i: cdiv(length, span) },
       inputs: { sorted: array(dtype, [length]) },
       outputs: { differs: array(i32, [length]) },
+      // Where no 0 stands behind a −0 it is never written, and never read.
+      inouts: { ...(hasHalves(wanted) && { positive: array(i32, [1]) }) },
     },
-    ({ i, sorted, differs }) => {
+    ({ i, sorted, differs, ...given }) => {
       const here = slice(i.mul(span), span);
       const position = iota(i32, [span], 0).add(i.mul(span));
-      // Formats of 8 bits that the language does not compare are compared in one that has all of their numbers.
-      const compared = (tile: Tile): Tile<"f32"> =>
-        dtype.kind === "bool" || (dtype.kind === "float" && dtype.bits < 16)
-          ? tile.cast(dtypes.f32)
-          : (tile as Tile<"f32">);
-      const own = compared(sorted.at(here).load());
+      const own = compared(sorted.at(here).load(), dtype);
       const isInside = position.gt(0).and(position.lt(length));
-      const before = compared(sorted.at(position.sub(1).maximum(0)).load({ where: isInside }));
+      const previous = sorted.at(position.sub(1).maximum(0)).load({ where: isInside });
+      const before = compared(previous, dtype);
       let isSame = own.eq(before);
       if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
       differs.at(here).store(isInside.and(isSame).not().cast(i32));
+      const { positive } = given as { readonly positive?: Ref<"i32"> };
+      positive?.at(full(i32, [span], 0)).store(position, {
+        where: isInside.and(zeroWithSign(before, true)).and(zeroWithSign(own, false)),
+      });
     },
   ) as unknown as KernelDefinition;
 }
@@ -301,7 +329,8 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
 }
 
 /** The distinct elements, how often each occurs, and where each is first. */
-function takeKernel({ dtype, size, counts, indices, fill: value }: Wanted): KernelDefinition {
+function takeKernel(wanted: Wanted): KernelDefinition {
+  const { dtype, size, counts, indices, fill: value } = wanted;
   const length = dim("length");
   const ofSize = array(i32, [size]);
   return kernel(
@@ -312,6 +341,7 @@ function takeKernel({ dtype, size, counts, indices, fill: value }: Wanted): Kern
         ...{ sorted: array(dtype, [length]), starts: array(i32, [size + 1]) },
         count: array(i32, [1]),
         ...(indices && { places: array(i32, [length]) }),
+        ...(hasHalves(wanted) && { positive: array(i32, [1]) }),
       },
       outputs: {
         values: array(dtype, [size]),
@@ -332,12 +362,22 @@ function takeKernel({ dtype, size, counts, indices, fill: value }: Wanted): Kern
           ? least
           : isThere.select(least as Tile<"f32">, full(dtype as DType<"f32">, [1], value as number));
       values.at(here).store(filled);
-      if (counts) {
-        const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
-        arrays["counts"]?.at(here).store(end.sub(start));
+      const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
+      if (counts) arrays["counts"]?.at(here).store(end.sub(start));
+      const { places, positive, indices: out } = arrays;
+      if (places === undefined || out === undefined) return;
+      const place = places.at(start).load();
+      if (positive === undefined) {
+        out.at(here).store(place);
+        return;
       }
-      const place = arrays["places"]?.at(start).load();
-      if (place !== undefined) arrays["indices"]?.at(here).store(place);
+      const last = sorted.at(end.sub(1).maximum(0)).load();
+      const hasBoth = isThere
+        .and(zeroWithSign(compared(least, dtype), true))
+        .and(zeroWithSign(compared(last, dtype), false));
+      const half = positive.at(full(i32, [span], 0)).load({ where: hasBoth, fill: 0 });
+      const other = places.at(half).load({ where: hasBoth, fill: 0 });
+      out.at(here).store(hasBoth.select(place.minimum(other), place));
     },
   ) as unknown as KernelDefinition;
 }
