@@ -20,11 +20,11 @@ import {
   requireShape,
 } from "../support/given.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
-import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
+import { computeFormat, computed, powersBeneath, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
-import { exponentialSums, finite } from "./softmax.ts";
+import { exponentialSums, finite, inRow } from "./softmax.ts";
 
 export interface CrossEntropySpec {
   /** A format is an array of [m, n]; classes lie along the last axis. */
@@ -124,7 +124,7 @@ function crossEntropyOp(
   compute: DType<"f32">,
   ignored: number | undefined,
 ): RowOp {
-  const sums = exponentialSums(compute, dtype, "logits");
+  const sums = exponentialSums({ from: dtype, compute, out: dtype }, "logits");
   const arrays = Object.entries(specs).map(([name, spec]): RowArray => {
     const role = roles[name];
     if (role === undefined) throw new Error(`cross-entropy has no ${name}`);
@@ -162,10 +162,10 @@ function crossEntropyOp(
       const { labels, dLoss } = tiles;
       const high = statistic(statistics, "high");
       const one = full(compute, [1, 1], 1);
-      const share = one.div(statistic(statistics, "sum"));
-      // As it was measured, so that registers that hold a row need not compute it again.
-      const own = piece.within(computed(tiles["logits"], compute), -Infinity) as Tile<"f32">;
-      const power = exponential(own.sub(finite(high)), dtype).mul(share);
+      // As they were measured, so that registers that hold a row need not compute them again.
+      const own = computed(inRow(tiles["logits"], piece), compute);
+      const { powers, factor } = powersBeneath(own, finite(high), dtype, dtype);
+      const power = powers.mul(factor.div(statistic(statistics, "sum")));
       const gradient = whereLabel(
         labelsOf(labels),
         piece,

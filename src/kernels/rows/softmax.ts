@@ -7,16 +7,16 @@
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, dim, full } from "../../lang/index.ts";
+import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { givenArray, givenAxis, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { RowOp, Statistics } from "./row-op.ts";
+import type { Piece, RowOp, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
-import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
+import { computeFormat, computed, exponential, powersBeneath, statistic } from "../support/numbers.ts";
 
 export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   /** A format is an array of [m, n]. */
@@ -39,10 +39,10 @@ export function softmax<X extends FloatName, Out extends FloatName = X>(
   spec: SoftmaxSpec<X, Out>,
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
-  return softmaxLike("softmax", spec, location, (x, statistics, out) => {
+  return softmaxLike("softmax", spec, location, (x, statistics, from, out) => {
     // As they were measured, so that registers that hold a row need not compute them again.
-    const powers = exponential(x.sub(finite(statistic(statistics, "high"))), out);
-    return powers.mul(full(x.dtype, [1, 1], 1).div(statistic(statistics, "sum")));
+    const { powers, factor } = powersBeneath(x, finite(statistic(statistics, "high")), from, out);
+    return powers.mul(factor.div(statistic(statistics, "sum")));
   }) as unknown as SoftmaxOperation<X, Out>;
 }
 
@@ -56,7 +56,12 @@ export function logSoftmax<X extends FloatName, Out extends FloatName = X>(
   ) as unknown as SoftmaxOperation<X, Out>;
 }
 
-type SoftmaxResult = (x: Tile<"f32">, statistics: Statistics, out: DType) => Tile<"f32">;
+type SoftmaxResult = (
+  x: Tile<"f32">,
+  statistics: Statistics,
+  from: DType,
+  out: DType,
+) => Tile<"f32">;
 
 function softmaxLike(
   name: string,
@@ -78,42 +83,53 @@ function softmaxLike(
       { name: "out", dtype: out.dtype, role: "output", per: "element" },
     ],
     compute,
-    ...exponentialSums(compute, out.dtype, "x"),
+    ...exponentialSums({ compute, from: x.dtype, out: out.dtype }, "x"),
     results: ({ x: tile }, statistics, piece) => {
-      const own = piece.within(computed(tile, compute), -Infinity) as Tile<"f32">;
-      return { out: result(own, statistics, out.dtype).cast(out.dtype) };
+      const own = computed(inRow(tile, piece), compute);
+      return { out: result(own, statistics, x.dtype, out.dtype).cast(out.dtype) };
     },
   };
   return rowOperation({ op, specs: { x, out }, of: x, axis }, spec);
 }
 
+/** The formats of a row's elements, of its statistics and of its results. */
+export interface RowFormats {
+  readonly from: DType;
+  readonly compute: DType<"f32">;
+  readonly out: DType;
+}
+
 /** The greatest element of a row, and the sum of exponentials beneath it. */
 export function exponentialSums(
-  compute: DType<"f32">,
-  out: DType,
+  { from, compute, out }: RowFormats,
   name: string,
 ): Pick<RowOp, "statistics" | "measure" | "merge" | "join"> {
+  const scaled = (part: Statistics, high: Tile<"f32">): Tile<"f32"> =>
+    statistic(part, "sum").mul(exponential(statistic(part, "high").sub(finite(high)), out));
   return {
     statistics: ["high", "sum"],
     measure: (tiles, piece) => {
-      const x = piece.within(computed(tiles[name], compute), -Infinity) as Tile<"f32">;
-      const high = x.max(1, { keep: true });
-      const sum = exponential(x.sub(finite(high)), out).sum(1, { keep: true });
-      return { high, sum };
+      const own = inRow(tiles[name], piece);
+      // Of elements as they lie in registers, two at a time where they are narrow.
+      const high = computed((own as Tile<"f32">).max(1, { keep: true }), compute);
+      const { powers, factor } = powersBeneath(computed(own, compute), finite(high), from, out);
+      return { high, sum: powers.sum(1, { keep: true }).mul(factor) };
     },
     merge: (left, right) => {
       const high = statistic(left, "high").maximum(statistic(right, "high"));
-      const scaled = (part: Statistics): Tile<"f32"> =>
-        statistic(part, "sum").mul(statistic(part, "high").sub(finite(high)).exp());
-      return { high, sum: scaled(left).add(scaled(right)) };
+      return { high, sum: scaled(left, high).add(scaled(right, high)) };
     },
     join: (pieces) => {
-      const highs = statistic(pieces, "high");
-      const high = highs.max(0, { keep: true });
-      const sums = statistic(pieces, "sum").mul(highs.sub(finite(high)).exp());
-      return { high, sum: sums.sum(0, { keep: true }) };
+      const high = statistic(pieces, "high").max(0, { keep: true });
+      return { high, sum: scaled(pieces, high).sum(0, { keep: true }) };
     },
   };
+}
+
+/** Elements of a piece, and nothing beyond the end of the row. */
+export function inRow(tile: Tile | undefined, piece: Piece): Tile {
+  if (tile === undefined) throw new Error("an operation names a tile that it has not");
+  return piece.within(tile, -Infinity);
 }
 
 /** A row of −∞ alone has no difference to its greatest element. */

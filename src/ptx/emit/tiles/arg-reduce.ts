@@ -38,7 +38,7 @@ export function argReduce(op: Op<"arg_reduce">, context: EmitContext): void {
   const slots = combineAlong(
     context,
     op,
-    { tile, axes: [axis], carriers, result },
+    { tile, axes: [axis], carriers: () => carriers, result },
     {
       combine: (left, right) => ranked.first(left, right),
       neutral: ranked.last,

@@ -39,12 +39,21 @@ export interface Combination {
   readonly idempotent: boolean;
 }
 
+/** Words of two elements each, for which there is an instruction that combines two and two. */
+export interface Pairs {
+  readonly words: readonly Register[];
+  readonly combine: (left: Register, right: Register) => Register;
+  readonly split: (word: Register) => readonly Carrier[];
+}
+
 /** A tile, and the axes along which it is combined. */
 export interface Combined {
   readonly tile: Pick<TileValue, "layout" | "shape">;
   readonly axes: readonly number[];
   /** One for each register of the tile. */
-  readonly carriers: readonly Carrier[];
+  readonly carriers: () => readonly Carrier[];
+  /** The same elements, where the order in which they are combined makes no difference. */
+  readonly pairs?: Pairs | undefined;
   /** Where the result lies; undefined for a scalar. */
   readonly result: Pick<TileValue, "layout" | "shape"> | undefined;
 }
@@ -110,22 +119,27 @@ function numbersOf({
 
 function withinLanes(
   context: EmitContext,
-  { carriers, result }: Combined,
+  { carriers, pairs, result }: Combined,
   along: Along,
   combination: Combination,
 ): (Carrier | undefined)[] {
   const places = new TilePlaces(context, along.expansion);
   const numbers = numbersOf(along);
-  const groups = new Map<number, Member[]>();
-  carriers.forEach((carrier, register) => {
-    const { position, kept } = numbers(register);
-    const inside = places.inside(register, along.axes);
-    if (kept === undefined || inside === false) return;
-    const own = inside === true ? carrier : guarded(context, carrier, inside, combination);
-    const members = groups.get(kept) ?? [];
-    members.push({ position, carrier: own });
-    groups.set(kept, members);
-  });
+  const singly = (): Map<number, Member[]> => {
+    const groups = new Map<number, Member[]>();
+    carriers().forEach((carrier, register) => {
+      const { position, kept } = numbers(register);
+      const inside = places.inside(register, along.axes);
+      if (kept === undefined || inside === false) return;
+      const own = inside === true ? carrier : guarded(context, carrier, inside, combination);
+      const members = groups.get(kept) ?? [];
+      members.push({ position, carrier: own });
+      groups.set(kept, members);
+    });
+    return groups;
+  };
+  const isInside = (register: number): boolean => places.inside(register, along.axes) === true;
+  const groups = (pairs && inPairs(pairs, numbers, isInside)) ?? singly();
   const elements = result === undefined ? [0] : firstThreadElements(result.layout, result.shape);
   return Array.from(elements, (element) => {
     const members = groups.get(element);
@@ -133,9 +147,37 @@ function withinLanes(
     members.sort((left, right) => left.position - right.position);
     return halves(
       members.map(({ carrier }) => carrier),
-      combination,
+      combination.combine,
     );
   });
+}
+
+/** Members by their numbers, two for each; undefined where words have padding, or elements of two numbers. */
+function inPairs(
+  { words, combine, split }: Pairs,
+  numbers: ReturnType<typeof numbersOf>,
+  isInside: (register: number) => boolean,
+): Map<number, Member[]> | undefined {
+  const groups = new Map<number, Register[]>();
+  for (const [index, word] of words.entries()) {
+    const [low, high] = [2 * index, 2 * index + 1];
+    const { kept } = numbers(low);
+    if (kept === undefined || kept !== numbers(high).kept) return undefined;
+    if (!isInside(low) || !isInside(high)) return undefined;
+    groups.set(kept, [...(groups.get(kept) ?? []), word]);
+  }
+  const members = (own: readonly Register[]): Member[] => {
+    const combined = halves(
+      own.map((word) => [word]),
+      ([left], [right]) =>
+        left === undefined || right === undefined ? [] : [combine(left, right)],
+    );
+    const [word] = combined ?? [];
+    return word === undefined
+      ? []
+      : split(word).map((carrier, position) => ({ position, carrier }));
+  };
+  return new Map(Array.from(groups, ([kept, own]) => [kept, members(own)] as const));
 }
 
 /** The carrier, or the neutral one in lanes where it is padding. */
@@ -152,7 +194,10 @@ function guarded(
 }
 
 /** The first half takes in the second, until one is left. */
-function halves(carriers: readonly Carrier[], { combine }: Combination): Carrier | undefined {
+function halves(
+  carriers: readonly Carrier[],
+  combine: Combination["combine"],
+): Carrier | undefined {
   let left = carriers;
   while (left.length > 1) {
     const kept = 2 ** Math.ceil(Math.log2(left.length) - 1);

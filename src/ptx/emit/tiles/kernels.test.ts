@@ -79,6 +79,53 @@ describe("tile ops in kernels", () => {
     );
   });
 
+  /** Two at a time where a lane has several of a row; random bits, among them infinities, subnormal numbers, zeros of both signs. */
+  test.each([
+    { dtype: bf16, shape: [32, 64] },
+    { dtype: f16, shape: [32, 64] },
+    { dtype: bf16, shape: [5, 300] },
+    { dtype: f16, shape: [300, 6] },
+  ] as const)("extremes of $dtype.name, $shape", async ({ dtype, shape }) => {
+    const [rows, columns] = shape;
+    const seed = 11;
+    const random = new Random(seed);
+    const zeros = [0, 0x8000];
+    // The first rows have no element that is no number, so that their extremes are others'.
+    const lanes = Uint16Array.from({ length: rows * columns }, (_, index) => {
+      const code = random.below(0x10000);
+      const isNumber = (code & 0x7fff) <= (dtype === bf16 ? 0x7f80 : 0x7c00);
+      if (index < 2 * columns) return zeros[random.below(2)] ?? 0;
+      return isNumber || index > (rows / 2) * columns ? code : index & 0x3fff;
+    });
+    const x = hostArray(dtype, shape, lanes as never);
+    const definition = kernel(
+      {
+        ...{ name: "extremes", grid, inputs: { x: array(dtype, shape) } },
+        outputs: {
+          ...{ high: array(dtype, [rows]), low: array(dtype, [rows]) },
+          ...{ highs: array(dtype, [columns]), lowest: array(dtype, [1]) },
+        },
+      },
+      ({ x: ref, high, low, highs, lowest }) => {
+        const tile = ref.load();
+        high.store(tile.max(1));
+        low.store(tile.min(1));
+        highs.store(tile.max(0));
+        lowest.store(ref.at(slice(0, 2), slice(0, columns)).load().min(1).min(0, { keep: true }));
+      },
+    );
+    const simulated = await runKernel(definition, { x });
+    const { results, findings } = emulateKernel(definition, { x });
+    expect(findings.map(({ message }) => message)).toEqual([]);
+    for (const [name, result] of Object.entries(simulated.results))
+      expect(numbersOf(results[name]), `${name}, seed ${seed}`).toEqual(numbersOf(result));
+    const numbers = numbersOf(x);
+    const expected = Array.from({ length: rows }, (_, row) =>
+      Math.max(...numbers.slice(row * columns, (row + 1) * columns)),
+    );
+    expect(numbersOf(results["high"])).toEqual(expected);
+  });
+
   test("a transposed tile", async () => {
     await agree(
       kernel(

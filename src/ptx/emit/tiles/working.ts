@@ -1,6 +1,7 @@
 /**
  * The formats in which elements are combined. As in the simulator, narrow floats are combined in f32 and
- * rounded once at the end, and narrow integers wrap when they are packed:
+ * rounded once at the end (their extremes, which need no rounding, two at a time as they are), and narrow integers wrap when they
+ * are packed:
  *
  *   | elements        | combined in | register |
  *   |-----------------|-------------|----------|
