@@ -91,13 +91,12 @@ function configured(
   [lead, column]: readonly StridedAxis[],
   { processors }: Target,
   { columns, blocks, warps: count, resident }: Shape,
-  isHeldRow = false,
 ): QueuedRowsConfiguration | undefined {
   const bits = arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
   const slots = Math.floor((queueBytes * 8) / resident / (columns * bits));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
-  if (slots < (isHeldRow ? 2 : pieces + 1)) return undefined;
+  if (slots < pieces + 1) return undefined;
   const most = clustersAtOnce(processors, Math.ceil(blocks / resident));
   const workers = Math.min(most, lead?.extent ?? 1);
   const held = pieces === 1;
@@ -126,12 +125,6 @@ export function chooseQueuedRows(
   target: Target,
 ): QueuedRowsConfiguration | undefined {
   if (!isBrought(op, axes, target)) return undefined;
-  const trial = process.env["TW_ROWS"];
-  if (trial !== undefined) {
-    const { held, ...shape } = JSON.parse(trial) as Shape & { held: boolean };
-    const made = configured(op, axes, target, shape, held);
-    return made && { ...made, held };
-  }
   const bits = op.arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
   const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
   const [rows, extent] = axes.map((axis) => axis.extent);

@@ -284,19 +284,14 @@ class QueuedRows {
       const tiles = { ...ofRow, ...this.#columnTiles(start), ...this.#queuedTiles(at.slot) };
       const ahead = index.add(piecesOn);
       const wraps = ahead.ge(pieces);
-      const refill = (): void => {
-        this.#refill(
-          turn.add(rowsOn).add(wraps.cast(dtypes.i32)),
-          wraps.select(ahead.sub(pieces), ahead),
-          turns,
-          at.slot,
-        );
-      };
-      const isEarly = process.env["TW_EARLY"] !== undefined;
-      if (isEarly) refill();
       // Before the place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
       const results = op.results(tiles, statistics, this.#piece(start));
-      if (!isEarly) refill();
+      this.#refill(
+        turn.add(rowsOn).add(wraps.cast(dtypes.i32)),
+        wraps.select(ahead.sub(pieces), ahead),
+        turns,
+        at.slot,
+      );
       this.#storePiece(turn, start, results);
       return ring(slots).next(at);
     });

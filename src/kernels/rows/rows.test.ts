@@ -274,6 +274,29 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect(toNumbers(shared.out)[2999]).toBe(1);
     expect(toNumbers(shared.out)[0]).toBe(0);
   });
+
+  test.each([bf16, f16])("elements of 16 bits of any magnitude: $name", async (dtype) => {
+    const most = dtype === bf16 ? 3.3e38 : 65_504;
+    const sizes = [1, 99, 3000, 30_000, 65_280, 65_536, 65_600, 1e6, 1e10, 1e30, 2.5e38, most];
+    const highs = sizes.filter((each) => each <= most).flatMap((each) => [each, -each]);
+    // The greatest element thrice, what is just beneath it in this format, and what is a little or much beneath.
+    const lower = [0, 0, 0, 2 ** -8, 2 ** -7, 2 ** -6, 1, 5];
+    const given = highs.flatMap((high) =>
+      lower.map((less) => (less < 1 ? high - less * Math.abs(high) : Math.max(high - less, -most))),
+    );
+    const x = fromNumbers(dtype, [highs.length, lower.length], given);
+    const rows = rowsOf(toNumbers(x), lower.length);
+    const { out } = await device.run(softmax({ x: dtype }), { x });
+    expectClose(out, rows.flatMap(softmaxOf), { relative: 0.51, absolute: 1e-30 });
+    const labels = fromNumbers(i32, [highs.length], new Array<number>(highs.length).fill(0));
+    const { loss } = await device.run(crossEntropy({ logits: dtype }), { logits: x, labels });
+    // The label is the greatest element, which leaves the logarithm of the sum alone.
+    const losses = rows.map((row) => -Math.log(softmaxOf(row)[0] ?? NaN));
+    const off = Array.from(toNumbers(loss), (found, row) => found - (losses[row] ?? NaN));
+    rows.forEach((row, index) => {
+      expect(Math.abs(off[index] ?? NaN)).toBeLessThan(2 ** -20 + 2 ** -23 * Math.abs(row[0] ?? 0));
+    });
+  });
 });
 
 test.each(looped)("rows that no block holds are gone through twice: $name", async ({ sizes }) => {

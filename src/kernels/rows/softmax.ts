@@ -16,7 +16,13 @@ import type { GivenArray } from "../support/given.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowOp, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
-import { computeFormat, computed, exponential, powersBeneath, statistic } from "../support/numbers.ts";
+import {
+  computeFormat,
+  computed,
+  exponential,
+  powersBeneath,
+  statistic,
+} from "../support/numbers.ts";
 
 export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   /** A format is an array of [m, n]. */

@@ -57,15 +57,13 @@ const farApart = 2 ** 16;
  * to powers of two, in one operation: x · log2(e) − c, where c is high · log2(e) rounded. What rounding has changed is the
  * factor. Where high is so great that this would be a lot, x − high itself is 0 or so far beneath that its power of two is 0, too.
  */
-export function powersBeneath(
-  x: Tile<"f32">,
-  high: Tile<"f32">,
-  from: DType,
-  out: DType,
-): Powers {
+export function powersBeneath(x: Tile<"f32">, high: Tile<"f32">, from: DType, out: DType): Powers {
   if (Math.max(from.bits, out.bits) > 16 || x.dtype !== dtypes.f32)
     return { powers: exponential(x.sub(high), out), factor: full(x.dtype, [1, 1], 1) };
-  const scale = high.abs().lt(farApart).select(full(dtypes.f32, [1, 1], log2e), 1);
+  const scale = high
+    .abs()
+    .lt(farApart)
+    .select(full(dtypes.f32, [1, 1], log2e), 1);
   const shift = high.mul(scale).neg();
   const powers = x.fma(scale, shift).exp2({ approximate: true });
   return { powers, factor: high.fma(scale, shift).neg().exp2({ approximate: true }) };
