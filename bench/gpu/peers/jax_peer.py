@@ -1,9 +1,13 @@
 """JAX as a peer: cuBLAS as XLA calls it, and the Hopper product that comes with Pallas:Mosaic GPU.
 
-What JAX compiles cannot be captured from outside, so launches are issued back to back: a compiled program has one
-launch for each set of arrays, and is run as often as it takes. CUPTI, in the profiler that comes with Mosaic GPU, gives
-the time of the kernels alone, without the gaps between them, which flatters this peer; where that is missing, the
-host's clock is used, which does the opposite. Each lane says which it was.
+A program of JAX cannot be captured from outside; XLA makes CUDA graphs of programs itself. So a program has as many launches as a
+sample asks for, and writes into the arrays that it wrote into before. A sample is timed as the GPU spends it: programs
+are issued while the GPU is held by other work, and the clock runs from the end of that work to the end of the last program.
+
+    GPU    held, held, …      ▮▮▮▮▮▮▮▮▮▮▮▮▮▮▮▮
+    host   issue all programs │ clock starts   │ clock ends
+
+Gaps between launches count, as they do in the graphs of other peers; what Python takes does not.
 """
 import dataclasses
 import functools
@@ -25,59 +29,71 @@ from serve import serve, why
 MOST_CONFIGURATIONS = 8
 # Sets of arrays that configurations are compared on, and how many of them are compiled at once.
 COMPARED_SETS, COMPILERS = 2, 8
+# Elements that work has which holds the GPU for half a millisecond, and how often at most it is held.
+HELD, MOST_HOLDS = 2**28, 16
+# Bytes that a program writes at most, how many programs a sample has at most, and seconds that it takes at least.
+MOST_WRITTEN, MOST_RUNS, LEAST_SECONDS = 4 * 10**9, 16, 4e-3
 dtypes = {"bf16": jnp.bfloat16, "f16": jnp.float16}
 
 
-def profiler():
-    from jax.experimental.mosaic.gpu import profiler as found
+def program(work):
+    """Work on each of some sets of arrays, into arrays that are given: those of the run before."""
+    # Compiled for itself, so that what is made for one set is used for all of them.
+    one = jax.jit(work)
+    return jax.jit(lambda outs, *given: [one(*each) for each in given], donate_argnums=0, keep_unused=True)
 
-    return found
+
+def outputs_of(f, given):
+    """Arrays for a program to write into."""
+    empty = lambda shape: jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), shape)
+    shapes = jax.eval_shape(f, [None] * len(given), *given)
+    return [empty(shape) for shape in shapes]
 
 
-def kernel_times(f, arguments, iterations):
-    """Milliseconds of all kernels of each run, by CUPTI."""
-    found = profiler()
-    if hasattr(found, "Cupti"):
-        _, times = found.Cupti(finalize=False).measure(f, iterations=iterations)(*arguments)
-    else:
-        _, times = found.measure(f, iterations=iterations)(*arguments)
-    return times if isinstance(times, list) else [times]
+@functools.cache
+def holder():
+    """Work that holds the GPU for about half a millisecond, and an array for it."""
+    return jax.jit(lambda x: x + 1, donate_argnums=0), [jnp.zeros(HELD, jnp.float32)]
+
+
+def hold(times):
+    """Holds the GPU so many times; what is ready when it is free again."""
+    f, kept = holder()
+    for _ in range(times):
+        kept[0] = f(kept[0])
+    return kept[0]
 
 
 class Lane:
-    def __init__(self, name, f, arguments, sets, launches, note=""):
-        self.name, self.f, self.arguments, self.sets = name, f, arguments, sets
-        self.iterations = math.ceil(launches / sets)
-        count = self.iterations * sets
-        try:
-            self.clock = self.by_cupti
-            self.sample()
-            clock = "kernels alone, by CUPTI"
-        except Exception as error:
-            self.clock = self.by_host
-            self.sample()
-            clock = f"by the host's clock, since there is no CUPTI ({why(error)})"
-        self.how = f"{count} launches back to back, {clock}{note}"
-
-    def by_cupti(self):
-        return sum(kernel_times(self.f, self.arguments, self.iterations)) / (self.iterations * self.sets)
-
-    def by_host(self):
-        jax.block_until_ready(self.f(*self.arguments))
-        start = time.perf_counter()
-        for _ in range(self.iterations):
-            results = self.f(*self.arguments)
-        jax.block_until_ready(results)
-        return (time.perf_counter() - start) * 1e3 / (self.iterations * self.sets)
+    def __init__(self, name, f, sets, launches, note=""):
+        first = jax.eval_shape(f, [None], sets[0])[0]
+        written = sum(each.size * each.dtype.itemsize for each in jax.tree.leaves(first))
+        count = min(launches, max(len(sets), MOST_WRITTEN // max(1, written)))
+        self.name, self.f = name, f
+        self.given = [sets[index % len(sets)] for index in range(count)]
+        self.outs = outputs_of(f, self.given)
+        self.runs, self.holds = 1, 1
+        self.sample()
+        seconds = self.sample() * count / 1e3
+        self.runs = min(MOST_RUNS, math.ceil(max(launches / count, LEAST_SECONDS / max(seconds, 1e-9))))
+        self.sample()
+        held = "" if self.ahead else ", which the host did not issue in time"
+        self.how = f"{self.runs} programs of {count} launches{held}, by the host's clock while the GPU is busy{note}"
 
     def sample(self):
-        return float(self.clock())
-
-
-def over_sets(call):
-    # Compiled for itself, so that what is made for one set is used for all of them.
-    one = jax.jit(call)
-    return jax.jit(lambda *pairs: [one(a, b) for a, b in pairs])
+        """Milliseconds of a launch."""
+        while True:
+            held = hold(self.holds)
+            for _ in range(self.runs):
+                self.outs = self.f(self.outs, *self.given)
+            self.ahead = not held.is_ready()
+            held.block_until_ready()
+            start = time.perf_counter()
+            jax.block_until_ready(self.outs)
+            seconds = time.perf_counter() - start
+            if self.ahead or self.holds >= MOST_HOLDS:
+                return seconds * 1e3 / (self.runs * len(self.given))
+            self.holds *= 2
 
 
 def cublas(task):
@@ -113,7 +129,7 @@ def pallas_products():
     # Some versions take a matrix to add, by name of c; none is added here.
     extra = {"c": None} if "c" in inspect.signature(product).parameters else {}
     texts = lambda config: ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(config).items())
-    made = lambda config: over_sets(functools.partial(product, config=config, **extra))
+    made = lambda config: program(functools.partial(product, config=config, **extra))
     return [(texts(config), made(config)) for config in pallas_configurations(module)]
 
 
@@ -126,7 +142,7 @@ def compile_products(tasks):
 
     def run(f, pairs):
         try:
-            jax.block_until_ready(f(*pairs))
+            jax.block_until_ready(f(outputs_of(f, pairs), *pairs))
         except Exception:
             pass
 
@@ -148,18 +164,18 @@ def pallas(task, pairs, sets, launches, lanes, refused):
     compared = [pairs[index % sets] for index in range(COMPARED_SETS)]
     for text, f in tried:
         try:
-            out = f(*compared)[0].astype(jnp.float32)
+            out = f(outputs_of(f, compared), *compared)[0].astype(jnp.float32)
             error = float(jnp.linalg.norm(out - exact) / jnp.linalg.norm(exact))
             if not error < 1e-2:
                 raise ValueError(f"relative error {error:.3g}")
-            quick = Lane("", f, compared, COMPARED_SETS, max(1, launches // 5))
+            quick = Lane("", f, compared, COMPARED_SETS)
             found.append((statistics.median(quick.sample() for _ in range(3)), text, f))
         except Exception as error:
             refused.append(f"Pallas:Mosaic GPU ({text}): {why(error)}")
     if found:
         _, text, f = min(found, key=lambda each: each[0])
         note = f"; fastest of {len(tried)} configurations: {text}"
-        lanes.append(Lane("Pallas:Mosaic GPU", f, pairs, sets, launches, note))
+        lanes.append(Lane("Pallas:Mosaic GPU", f, pairs, launches, note))
 
 
 def drawn(shape, dtype=jnp.float32):
@@ -216,8 +232,7 @@ def prepare_library(task, sets, launches, lanes):
     makers, work = library(task)
     keys = [jax.random.split(jax.random.key(index), len(makers)) for index in range(sets)]
     arrays = [tuple(make(key) for make, key in zip(makers, each)) for each in keys]
-    f = jax.jit(lambda *given: [work(*each) for each in given])
-    lanes.append(Lane("JAX", f, arrays, sets, launches))
+    lanes.append(Lane("JAX", program(work), arrays, launches))
 
 
 def normals(index, *shapes):
@@ -241,7 +256,7 @@ def ragged_dot(task, sets, launches, lanes):
     sizes = jnp.array(group_sizes(task), jnp.int32)
     pairs = [tuple(normals(index, (m, k), (groups, k, n))) for index in range(sets)]
     call = lambda a, b: jax.lax.ragged_dot(a, b, sizes, preferred_element_type=a.dtype)
-    lanes.append(Lane("ragged_dot (JAX)", over_sets(call), pairs, sets, launches))
+    lanes.append(Lane("ragged_dot (JAX)", program(call), pairs, launches))
 
 
 def paged_attention(task, sets, launches, lanes):
@@ -260,7 +275,7 @@ def paged_attention(task, sets, launches, lanes):
         q, k, v = normals(index, (sequences, task["heads"], task["head"]), cache, cache)
         pairs.append((q, (k, v)))
     call = lambda q, kept: kernel(q, kept[0], kept[1], table, counts)
-    lanes.append(Lane("Pallas", over_sets(call), pairs, sets, launches))
+    lanes.append(Lane("Pallas", program(call), pairs, launches))
 
 
 others = {"ragged_dot": ragged_dot, "paged_attention": paged_attention}
@@ -285,7 +300,7 @@ def prepare(task, sets, launches, lanes, refused):
         left, right = jax.random.split(jax.random.key(index))
         shape = (task["k"], task["n"]) if task["b"] == "kn" else (task["n"], task["k"])
         pairs.append((jax.random.normal(left, (task["m"], task["k"]), dtype), jax.random.normal(right, shape, dtype)))
-    lanes.append(Lane("cuBLAS (JAX)", over_sets(cublas(task)), pairs, sets, launches))
+    lanes.append(Lane("cuBLAS (JAX)", program(cublas(task)), pairs, launches))
     try:
         pallas(task, pairs, sets, launches, lanes, refused)
     except Exception as error:
