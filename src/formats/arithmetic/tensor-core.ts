@@ -89,6 +89,8 @@ function tableOf(format: TableFormat): CodeTable {
   return table;
 }
 
+const lanesOf = { 1: Uint8Array, 2: Uint16Array, 4: Float32Array } as const;
+
 /** Reads `rows` rows of k from memory; −1 as `sign` negates every element. */
 export function decodeTensorOperand(
   format: TensorCoreFormat,
@@ -96,13 +98,15 @@ export function decodeTensorOperand(
   rows: number,
   sign: 1 | -1 = 1,
 ): TensorOperand {
-  const { buffer } = bytes.slice();
-  const codes = { 1: Uint8Array, 2: Uint16Array, 4: Float32Array }[bytesOf[format]];
-  const decoded = decodeLanes(format, new codes(buffer));
-  const { values } = decoded;
+  const width = bytesOf[format];
+  // Lanes begin at a multiple of their width, as operands in memory do; others are moved to one.
+  const { buffer, byteOffset, byteLength } = bytes.byteOffset % width === 0 ? bytes : bytes.slice();
+  // Memory that threads share is read as any other.
+  const lanes = new lanesOf[width](buffer as ArrayBuffer, byteOffset, byteLength / width);
+  const { values, exponents, extreme } = decodeLanes(format, lanes);
   if (sign < 0)
     for (let index = 0; index < values.length; index++) values[index] = -(values[index] as number);
-  return { ...decoded, format, rows, k: values.length / rows };
+  return { values, exponents, extreme, format, rows, k: values.length / rows };
 }
 
 /** Decodes lanes: codes, or the numbers of tf32, whose 13 low bits do not matter. */
@@ -324,14 +328,13 @@ function pairsOf(operand: TensorOperand, half: 0 | 1): TensorOperand {
   const { k, rows } = operand;
   const values = new Float32Array(operand.values.length / 2);
   const exponents = new Int32Array(values.length);
+  // Two of every four elements lie together, and rows are whole fours.
   for (let to = 0; to < values.length; to++) {
-    const index = to % (k / 2);
-    const from = Math.floor(to / (k / 2)) * k + (index >> 1) * 4 + 2 * half + (index & 1);
-    const value = operand.values[from] as number;
+    const value = operand.values[(to >> 1) * 4 + 2 * half + (to & 1)] as number;
     values[to] = value;
     exponents[to] = value === 0 ? zeroExponent : halfExponent(value);
   }
-  return { ...operand, rows, k: k / 2, values, exponents };
+  return { values, exponents, extreme: operand.extreme, format: operand.format, rows, k: k / 2 };
 }
 
 /**
