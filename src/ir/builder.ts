@@ -9,7 +9,8 @@
 import type { Location } from "../support/location.ts";
 import { inferResults } from "./infer/index.ts";
 import type { InferContext } from "./infer/index.ts";
-import type { AnyOp, Op, Region, Value } from "./node.ts";
+import { opOf, regionOf } from "./make-op.ts";
+import type { AnyOp, Region, Value } from "./node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
 import type { Type } from "./types.ts";
 
@@ -21,12 +22,17 @@ interface OpenRegion {
 /** A frozen copy whose lists are frozen copies too, so that no caller can change them later. */
 function freezeSlots<T extends object>(slots: T): T {
   const copy = { ...slots } as { [name: string]: unknown };
+  let isEmpty = true;
   for (const name in copy) {
+    isEmpty = false;
     const item = copy[name];
-    if (Array.isArray(item)) copy[name] = Object.freeze([...(item as readonly unknown[])]);
+    if (Array.isArray(item) && !Object.isFrozen(item))
+      copy[name] = Object.freeze([...(item as readonly unknown[])]);
   }
-  return Object.freeze(copy as T);
+  return isEmpty ? (noSlots as T) : Object.freeze(copy as T);
 }
+
+const noSlots = Object.freeze({});
 
 export class Builder {
   readonly #context: InferContext;
@@ -91,9 +97,8 @@ export class Builder {
     const results = Object.freeze(
       inferResults(draft, this.#context).map((type) => this.value(type)),
     );
-    const op: Op<K> = Object.freeze({ ...draft, results });
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
-    this.append(op as unknown as AnyOp);
+    this.append(opOf({ ...draft, results }) as unknown as AnyOp);
     return results;
   }
 
@@ -107,6 +112,6 @@ export class Builder {
   #finish(): Region {
     const open = this.#open.pop();
     if (open === undefined) throw new Error("no region is open");
-    return Object.freeze({ parameters: open.parameters, ops: Object.freeze(open.ops) });
+    return regionOf({ parameters: open.parameters, ops: Object.freeze(open.ops) });
   }
 }

@@ -1,10 +1,55 @@
-/** Ops that the compiler adds to a kernel. */
-import type { AnyOp, Op } from "./node.ts";
+/**
+ * Ops as objects. All of them are made here, so that all have one hidden class: whatever walks over a kernel reads the same
+ * fields of every op, and JavaScript's engine finds them at one place.
+ */
+import type { AnyOp, Op, Region, Value } from "./node.ts";
+import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
 import type { placedOps } from "./ops/placed.ts";
+
+/** A frozen op of parts that are frozen already. */
+export function opOf<K extends OpKind>({
+  kind,
+  operands,
+  attributes,
+  regions,
+  results,
+  location,
+}: Op<K>): Op<K> {
+  return Object.freeze({ kind, operands, attributes, regions, results, location });
+}
+
+/** What may be other in an op that is made from one. */
+interface Changes {
+  readonly operands?: object;
+  readonly attributes?: object;
+  readonly regions?: object;
+  readonly results?: readonly Value[];
+}
+
+/** The op with other parts, which are frozen and those of its kind. */
+export function changedOp<T extends AnyOp>(op: T, changes: Changes): T {
+  const { operands = op.operands, attributes = op.attributes, regions = op.regions } = changes;
+  const { results = op.results } = changes;
+  return opOf({
+    kind: op.kind,
+    operands: operands as OpOperands<OpKind>,
+    attributes: attributes as OpAttributes<OpKind>,
+    regions: regions as OpRegions<OpKind>,
+    results,
+    location: op.location,
+  }) as unknown as T;
+}
+
+/** A frozen region of parts that are frozen already. */
+export function regionOf({ parameters, ops }: Region): Region {
+  return Object.freeze({ parameters, ops });
+}
 
 type AddedKind = keyof typeof placedOps | "prefetch_maps" | "proxy_fence";
 
-/** An op without regions. */
+const noRegions = Object.freeze({});
+
+/** An op without regions that the compiler adds to a kernel. */
 export function makeOp<K extends AddedKind>(
   kind: K,
   parts: Pick<Op<K>, "location"> & {
@@ -14,11 +59,11 @@ export function makeOp<K extends AddedKind>(
   },
 ): AnyOp {
   const { operands = {}, attributes = {}, results = [], location } = parts;
-  return Object.freeze({
+  return opOf({
     kind,
-    operands: Object.freeze(operands),
-    attributes: Object.freeze(attributes),
-    regions: Object.freeze({}),
+    operands: Object.freeze(operands) as OpOperands<K>,
+    attributes: Object.freeze(attributes) as OpAttributes<K>,
+    regions: noRegions as OpRegions<K>,
     results: Object.freeze(results),
     location,
   }) as unknown as AnyOp;

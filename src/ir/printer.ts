@@ -38,11 +38,11 @@ import type {
   Value,
 } from "./node.ts";
 import { opTable } from "./ops.ts";
-import { attributeSlot } from "./schema.ts";
+import { attributeSlotsOf } from "./schema.ts";
 import type {
   AttributeForm,
   AttributeForms,
-  AttributeSchema,
+  AttributeSlot,
   AttributeValue,
   OpSchema,
 } from "./schema.ts";
@@ -70,7 +70,7 @@ export function attributesText(op: Pick<AnyOp, "kind" | "attributes">): string {
   const record = op.attributes as { readonly [name: string]: AttributeValue | undefined };
   const schema: OpSchema = opTable[op.kind];
   const parts = [];
-  for (const [name, slot] of Object.entries(schema.attributes)) {
+  for (const { name, slot } of attributeSlotsOf(schema)) {
     const value = record[name];
     if (value !== undefined) parts.push(`${name} = ${attributeText(slot, value)}`);
   }
@@ -89,8 +89,7 @@ const attributeTexts: { readonly [F in AttributeForm]: (value: AttributeForms[F]
   sizes: shapeText,
 };
 
-function attributeText(schema: AttributeSchema, value: AttributeValue): string {
-  const { form } = attributeSlot(schema);
+function attributeText({ form }: AttributeSlot, value: AttributeValue): string {
   if (form === undefined && typeof value === "string") return value;
   return (attributeTexts[form ?? "text"] as (value: AttributeValue) => string)(value);
 }

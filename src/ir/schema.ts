@@ -8,6 +8,7 @@
  *     =>  op.attributes.fn: "sum" | "prod" | …,  op.attributes.axes: readonly number[]
  */
 import type { DType } from "../formats/dtype.ts";
+import { onceForEach } from "../support/memo.ts";
 import type { Region, Value } from "./node.ts";
 import type { Size } from "./size.ts";
 
@@ -55,6 +56,17 @@ export function attributeSlot(schema: AttributeSchema): AttributeSlot {
   const slot = Object.freeze(readSlot(schema));
   attributeSlots.set(schema, slot);
   return slot;
+}
+
+/** The attributes that a kind of op has, by name, with their slots; asked for each op that is made, verified or printed. */
+export const attributeSlotsOf = onceForEach(
+  ({ attributes }: Pick<OpSchema, "attributes">): readonly NamedSlot[] =>
+    Object.entries(attributes).map(([name, schema]) => ({ name, slot: attributeSlot(schema) })),
+);
+
+interface NamedSlot {
+  readonly name: string;
+  readonly slot: AttributeSlot;
 }
 
 /** Every op asks for those of its attributes, and the op table has few of them. */

@@ -1,4 +1,5 @@
 /** Walking over ops without knowing their kinds, in the order the op table declares operands and regions. */
+import { changedOp } from "./make-op.ts";
 import type { RefType } from "./types.ts";
 import type { AnyOp, Region, Value } from "./node.ts";
 import { opKinds, opTable } from "./ops.ts";
@@ -54,25 +55,25 @@ function mapSlots<T>(
   change: (item: T) => T,
 ): { readonly [name: string]: T | readonly T[] | undefined } {
   const changed: { [name: string]: T | readonly T[] | undefined } = {};
-  for (const [name, item] of Object.entries(record))
+  for (const name in record) {
+    const item = record[name];
     changed[name] = isList(item)
       ? Object.freeze(item.map(change))
       : item === undefined
         ? undefined
         : change(item);
+  }
   return Object.freeze(changed);
 }
 
 /** The op with each operand replaced by `change` of it. */
 export function withOperands(op: AnyOp, change: (value: Value) => Value): AnyOp {
-  const operands = mapSlots(op.operands as OperandRecord, change);
-  return Object.freeze({ ...op, operands }) as unknown as AnyOp;
+  return changedOp(op, { operands: mapSlots(op.operands as OperandRecord, change) });
 }
 
 /** The op with each region replaced by `change` of it. */
 export function withRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
-  const regions = mapSlots(op.regions as RegionRecord, change);
-  return Object.freeze({ ...op, regions }) as unknown as AnyOp;
+  return changedOp(op, { regions: mapSlots(op.regions as RegionRecord, change) });
 }
 
 /** Every op of a region, an op before the ops in its regions; a kernel is walked by many in turn. */

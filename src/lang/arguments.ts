@@ -126,7 +126,7 @@ export function smem<D extends DTypeName>(
   requireKnownOptions("smem", options, ["layout"], "TW1033", location);
   const { layout } = options;
   const stated = layout === undefined ? undefined : sharedLayoutOf(layout, shape, location);
-  return memory("smem", dtype, shape, stated);
+  return memory("smem", dtype, shape, location, stated);
 }
 
 /** The layout that is meant, which must be able to store the shape. */
@@ -148,16 +148,16 @@ export function gmem<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly Size[],
 ): MemorySpec<D, "gmem"> {
-  return memory("gmem", dtype, shape);
+  return memory("gmem", dtype, shape, captureLocation());
 }
 
 function memory<D extends DTypeName, Space extends "smem" | "gmem">(
   space: Space,
   dtype: DType<D>,
   shape: readonly Size[],
+  location: Location,
   layout?: SharedLayout,
 ): MemorySpec<D, Space> {
-  const location = captureLocation();
   requireDType(dtype, location);
   requireShape(space, shape, location);
   return Object.freeze({

@@ -8,8 +8,8 @@
 import { dtypes } from "../formats/dtype.ts";
 import { opTable } from "../ir/ops.ts";
 import type { OpKind } from "../ir/ops.ts";
-import { attributeSlot } from "../ir/schema.ts";
-import type { AttributeForm, AttributeSchema } from "../ir/schema.ts";
+import { attributeSlotsOf } from "../ir/schema.ts";
+import type { AttributeForm } from "../ir/schema.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
@@ -41,9 +41,8 @@ function isSizeKind(item: unknown): boolean {
 /** Refuses an attribute of another kind, which only a program whose types were erased can give. */
 export function requireAttributeKinds(kind: OpKind, attributes: object, location: Location): void {
   const values = attributes as { readonly [name: string]: unknown };
-  const schemas: { readonly [name: string]: AttributeSchema } = opTable[kind].attributes;
-  for (const [name, schema] of Object.entries(schemas)) {
-    const { form, optional } = attributeSlot(schema);
+  for (const { name, slot } of attributeSlotsOf(opTable[kind])) {
+    const { form, optional } = slot;
     const [expected, holds] = formKinds[form ?? "text"];
     const item = values[name];
     if (holds(item) || (optional && item === undefined)) continue;

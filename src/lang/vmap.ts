@@ -16,6 +16,7 @@
  * | gmem scratch, semaphores | one for each item                                           |
  * | clusters, threads, warps | as they were                                                |
  */
+import { changedOp } from "../ir/make-op.ts";
 import { i32 } from "../formats/dtype.ts";
 import { Builder } from "../ir/builder.ts";
 import type { AnyOp, Kernel, KernelParameter, Region, Value } from "../ir/node.ts";
@@ -317,7 +318,7 @@ class BatchedBody {
 function countersOf(op: AnyOp, item: Value): AnyOp {
   if (op.kind !== "semaphore_signal" && op.kind !== "semaphore_wait") return op;
   const indices = Object.freeze([item, ...op.operands.indices]);
-  return Object.freeze({ ...op, operands: Object.freeze({ ...op.operands, indices }) }) as AnyOp;
+  return changedOp(op, { operands: Object.freeze({ ...op.operands, indices }) });
 }
 
 function one(values: readonly Value[]): Value {

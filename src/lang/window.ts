@@ -16,7 +16,7 @@ import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
 import { typeText } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { captureLocation } from "../support/location.ts";
+import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
@@ -75,7 +75,7 @@ export function block(index: Index, size: number): Slice {
   const location = captureLocation();
   if (!isPositiveInteger(size))
     wrongKind("the size of a block", "a positive whole number", size, location);
-  if (index instanceof Scalar) return slice(index.mul(size), size);
+  if (index instanceof Scalar) return atLocation(location, () => slice(index.mul(size), size));
   if (!isIndex(index) || (typeof index === "number" && !Number.isInteger(index)))
     return wrongKind("the index of a block", "a number, an i32 scalar or a size", index, location);
   return slice(multiplySizes(index, size), size);

@@ -5,6 +5,7 @@
  *   %5 = binary %3, %4 {fn = add}                                       gone, where nothing else uses it
  *   %6 = inline_ptx sources(%3, %4) meaning(%5) {code = "add.f32 …"}             %6 = inline_ptx sources(%3, %4) {code = "add.f32 …"}
  */
+import { changedOp } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Region } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { deadCode } from "../passes/dead-code.ts";
@@ -24,5 +25,5 @@ function strippedRegion(region: Region): Region {
 function stripped(op: AnyOp): AnyOp {
   if (op.kind !== "inline_ptx" || op.operands.meaning.length === 0) return op;
   const operands = Object.freeze({ sources: op.operands.sources, meaning: Object.freeze([]) });
-  return Object.freeze({ ...op, operands });
+  return changedOp(op, { operands });
 }

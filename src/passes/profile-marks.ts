@@ -8,6 +8,7 @@
  * Where one is asked for, the kernel gets one more array (`ir/profile-ring.ts`), every mark writes the time there, and
  * two more marks stand at the kernel's start and end.
  */
+import { changedOp } from "../ir/make-op.ts";
 import { u32 } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Region } from "../ir/node.ts";
 import { headSlots, isMark, ringsPerBlock, slotWords } from "../ir/profile-ring.ts";
@@ -130,7 +131,7 @@ class RingWriter {
     if (edge === "open" || edge === "close") return op;
     const site = this.#sites.push({ name, edge, location: op.location }) - 1;
     const attributes = Object.freeze({ ...op.attributes, site });
-    return Object.freeze({ ...op, operands: Object.freeze({ ring: this.#ring }), attributes });
+    return changedOp(op, { operands: Object.freeze({ ring: this.#ring }), attributes });
   }
 }
 

@@ -211,8 +211,20 @@ const captureDepth = 24;
 /** What everything that is written now is attributed to, where it is not the user's call. */
 let attributed: Location | undefined;
 
-/** Runs `body`, which must not call the user's functions, as if `location` were the user's call. */
+/**
+ * Runs `body` as if `location` were the user's call; where it calls functions of the user's, it does so by `atOwnLines`.
+ * Recording a stack costs more than most of what it is recorded for, so that whatever adds many ops for one call runs so.
+ */
 export function atLocation<T>(location: Location, body: () => T): T {
+  return attributedTo(location, body);
+}
+
+/** Runs `body`, which is the user's, so that what it writes is attributed to its own lines. */
+export function atOwnLines<T>(body: () => T): T {
+  return attributedTo(undefined, body);
+}
+
+function attributedTo<T>(location: Location | undefined, body: () => T): T {
   const before = attributed;
   attributed = location;
   try {

@@ -18,6 +18,7 @@
  *
  * Values may have any name of word characters; the printer numbers them.
  */
+import { opOf } from "../make-op.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -228,7 +229,7 @@ class KernelParser {
       this.#define(token, written[position] as Type, firstId + position),
     );
     const op = { ...draft, location, results: Object.freeze(results) };
-    return Object.freeze(op) as unknown as AnyOp;
+    return opOf(op as unknown as AnyOp) as unknown as AnyOp;
   }
 
   #resultNames(): readonly Token[] {

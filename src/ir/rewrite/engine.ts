@@ -10,6 +10,7 @@
  */
 import type { Location } from "../../support/location.ts";
 import { inferResults } from "../infer/index.ts";
+import { opOf } from "../make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ops.ts";
 import type { Literal } from "../schema.ts";
@@ -96,7 +97,7 @@ class Sweep implements RewriteContext {
     for (const rule of this.#rules.get(op.kind) ?? []) {
       const replacement = rule.rewrite(op, this);
       if (replacement === undefined) continue;
-      this.#replace(rule, op, [replacement].flat());
+      this.#replace(rule, op, Array.isArray(replacement) ? replacement : [replacement]);
       return true;
     }
     return false;
@@ -138,7 +139,7 @@ class Sweep implements RewriteContext {
     const first = this.#nextId ?? nextValueId(this.kernel);
     this.#nextId = first + types.length;
     const results = types.map((type, index) => Object.freeze({ id: first + index, type }));
-    const op: Op<K> = Object.freeze({ ...draft, results: Object.freeze(results) });
+    const op: Op<K> = opOf({ ...draft, results: Object.freeze(results) });
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
     this.#emit(op as unknown as AnyOp);
     return op.results;
@@ -174,6 +175,7 @@ class Sweep implements RewriteContext {
 
 /** Freezes the operands, attributes or regions of a new op and the lists among them. */
 function freezePart(part: object): void {
-  for (const item of Object.values(part) as unknown[]) if (Array.isArray(item)) Object.freeze(item);
+  const items = part as { readonly [name: string]: unknown };
+  for (const name in items) if (Array.isArray(items[name])) Object.freeze(items[name]);
   Object.freeze(part);
 }

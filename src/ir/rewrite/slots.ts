@@ -12,6 +12,7 @@
  *
  * Passes that follow a value through an op or drop a result do it for the whole slot.
  */
+import { changedOp, regionOf } from "../make-op.ts";
 import type { AnyOp, Region, Value } from "../node.ts";
 import { repeats } from "../traits.ts";
 import { regionList, withRegions, yieldedValues } from "../traverse.ts";
@@ -63,15 +64,15 @@ export function keepSlots<T extends AnyOp>(op: T, keeps: (slot: Slot) => boolean
   const filter = (values: readonly Value[]) => Object.freeze(values.filter((_, i) => !dropped[i]));
   const lost = new Set(slots.flatMap(({ parameters }, slot) => (dropped[slot] ? parameters : [])));
   const yielding = new Set(yieldingRegions(op));
-  const slim = withRegions({ ...op, results: filter(op.results) }, (region) =>
-    Object.freeze({
+  const slim = withRegions(changedOp(op, { results: filter(op.results) }), (region) =>
+    regionOf({
       parameters: Object.freeze(region.parameters.filter((value) => !lost.has(value))),
       ops: yielding.has(region) ? changeYield(region, filter) : region.ops,
     }),
   );
   if (!repeats(slim)) return slim as T;
   const operands = Object.freeze({ ...slim.operands, initial: filter(slim.operands.initial) });
-  return Object.freeze({ ...slim, operands }) as T;
+  return changedOp(slim, { operands }) as T;
 }
 
 function changeYield(
@@ -81,5 +82,5 @@ function changeYield(
   const last = region.ops.at(-1);
   if (last?.kind !== "yield") throw new Error("a region ends with yield");
   const operands = Object.freeze({ values: change(last.operands.values) });
-  return Object.freeze([...region.ops.slice(0, -1), Object.freeze({ ...last, operands })]);
+  return Object.freeze([...region.ops.slice(0, -1), changedOp(last, { operands })]);
 }

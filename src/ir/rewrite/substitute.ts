@@ -2,6 +2,7 @@
  * Rebuilding frozen nodes with some values replaced. Whatever does not change is kept as the same
  * object, so a pass that changes nothing returns the kernel it was given, and `===` tells.
  */
+import { changedOp, regionOf } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { operandValues, regionList, withOperands, withRegions } from "../traverse.ts";
 
@@ -28,15 +29,20 @@ export function changeRegions(op: AnyOp, change: (region: Region) => Region): An
 
 /** The op with some of its attributes decided anew. */
 export function withAttributes(op: AnyOp, decided: object): AnyOp {
-  const attributes = Object.freeze({ ...op.attributes, ...decided });
-  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
+  return changedOp(op, { attributes: Object.freeze({ ...op.attributes, ...decided }) });
 }
 
 /** The region with other ops; `ops` ends with a yield. */
 export function changeOps(region: Region, ops: readonly AnyOp[]): Region {
-  const same =
-    ops.length === region.ops.length && ops.every((op, index) => op === region.ops[index]);
-  return same ? region : Object.freeze({ ...region, ops: Object.freeze(ops) });
+  const same = sameOps(ops, region.ops);
+  return same ? region : regionOf({ parameters: region.parameters, ops: Object.freeze(ops) });
+}
+
+function sameOps(left: readonly AnyOp[], right: readonly AnyOp[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index += 1)
+    if (left[index] !== right[index]) return false;
+  return true;
 }
 
 /** The kernel with another body. */

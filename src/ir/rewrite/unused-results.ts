@@ -3,6 +3,7 @@
  *
  *   %k, %p = sort %x {…, positions = true}    nothing uses %p    %k = sort %x {…}
  */
+import { changedOp } from "../make-op.ts";
 import type { AnyOp, Op, Value } from "../node.ts";
 
 type Rules = {
@@ -18,12 +19,11 @@ const rules: Rules = {
     const moved = payloads.filter((_, index) => kept.includes(others[index] as Value));
     const { positions, ...attributes } = op.attributes;
     const hasPositions = positions === true && kept.length > moved.length;
-    return Object.freeze({
-      ...op,
+    return changedOp(op, {
       operands: Object.freeze({ ...op.operands, keys, payloads: Object.freeze(moved) }),
       attributes: Object.freeze({ ...attributes, ...(hasPositions && { positions }) }),
-      results: Object.freeze([first, ...kept]),
-    }) as Op<"sort">;
+      results: Object.freeze(first === undefined ? kept : [first, ...kept]),
+    });
   },
 };
 

@@ -5,8 +5,8 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { AnyOp, Region } from "../node.ts";
 import { opTable } from "../ops.ts";
-import { attributeSlot } from "../schema.ts";
-import type { AttributeForm, AttributeSchema, OpSchema } from "../schema.ts";
+import { attributeSlot, attributeSlotsOf } from "../schema.ts";
+import type { AttributeForm, AttributeSlot, OpSchema } from "../schema.ts";
 import { regionList } from "../traverse.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -48,15 +48,14 @@ const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } =
   sizes: (item) => isListOf(item, isSize),
 };
 
-function attributeFits(schema: AttributeSchema, item: unknown): boolean {
-  const { form, words, optional } = attributeSlot(schema);
+function attributeFits({ form, words, optional }: AttributeSlot, item: unknown): boolean {
   if (optional && item === undefined) return true;
   return form === undefined ? words.some((word) => word === item) : formTests[form](item);
 }
 
-function schemaText(schema: AttributeSchema): string {
-  if (typeof schema === "string") return schema;
-  return `one of ${attributeSlot(schema).words.join(", ")}`;
+function slotText({ attributes }: OpSchema, name: string): string {
+  const schema = attributes[name] ?? "";
+  return typeof schema === "string" ? schema : `one of ${attributeSlot(schema).words.join(", ")}`;
 }
 
 /** A value or region, by its arity; what it is exactly, TypeScript has seen to. */
@@ -66,7 +65,7 @@ function slotFits(arity: "one" | "optional" | "many", item: unknown): boolean {
 }
 
 function verifyNames(op: AnyOp, part: string, found: Slots, declared: object): void {
-  for (const name of Object.keys(found))
+  for (const name in found)
     if (!(name in declared))
       reject(op, "TW2001", `${op.kind} has no ${part} ${name}`, {
         expected: Object.keys(declared).join(", ") || "none",
@@ -80,12 +79,14 @@ function verifyArities(
   slots: Slots,
   arities: OpSchema["operands" | "regions"],
 ): void {
-  for (const [name, arity] of Object.entries(arities))
+  for (const name in arities) {
+    const arity = arities[name] ?? "one";
     if (!slotFits(arity, slots[name]))
       reject(op, "TW2001", `${part} ${name} of ${op.kind} is missing or not ${arity}`, {
         expected: arity,
         found: slots[name] === undefined ? "nothing" : isList(slots[name]) ? "a list" : "one",
       });
+  }
 }
 
 function verifySlots(op: AnyOp, schema: OpSchema): void {
@@ -97,18 +98,21 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
   verifyNames(op, "region", regions, schema.regions);
   verifyArities(op, "operand", operands, schema.operands);
   verifyArities(op, "region", regions, schema.regions);
-  for (const [name, form] of Object.entries(schema.attributes))
-    if (!attributeFits(form, attributes[name]))
-      reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${schemaText(form)}`, {
-        expected: schemaText(form),
+  for (const { name, slot } of attributeSlotsOf(schema))
+    if (!attributeFits(slot, attributes[name]))
+      reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${slotText(schema, name)}`, {
+        expected: slotText(schema, name),
         found: optionText(attributes[name]),
       });
 }
 
 function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
-  const isLoose = (part: unknown): boolean => isList(part) && !Object.isFrozen(part);
-  if (!Object.isFrozen(node) || (Object.values(node) as unknown[]).some(isLoose))
-    reject(owner, "TW2201", `${what} is not frozen`);
+  if (!Object.isFrozen(node)) reject(owner, "TW2201", `${what} is not frozen`);
+  const parts = node as Slots;
+  for (const name in parts) {
+    const part = parts[name];
+    if (isList(part) && !Object.isFrozen(part)) reject(owner, "TW2201", `${what} is not frozen`);
+  }
 }
 
 function verifyOp(op: AnyOp): void {

@@ -17,7 +17,7 @@ import { windowedBy } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { scalarType, typeText } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atOwnLines, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { Ref } from "../ref.ts";
 import { Scalar } from "../scalar.ts";
@@ -77,7 +77,7 @@ export function planBlock(
       );
       window = requireWindow(
         name,
-        callBody(label, location, map, Object.fromEntries(axes)),
+        atOwnLines(() => callBody(label, location, map, Object.fromEntries(axes))),
         location,
       );
       return [];
@@ -107,7 +107,7 @@ export function planBlock(
 /** The block's window in a step. */
 export function placeBlock(trace: Trace, plan: BlockPlan, axes: Axes): PlacedBlock {
   const before = trace.position;
-  const window = plan.map(axes);
+  const window = atOwnLines(() => plan.map(axes));
   const ops = trace.opsSince(before);
   const starts = startsOf(ops, window);
   const moving = plan.moving.flatMap((position) => {

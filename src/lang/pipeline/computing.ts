@@ -5,7 +5,7 @@
  *   body     whatever the user does · steps: a loop of `workStep` · whatever the user does, such as storing a result
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atLocation, atOwnLines, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { commitShared, waitGroup } from "../async.ts";
 import { loop } from "../control.ts";
@@ -110,7 +110,9 @@ export class Computing {
       release: run.release,
       ...stillOutputs(plan, drain, state),
     };
-    callBody("the body of a tile", location, this.#body, withoutMoving(given, moving));
+    atOwnLines(() => {
+      callBody("the body of a tile", location, this.#body, withoutMoving(given, moving));
+    });
     const { moving: after, draining } = run.finished();
     const held = stays.flatMap(({ blocks }) => Object.values(blocks));
     if (accessedByLanes(trace.opsSince(before), held)) commitShared();
@@ -209,9 +211,11 @@ class TileRun {
     if (typeof body !== "function") wrongKind("the body of steps", "a function", body, location);
     if (third !== undefined && typeof third !== "function")
       wrongKind("what is done with the sums of steps", "a function", third, location);
-    const end = this.#run(carries ? (first as Tree) : undefined, body, location);
     const done = third as ((sums: unknown) => void) | undefined;
-    return this.#finish(carries ? end : undefined, done, location);
+    return atLocation(location, () => {
+      const end = this.#run(carries ? (first as Tree) : undefined, body, location);
+      return this.#finish(carries ? end : undefined, done, location);
+    });
   };
 
   /** What is left is the user's, or that of the block that gets all sums of the tile. */
@@ -223,14 +227,18 @@ class TileRun {
     const segment = this.#place.part;
     if (segment === undefined) {
       if (done === undefined) return end;
-      callBody("what is done with the sums", location, done, end);
+      atOwnLines(() => {
+        callBody("what is done with the sums", location, done, end);
+      });
       return undefined;
     }
     if (!(end instanceof Tile) || done === undefined)
       return unsplit(end instanceof Tile ? "no third function" : describe(end), location);
     const holder = { worker: segment.worker, part: this.#work.part };
     const whole = (sums: Tile): void => {
-      callBody("what is done with the sums", location, done, sums);
+      atOwnLines(() => {
+        callBody("what is done with the sums", location, done, sums);
+      });
     };
     handSums(segment.handing, segment, holder, end, whole, (): void => undefined);
     return undefined;
@@ -258,7 +266,7 @@ class TileRun {
       body: (argument, handed, using) => {
         const manual = new ManualBlocks(trace, feeds, using, argument, location);
         const given = { ...argument, wait: manual.wait, release: manual.release };
-        const result = carry === undefined ? body(given) : body(given, handed);
+        const result = atOwnLines(() => (carry === undefined ? body(given) : body(given, handed)));
         manual.requireDone();
         return result;
       },

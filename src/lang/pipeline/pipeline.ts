@@ -11,7 +11,7 @@
  * starts its part of every copy; `empty` barriers then tell that everybody is done with a slot.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atLocation, atOwnLines, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { loop, scoped } from "../control.ts";
@@ -97,6 +97,14 @@ export function pipeline(
   body: (blocks: never, carry: never) => unknown,
 ): unknown {
   const location = captureLocation();
+  return atLocation(location, () => pipelined(options, body, location));
+}
+
+function pipelined(
+  options: PipelineOptions<StepGrid, Formats, Formats> & { readonly carry?: Tree },
+  body: (blocks: never, carry: never) => unknown,
+  location: Location,
+): unknown {
   const trace = activeTrace("pipeline", location);
   requireKnownOptions("pipeline", options, pipelineOptions, "TW1033", location);
   const { carry, synchronous = false, inputs, outputs } = options;
@@ -142,7 +150,8 @@ export function pipeline(
       feeds: feedPlans.map((plan) => new Feed(trace, plan, objects, location)),
       drain: new Drain(trace, drainPlan, objects, location),
       tile: {},
-      body: (argument, handed) => (carry === undefined ? step(argument) : step(argument, handed)),
+      body: (argument, handed) =>
+        atOwnLines(() => (carry === undefined ? step(argument) : step(argument, handed))),
       label: "the body of pipeline",
       location,
       carries: carry !== undefined,

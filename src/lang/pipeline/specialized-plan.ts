@@ -2,6 +2,7 @@
 import { i32 } from "../../formats/dtype.ts";
 import { scalarType } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { constant } from "../create.ts";
 import { Scalar } from "../scalar.ts";
@@ -41,7 +42,9 @@ export function planSpecialized(
 ): SpecializedPlan {
   const { grid, inputs, outputs, synchronous = false } = options;
   const gridOf = (tile: Axes): StepGrid =>
-    typeof grid === "function" ? callBody("the grid of steps", location, grid, tile) : grid;
+    typeof grid === "function"
+      ? atOwnLines(() => callBody("the grid of steps", location, grid, tile))
+      : grid;
   const names = stepNames(trace, tiles.names, gridOf, location);
   const namesOf = (group: string, specs: unknown): readonly string[] =>
     entriesOf(group, specs, location).map(([name]) => name);

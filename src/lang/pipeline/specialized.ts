@@ -11,7 +11,7 @@
  */
 import { i32 } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { captureLocation } from "../../support/location.ts";
+import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { onThreads, scoped, warps, when } from "../control.ts";
@@ -52,6 +52,16 @@ export function warpSpecialized(
   body: (tile: never) => void,
 ): void {
   const location = captureLocation();
+  atLocation(location, () => {
+    specialize(options, body, location);
+  });
+}
+
+function specialize(
+  options: SpecializedOptions<Axes, StepGrid, Formats, Formats>,
+  body: (tile: never) => void,
+  location: Location,
+): void {
   const trace = activeTrace("warpSpecialized", location);
   requireKnownOptions("warpSpecialized", options, optionNames, "TW1033", location);
   const crew = crewOf(trace, options.copy, location);

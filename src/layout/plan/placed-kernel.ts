@@ -10,7 +10,7 @@
  *                                       %6 = sort %5 : tile<f32, [64], B>
  */
 import { u8 } from "../../formats/dtype.ts";
-import { makeOp } from "../../ir/make-op.ts";
+import { changedOp, makeOp, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { nextValueId } from "../../ir/rewrite/analysis.ts";
@@ -44,17 +44,14 @@ class Builder {
     const { kernel, target } = this.#placement;
     const throughout = this.#areas((area) => !area.own && area.region === undefined, kernel);
     const { parameters, ops } = this.#region(kernel.body);
-    const body = Object.freeze({ parameters, ops: Object.freeze([...throughout, ...ops]) });
+    const body = regionOf({ parameters, ops: Object.freeze([...throughout, ...ops]) });
     const placed = Object.freeze({ target });
     return Object.freeze({ ...kernel, body, placed });
   }
 
   #region({ parameters, ops }: Region): Region {
     const own = Object.freeze(parameters.map((parameter) => this.#define(parameter)));
-    return Object.freeze({
-      parameters: own,
-      ops: Object.freeze(ops.flatMap((op) => this.#op(op))),
-    });
+    return regionOf({ parameters: own, ops: Object.freeze(ops.flatMap((op) => this.#op(op))) });
   }
 
   /** The op and what comes before it. */
@@ -66,8 +63,8 @@ class Builder {
     const { ops: conversions, op: reading } = this.#converted(op);
     const inside = withRegions(reading, (region) => this.#region(region));
     const results = Object.freeze(op.results.map((result) => this.#define(result)));
-    const placed = { ...inside, attributes: this.#attributes(op), results };
-    return [...scratch, ...conversions, Object.freeze(placed) as unknown as AnyOp];
+    const placed = changedOp(inside, { attributes: this.#attributes(op), results });
+    return [...scratch, ...conversions, placed];
   }
 
   /** The op with its operands where it needs them, and the conversions that bring them there. */
@@ -94,7 +91,7 @@ class Builder {
     const scratch = this.#scratch.get(op);
     if (scratch?.itself !== true) return { ops, op: reading };
     const operands = Object.freeze({ ...reading.operands, scratch: scratch.value });
-    return { ops, op: Object.freeze({ ...reading, operands }) as unknown as AnyOp };
+    return { ops, op: changedOp(reading, { operands }) };
   }
 
   #conversion(op: AnyOp, source: Value, layout: RegisterLayout): AnyOp {
@@ -132,6 +129,7 @@ class Builder {
     const { copies, shared } = this.#placement;
     const [result] = op.results;
     const layout = result && shared.get(result)?.text;
+    if (op.kind !== "copy_async" && layout === undefined) return op.attributes;
     const decided = {
       ...(op.kind === "copy_async" && { by: copies.get(op)?.method }),
       ...(layout !== undefined && { layout }),

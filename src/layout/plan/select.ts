@@ -9,6 +9,7 @@
  * So no other op may write, wait or meet between the load and the dot. Whether the window can be stored as wgmma reads it comes
  * out when layouts are solved for: where it cannot, the placement refuses the instruction, with the reason, and selects again.
  */
+import { changedOp } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -88,7 +89,7 @@ class Selection {
     }
     const reading = withOperands(op, (value) => this.#read.get(value) ?? value);
     const attributes = Object.freeze({ ...op.attributes, ...attributesOf(product) });
-    const chosen = Object.freeze({ ...reading, attributes }) as Op<"dot">;
+    const chosen = changedOp(reading, { attributes }) as Op<"dot">;
     this.products.set(chosen, product);
     return chosen;
   }

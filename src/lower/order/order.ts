@@ -25,7 +25,7 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
-import { makeOp } from "../../ir/make-op.ts";
+import { changedOp, makeOp } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";
@@ -100,7 +100,7 @@ function withScope(op: AnyOp, reaches: boolean): AnyOp {
     toldBy(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
   if (!told && op.kind !== "barrier_wait") return op;
   const attributes = Object.freeze({ ...op.attributes, scope: reaches ? "cluster" : "block" });
-  return Object.freeze({ ...op, attributes }) as AnyOp;
+  return changedOp(op, { attributes });
 }
 
 /** Barriers say how many arrivals of the hardware one of the language is. */
@@ -108,7 +108,7 @@ function withScale(op: AnyOp, scales: Scales): AnyOp {
   const [barrier] = op.results;
   if (op.kind !== "alloc_barrier" || barrier === undefined) return op;
   const attributes = Object.freeze({ ...op.attributes, scale: scales(barrier) });
-  return Object.freeze({ ...op, attributes });
+  return changedOp(op, { attributes });
 }
 
 /** Throws where lanes of a kernel may get out of order. */
