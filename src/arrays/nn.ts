@@ -8,6 +8,7 @@ import {
   div,
   erf,
   exp,
+  lessEqual,
   log1p,
   maximum,
   mul,
@@ -16,13 +17,15 @@ import {
   sigmoid,
   sqrt,
   sub,
+  where,
 } from "./functions.ts";
 import { logsumexp, mean, sum, variance } from "./reductions.ts";
 import { oneHot } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
 
+/** The larger of x and 0. Its derivative at 0 is 0, as in other libraries, where that of `maximum` is a half. */
 export function relu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
-  return maximum(x, 0);
+  return where(lessEqual(x, 0), 0, x);
 }
 
 /** x · Φ(x), by the error function. */
@@ -79,9 +82,9 @@ export function crossEntropy<D extends DTypeName>(
   logits: LazyArray<D>,
   labels: LazyArray<"i32">,
 ): LazyArray<D> {
-  const picked = sum(mul(logits, oneHot(labels, logits.shape.at(-1) ?? 0, logits.dtype)), {
-    axis: -1,
-  });
+  // Chosen, not multiplied by 0 and 1: what is not the label's may be infinite.
+  const isLabel = oneHot(labels, logits.shape.at(-1) ?? 0, "bool");
+  const picked = sum(where(isLabel, logits, 0), { axis: -1 });
   return neg(mean(sub(picked, logsumexp(logits, { axis: -1 }))));
 }
 

@@ -2,10 +2,24 @@
 import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { neutralNumbers } from "../graph/ops/combiner.ts";
+import { isNarrowFloat } from "../graph/ops/elements.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { LazyArray, recordWith, recordAll, typeOfArray } from "./array.ts";
-import { div, equal, exp, log, mul, notEqual, one, sub, where } from "./functions.ts";
+import {
+  abs,
+  astype,
+  div,
+  equal,
+  exp,
+  less,
+  log,
+  mul,
+  notEqual,
+  one,
+  sub,
+  where,
+} from "./functions.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 export interface ReduceOptions {
@@ -67,12 +81,21 @@ export function all(x: LazyArray<"bool">, options: ReduceOptions = {}): LazyArra
   return min(x, options);
 }
 
+/** What is computed of an array in f32 where its format is a narrower float, since a sum may not fit it though the mean does. */
+function inWide<D extends DTypeName>(
+  x: LazyArray<D>,
+  compute: <E extends DTypeName>(wide: LazyArray<E>) => LazyArray<E>,
+): LazyArray<D> {
+  if (!isNarrowFloat(typeOfArray(x.value).element)) return compute(x);
+  return astype(compute(astype(x, "f32")), x.dtype);
+}
+
 export function mean<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
   const count = axesOf(x, options).reduce((total, axis) => total * (x.shape[axis] ?? 1), 1);
-  return div(sum(x, options), count);
+  return inWide(x, (wide) => div(sum(wide, options), count));
 }
 
 /** The mean square of the distance from the mean. */
@@ -80,8 +103,10 @@ export function variance<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
-  const distance = sub(x, mean(x, { ...options, keepDims: true }));
-  return mean(one<D>(recordAll("chlo.square", { operand: distance.value }, {})), options);
+  return inWide(x, <E extends DTypeName>(wide: LazyArray<E>) => {
+    const distance = sub(wide, mean(wide, { ...options, keepDims: true }));
+    return mean(one<E>(recordAll("chlo.square", { operand: distance.value }, {})), options);
+  });
 }
 
 /** The first index of an element that is one of those along an axis. */
@@ -90,15 +115,29 @@ function firstOf(isOne: LazyArray<"bool">, axis: number): LazyArray<"i32"> {
   return min(where(isOne, places, isOne.shape[axis] ?? 0), { axis });
 }
 
+/** An axis with a first element; where nothing is looked for along it, it may have none. */
+function axisWithElements(name: string, x: LazyArray, axis: number): number {
+  const along = axisOf(axis, x.rank);
+  const isAsked = x.shape.every((extent, each) => each === along || extent > 0);
+  if (x.shape[along] === 0 && isAsked)
+    throw new TilewrightError({
+      code: "TW9320",
+      message: `${name} along axis ${along}, which has no elements`,
+      expected: "an axis with an element or more",
+      found: x.toString(),
+    });
+  return along;
+}
+
 /** The first index of the largest element along an axis, NaN before all others. */
 export function argmax(x: LazyArray, axis: number): LazyArray<"i32"> {
-  const along = axisOf(axis, x.rank);
+  const along = axisWithElements("argmax", x, axis);
   return firstOf(isExtreme(x, max(x, { axis: along, keepDims: true })), along);
 }
 
 /** The first index of the smallest element along an axis, NaN before all others. */
 export function argmin(x: LazyArray, axis: number): LazyArray<"i32"> {
-  const along = axisOf(axis, x.rank);
+  const along = axisWithElements("argmin", x, axis);
   return firstOf(isExtreme(x, min(x, { axis: along, keepDims: true })), along);
 }
 
@@ -120,12 +159,13 @@ export function einsum<D extends DTypeName>(
 ): LazyArray<D> {
   const parts = /^\s*(\w*)\s*,\s*(\w*)\s*->\s*(\w*)\s*$/.exec(formula);
   const [, left = "", right = "", result = ""] = parts ?? [];
-  const fits = parts !== null && left.length === x.rank && right.length === y.rank;
+  const isPlain = [left, right, result].every((names) => new Set(names).size === names.length);
+  const fits = parts !== null && isPlain && left.length === x.rank && right.length === y.rank;
   if (!fits || [...result].some((name) => !left.includes(name) && !right.includes(name)))
     throw new TilewrightError({
       code: "TW9308",
       message: `the formula ${JSON.stringify(formula)} does not fit its arrays`,
-      expected: `two operands of ranks ${x.rank} and ${y.rank}, such as "ij,jk->ik"`,
+      expected: `two operands of ranks ${x.rank} and ${y.rank} with different letters each, such as "ij,jk->ik"`,
       found: `${x.toString()} and ${y.toString()}`,
     });
   const alone = (own: string, other: string): readonly number[] =>
@@ -193,7 +233,10 @@ export function logsumexp<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
-  const top = shift(x, options);
+  // An infinite one keeps nothing from overflowing, and less itself would be NaN: of -∞ alone the result is -∞, with ∞ it is ∞.
+  const highest = shift(x, options);
+  const isFinite = less(abs(highest), Infinity);
+  const top = where(isFinite, highest, 0);
   const total = log(sum(exp(sub(x, top)), { ...options, keepDims: true }));
   const result = one<D>(recordAll("stablehlo.add", { lhs: total.value, rhs: top.value }, {}));
   if (options.keepDims === true) return result;

@@ -1,6 +1,6 @@
 /**
  * Reductions. A reduction begins with the initial value and takes elements in row-major order; every step
- * is rounded to the region's type, as its ops say, but for long sums of f32. Where the specification leaves the order open this is
+ * is rounded to the region's type, as its ops say, but for long sums of f32, and sums and products of narrower floats. Where the specification leaves the order open this is
  * the one of StableHLO's interpreter, which its tests expect.
  *
  *   reduce          over all elements that differ only along the reduced axes
@@ -9,7 +9,7 @@
  */
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
 import { combinerKind } from "../ops/combiner.ts";
-import { sizeOf } from "../ops/index.ts";
+import { isNarrowFloat, sizeOf } from "../ops/index.ts";
 import { emptyTensor, splat } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import type { Frame } from "./frame.ts";
@@ -38,10 +38,21 @@ interface Accumulators {
 /** Sums of f32 of more elements than these are made in f64 and rounded once: step by step they would stray further than any compiler's. */
 const longSum = 64;
 
-function isLongSum({ body, types }: Reduction, count: number): boolean {
+/**
+ * How a reduction that is rounded once combines numbers; undefined for all others. Narrower floats always are: in bf16 a sum of ones
+ * would stand still at 256.
+ */
+function roundedOnce(
+  { body, types }: Reduction,
+  count: number,
+): ((left: number, right: number) => number) | undefined {
   const [type, ...others] = types;
-  const isSum = combinerKind(body) === "stablehlo.add" && others.length === 0;
-  return isSum && type?.element === "f32" && count > longSum;
+  if (type === undefined || others.length > 0) return undefined;
+  const kind = combinerKind(body);
+  const isNarrow = isNarrowFloat(type.element);
+  if (kind === "stablehlo.add" && (isNarrow || (type.element === "f32" && count > longSum)))
+    return (left, right) => left + right;
+  return kind === "stablehlo.multiply" && isNarrow ? (left, right) => left * right : undefined;
 }
 
 /** Accumulators at every place of the results, of so many elements each; a fold from no place takes the initial values. */
@@ -62,9 +73,9 @@ function accumulators(reduction: Reduction, count: number): Accumulators {
   const columns = initial.map((value) => new Array<Scalar>(places).fill(value));
   const [column, ...others] = columns;
   if (column !== undefined && others.length === 0) {
-    const run = isLongSum(reduction, count)
-      ? (left: Scalar, right: Scalar) => (left as number) + (right as number)
-      : scalarRegion(body, frame, op);
+    const run =
+      (roundedOnce(reduction, count) as ((left: Scalar, right: Scalar) => Scalar) | undefined) ??
+      scalarRegion(body, frame, op);
     const [only] = read;
     const [start] = initial;
     const fold: Fold = (target, source) => {

@@ -96,6 +96,11 @@ export function isComplexElement(name: ElementType): name is ComplexElement {
   return elements[name].kind === "complex";
 }
 
+/** Whether an element is a float whose sums are made in f32 and rounded once. */
+export function isNarrowFloat(name: ElementType): boolean {
+  return elements[name].kind === "float" && elements[name].bits <= 16;
+}
+
 export function isFloatElement(name: ElementType): name is FloatElement {
   return elements[name].kind === "float";
 }

@@ -178,14 +178,15 @@ const reducePrecisionRule: JvpRule<"stablehlo.reduce_precision"> = (op, context)
   return [context.map(context.tangent(op.operands.operand), () => single(type, round, round))];
 };
 
-/** y · x^(y - 1), and log(x) · x^y, which is 0 where x is 0. */
+/** y · x^(y - 1), which is 0 where y is 0, whatever x is; and log(x) · x^y, which is 0 where x is 0. */
 const powerRule = partials(
-  ({ builder, x, y }) =>
-    multiply(
-      builder,
-      y,
-      binary(builder, "stablehlo.power", x, subtract(builder, y, like(builder, y, 1))),
-    ),
+  ({ builder, x, y }) => {
+    const isConstant = compare(builder, "EQ", y, like(builder, y, 0));
+    const one = like(builder, y, 1);
+    const exponent = select(builder, isConstant, one, subtract(builder, y, one));
+    const slope = multiply(builder, y, binary(builder, "stablehlo.power", x, exponent));
+    return select(builder, isConstant, like(builder, slope, 0), slope);
+  },
   ({ builder, x, z }) => {
     const atZero = compare(builder, "EQ", x, like(builder, x, 0));
     const safe = select(builder, atZero, like(builder, x, 1), x);

@@ -48,9 +48,9 @@ export const arrayCodes = registerCodes({
   TW9308: {
     title: "formula that does not fit its arrays",
     cause:
-      "A formula of einsum has a letter an axis of each operand, and its result only letters of those.",
+      "A formula of einsum has a letter of its own for each axis of an operand, and its result only letters of those, each once.",
     example: 'einsum("ij,jk->ik", zeros([4]), zeros([4, 4]))',
-    remedy: "write a letter for each axis",
+    remedy: "write a letter for each axis; a diagonal is taken before",
   },
   TW9309: {
     title: "asynchronous function recorded",
@@ -126,5 +126,11 @@ export const arrayCodes = registerCodes({
       "Attention takes q of [b, s, h, d], k of [b, t, kv, d] and v of [b, t, kv, e], all of one float dtype, where h is a multiple of kv.",
     example: "nn.attention(zeros([1, 4, 2, 8]), zeros([1, 4, 2, 16]), zeros([1, 4, 2, 8]))",
     remedy: "put batch, length, heads and head size in this order, with as many heads of k as of v",
+  },
+  TW9320: {
+    title: "place of an extreme where there are no elements",
+    cause: "Of no elements none is the largest or the smallest, so there is no index to give.",
+    example: "argmax(zeros([4, 0]), 1)",
+    remedy: "give an axis that has elements",
   },
 });

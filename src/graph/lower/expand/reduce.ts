@@ -1,13 +1,13 @@
 /**
  * Reductions of much to little, in two steps: as one kernel they would have too few blocks to fill a GPU. The reduced axes
- * are cut into parts, each part is reduced by blocks of its own, and then the parts. f16 and bf16 are summed in f32 through
+ * are cut into parts, each part is reduced by blocks of its own, and then the parts. Floats of 16 bits and fewer are summed in f32 through
  * both steps and rounded once.
  *
  *   bf16[8192, 768] over rows     24 blocks of 8192 rows  ->  f32[32, 768] by 768 blocks, then bf16[768]
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
-import { isFloatElement } from "../../ops/elements.ts";
+import { isFloatElement, isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
 import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
@@ -58,7 +58,7 @@ export function expandReduce(op: Reduce, builder: GraphBuilder): readonly GraphV
   if (view === undefined) throw new Error("the reduced axes lie side by side");
   const { outer, reduced, inner } = view;
   const parts = partsOf(op);
-  const working = element === "bf16" || element === "f16" ? "f32" : element;
+  const working = isNarrowFloat(element) ? "f32" : element;
   const wide = convert(builder, operand, working);
   const reduceAxis = (value: GraphValue, start: GraphValue, axis: number): GraphValue =>
     builder.one(

@@ -5,6 +5,8 @@
 import { full, zeros } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
 import { bool, i32 } from "../../../formats/dtype.ts";
+import { combinerKind } from "../../ops/combiner.ts";
+import { isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
 import { sizeOf } from "../../ops/types.ts";
@@ -24,6 +26,7 @@ import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
+import { converted } from "../tiles/convert.ts";
 import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
 import { expandCumulative, isCumulative } from "../expand/cumulative.ts";
 import { tiledReduce } from "../tiled/reduce.ts";
@@ -40,6 +43,41 @@ export function allHold(conditions: readonly (boolean | Tile<"bool">)[]): boolea
     : rest.reduce((all, each) => all.and(each) as Tile<"bool">, first);
 }
 
+/** How a fold takes in elements: by the region in the format of the elements, or a sum or product of narrow floats in f32, rounded once. */
+interface Folding {
+  readonly lift: (tile: Tile) => Tile;
+  readonly combine: (
+    carry: readonly Tile[],
+    values: readonly Tile[],
+    points: Points,
+    context: PointContext,
+  ) => readonly Tile[];
+  readonly finish: (tile: Tile) => Tile;
+}
+
+const wideCombiners: { readonly [K in GraphOpKind]?: (left: Tile, right: Tile) => Tile } = {
+  "stablehlo.add": (left, right) => left.add(right),
+  "stablehlo.multiply": (left, right) => left.mul(right),
+};
+
+function foldingOf(body: GraphRegion, inputs: readonly GraphValue[]): Folding {
+  const [only, ...others] = inputs;
+  const kind = combinerKind(body);
+  const element = only === undefined ? "i1" : tensorTypeOf(only).element;
+  const wide = kind === undefined || others.length > 0 ? undefined : wideCombiners[kind];
+  if (wide === undefined || !isNarrowFloat(element))
+    return {
+      lift: (tile) => tile,
+      combine: (carry, values, points, context) => combined(body, carry, values, points, context),
+      finish: (tile) => tile,
+    };
+  return {
+    lift: (tile) => converted(tile, element, "f32"),
+    combine: (carry, values) => carry.map((left, i) => wide(left, values[i] as Tile)),
+    finish: (tile) => converted(tile, "f32", element),
+  };
+}
+
 function reduceAt(
   { operands, attributes, regions }: GraphOp<"stablehlo.reduce">,
   points: Points,
@@ -50,7 +88,8 @@ function reduceAt(
   const { shape } = tensorTypeOf(first);
   const { dimensions } = attributes;
   const reduced = shape.filter((_, axis) => dimensions.includes(axis));
-  const start = initialTiles(operands.init_values, points, context);
+  const { lift, combine, finish } = foldingOf(regions.body, operands.inputs);
+  const start = initialTiles(operands.init_values, points, context).map(lift);
   return foldTurns(sizeOf(reduced), start, points, context, (turn, carry, inner) => {
     const within = axesOfPosition(turn, reduced);
     let kept = 0;
@@ -59,9 +98,9 @@ function reduceAt(
       dimensions.includes(axis) ? (within[folded++] ?? 0) : points.axis(kept++),
     );
     const place = Points.at(shape, points.tile, axes);
-    const values = operands.inputs.map((value) => inner.element(value, place));
-    return combined(regions.body, carry, values, points, inner);
-  });
+    const values = operands.inputs.map((value) => lift(inner.element(value, place)));
+    return combine(carry, values, points, inner);
+  }).map(finish);
 }
 
 /** How windows lie on an axis. */
@@ -141,18 +180,19 @@ function reduceWindowAt(
   if (first === undefined) return [];
   const { shape } = tensorTypeOf(first);
   const windows = windowsOf(attributes.window_dimensions, attributes);
-  const start = initialTiles(operands.init_values, points, context);
+  const { lift, combine, finish } = foldingOf(regions.body, operands.inputs);
+  const start = initialTiles(operands.init_values, points, context).map(lift);
   const count = sizeOf(attributes.window_dimensions);
   return foldTurns(count, start, points, context, (turn, carry, inner) => {
     const { place, isThere } = windowTap(shape, windows, points.axes, turn, points.tile);
     // Padding and holes are initial values that take part.
     const values = operands.inputs.map((value, i) => {
       if (isThere === false) return start[i] as Tile;
-      const element = inner.element(value, place);
+      const element = lift(inner.element(value, place));
       return isThere === true ? element : select(isThere, element, start[i] as Tile);
     });
-    return combined(regions.body, carry, values, points, inner);
-  });
+    return combine(carry, values, points, inner);
+  }).map(finish);
 }
 
 /** The position of the element that a window selects: the first for which `select` keeps it against all others. */
