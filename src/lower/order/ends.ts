@@ -5,7 +5,7 @@
  *   cluster_barrier {reason = "the blocks of a cluster start together"}       unless barriers make them meet: barriers_ready
  *   …
  *   copies_read                                                               after copies that no barrier tells of
- *   cluster_barrier {reason = "no block ends while others reach into it"}
+ *   cluster_barrier {reason = "no block ends while others reach into it"}     unless the program's last line makes them meet
  *   yield
  */
 import type { AnyOp, Kernel } from "../../ir/node.ts";
@@ -25,13 +25,20 @@ function endsOf(kernel: Kernel): Ends {
     makeOp("cluster_barrier", { attributes: { reason }, location });
   const inCluster = grid.some(({ cluster }) => cluster > 1);
   const meetsAtBarriers = body.ops.some(({ kind }) => kind === "alloc_barrier");
+  const isUntold = copiesUntold(kernel);
+  const meetsAtEnd = inCluster && (isUntold || !endsInMeeting(kernel));
   return {
     first: inCluster && !meetsAtBarriers ? [meeting("the blocks of a cluster start together")] : [],
     last: [
-      ...(copiesUntold(kernel) ? [makeOp("copies_read", { location })] : []),
-      ...(inCluster ? [meeting("no block ends while others reach into it")] : []),
+      ...(isUntold ? [makeOp("copies_read", { location })] : []),
+      ...(meetsAtEnd ? [meeting("no block ends while others reach into it")] : []),
     ],
   };
+}
+
+/** Whether the program itself lets all blocks of a cluster meet at its end, with nothing behind or between. */
+function endsInMeeting({ body: { ops } }: Kernel): boolean {
+  return ops.at(-3)?.kind === "cluster_arrive" && ops.at(-2)?.kind === "cluster_wait";
 }
 
 /** Whether the copy engine reads shared memory and no barrier tells when it has. */

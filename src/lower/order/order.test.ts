@@ -7,6 +7,8 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { printKernel } from "../../ir/printer.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import { f32 } from "../../formats/dtype.ts";
+import { array, clusterSync, kernel as kernelOf, smem } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
@@ -73,6 +75,35 @@ test("barriers count the arrivals of warps, and a copy by the engine once", () =
   });
   expect(new Set(scales)).toEqual(new Set([1, 4]));
   expect(() => verifyOrder(withScales(kernel, (scale) => 5 - scale))).toThrow("of the hardware");
+});
+
+test("blocks of a cluster meet once at the end, by the program's last line or by what ordering adds", () => {
+  const ends = (ending: () => void): readonly string[] => {
+    const { kernel } = kernelOf(
+      {
+        name: "peers",
+        grid: { part: 2 },
+        cluster: { part: 2 },
+        inputs: { x: array(f32, [2, 64]) },
+        outputs: { out: array(f32, [2, 64]) },
+        scratch: { own: smem(f32, [64]) },
+      },
+      ({ part, x, out, own }) => {
+        own.store(x.at(part).load());
+        clusterSync();
+        const other = own.peer(part.xor(1)).load();
+        ending();
+        out.at(part).store(other);
+        if (ending === nothing) clusterSync();
+      },
+    );
+    const { ops } = place(kernel, targets.sm_90a).kernel.body;
+    return ops.slice(-4, -1).map(({ kind }) => kind);
+  };
+  const nothing = (): void => undefined;
+  expect(ends(nothing).slice(-2)).toEqual(["cluster_arrive", "cluster_wait"]);
+  // A store behind it, though only to global memory, might as well be to a peer's.
+  expect(ends(clusterSync).at(-1)).toBe("cluster_barrier");
 });
 
 describe.each(ordered)("%s", (_, kernel) => {
