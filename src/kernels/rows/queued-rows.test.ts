@@ -106,6 +106,21 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "more blocks that share rows than a block has warps to tell them",
+    rows: 5,
+    columns: 4 * 1024,
+    form: {
+      columns: 512,
+      blocks: 4,
+      pieces: 2,
+      slots: 3,
+      warps: 2,
+      workers: 2,
+      held: true,
+      resident: 2,
+    },
+  },
+  {
     name: "registers that hold several pieces of rows, while a queue shorter than these fills again",
     rows: 7,
     columns: 3 * 512 - 64,

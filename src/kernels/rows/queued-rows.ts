@@ -26,6 +26,7 @@ import {
   iota,
   kernel,
   loop,
+  prefetch,
   ring,
   slice,
   smem,
@@ -194,6 +195,7 @@ class QueuedRows {
     loop({ to: turns.mul(pieces).minimum(slots) }, (index) => {
       this.#bring(index.div(pieces), index.rem(pieces), index);
     });
+    if (kept === undefined) this.#askForColumns();
     const carry = {
       position: ring(slots).start(),
       ofRow: this.#rowTiles(constant(dtypes.i32, 0), count),
@@ -388,11 +390,27 @@ class QueuedRows {
       ({ per, role, isLate = false }) => per === "column" && role === "input" && (late || !isLate),
     );
     return Object.fromEntries(
-      wanted.map(({ name }) => {
-        const ref = this.#argument[name] as Ref;
-        return [name, this.#byLanes(ref.at(slice(first, groups), slice(0, box)).load())];
-      }),
+      wanted.map(({ name }) => [name, this.#byLanes(this.#columnWindow(name, first).load())]),
     );
+  }
+
+  #columnWindow(name: string, first: Scalar<"i32">): Ref {
+    const { box, configuration } = this.#form;
+    return (this.#argument[name] as Ref).at(
+      slice(first, configuration.columns / box),
+      slice(0, box),
+    );
+  }
+
+  /** Asks for what results need of the columns while the first row is on its way: it is in the cache once that has been measured. */
+  #askForColumns(): void {
+    const { op, box, configuration } = this.#form;
+    const { columns, pieces } = configuration;
+    const groups = columns / box;
+    const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
+    for (const { name } of late)
+      for (let piece = 0; piece < pieces; piece += 1)
+        prefetch(this.#columnWindow(name, this.#part.mul(pieces).add(piece).mul(groups)));
   }
 
   /** What belongs to a row, [1, 1]; past the last one, that of the last. */
@@ -456,11 +474,14 @@ class QueuedRows {
     for (const name of op.statistics)
       local(name).store((own[name] ?? full(op.compute, [1, 1], 0)).reshape([1]));
     warps((warp) => {
-      when(warp.lt(blocks), () => {
-        for (const name of op.statistics)
-          shared(name).peer(warp).at(side, slice(this.#part, 1)).store(local(name).load());
-        told.arrive({ peer: warp });
-      });
+      for (let first = 0; first < blocks; first += configuration.warps) {
+        const peer = warp.add(first);
+        when(peer.lt(blocks), () => {
+          for (const name of op.statistics)
+            shared(name).peer(peer).at(side, slice(this.#part, 1)).store(local(name).load());
+          told.arrive({ peer });
+        });
+      }
     });
     told.wait({ parity: turn.div(2).rem(2) });
     const all = op.statistics.map((name): readonly [string, Tile] => [
