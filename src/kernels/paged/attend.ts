@@ -42,8 +42,9 @@ import {
 import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
 import { copiesOf, copyNext, cursorAt } from "./copies.ts";
 import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
-import { beginOfRange, sequenceOfTile, sequenceTiles, sharesOf } from "./ranges.ts";
-import type { Deal, Integer } from "./ranges.ts";
+import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./narrow.ts";
+import { boundsOfRange, sequenceTiles, sharesOf, together } from "./ranges.ts";
+import type { Cost, Deal, Integer, Place } from "./ranges.ts";
 
 interface Refs extends CopyRefs {
   readonly q: Ref<"bf16">;
@@ -151,47 +152,55 @@ export function attendKernel(form: PagedForm): KernelDefinition {
         logSumExp: refOf("logSumExp"),
       };
       const deal = dealOf(form, dimensions, packing, refs.lengths);
-      const shares = sharesOf(deal);
-      const [begin, end] = [range, range.add(1)].map((each) => beginOfRange(shares, each)) as [
-        Integer,
-        Integer,
-      ];
-      const known = { form, dimensions, packing, refs, optional, head, deal, begin, end };
-      attendRange(known, range);
+      const { begin, end } = boundsOfRange(deal, sharesOf(deal), range);
+      const known = { form, dimensions, packing, refs, optional, head, deal, end };
+      attendRange({ ...known, begin: begin.tile }, range, begin);
     },
   ) as unknown as KernelDefinition;
 }
 
+/**
+ * What beginning another sequence takes beside a tile of the bytes that a block has in flight: q comes then, and what was summed goes. Of FP8, q is brought
+ * into the range of f16, too.
+ */
+export function costOf(form: PagedForm): Cost {
+  return { tile: 2, beginning: isNarrow(form) ? 2 : 1 };
+}
+
 /** What of the form the dealing of tiles depends on. */
 export function dealOf(
-  { problem, configuration }: PagedForm,
+  form: PagedForm,
   dimensions: PagedDimensions,
   packing: Packing,
   lengths: Ref<"i32">,
 ): Deal {
+  const { problem, configuration } = form;
   const { b, s, ranges } = dimensions;
   const { columns } = configuration;
-  const blocks = blocksOf(dimensions, packing);
-  return { lengths, b, s, window: problem.window, columns, blocks, ranges };
+  const hasOneBlock = form.sizes.s <= packing.tokens && packing.parts === 1;
+  return {
+    ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), ranges },
+    blocks: hasOneBlock ? constant(dtypes.i32, 1) : blocksOf(dimensions, packing),
+    ...{ hasOneBlock, hasFewSequences: form.sizes.b <= together },
+  };
 }
 
 /** All segments of a range. */
-function attendRange(work: Work, range: Integer): void {
+function attendRange(work: Work, range: Integer, place: Place): void {
   const { packing, refs, deal, begin, end } = work;
-  const place = sequenceOfTile(deal, begin);
   const ahead = work.form.configuration.stages - 1;
   const cursor = loop(
     { to: end.sub(begin).minimum(ahead), carry: cursorAt(work, place) },
     (_, before) => copyNext(work, before),
   );
   whileLoop(
-    { ...place, tile: begin, cursor },
+    { ...place, cursor },
     ({ tile }) => tile.lt(end),
     ({ sequence, before, tile, cursor: reached }) => {
       const length = refs.lengths.at(sequence).loadScalar().maximum(0);
       const { first, count } = sequenceTiles(deal, length);
       const inSequence = tile.sub(before.mul(deal.blocks));
-      const block = inSequence.div(count);
+      const block = deal.hasOneBlock ? constant(dtypes.i32, 0) : inSequence.div(count);
       const inBlock = inSequence.sub(block.mul(count));
       const steps = count.sub(inBlock).minimum(end.sub(tile));
       const part = block.rem(packing.parts);
@@ -263,14 +272,14 @@ function attendSegment(
     const slot = segment.before.add(step).and(stages - 1);
     refs.arrived.at(slot).wait();
     const left = segment.first.add(step).mul(configuration.columns);
-    const keys = refs.tileK.at(slot).transpose().load().cast(format);
+    const keys = loadedKeys(work, slot).cast(format);
     const products = dot(queries(), keys, { dtype: dtypes.f32 }) as Tile<"f32">;
     const added = addColumns(exponents(work, segment, products, unit, left), before, {
       dtype: format,
       lift: 0,
     });
     clearUnwritten(work, segment, slot, left);
-    const values = loadedValues(work, slot).cast(format);
+    const values = loadedValues(work, slot, format);
     const accumulator = sums.mul(added.change);
     const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
     // The next copy may overwrite what was read.
@@ -279,7 +288,9 @@ function attendSegment(
   });
   const scaled =
     optional.vScale === undefined ? end.sums : end.sums.mul(optional.vScale.at(head).loadScalar());
-  const done = finishedRows(scaled, end);
+  const { values: summed, logSumExp } = finishedRows(scaled, end);
+  const values = isNarrow(form) ? inOrderOfMemory(summed, configuration.warps) : summed;
+  const done = { values, logSumExp };
   when(
     isWhole,
     () => {
@@ -292,9 +303,14 @@ function attendSegment(
   return end.cursor;
 }
 
+/** Whether the cache is of FP8. */
+function isNarrow({ problem }: PagedForm): boolean {
+  return problem.k.dtype.bits === 8;
+}
+
 /** In which products are made: FP8 is exact in f16, which it becomes faster than bf16. */
-function multipliedFormat({ problem }: PagedForm): DType<"bf16"> {
-  return (problem.k.dtype.bits === 8 ? dtypes.f16 : problem.q.dtype) as DType<"bf16">;
+function multipliedFormat(form: PagedForm): DType<"bf16"> {
+  return (isNarrow(form) ? dtypes.f16 : form.problem.q.dtype) as DType<"bf16">;
 }
 
 /**
@@ -308,7 +324,8 @@ function loadedQueries(
 ): { readonly queries: () => Tile<"bf16">; readonly unit: Tile<"f32"> | undefined } {
   const { rows } = work.form.configuration;
   const d = paddedHead(work.form.sizes.d);
-  const read = rowsOfQ(work, segment, work.refs.q, d).load().reshape([rows, d]) as Tile<"bf16">;
+  const stored = rowsOfQ(work, segment, work.refs.q, d).load().reshape([rows, d]) as Tile<"bf16">;
+  const read = isNarrow(work.form) ? inOrderOfLanes(stored) : stored;
   if (hasSharedQueries(work.form)) {
     const { tileQ } = work.refs as Refs & SharedQueries;
     tileQ.store(read);
@@ -323,11 +340,18 @@ function loadedQueries(
   return { queries: () => queries, unit: exponent.exp2() };
 }
 
+/** A tile of keys, [d, tokens]. */
+function loadedKeys({ form, refs }: Work, slot: Integer): Tile {
+  const keys = refs.tileK.at(slot);
+  return isNarrow(form) ? inOrderOfLanes(keys.load()).transpose() : keys.transpose().load();
+}
+
 /** A tile of values, of 16 bits as mma.sync takes them from `ldmatrix`, which no other load comes near. */
-function loadedValues({ form, refs }: Work, slot: Integer): Tile {
+function loadedValues({ form, refs }: Work, slot: Integer, format: DType<"bf16">): Tile<"bf16"> {
   const values = refs.tileV.at(slot).load();
-  const byMatrices = form.configuration.warps === 1 && form.problem.v.dtype.bits === 16;
-  return byMatrices ? values.layoutCast("(R0 L0 L1 R1 | L2 L3 L4)") : values;
+  const { warps } = form.configuration;
+  if (isNarrow(form)) return widenedValues(values, format, warps);
+  return (warps === 1 ? values.layoutCast("(R0 L0 L1 R1 | L2 L3 L4)") : values) as Tile<"bf16">;
 }
 
 /** The rows of a segment in q, or of another array like it: [tokens, heads, width]. */

@@ -35,7 +35,7 @@ export function possibleColumns(
 }
 
 /** Tiles of all sequences, were they as long as the table allows. */
-function mostTiles(sizes: PagedSizes, configuration: PagedConfiguration): number {
+export function mostTiles(sizes: PagedSizes, configuration: PagedConfiguration): number {
   const { tokens, parts } = packingOf(sizes, configuration);
   const blocks = Math.ceil(sizes.s / tokens) * parts;
   const each = Math.ceil((sizes.most * sizes.size) / configuration.columns);

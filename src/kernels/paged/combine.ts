@@ -26,12 +26,12 @@ import { packingOf, paddedHead, pagedArrays, pagedDimensions, partArrays } from 
 import type { PagedForm } from "./arrays.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { dealOf, optionalRef } from "./attend.ts";
-import { rangeOfTile, sequenceTiles, sharesOf, tilesBefore } from "./ranges.ts";
+import { rangesOfBlock } from "./ranges.ts";
 import type { Integer } from "./ranges.ts";
 
 /** A block's warps, the parts of a row that it asks for at once, and the columns of them. */
 interface CombineShape {
-  readonly warps: 1 | 4;
+  readonly warps: 1 | 4 | 8;
   readonly together: number;
   readonly width: number;
 }
@@ -52,10 +52,11 @@ function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   );
   const e = paddedHead(sizes.e);
   if (expected * e <= laneNumbers * 32) return { warps: 1, together: expected, width: e };
-  const numbers = laneNumbers * 32 * 4;
-  const most = Math.max(Math.min(e, fewestColumns), numbers / expected);
-  const width = Math.min(e, most);
-  return { warps: 4, together: Math.min(expected, numbers / width), width };
+  const fewest = Math.min(e, fewestColumns);
+  const warps = expected * fewest > laneNumbers * 32 * 4 ? 8 : 4;
+  const numbers = laneNumbers * 32 * warps;
+  const width = Math.min(e, Math.max(fewest, numbers / expected));
+  return { warps, together: Math.min(expected, numbers / width), width };
 }
 
 interface Refs {
@@ -89,8 +90,6 @@ export function combineKernel(form: PagedForm): KernelDefinition {
       const refs = argument as unknown as Refs;
       // Lengths were written before the ranges were begun, which wait for that before they let this kernel start.
       const deal = dealOf(form, dimensions, packing, refs.lengths);
-      const shares = sharesOf(deal);
-      const { count } = sequenceTiles(deal, refs.lengths.at(sequence).loadScalar().maximum(0));
       const shared = head.div(packing.group);
       const inGroup = head.sub(shared.mul(packing.group));
       const part = inGroup.div(packing.heads);
@@ -99,9 +98,7 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         .rem(packing.tokens)
         .mul(packing.heads)
         .add(inGroup.sub(part.mul(packing.heads)));
-      const begin = tilesBefore(deal, sequence).mul(deal.blocks).add(block.mul(count));
-      const first = rangeOfTile(shares, begin);
-      const last = rangeOfTile(shares, begin.add(count).sub(1));
+      const { first, last } = rangesOfBlock(deal, sequence, block);
       waitForPreviousKernel();
       launchNextKernel();
       when(last.gt(first), () => {

@@ -70,7 +70,7 @@ export function cursorAt(work: CopyWork, { sequence, before }: Place): Cursor {
   const length = refs.lengths.at(own).loadScalar().maximum(0);
   const { first, count } = sequenceTiles(deal, length);
   const inSequence = begin.sub(before.mul(deal.blocks));
-  const passed = inSequence.rem(count);
+  const passed = deal.hasOneBlock ? inSequence : inSequence.rem(count);
   const left = count.mul(deal.blocks).sub(inSequence);
   const place = { sequence: own, length, first, count, passed, left };
   return { tile: begin, place, pages: keptPages(work, place) };
@@ -112,7 +112,10 @@ function keptPages(work: CopyWork, place: CursorPlace): readonly Integer[] {
     : Array.from({ length: copies }, (_, copy) => pageOf(work, place, copy));
 }
 
-/** The page that a copy of a tile is from. Behind the last page it is copied again: what is there is not seen, and nothing else is known to be a page. */
+/**
+ * The page that a copy of a tile is from. Behind the last page it is copied again: what is there is not seen, and nothing else is known to be a page. A sequence
+ * without tokens is asked for, too, where the table has columns: an answer that were waited for in a branch would be waited for at once.
+ */
 function pageOf(
   { form: { sizes, configuration }, refs }: CopyWork,
   { sequence, length, first, passed }: CursorPlace,
@@ -122,11 +125,8 @@ function pageOf(
   const last = length.sub(1).div(size).maximum(0);
   const left = first.add(passed).mul(configuration.columns);
   const position = left.div(size).add(copy).minimum(last);
-  return when(
-    length.gt(0),
-    () => refs.table.at(sequence, position).loadScalar(),
-    () => constant(dtypes.i32, 0),
-  );
+  const asked = (): Integer => refs.table.at(sequence, position).loadScalar();
+  return sizes.most > 0 ? asked() : when(length.gt(0), asked, () => constant(dtypes.i32, 0));
 }
 
 /** Starts the copies of a tile of keys and values, the how manieth of its range it is, into its slot. */
@@ -146,7 +146,9 @@ function copyTile(
   const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
   const rows = Math.min(columns, size);
   for (let copy = 0; copy < copiesOf(form); copy += 1) {
-    const page = pages[copy] ?? pageOf(work, place, copy);
+    const asked = pages[copy] ?? pageOf(work, place, copy);
+    // What the table says of a sequence without tokens is no page.
+    const page = place.length.gt(0).select(asked, constant(dtypes.i32, 0));
     const tokens = slice(size > columns ? left.sub(left.div(size).mul(size)) : 0, rows);
     const target = slice(copy * rows, rows);
     copyAsync(refs.k.at(page, tokens, head, along), refs.tileK.at(slot, target), landed);

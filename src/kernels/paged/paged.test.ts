@@ -267,6 +267,7 @@ describe("what cannot be done is refused", () => {
     ["a large head", "TW9902", () => plan({}, { d: 264 })],
     ["an empty cache", "TW9902", () => plan({}, { pages: 0 })],
     ["pages of 24", "TW9902", () => plan({}, { size: 24 })],
+    ["more tiles than are counted", "TW9902", () => plan({}, { s: 2 ** 20, most: 2 ** 21 })],
     ["a configuration", "TW9904", () => plan({ configuration: { ...small, rows: 48 } as never })],
     [
       "tiles across pages",

@@ -17,8 +17,8 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import type { PagedForm } from "./arrays.ts";
-import { attendKernel, pagedBytes } from "./attend.ts";
-import { choosePaged } from "./choose.ts";
+import { attendKernel, costOf, pagedBytes } from "./attend.ts";
+import { choosePaged, mostTiles } from "./choose.ts";
 import { combineKernel } from "./combine.ts";
 import type { PagedConfiguration } from "./configuration.ts";
 import { pagedFields, problemOf } from "./problem.ts";
@@ -88,6 +88,7 @@ function planOf(
     );
   const form: PagedForm = { problem, sizes, configuration };
   if (given !== undefined) requirePossible(form, target, location);
+  requireCountable(form, location);
   const source = given === undefined ? "heuristic" : "given";
   const { b, s, h, kv, e } = sizes;
   if (b * s * h * e === 0) return { configuration, source, launches: [] };
@@ -111,6 +112,20 @@ function launched({ sizes, configuration }: PagedForm, kernel: KernelDefinition)
     arguments: Object.fromEntries(parameters.map(({ name }) => [name, { argument: name }])),
     dimensions: Object.fromEntries(dimensions.map(({ name }) => [name, values[name] ?? 0])),
   };
+}
+
+/** Tiles are counted in i32 on the device, by what they cost. */
+function requireCountable(form: PagedForm, location: Location): void {
+  const { tile, beginning } = costOf(form);
+  const tiles = mostTiles(form.sizes, form.configuration);
+  if (tiles * (tile + beginning) < 2 ** 31) return;
+  throw refused(
+    "TW9902",
+    "pagedAttention has too many tiles to count them",
+    `less than ${Math.floor(2 ** 31 / (tile + beginning))} tiles: fewer tokens of q, or fewer pages in a row of the table`,
+    `up to ${tiles} tiles`,
+    location,
+  );
 }
 
 /** The largest head: what the registers of a block hold of it. */

@@ -12,15 +12,28 @@
  *
  * A sequence without tokens has one tile, which nothing of is seen. Where q has more rows than a tile, a sequence is gone
  * through once for every block of rows.
+ *
+ * Beginning another sequence takes a range as long as part of a tile, while it waits for q and leaves what it has. So shares are of
+ * equal cost, counted in steps: a tile takes some, and the first of a sequence some more. A tile is where its first step is:
+ *
+ *   steps      0  1  2  3  4  5  6 │ 7  8  9 │ 10 11 12 13 …          2 of a tile, 1 of a beginning
+ *   tiles      0        1     2    │ 0       │ 0        1
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { constant, iota, loop, slice } from "../../lang/index.ts";
-import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
 import type { LaunchSize } from "../../lang/index.ts";
 import { cdiv } from "../../lang/index.ts";
 import type { PagedWindow } from "./problem.ts";
 
 export type Integer = Scalar<"i32">;
+
+/** What tiles cost, in steps. */
+export interface Cost {
+  readonly tile: number;
+  /** What the first tile of a sequence costs more. */
+  readonly beginning: number;
+}
 
 /** What the number of tiles of a sequence follows from. */
 export interface Deal {
@@ -29,13 +42,17 @@ export interface Deal {
   readonly s: LaunchSize;
   readonly window: PagedWindow;
   readonly columns: number;
-  /** Blocks of rows of q. */
+  /** Blocks of rows of q, and whether there is one alone, which nothing has to be divided for. */
   readonly blocks: Integer;
+  readonly hasOneBlock: boolean;
+  /** Whether all lengths are looked at together. */
+  readonly hasFewSequences: boolean;
+  readonly cost: Cost;
   readonly ranges: LaunchSize;
 }
 
 /** Lengths that are looked at together. */
-const together = 128;
+export const together = 128;
 
 /** The first tile that a row of a sequence sees, and how many there are from there on. */
 export function sequenceTiles(
@@ -62,57 +79,145 @@ function tileCounts({ lengths, b, s, window, columns }: Deal, from: Integer): Ti
   return end.sub(first).maximum(1).mul(isThere.cast(dtypes.i32));
 }
 
-/** How tiles are dealt: every range has `each` of them, and the first `more` ranges have one more. */
+/** Goes over the tiles of all sequences, as many at a time as are looked at together. */
+function overSequences<C extends Tree>(
+  deal: Deal,
+  carry: C,
+  body: (counts: Tile<"i32">, before: C) => C,
+): C {
+  const at = (chunk: Integer, before: C): C => body(tileCounts(deal, chunk.mul(together)), before);
+  return deal.hasFewSequences
+    ? at(constant(dtypes.i32, 0), carry)
+    : loop({ to: cdiv(deal.b, together), carry }, at);
+}
+
+/** How steps are dealt: every range has `each` of them, and the first `more` ranges have one more, as far as there are any. */
 export interface Shares {
+  readonly all: Integer;
   readonly each: Integer;
   readonly more: Integer;
 }
 
-/** The tiles of all sequences and blocks of rows, dealt out evenly. */
+/**
+ * The steps of all sequences and blocks of rows, dealt out evenly. A range has so many at least that a tile begins among them: what lies between the
+ * first and the last range of a sequence has a part of it.
+ */
 export function sharesOf(deal: Deal): Shares {
+  const { tile, beginning } = deal.cost;
   const zero = constant(dtypes.i32, 0);
-  const sum = loop({ to: cdiv(deal.b, together), carry: zero }, (chunk, before) =>
-    before.add(tileCounts(deal, chunk.mul(together)).sum()),
-  );
-  const all = sum.mul(deal.blocks);
-  const each = all.div(zero.add(deal.ranges));
-  return { each, more: all.sub(each.mul(deal.ranges)) };
+  const { tiles } = overSequences(deal, { tiles: zero }, (counts, before) => ({
+    tiles: before.tiles.add(counts.sum()),
+  }));
+  const all = stepsOf(deal, zero.add(deal.b), tiles);
+  const even = all.div(zero.add(deal.ranges));
+  const isEnough = even.ge(tile + beginning);
+  return {
+    all,
+    each: even.maximum(tile + beginning),
+    more: isEnough.select(all.sub(even.mul(deal.ranges)), zero),
+  };
 }
 
-/** The first tile of a range, which is the end of the one before. */
-export function beginOfRange({ each, more }: Shares, range: Integer): Integer {
-  return range.mul(each).add(range.minimum(more));
+/** Steps of so many sequences with so many tiles. */
+function stepsOf({ cost, blocks }: Deal, sequences: Integer, tiles: Integer): Integer {
+  return tiles.mul(cost.tile).add(sequences.mul(cost.beginning)).mul(blocks);
 }
 
-/** The range that has a tile. */
-export function rangeOfTile({ each, more }: Shares, tile: Integer): Integer {
+/** The range that has a step. */
+function rangeOfStep({ each, more }: Shares, step: Integer): Integer {
   const longer = more.mul(each.add(1));
-  const behind = more.add(tile.sub(longer).div(each.maximum(1)));
-  return tile.lt(longer).select(tile.div(each.add(1)), behind);
+  const behind = more.add(step.sub(longer).div(each));
+  return step.lt(longer).select(step.div(each.add(1)), behind);
 }
 
-/** A sequence, and the tiles of those before it. */
-export interface Place {
+/** A tile, counted over all sequences and blocks of rows, its sequence, and the tiles of those before it. */
+export type Place = {
+  readonly tile: Integer;
   readonly sequence: Integer;
   readonly before: Integer;
-}
+};
 
-/** The sequence that a tile, counted over all sequences and blocks of rows, belongs to. */
-export function sequenceOfTile(deal: Deal, tile: Integer): Place {
+/** The first tiles of a range and of the one behind it. Behind the last sequence there is none, and a range without tiles may be anywhere. */
+export function boundsOfRange(
+  deal: Deal,
+  shares: Shares,
+  range: Integer,
+): { readonly begin: Place; readonly end: Integer } {
+  const [first, behind] = [range, range.add(1)].map((each) =>
+    each.mul(shares.each).add(each.minimum(shares.more)).minimum(shares.all),
+  ) as [Integer, Integer];
   const zero = constant(dtypes.i32, 0);
   const start = { sequence: zero, before: zero };
-  return loop({ to: cdiv(deal.b, together), carry: start }, (chunk, { sequence, before }) => {
-    const counts = tileCounts(deal, chunk.mul(together));
-    const ends = counts.cumsum(0).add(before).mul(deal.blocks);
-    const isOver = ends.le(tile).cast(dtypes.i32);
-    const passed = isOver.mul(counts).sum();
-    // Once a sequence is not over, none of those behind it is.
-    return { sequence: sequence.add(isOver.sum()), before: before.add(passed) };
-  });
+  const found = overSequences(
+    deal,
+    { steps: zero, first: start, behind: start },
+    (counts, { steps, ...reached }) => {
+      const { tile, beginning } = deal.cost;
+      const own = counts.mul(tile).add(counts.minimum(1).mul(beginning)).mul(deal.blocks);
+      // The last tile of a sequence is its first where it has no other.
+      const alone = counts.le(1).cast(dtypes.i32).mul(beginning).add(tile);
+      const last = own.cumsum(0).add(steps).sub(alone);
+      const isThere = counts.gt(0);
+      const passed = (step: Integer, { sequence, before }: typeof start): typeof start => {
+        // Once a sequence is not over, none of those behind it is.
+        const isOver = last.lt(step).and(isThere).cast(dtypes.i32);
+        return {
+          sequence: sequence.add(isOver.sum()),
+          before: before.add(isOver.mul(counts).sum()),
+        };
+      };
+      return {
+        steps: steps.add(own.sum()),
+        first: passed(first, reached.first),
+        behind: passed(behind, reached.behind),
+      };
+    },
+  );
+  return {
+    begin: placeOfStep(deal, first, found.first),
+    end: placeOfStep(deal, behind, found.behind).tile,
+  };
+}
+
+/** The first tile from a step on, which is in a sequence. */
+function placeOfStep(deal: Deal, step: Integer, { sequence, before }: Omit<Place, "tile">): Place {
+  const { tile, beginning } = deal.cost;
+  const zero = constant(dtypes.i32, 0);
+  const own = sequence.minimum(zero.add(deal.b).sub(1));
+  const { count } = sequenceTiles(deal, deal.lengths.at(own).loadScalar().maximum(0));
+  // The steps behind the last tile of the sequence before are not this one's.
+  const inSequence = step.sub(stepsOf(deal, sequence, before)).maximum(0);
+  const each = count.mul(tile).add(beginning);
+  const block = deal.hasOneBlock ? zero : inSequence.div(each);
+  const inBlock = inSequence.sub(block.mul(each));
+  const later = inBlock
+    .sub(beginning)
+    .add(tile - 1)
+    .div(tile)
+    .maximum(1);
+  const passed = inBlock.eq(0).select(zero, later);
+  return { tile: before.mul(deal.blocks).add(block.mul(count)).add(passed), sequence, before };
+}
+
+/** The first and the last range that have tiles of a block of rows of a sequence. */
+export function rangesOfBlock(
+  deal: Deal,
+  sequence: Integer,
+  block: Integer,
+): { readonly first: Integer; readonly last: Integer } {
+  const { tile, beginning } = deal.cost;
+  const shares = sharesOf(deal);
+  const { count } = sequenceTiles(deal, deal.lengths.at(sequence).loadScalar().maximum(0));
+  const begin = stepsOf(deal, sequence, tilesBefore(deal, sequence)).add(
+    block.mul(count.mul(tile).add(beginning)),
+  );
+  const later = count.sub(1);
+  const last = begin.add(later.mul(tile)).add(later.minimum(1).mul(beginning));
+  return { first: rangeOfStep(shares, begin), last: rangeOfStep(shares, last) };
 }
 
 /** The tiles of the sequences before one. */
-export function tilesBefore(deal: Deal, sequence: Integer): Integer {
+function tilesBefore(deal: Deal, sequence: Integer): Integer {
   const zero = constant(dtypes.i32, 0);
   const chunks = sequence.add(together - 1).div(together);
   return loop({ to: chunks, carry: zero }, (chunk, before) => {
