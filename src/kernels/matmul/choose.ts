@@ -108,7 +108,10 @@ export function tiledCandidates(
 ): readonly TiledConfiguration[] {
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
-    return [...persistentCandidates(problem, sizes, target), ...(problem.sparse ? [] : [plain])];
+    return [
+      ...persistentCandidates(problem, sizes, target, timedRows),
+      ...(problem.sparse ? [] : [plain]),
+    ];
   const splits = [...new Set([plain.split, 1, 2, 4, 8])];
   return splits.map((split) => ({ ...plain, split }));
 }
@@ -121,6 +124,7 @@ function persistentCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
+  fewRows = chosenRows,
 ): readonly PersistentConfiguration[] {
   const widest = widestTile(problem);
   const pairs = sharesBarriers(problem, sizes);
@@ -131,7 +135,7 @@ function persistentCandidates(
         .filter(() => multipliers < 4 || prologueOf(problem) !== undefined)
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .flatMap((form) =>
-          stagesOf(problem, { multipliers, ...form }, target).map(
+          stagesOf(problem, { multipliers, ...form }, target, fewRows).map(
             (stages) => ({ kernel: "persistent", multipliers, stages, schedule, ...form }) as const,
           ),
         ),
@@ -210,20 +214,23 @@ function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
 /**
  * Stages that are worth trying, the best guess first. Few rows wait for weights alone, which memory gives soonest where little
  * more is asked for than is on its way: 8192 × 28672 weights and 16 rows took 111.2 µs with 8 stages of 8 KB, 113.7 with 20 and
- * 121.0 with 5; with one row 111.4 with 6 of them, 112.8 with 8.
+ * 121.0 with 5; with one row 111.4 with 6 of them, 112.8 with 8; with 64 rows 113.5 with 6, 115.7 with 8 and 115.6 with 14.
  */
 function stagesOf(
   problem: MatmulProblem,
   form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned">,
   target: Target,
+  fewRows: number,
 ): readonly number[] {
   const most = mostStages(problem, form, target);
   const isStream = form.turned && form.multipliers === 1 && form.columns <= fewRows;
   const isPlain = !problem.sparse && prologueOf(problem) === undefined;
-  return isStream && isPlain ? [8, 6, most].filter((stages) => stages <= most) : [most];
+  if (!isStream || !isPlain) return [most];
+  return [...new Set([8, 6, most])].filter((stages) => stages <= most);
 }
 
-const fewRows = 16;
+/** Rows up to which the model chooses among several counts of stages, and up to which they are timed: it was fitted to the former. */
+const [chosenRows, timedRows] = [16, 64];
 
 /** As many stages as fit, up to what memory needs in flight: more hide no more. */
 function mostStages(

@@ -80,6 +80,22 @@ test("also for random sizes, of which eleven choices each were timed", () => {
   expect(geometricMean(reached)).toBeGreaterThan(0.98);
 });
 
+test("fewer stages are timed for up to 64 rows, and chosen among for up to 16", () => {
+  const sizes = { m: 64, n: 8192, k: 28672, batch: 1 };
+  const stages = candidateConfigurations(byRows, sizes, targets.sm_90a).flatMap((each) =>
+    each.kernel === "persistent" &&
+    each.turned &&
+    each.multipliers === 1 &&
+    each.columns === 64 &&
+    each.schedule === "tiles"
+      ? [each.stages]
+      : [],
+  );
+  expect(stages).toEqual([8, 6, 14]);
+  const chosen = chooseConfiguration(byRows, sizes, targets.sm_90a);
+  expect(chosen.kernel === "persistent" && chosen.turned && chosen.stages < 14).toBe(false);
+});
+
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {
   const chosen = (n: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m: 1024, n, k: 2048, batch: 1 }, targets.sm_90a);
