@@ -175,6 +175,12 @@ export function scan<C, X, Y>(
     return tensorType(element, [length, ...shape]);
   });
   const builder = new GraphBuilder({ ...sample.origin, name: "scan" });
+  if (length === 0) {
+    // There is no row that a body could take.
+    const nothing = stacked.map((type) => zerosOf(builder, type));
+    keep(builder.ops);
+    return [init, rebuild(outputs, arraysOf(nothing))];
+  }
   const start = [
     splatOf(builder, counter, 0),
     ...carries,

@@ -3,9 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../device/device.ts";
 import { open } from "../runtime/open.ts";
 import {
+  add,
   array,
   argmax,
   argmin,
+  cumsum,
   einsum,
   full,
   grad,
@@ -16,6 +18,7 @@ import {
   nn,
   pow,
   prod,
+  scan,
   sum,
   useDevice,
   variance,
@@ -68,6 +71,25 @@ describe("sums of narrow floats", () => {
     await expectBoth((x) => variance(x), array([-300, 300], "f16"), Infinity);
     await expectBoth((x) => variance(x), array([-100, 100, -100, 100], "f16"), 10000);
   });
+});
+
+test("running sums of bf16 go on beyond 256", async () => {
+  const wanted = Array.from({ length: 300 }, (_, i) =>
+    i < 256 ? i + 1 : 2 * roundHalf((i + 1) / 2),
+  );
+  await expectBoth((x) => cumsum(x), full([300], 1, "bf16"), wanted);
+});
+
+/** The nearest whole number, halves to even: bf16 has every other number from 256 on. */
+function roundHalf(x: number): number {
+  const below = Math.floor(x);
+  return x - below === 0.5 ? below + (below % 2) : Math.round(x);
+}
+
+test("a scan over no rows gives its start, and no results", async () => {
+  const f = (xs: F32) => scan((total: F32, x: F32) => [add(total, x), total] as const, sum(xs), xs);
+  await expectBoth((xs: F32) => add(f(xs)[0], 5), zeros([0]), 5);
+  await expectBoth((xs: F32) => f(xs)[1], zeros([0]), []);
 });
 
 describe("infinities", () => {

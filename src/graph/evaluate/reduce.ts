@@ -203,12 +203,14 @@ function initIsNeutral({ inits, body, frame, op }: Reduction): boolean {
   )(...initial, ...initial).every((value, i) => Object.is(value, initial[i]));
 }
 
-function scan(
-  { inputs, inits, body, types, frame, op }: Reduction,
-  axis: number,
-): readonly Tensor[] {
+function scan(reduction: Reduction, axis: number): readonly Tensor[] {
+  const { inputs, inits, body, types, frame, op } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
-  const run = regionFunction(body, frame, op);
+  const wide = roundedOnce(reduction, shape[axis] ?? 0);
+  const run: (...values: readonly Scalar[]) => readonly Scalar[] =
+    wide === undefined
+      ? regionFunction(body, frame, op)
+      : (left, right) => [wide(left as number, right as number)];
   const results = types.map((type) => emptyTensor(type));
   const write = results.map(({ element, lanes }) => writer(element, lanes));
   const read = inputs.map(reader);
