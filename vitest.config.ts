@@ -23,11 +23,13 @@ class LongestFirst extends BaseSequencer {
 
 /**
  * Settings of the engine, a third of the time. Tests make much that does not live long: where there is room for it, little
- * of it is ever copied, and that without other threads, since every core has tests to run. And most of their code runs a few
+ * of it is ever copied, from the start, and what stays is not looked through before there is much of it; and that without other threads, since every core has tests to run. And most of their code runs a few
  * times only: what the engine optimises, it does so later, and joins less of it.
  */
 const wanted = [
   "--max-semi-space-size=128",
+  "--min-semi-space-size=64",
+  "--initial-old-space-size=512",
   "--single-threaded-gc",
   "--interrupt-budget=1080000",
   "--max-inlined-bytecode-size-cumulative=300",

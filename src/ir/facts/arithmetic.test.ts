@@ -226,6 +226,15 @@ describe("what is kept", () => {
     );
   });
 
+  test("low bits that are known on both sides are known of their conjunction, be they set or not", () => {
+    const eights = between(0n, 2n ** 20n - 1n);
+    const [left, right] = [3n, 6n].map((rest) =>
+      binaryFact("add", binaryFact("mul", eights, exactly(8n), i32Range), exactly(rest), i32Range),
+    );
+    if (left === undefined || right === undefined) throw new Error("two sides");
+    expect(factText(binaryFact("and", left, right, i32Range))).toMatch(/ 2 mod 8$/);
+  });
+
   test("a constant that wraps is a constant", () => {
     const greatest = exactly(2n ** 31n - 1n);
     expect(factText(binaryFact("add", greatest, exactly(1n), i32Range))).toBe(

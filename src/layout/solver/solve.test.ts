@@ -53,6 +53,15 @@ describe("solutions", () => {
     expect(word(system, solve(system))).toBe("BB");
   });
 
+  test("a cost below 0 attracts, though nothing costs anything", () => {
+    const system = new System();
+    const x = declare(system, "x", "AB");
+    system.cost([x], ({ text }) => (text === "B" ? -1 : 0), stated("x likes B"));
+    const solution = solve(system);
+    expect(word(system, solution)).toBe("B");
+    expect(solution).toMatchObject({ status: "solved", cost: -1 });
+  });
+
   test("a conversion is paid for when that is cheaper than agreeing", () => {
     const solveWith = (price: number): string => {
       const system = new System();

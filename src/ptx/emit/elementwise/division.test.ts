@@ -76,6 +76,27 @@ describe("every number of 8 bits", () => {
   });
 });
 
+test("a remainder by a negative number takes the instructions of that by its magnitude", () => {
+  const operationsOf = (by: bigint): readonly string[] => {
+    const made: string[] = [];
+    const counting: WordArithmetic<number> = {
+      ...bytes,
+      negate(value) {
+        made.push("negate");
+        return bytes.negate(value);
+      },
+      make(operation, left, right) {
+        made.push(operation);
+        return bytes.make(operation, left, right);
+      },
+    };
+    remainderBy(counting, 100, { by, least: -128n, greatest: 127n });
+    return made;
+  };
+  for (const by of [1n, 8n, 7n, 100n]) expect(operationsOf(-by)).toEqual(operationsOf(by));
+  expect(operationsOf(-8n)).not.toContain("mul.lo");
+});
+
 const formats = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"] as const;
 
 function limits(name: DTypeName): readonly [bigint, bigint] {

@@ -107,6 +107,7 @@ const indices: readonly (readonly [string, (s: Scalar<"i32">) => Index])[] = [
   ["a remainder by a negative number", (s) => s.rem(-100)],
   ["a quotient by −1", (s) => s.div(-1)],
   ["a multiple of 64", (s) => s.mul(64)],
+  ["a multiple of 64, at most the extent", (s) => s.mul(64).minimum(extent)],
   ["a shift", (s) => s.shr(20)],
 ];
 
@@ -146,6 +147,51 @@ describe("windows of windows", () => {
     }));
   });
 });
+
+test("a window before a window that is as long as an index can be", async () => {
+  const [count, before] = [512, 3];
+  const definition = kernel(
+    {
+      name: "long",
+      inputs: { x: array(f32, [n]), starts: array(i32, [1]) },
+      outputs: { out: array(f32, [count]) },
+    },
+    ({ x, starts, out }) => {
+      const start = starts.at(0).loadScalar();
+      out.store(x.at(slice(10, greatest)).at(slice(start, count)).load({ fill: -1 }));
+    },
+  );
+  const expected = Array.from({ length: count }, (_, index) =>
+    index < before ? -1 : 11 + index - before,
+  );
+  const results = await onBoth(definition, () => ({
+    x: counting(extent),
+    starts: fromNumbers(i32, [1], [-before]),
+  }));
+  expect(results).toEqual([expected, expected]);
+});
+
+test.each([1, 511, 512, 513, 1023, 1024, 1025])(
+  "tiles of 512 of %d elements are moved 16 bytes at a time where they are whole",
+  async (count) => {
+    const definition = kernel(
+      {
+        name: "twice",
+        grid: { i: 3 },
+        inputs: { x: array(f32, [n]) },
+        outputs: { out: array(f32, [n]) },
+      },
+      ({ i, x, out }) => {
+        const here = slice(i.mul(512), 512);
+        out.at(here).store(x.at(here).load().mul(2));
+      },
+    );
+    expect(compileAhead(definition).ptx).toMatch(/st\.global\.v4/);
+    const expected = Array.from({ length: count }, (_, index) => 2 * (index + 1));
+    const results = await onBoth(definition, () => ({ x: counting(count) }));
+    expect(results).toEqual([expected, expected]);
+  },
+);
 
 describe("sizes of the launch", () => {
   const load = (index: (i: Scalar<"i32">) => Index) =>

@@ -16,9 +16,10 @@
  *   | from 0 to n                       | n − start                                                        |
  *   | from 0 on, or so far before 0     | n − min(start, n), unsigned: what is before 0 counts as behind n |
  *   | that nothing is left              |                                                                  |
- *   | anything                          | min(n − c, extent), unsigned, where c = start from −extent to n  |
+ *   | anything                          | min(n − min(start, n), extent), unsigned                         |
  *
- * From below, an element is inside where start + part ≥ 0; the sum wraps only where it is behind n.
+ * From below, an element is inside where start + part ≥ 0; the sum wraps only where it is behind n. This refuses all of a
+ * window that lies so far before 0 that n − start wraps.
  */
 import { overlapsZero, testsStart } from "../../../layout/access/global-unit.ts";
 import type { TileParts } from "../../../layout/access/parts.ts";
@@ -137,7 +138,6 @@ function clampedRoom(context: EmitContext, bound: Bound, end: Register, extent: 
     if (mayBeBehind || fact.least < 0n) first = code.make("b32", "min.u32", first, end);
     return code.make("b32", "sub.s32", end, first);
   }
-  if (fact.least < BigInt(-extent)) first = code.make("b32", "max.s32", first, integer(-extent));
   if (mayBeBehind) first = code.make("b32", "min.s32", first, end);
   const room = code.make("b32", "sub.s32", end, first);
   const fits = facts.sizes.of(bound.size).greatest + BigInt(extent) <= greatestIndex;
