@@ -108,6 +108,12 @@ describe("a file alone", () => {
   });
 });
 
+test("a folder is said to be one", () => {
+  const settings = { file: ".", entry: undefined, grid: undefined, block: undefined };
+  const run = () => emulateCommand({ ...settings, arguments: [] } as never, {} as never);
+  expect(run).toThrow(/TW5003: \. is a folder/);
+});
+
 describe("a launch", () => {
   test("prints what the kernel wrote, and what was executed", () => {
     const x = join(folder, "x.bin");

@@ -64,7 +64,17 @@ export function emulateCommand(settings: EmulateSettings, output: Output): numbe
 }
 
 function readText(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `${path} is a folder`,
+      location: unknownLocation,
+      expected: "a file of PTX",
+      found: "a folder",
+      remedy: "name a file in the folder",
+    });
+  if (found?.isFile() !== true)
     throw new TilewrightError({
       code: "TW5003",
       message: `there is no file ${path}`,

@@ -287,7 +287,7 @@ function biasLaunches(form: AttentionForm, configuration: GradientConfiguration)
     scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
     launches: () => [
       ...(configuration.kernel === "plain" || isEmpty ? [] : [ofDeltas]),
-      ...(!hasElements || h === 0
+      ...(!hasElements
         ? []
         : [
             {

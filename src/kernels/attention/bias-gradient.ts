@@ -56,7 +56,8 @@ export function biasGradient(
         const rules = rulesOf(form, argument, sequence.columns.count);
         const tile = { batch, head, top: row.mul(rows), left: column.mul(columns), rows, columns };
         const added = (): Tile<"f32"> => {
-          const kvHead = head.div(sizes.h / sizes.kv);
+          // Where there are no heads, nothing comes here.
+          const kvHead = head.div(sizes.h === 0 ? 1 : sizes.h / sizes.kv);
           const [down, across] = [slice(tile.top, rows), slice(tile.left, columns)];
           const [along, values] = [slice(0, d), slice(0, e)];
           const operands = {

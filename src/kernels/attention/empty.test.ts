@@ -59,31 +59,36 @@ test.each(heads)("rows of nobody that are no numbers, heads of %i", async (head)
 });
 
 test.each([
-  [3, 0],
-  [0, 3],
-])("the gradient of a bias of %i rows and %i columns is written", async (rows, columns) => {
-  const device = await open("simulator", { onNotes: () => undefined });
-  const op = attentionBackward({
-    ...{ q: bf16, k: bf16, v: bf16, dBias: true },
-    bias: array(f32, columns === 0 ? [1, 1, dim("s"), 1] : [1, 1, 1, dim("t")]),
-  });
-  const [q, k] = [
-    [1, rows, 1, 16],
-    [1, columns, 1, 16],
-  ];
-  const shape = columns === 0 ? [1, 1, rows, 1] : [1, 1, 1, columns];
-  const dBias = device.allocate(f32, shape);
-  await device.fill(dBias, 7);
-  const given = {
-    ...{ q: device.allocate(bf16, q), k: device.allocate(bf16, k), v: device.allocate(bf16, k) },
-    ...{ out: device.allocate(bf16, q), dOut: device.allocate(bf16, q) },
-    ...{ logSumExp: device.allocate(f32, [1, 1, rows]), bias: device.allocate(f32, shape) },
-  };
-  for (const each of Object.values(given)) if (!each.shape.includes(0)) await device.fill(each, 0);
-  const results = { dq: device.allocate(bf16, q), dk: device.allocate(bf16, k) };
-  const launch = device.bind(op, { ...given, ...results, dv: device.allocate(bf16, k), dBias });
-  launch.launch();
-  expect([...toNumbers(await device.download(dBias))]).toEqual([0, 0, 0]);
-  launch.dispose();
-  device.dispose();
-});
+  [3, 0, 1],
+  [0, 3, 1],
+  [2, 3, 0],
+])(
+  "the gradient of a bias of %i rows, %i columns, %i heads is written",
+  async (rows, columns, heads) => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const op = attentionBackward({
+      ...{ q: bf16, k: bf16, v: bf16, dBias: true },
+      bias: array(f32, columns === 0 ? [1, 1, dim("s"), 1] : [1, 1, 1, dim("t")]),
+    });
+    const [q, k] = [
+      [1, rows, heads, 16],
+      [1, columns, heads, 16],
+    ];
+    const shape = columns === 0 ? [1, 1, rows, 1] : [1, 1, 1, columns];
+    const dBias = device.allocate(f32, shape);
+    await device.fill(dBias, 7);
+    const given = {
+      ...{ q: device.allocate(bf16, q), k: device.allocate(bf16, k), v: device.allocate(bf16, k) },
+      ...{ out: device.allocate(bf16, q), dOut: device.allocate(bf16, q) },
+      ...{ logSumExp: device.allocate(f32, [1, heads, rows]), bias: device.allocate(f32, shape) },
+    };
+    for (const each of Object.values(given))
+      if (!each.shape.includes(0)) await device.fill(each, 0);
+    const results = { dq: device.allocate(bf16, q), dk: device.allocate(bf16, k) };
+    const launch = device.bind(op, { ...given, ...results, dv: device.allocate(bf16, k), dBias });
+    launch.launch();
+    expect([...toNumbers(await device.download(dBias))]).toEqual([0, 0, 0]);
+    launch.dispose();
+    device.dispose();
+  },
+);
