@@ -172,4 +172,9 @@ describe("mistakes", () => {
   test("no such file", async () => {
     expect((await run([join(folder, "missing.mlir")])).outcomes[0]?.code).toBe("TW5003");
   });
+
+  test("a file without a program does not pass", async () => {
+    const { status, outcomes } = await run([file("empty.mlir", "// nothing\n")]);
+    expect([status, outcomes[0]?.code]).toEqual([1, "TW9504"]);
+  });
 });

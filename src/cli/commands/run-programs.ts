@@ -111,6 +111,14 @@ async function runFile(file: string, run: Run): Promise<readonly Outcome[]> {
   try {
     for (const piece of cutPrograms(new TextDecoder().decode(read(file))))
       outcomes.push(...(await runPiece(file, piece, run)));
+    if (outcomes.length === 0)
+      throw new TilewrightError({
+        code: "TW9504",
+        message: `${file} has no program`,
+        location: unknownLocation,
+        expected: "@main, or a single function",
+        found: "no function",
+      });
   } catch (error) {
     outcomes.push(failed(file, "", error));
   }
