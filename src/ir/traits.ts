@@ -24,6 +24,7 @@ function operandsNamed(op: AnyOp, name: string): readonly Value[] {
 }
 
 const noValues: readonly Value[] = Object.freeze([]);
+const noAccesses: readonly OperandAccess[] = Object.freeze([]);
 
 /** Whether the op only computes: equal ones may be merged and one may move. */
 export function onlyComputes(op: AnyOp): boolean {
@@ -49,6 +50,7 @@ export interface OperandAccess extends Access {
 /** What the op does to its operands by the chosen method; by any of them where none is chosen. */
 export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[] {
   const { accesses } = traitsOf(op);
+  if (!("by" in accesses) && accesses.length === 0) return noAccesses;
   const found: OperandAccess[] = [];
   for (const access of accessesBy(op, accesses, method))
     for (const value of operandsNamed(op, access.of)) found.push({ ...access, value });

@@ -13,6 +13,7 @@
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
  */
+import { following } from "../ir/facts/index.ts";
 import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { allocate } from "../layout/plan/allocate.ts";
@@ -54,15 +55,15 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   requireBlockLimits(simplified, target);
   const placement = placePipelined(simplified, target, options);
   options.observe?.("select", placement.kernel);
-  const placed = placedKernel(placement);
+  const placed = following(placement.kernel, placedKernel(placement));
   options.observe?.("place", placed);
-  const allocated = allocate(placed);
+  const allocated = following(placed, allocate(placed));
   options.observe?.("allocate", allocated);
-  const bounded = bound(allocated);
+  const bounded = following(allocated, bound(allocated));
   options.observe?.("bound", bounded);
-  const mapped = nameMaps(bounded);
+  const mapped = following(bounded, nameMaps(bounded));
   options.observe?.("maps", mapped);
-  const kernel = order(mapped);
+  const kernel = following(mapped, order(mapped));
   options.observe?.("order", kernel);
   verifyPlaced(kernel);
   verifyOrder(kernel);

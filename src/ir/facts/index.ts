@@ -6,15 +6,15 @@
  *   loop(cdiv(k, 64), (step) => …)     step: from 0, below ceildiv(k, 64)
  *   x.at(slice(step.mul(64), 64))      step · 64: from 0, a multiple of 64, below k
  */
-import { onceForEach } from "../../support/memo.ts";
 import type { AnyOp, GridAxis, Kernel, Op, Value } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
 import { repeats } from "../traits.ts";
-import { walkOps, yieldedValues } from "../traverse.ts";
+import { operandValues, walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
+import { makesAlike, sameValues } from "./alike.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
 import { carriedBy, covers, guesses, refined } from "./carried.ts";
 import type { Carried } from "./carried.ts";
@@ -53,14 +53,16 @@ export class Facts {
   readonly #indices = new Map<Value, Op<"loop"> | Op<"warps">>();
   readonly #carried = new Map<Value, Carried>();
   /** What is known for good, and above it what follows from guesses that are being tried. */
-  readonly #known: Map<Value, Known>[] = [new Map<Value, Known>()];
+  readonly #known: Map<Value, Known>[];
   /** The guesses on which what is being worked out rests; what rests on none is kept for good. */
   #rests = 0;
 
-  constructor(kernel: Kernel) {
+  /** `before` are the facts of a kernel from which this one was made; they are taken over where both compute the same. */
+  constructor(kernel: Kernel, before?: Facts) {
     this.#kernel = kernel;
     this.definitions = definingOps(kernel.body);
-    this.sizes = new SizeFacts(kernel.grid);
+    const sameGrid = before !== undefined && before.#kernel.grid === kernel.grid;
+    this.sizes = sameGrid ? before.sizes : new SizeFacts(kernel.grid);
     walkOps(kernel.body, (op) => {
       if (repeats(op))
         for (const carried of carriedBy(op))
@@ -69,6 +71,49 @@ export class Facts {
       const [index] = op.regions.body.parameters;
       if (index !== undefined) this.#indices.set(index, op);
     });
+    const taken = before !== undefined && this.#computesAs(before) ? before.#known[0] : undefined;
+    this.#known = [new Map<Value, Known>(taken)];
+  }
+
+  /** Whether integers that both kernels have are computed in the same way, from the same values. */
+  #computesAs(other: Facts): boolean {
+    const { grid, threads, warps } = other.#kernel;
+    const own = this.#kernel;
+    if (grid !== own.grid || threads.length !== own.threads.length || warps !== own.warps)
+      return false;
+    return (
+      [...this.definitions].every(([value, op]) => !isInteger(value) || other.#makes(value, op)) &&
+      [...this.#carried].every(([parameter, carried]) => other.#carries(parameter, carried)) &&
+      [...this.#indices].every(([parameter, op]) => other.#counts(parameter, op))
+    );
+  }
+
+  /** Whether the value, if there is one here, is the result of such an op. */
+  #makes(value: Value, op: AnyOp): boolean {
+    const own = this.definitions.get(value);
+    if (own === undefined) return !this.#isParameter(value);
+    // Of such results nothing is known, whatever they are made of.
+    return (own.kind === op.kind && rules[op.kind] === anything) || makesAlike(op, own);
+  }
+
+  /** Whether the parameter, if there is one here, is carried in the same way. */
+  #carries(parameter: Value, { initial, yielded, parameters }: Carried): boolean {
+    const own = this.#carried.get(parameter);
+    if (own === undefined) return !this.#indices.has(parameter) && !this.definitions.has(parameter);
+    return (
+      own.initial === initial && own.yielded === yielded && sameValues(own.parameters, parameters)
+    );
+  }
+
+  /** Whether the parameter, if there is one here, is the index of such an op. */
+  #counts(parameter: Value, op: Op<"loop"> | Op<"warps">): boolean {
+    const own = this.#indices.get(parameter);
+    if (own === undefined) return !this.#carried.has(parameter) && !this.definitions.has(parameter);
+    return own.kind === op.kind && sameValues(operandValues(own), operandValues(op));
+  }
+
+  #isParameter(value: Value): boolean {
+    return this.#carried.has(value) || this.#indices.has(value);
   }
 
   /** The fact of an integer or bool, or of the elements of a tile of them. */
@@ -92,9 +137,7 @@ export class Facts {
 
   /** Of a float, or of what is no number, nothing is known. */
   ofAny(value: Value): Fact | undefined {
-    return isData(value.type) && rangeOf(value.type.dtype) !== undefined
-      ? this.of(value)
-      : undefined;
+    return isInteger(value) ? this.of(value) : undefined;
   }
 
   /** The value of an integer where that is known now. */
@@ -201,8 +244,30 @@ export class Facts {
   }
 }
 
+const known = new WeakMap<Kernel, Facts>();
+const madeFrom = new WeakMap<Kernel, Kernel>();
+
+/** Says that a stage has made one kernel from another, whose facts may hold of it, too. Gives the new one. */
+export function following(before: Kernel, kernel: Kernel): Kernel {
+  if (before !== kernel) madeFrom.set(kernel, before);
+  return kernel;
+}
+
 /** The facts of a kernel, which all that ask about it share. */
-export const factsOf = onceForEach((kernel: Kernel) => new Facts(kernel));
+export function factsOf(kernel: Kernel): Facts {
+  const found = known.get(kernel);
+  if (found !== undefined) return found;
+  const facts = new Facts(kernel, factsBefore(kernel));
+  known.set(kernel, facts);
+  return facts;
+}
+
+/** The facts of the last kernel on the way to this one of which somebody has asked. */
+function factsBefore(kernel: Kernel): Facts | undefined {
+  let before = madeFrom.get(kernel);
+  while (before !== undefined && !known.has(before)) before = madeFrom.get(before);
+  return before && known.get(before);
+}
 
 /** The sum of two i32, which wraps around. */
 export function sumOfIndices(left: Fact, right: Fact): Fact {
@@ -213,6 +278,11 @@ export function sumOfIndices(left: Fact, right: Fact): Fact {
 export function divisorNumber(fact: Fact): number {
   const divisor = divisorOf(fact);
   return Number(divisor < greatestDivisor ? divisor : gcd(divisor, greatestDivisor));
+}
+
+/** Whether it is an integer or a bool, or a tile of them. */
+function isInteger({ type }: Value): boolean {
+  return isData(type) && rangeOf(type.dtype) !== undefined;
 }
 
 interface Request {

@@ -43,9 +43,11 @@ function yieldingRegions(op: AnyOp): readonly Region[] {
   return op.kind === "while" ? [op.regions.body] : regionList(op);
 }
 
+const noSlots: readonly Slot[] = Object.freeze([]);
+
 /** The op's slots; none for an op without regions. */
 export function slotsOf(op: AnyOp): readonly Slot[] {
-  if (regionList(op).length === 0) return [];
+  if (op.results.length === 0 || regionList(op).length === 0) return noSlots;
   const initial = repeats(op) ? op.operands.initial : [];
   const yields = yieldingRegions(op).map(yieldedValues);
   return op.results.map((result, slot) => ({
@@ -59,6 +61,7 @@ export function slotsOf(op: AnyOp): readonly Slot[] {
 /** The op with the slots that `keeps` names; nothing may use the parameters of the others. */
 export function keepSlots<T extends AnyOp>(op: T, keeps: (slot: Slot) => boolean): T {
   const slots = slotsOf(op);
+  if (slots.length === 0) return op;
   const dropped = slots.map((slot) => !keeps(slot));
   if (!dropped.includes(true)) return op;
   const filter = (values: readonly Value[]) => Object.freeze(values.filter((_, i) => !dropped[i]));

@@ -21,6 +21,8 @@ export interface Place {
   readonly space: "smem" | "gmem" | "phases";
 }
 
+const nothing: readonly PlaceAccess[] = Object.freeze([]);
+
 const phases: Place = { name: "a barrier's phase", space: "phases" };
 
 export interface PlaceAccess extends Omit<Access, "of"> {
@@ -38,6 +40,7 @@ export class AccessFinder {
   readonly #arrays = new Map<Value, Place>();
   /** Loops are followed several times, and each program thread on its own. */
   readonly #known = new Map<AnyOp, readonly PlaceAccess[]>();
+  #unasked: ReadonlySet<Place> | undefined;
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
@@ -55,6 +58,11 @@ export class AccessFinder {
 
   /** Places that the asynchronous proxy reads for an op of which users think that it only computes. */
   readUnasked(): ReadonlySet<Place> {
+    this.#unasked ??= this.#findUnasked();
+    return this.#unasked;
+  }
+
+  #findUnasked(): ReadonlySet<Place> {
     const found = new Set<Place>();
     walkOps(this.#kernel.body, (op) => {
       if (!onlyComputes(op)) return;
@@ -79,7 +87,9 @@ export class AccessFinder {
   }
 
   #own(op: AnyOp): readonly PlaceAccess[] {
-    return accessesOf(op, methodOf(op)).map(({ value, ...access }) => ({
+    const accesses = accessesOf(op, methodOf(op));
+    if (accesses.length === 0) return nothing;
+    return accesses.map(({ value, ...access }) => ({
       ...access,
       places: this.#places(value),
       ofPeer: value.type.kind === "ref" && value.type.space === "peer",

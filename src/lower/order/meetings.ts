@@ -27,7 +27,7 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import type { Meeting } from "../../ir/schema.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
-import type { AccessFinder, Place } from "./accesses.ts";
+import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
 import { Pending } from "./pending.ts";
 
 export interface Need {
@@ -68,6 +68,18 @@ class Planner {
 
   #step(op: AnyOp, pending: Pending): void {
     const accesses = this.#finder.of(op);
+    if (accesses.length > 0) this.#settle(op, accesses, pending);
+    if (toldBy(op) !== "nobody") this.#handOver(op, pending);
+    this.#meet(op, "before", pending);
+    for (const access of accesses) pending.record(access);
+    // Users write this one themselves; the lanes need not have met.
+    if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
+    this.#followRegions(op, pending);
+    this.#meet(op, "after", pending);
+  }
+
+  /** What must have happened before the op may access its places. */
+  #settle(op: AnyOp, accesses: readonly PlaceAccess[], pending: Pending): void {
     const conflict = accesses.map((access) => pending.conflictOf(access)).find((each) => each);
     const unfenced = accesses.find((access) => pending.isUnfenced(access));
     const fenced = pending.fenced && accesses.some(({ proxy }) => proxy === "async");
@@ -81,13 +93,6 @@ class Planner {
       });
       pending.meet("whole");
     }
-    if (toldBy(op) !== "nobody") this.#handOver(op, pending);
-    this.#meet(op, "before", pending);
-    for (const access of accesses) pending.record(access);
-    // Users write this one themselves; the lanes need not have met.
-    if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
-    this.#followRegions(op, pending);
-    this.#meet(op, "after", pending);
   }
 
   /** Whoever is told of the writes may multiply what was written, and `dot` asks for no hand-over. */
