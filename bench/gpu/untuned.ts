@@ -1,19 +1,23 @@
 /**
- * How far what the model chooses lies behind the fastest of what was measured: products of random shapes, tuned on the spot.
- * Both times come from one run of the tuner, in which choices take turns. Each shape has its share of the time and is told of as
- * soon as it is done, so that a run that is stopped has told of those before.
+ * How far what the model chooses lies behind the fastest of what was measured: products of random shapes. Of each shape so many choices
+ * take turns, those that the model thinks fastest and a few others. Kernels of all shapes are compiled together, and a shape
+ * is told of as soon as it is timed, so that a run that is stopped has told of those before.
  *
- *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED]
+ *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [FILE]
+ *
+ * FILE takes a line for each time, which is what the model is fitted to.
  */
-import { bf16, open } from "tilewright";
+import { appendFileSync } from "node:fs";
+import { array, bf16, cdiv, dim, f32, iota, kernel, open, scalar, slice, u32 } from "tilewright";
+import type { DeviceArray } from "tilewright";
+import { bench } from "tilewright/bench";
 import { matmul } from "tilewright/kernels";
-import { tune } from "tilewright/tune";
-import type { CaseReport } from "tilewright/tune";
 import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
 
-const [shapes = "30", seconds = "500", most = "12", seed = "1"] = process.argv.slice(2);
+const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", file] =
+  process.argv.slice(2);
 const random = new Random(Number(seed));
 
 /** Sizes of all magnitudes alike, most of them such that the copy engine takes rows as they are. */
@@ -28,39 +32,149 @@ const cases = Array.from({ length: Number(shapes) }, () => ({
   n: size(256, 8192),
   k: size(256, 8192),
 }));
+type Sizes = (typeof cases)[number];
 
-const product = matmul({ a: bf16, b: bf16 });
+/** What others have to be within, of the best estimate, and which part of all choices they are. */
+const [chance, others] = [2, 0.25];
+/** Microseconds of a sample, in so many launches at most, on arrays of so many bytes together. */
+const [sampleMicroseconds, mostLaunches, allBytes] = [1000, 40, 150e6];
+const rounds = 7;
+
+const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
+const product = matmul({
+  a: array(bf16, [rows, depth]),
+  b: array(bf16, [depth, columns], lies === "nk" ? { strides: [1, depth] } : {}),
+});
 const device = await open("gpu", { onNotes: () => undefined });
+const start = performance.now();
+
+interface Entry {
+  readonly choice: Choice;
+  /** Microseconds, by the model. */
+  readonly estimate: number;
+}
+
+/** What is measured of a shape; what the model chooses comes first. */
+function entriesOf(sizes: Sizes): readonly Entry[] {
+  const { choices } = product;
+  if (choices === undefined) throw new Error("matmul has choices");
+  const all = choices
+    .candidates(sizes, device.target)
+    .map((choice) => ({
+      choice,
+      estimate: 1e6 * (choices.estimate?.(choice, sizes, device.target) ?? Infinity),
+    }))
+    .toSorted((left, right) => left.estimate - right.estimate);
+  const likely = Math.ceil((1 - others) * Number(most));
+  const possible = all
+    .slice(likely)
+    .filter(({ estimate }) => estimate < chance * (all[0]?.estimate ?? 0));
+  const further: Entry[] = [];
+  while (likely + further.length < Number(most) && possible.length > 0)
+    further.push(...possible.splice(random.below(possible.length), 1));
+  return [...all.slice(0, likely), ...further];
+}
+
+const span = 2048;
+const count = dim("count");
+/** Numbers between -2 and 2, of all sizes alike: what is multiplied decides the GPU's clock. */
+const numbers = kernel(
+  {
+    name: "numbers",
+    grid: { i: cdiv(count, span) },
+    inputs: { seed: scalar(u32) },
+    outputs: { out: array(bf16, [count]) },
+  },
+  ({ i, seed: from, out }) => {
+    const begin = i.mul(span);
+    let mixed = iota(u32, [span], 0).add(begin.cast(u32)).mul(0x9e3779b9).xor(from);
+    mixed = mixed.xor(mixed.shr(16)).mul(0x85ebca6b);
+    mixed = mixed.xor(mixed.shr(13)).mul(0xc2b2ae35);
+    const value = mixed
+      .shr(8)
+      .cast(f32)
+      .mul(2 ** -22)
+      .sub(2);
+    out.at(slice(begin, span)).store(value.cast(bf16));
+  },
+);
+
+/** One set of arrays of a shape. */
+function arraysOf({ m, n, k }: Sizes, set: number): { readonly [name: string]: DeviceArray } {
+  const filled = (shape: readonly number[], from: number): DeviceArray => {
+    const made = device.allocate(bf16, shape);
+    device.launch(numbers, {
+      seed: 3 * set + from,
+      out: made.reshape([shape.reduce((a, b) => a * b, 1)]),
+    });
+    return made;
+  };
+  const b = filled(lies === "nk" ? [n, k] : [k, n], 2);
+  return { a: filled([m, k], 1), b, out: device.allocate(bf16, [m, n]) };
+}
+
+/** Microseconds of each entry, all in turns. */
+async function times(sizes: Sizes, entries: readonly Entry[]): Promise<readonly number[]> {
+  const { m, n, k } = sizes;
+  const bytes = 2 * (m * k + k * n + m * n);
+  const longest = Math.max(...entries.map(({ estimate }) => estimate));
+  const launches = Math.min(mostLaunches, Math.max(3, Math.ceil(sampleMicroseconds / longest)));
+  const sets = Math.min(launches, Math.max(2, Math.ceil(allBytes / bytes)));
+  const arrays = Array.from({ length: sets }, (_, set) => arraysOf(sizes, set));
+  try {
+    const named = Object.fromEntries(
+      entries.map(({ choice }, index) => [
+        String(index),
+        (set: number) =>
+          device.bind(product.with(choice), (arrays[set % sets] ?? {}) as never, {
+            dimensions: sizes,
+          }),
+      ]),
+    );
+    const result = await bench(device, named, { rounds, launches, sets, warmUp: 1 });
+    return entries.map((_, index) => 1e3 * result.of(String(index)).milliseconds);
+  } finally {
+    for (const set of arrays) for (const each of Object.values(set)) each.dispose();
+  }
+}
+
 const ratios: number[] = [];
 
 /** Says how what the model chooses lies beside the fastest that was measured for a shape. */
-function compare({ lines }: CaseReport, sizes: (typeof cases)[number]): void {
-  const times = lines.flatMap((line) => ("rounds" in line ? [line] : []));
-  const wanted = recordText(product.plan(sizes, device.target).configuration as Choice);
-  const chosen = times.find(({ choice }) => recordText(choice) === wanted);
-  const [best] = times;
-  const name = `${sizes.m}x${sizes.n}x${sizes.k}`;
-  if (best === undefined || chosen === undefined) {
-    process.stdout.write(`${name}: not measured in time\n`);
-    return;
-  }
-  const ratio = best.us / chosen.us;
+function tell({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly number[]): void {
+  const best = Math.min(...found);
+  const [chosen = NaN] = found;
+  const ratio = best / chosen;
   ratios.push(ratio);
-  const told = [`tuned ${best.us.toFixed(1)} µs`, `untuned ${chosen.us.toFixed(1)} µs`];
-  const other = ratio < 1 ? ` ${JSON.stringify(best.choice)}` : "";
-  process.stdout.write(`${name}: ${told.join(", ")}, ${ratio.toFixed(3)} of tuned${other}\n`);
+  const fastest = entries[found.indexOf(best)];
+  const other = ratio < 1 && fastest !== undefined ? ` ${recordText(fastest.choice)}` : "";
+  process.stdout.write(
+    `${m}x${n}x${k}: tuned ${best.toFixed(1)} µs, untuned ${chosen.toFixed(1)} µs, ${ratio.toFixed(3)} of tuned${other}\n`,
+  );
+  if (file === undefined) return;
+  for (const [index, { choice }] of entries.entries())
+    appendFileSync(
+      file,
+      `${JSON.stringify({ bucket: { m, n, k }, lies, choice, us: found[index] })}\n`,
+    );
 }
 
-const until = performance.now() + 1000 * Number(seconds);
 try {
-  for (const [index, sizes] of cases.entries()) {
-    // What shapes before did not use is there for those that follow.
-    const share = (until - performance.now()) / 1000 / (cases.length - index);
-    if (share <= 0) break;
-    const report = await tune(device, product, {
-      ...{ cases: [sizes], seconds: share, most: Number(most) },
-    });
-    for (const found of report.cases) compare(found, sizes);
+  const planned = cases.map((sizes) => ({ sizes, entries: entriesOf(sizes) }));
+  await device.compileAside(
+    planned.flatMap(({ sizes, entries }) =>
+      entries.flatMap(({ choice }) =>
+        product
+          .with(choice)
+          .kernels(sizes, device.target)
+          .map((each) => each.kernel),
+      ),
+    ),
+  );
+  process.stdout.write(`compiled after ${((performance.now() - start) / 1e3).toFixed(1)} s\n`);
+  for (const { sizes, entries } of planned) {
+    if (performance.now() - start > 1e3 * Number(seconds)) break;
+    tell(sizes, entries, await times(sizes, entries));
   }
   const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
   const near = ratios.filter((ratio) => ratio >= 0.95).length;
