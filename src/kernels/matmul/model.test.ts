@@ -7,7 +7,7 @@ import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
-import { candidateConfigurations, chooseConfiguration } from "./choices.ts";
+import { candidateConfigurations, chooseConfiguration, modelSeconds } from "./choices.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import { matmul, problemOf } from "./matmul.ts";
 
@@ -103,6 +103,28 @@ test("rows that lie across sectors of the cache are fetched by pairs of blocks",
   expect(chosen(3072)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
   // 3008 is no multiple of a line's 64 elements, but of a sector's 16.
   expect(chosen(3008)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+});
+
+test("tiles that reach beyond the last column take longer where many do at once", () => {
+  const seconds = (m: number, n: number, multipliers: 1 | 2, columns: 160 | 224): number =>
+    modelSeconds(
+      byRows,
+      { m, n, k: 4096, batch: 1 },
+      {
+        ...{ kernel: "persistent", multipliers, columns, stages: 5, schedule: "tiles" },
+        ...{ turned: false, cluster: 2 },
+      },
+      targets.sm_90a,
+    ) ?? NaN;
+  // On an H200 these took 30.3, 86.7 and 26.8 µs; with half as many tiles 28.8 and 48.3.
+  const [inside, beyond] = [seconds(2816, 672, 1, 224), seconds(2816, 480, 1, 224)];
+  expect(beyond / inside).toBeGreaterThan(2);
+  expect(seconds(2816, 480, 2, 160)).toBeLessThan(beyond / 2);
+  const ofFew = seconds(1408, 480, 1, 224) / seconds(1408, 672, 1, 224);
+  expect(ofFew).toBeGreaterThan(1.2);
+  expect(ofFew).toBeLessThan(0.7 * (beyond / inside));
+  // Rows beyond the last one are few tiles' at once: 29.0 µs.
+  expect(seconds(2752, 672, 1, 224)).toBeLessThanOrEqual(inside);
 });
 
 test("few tiles with many steps are split along k only where that saves more than handing sums over takes", () => {

@@ -15,6 +15,8 @@
  *   the same by pairs of blocks                each fetches half of the columns, 0.41 µs
  *   b by columns, rows of 4000 bytes           0.33 µs
  *
+ * Tiles that reach beyond an edge take longer where many do at once (`overhang.ts`).
+ *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
  * what was timed on an H200 of bf16: 330 configurations of 30 random sizes, 98 of 7, and those of docs/benchmarks/h200-matmul.jsonl.
  * Of 30 further random sizes what the model likes best reaches 0.98 of the fastest in the mean, 0.86 at worst (`model.test.ts`).
@@ -39,7 +41,10 @@ import { storedDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
 import { storedHalf } from "./sparse-weights.ts";
-import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
+import { groupOf } from "./order.ts";
+import { overhangSeconds } from "./overhang.ts";
+import type { FetchedBoxes, TilePlane } from "./overhang.ts";
+import { depthOf, pieceColumns, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
@@ -65,8 +70,13 @@ const doubleEfficiency: typeof tileEfficiency = {
 const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
-/** Bytes a second that the shared cache gives one processor. */
-const cacheBytes = 130e9;
+/** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
+const [cacheBytes, cacheOfFew] = [130e9, 0.3];
+/** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
+const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
+  ...{ 1: 4.7e-11, 2: 6.1e-11, 4: 6.1e-11 },
+};
+const pairOutside = 7e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
 const clockOfFew = 0.26;
 /** Bytes of a sector of the cache, and how much longer rows take of which sectors are fetched twice, and half lines. */
@@ -137,6 +147,8 @@ function persistentModel(
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
+  const boxesOf = (name: "a" | "b", along: number): FetchedBoxes =>
+    fetchedBoxes(problem, recipe, name, along);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
@@ -148,23 +160,40 @@ function persistentModel(
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
     const multiplying = (2 * rows * columns * depth) / (reached * (1 + clockOfFew * idle));
-    // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
     const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
-    const ofRows = lines[rowSide];
     const ofColumns = lines[columnSide] * (halved(columnSide, columns) ? halfLines : 1);
-    const fetched = rows * bytes.row * ofRows + (columns / cluster) * bytes.column * ofColumns;
+    const cache = cacheBytes * (1 + cacheOfFew * idle);
+    const fetching = {
+      row: (rows * bytes.row * lines[rowSide]) / cache,
+      column: ((columns / cluster) * bytes.column * ofColumns) / cache,
+    };
     const computing =
       prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements[multipliers];
     const waiting = steps > stages ? askedSeconds / stages : 0;
-    const one = Math.max(
-      ...[overlapped(multiplying, fetched / cacheBytes), computing],
-      ...[leastStepSeconds[multipliers], waiting],
+    const stepOf = (fetched: number): number =>
+      recipe.terms.length *
+      Math.max(
+        ...[overlapped(multiplying, fetched), computing],
+        ...[leastStepSeconds[multipliers], waiting],
+      );
+    const step = stepOf(fetching.row + fetching.column);
+    const [height, width] = turned ? [sizes.n, sizes.m] : [sizes.m, sizes.n];
+    const longer = overhangSeconds(
+      planeOf(configuration, sizes, target, workers),
+      {
+        row: { tile: rows, extent: height, blocks: cluster, ...boxesOf(rowSide, rows) },
+        column: { tile: columns, extent: width, blocks: 1, ...boxesOf(columnSide, columns) },
+      },
+      fetching,
+      { cluster, seconds: cluster > 1 ? pairOutside : outsideSeconds[multipliers] },
+      stepOf,
     );
-    const step = recipe.terms.length * one;
     const besides = tileBesides(rows * columns);
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
-    const busy = rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides;
+    const overhang = (steps * longer) / (rounds === 0 ? parts : 1);
+    const busy =
+      rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides + overhang;
     const each = handedSeconds + (rows * columns * 4) / handedBytes;
     const handing = parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
     const starting =
@@ -175,6 +204,33 @@ function persistentModel(
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
     return preparing + overlapped(busy, memory * crowded) + handing + starting;
+  };
+}
+
+/** How so many rows or columns of tiles are fetched. */
+function fetchedBoxes(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  name: "a" | "b",
+  along: number,
+): FetchedBoxes {
+  return recipe.alongK || problem.major[name] === "k"
+    ? { box: 1, requests: 1 }
+    : { box: pieceColumns(recipe[name], along), requests: depthOf(problem, recipe) };
+}
+
+/** How the tiles of a configuration lie, and who has them. */
+function planeOf(
+  { multipliers, columns, turned, cluster }: PersistentConfiguration,
+  { m, n, batch }: ProductSizes,
+  { processors }: Target,
+  workers: number,
+): TilePlane {
+  const rows = multipliers * threadRows * cluster;
+  const [height, width] = turned ? [n, m] : [m, n];
+  return {
+    ...{ batch, workers, down: Math.ceil(height / rows), across: Math.ceil(width / columns) },
+    group: groupOf(rows, columns, processors / cluster),
   };
 }
 

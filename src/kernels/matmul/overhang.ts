@@ -1,0 +1,107 @@
+/**
+ * Tiles that reach beyond the last row or column. What lies outside an array is filled in by the copy engine, and requests for it
+ * are answered for the whole GPU at about a tenth of the rate of others: few tiles take no longer for it, 44 of them at once did.
+ * A step of one round of tiles, 4096 deep on an H200, in µs:
+ *
+ *   rows × columns, and columns outside   4 tiles at once   22     44
+ *   128 × 192, none                       0.41              0.43   0.44
+ *   128 × 192, 128                        0.42              0.43   0.66
+ *   64 × 128, 64                          0.17              0.17   0.30
+ *   64 × 224 by pairs, 192                                  0.69   1.29
+ *
+ * Elements along k are fetched a row at a time. Others come in boxes, each with a row for every element of k, of which only those count that
+ * lie outside as a whole.
+ */
+
+/** How tiles lie, how many workers take them in turn, and how many rows of them are in a group (`order.ts`). */
+export interface TilePlane {
+  readonly batch: number;
+  readonly down: number;
+  readonly across: number;
+  readonly workers: number;
+  readonly group: number;
+}
+
+/** Which tiles may reach beyond an edge. */
+export type LastTiles = "row" | "column";
+
+/** Tiles of the last column, or of the last row, that are worked at once. */
+function lastAtOnce({ batch, down, across, workers }: TilePlane, last: LastTiles): number {
+  const [count, others] = last === "column" ? [down, across] : [across, down];
+  return Math.min(batch * count, workers / others);
+}
+
+/** The most of those tiles that one worker has: of tiles in a row each takes one, and those of a group's last column come in a row. */
+export function mostOfWorker(plane: TilePlane, last: LastTiles): number {
+  const { batch, down, across, workers, group } = plane;
+  const counts = new Map<number, number>();
+  const count = (tile: number): void => {
+    counts.set(tile % workers, (counts.get(tile % workers) ?? 0) + 1);
+  };
+  for (let layer = 0; layer < batch; layer += 1)
+    for (let row = 0; row < down; row += group) {
+      const size = Math.min(group, down - row);
+      const begin = (layer * down + row) * across;
+      if (last === "column") {
+        // Every other group is gone through from the right.
+        const column = (row / group) % 2 === 0 ? across - 1 : 0;
+        for (let one = 0; one < size; one += 1) count(begin + column * size + one);
+      } else if (row + size === down)
+        for (let column = 0; column < across; column += 1) count(begin + column * size + size - 1);
+    }
+  return Math.max(0, ...counts.values());
+}
+
+/** Elements that are fetched together, and with how many requests. */
+export interface FetchedBoxes {
+  readonly box: number;
+  readonly requests: number;
+}
+
+/** The rows or columns of tiles, and how they are fetched. */
+export interface FetchedSide extends FetchedBoxes {
+  /** Those of a block's tile, and those of the product. */
+  readonly tile: number;
+  readonly extent: number;
+  /** Blocks of a cluster that follow each other along the side. */
+  readonly blocks: number;
+}
+
+/** The part of the last block's tile that lies outside, and the requests of a step for it. */
+export function outsideOf({ tile, extent, blocks, box, requests }: FetchedSide): {
+  readonly part: number;
+  readonly requests: number;
+} {
+  const whole = tile * blocks;
+  const outside = Math.min(tile, Math.ceil(extent / whole) * whole - extent);
+  const boxes = Math.floor(outside / box);
+  return { part: (boxes * box) / tile, requests: boxes * requests };
+}
+
+/** Blocks of a cluster, and the seconds of a request for what lies outside, for each that is made at once. */
+interface Answers {
+  readonly cluster: number;
+  readonly seconds: number;
+}
+
+/**
+ * What a step of each of its tiles takes the worker longer that has most of the last ones, all of these together. `stepOf` gives the seconds of
+ * a step from those of fetching it, of which sides have their parts.
+ */
+export function overhangSeconds(
+  plane: TilePlane,
+  sides: { readonly [L in LastTiles]: FetchedSide },
+  fetching: { readonly [L in LastTiles]: number },
+  { cluster, seconds }: Answers,
+  stepOf: (fetching: number) => number,
+): number {
+  const all = fetching.row + fetching.column;
+  const longer = (last: LastTiles): number => {
+    const { part, requests } = outsideOf(sides[last]);
+    if (requests === 0) return 0;
+    const atOnce = lastAtOnce(plane, last) * (last === "column" ? cluster : 1);
+    const more = stepOf(all - part * fetching[last] + atOnce * requests * seconds) - stepOf(all);
+    return more <= 0 ? 0 : more * mostOfWorker(plane, last);
+  };
+  return Math.max(longer("row"), longer("column"));
+}
