@@ -15,7 +15,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration } from "./configuration.ts";
 import { scalesFromMemory, scalesFromSlots } from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
-import { asStored, packedUnit, unpacked } from "./quantized.ts";
+import { asStored, packedUnit, storedFactor, unpacked } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /** Columns that a warp multiplies at once. */
@@ -76,6 +76,7 @@ export function sumsOfShare(share: Share): readonly Tile[] {
   const { rows, columns, stages, turns } = configuration;
   const zero = constant(dtypes.i32, 0);
   const scaled = weights.group !== undefined;
+  const factor = storedFactor(weights);
   const ofSteps = share.scales.filter(({ input }) => scaled || input.name !== "bScale");
   const starts = Array.from({ length: columns / pieceColumns }, (_, piece) => piece * pieceColumns);
   const start: readonly Tile<"f32">[] = starts.map(() => zeros(dtypes.f32, [rows, pieceColumns]));
@@ -105,15 +106,18 @@ export function sumsOfShare(share: Share): readonly Tile[] {
           commitShared();
           empty.at(slot).arrive();
         }
-        const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, bZero);
+        const whole = unpacked(numbers).cast(weights.as) as Tile;
+        const made = factor === 1 ? whole : (whole.mul(factor) as Tile);
+        const product = productOf(left, made, bZero, factor);
         const sum = before[index] as Tile<"f32">;
         return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
       });
       return { sums: after, slot: following(slot, turns, stages, turn) };
     },
   );
-  if (scaled) return sums;
-  return sums.map((sum, index) => {
+  const products = factor === 1 ? sums : sums.map((sum) => sum.mul(1 / factor));
+  if (scaled) return products;
+  return products.map((sum, index) => {
     const part = partOf(starts[index] ?? 0, zero, zero);
     const { bScale } = scalesFromMemory(weights, share.scales, part);
     return bScale === undefined ? sum : sum.mul(bScale);
@@ -159,10 +163,15 @@ export function addTurns(
  * The product of a step. What zero points take away is the same for all weights of a column: the sum of a row of a times
  * the zero point, where the sum is a product with ones.
  */
-function productOf(left: Tile, right: Tile, zeroPoints: Tile<"f32"> | undefined): Tile<"f32"> {
+function productOf(
+  left: Tile,
+  right: Tile,
+  zeroPoints: Tile<"f32"> | undefined,
+  factor: number,
+): Tile<"f32"> {
   const options = { dtype: dtypes.f32 };
   const product = dot(left, right, options) as Tile<"f32">;
   if (zeroPoints === undefined) return product;
-  const sums = dot(left, full(right.dtype, right.shape, 1), options) as Tile<"f32">;
+  const sums = dot(left, full(right.dtype, right.shape, factor), options) as Tile<"f32">;
   return sums.fma(zeroPoints.neg(), product);
 }

@@ -239,6 +239,14 @@ export function packed(weights: Tile): Tile {
     .transpose();
 }
 
+/**
+ * What stored numbers are multiplied by as they are converted where sums may be put right in the end: a quarter of 4 bits is a bf16 after
+ * fewer instructions than all of it (`x.cast(bf16).mul(1 / 4)`, see `ptx/emit/elementwise/paired.ts`), and as exact.
+ */
+export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">): number {
+  return dtype.bits === 4 && as === dtypes.bf16 ? 1 / 4 : 1;
+}
+
 /** The weights that tiles of stored numbers, scales and zero points stand for. */
 export function dequantized(
   stored: Tile,

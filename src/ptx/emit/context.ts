@@ -65,6 +65,8 @@ export class EmitContext {
   readonly startsEarly: boolean;
   /** Registers that only a window which may be outside is found by, and what they are after a failure. */
   readonly redirects = new Map<Register, Operand>();
+  /** Results of conversions that have taken the factor along that the product with them has (`scaled-casts.ts`). */
+  readonly scaledCasts = new Set<Value>();
   /** Where a profiled kernel writes, once its ring is open. */
   profile: ProfileRing | undefined;
   scope: Scope;

@@ -16,33 +16,81 @@ import { integer } from "../../operands.ts";
 import { slotsOf } from "../values.ts";
 import type { Emission } from "./emission.ts";
 import { halfBinary, halfFma } from "./halves.ts";
+import type { HalfType } from "./halves.ts";
 import { addedHalf, fp8ToHalves, unsignedWord } from "./to-f32.ts";
 
 /** A pair of the word's elements, by its number, as a word of the target. */
 type PairReader = (pair: number) => Register;
 
 /**
- * Words of 4 bits as f16 or bf16, with elements of each that are half a word apart side by side: 0 and 4, 1 and 5 … A shift of the
- * word brings both of them to where they are masked, which is two instructions for a pair where neighbours take three.
+ * Words of 4 bits as f16 or bf16, with elements of each that are half a word apart side by side: 0 and 4, 1 and 5 … A mask takes both of
+ * them out of the word where they lie, and an fma makes numbers of them, so that a shift is needed for every second pair alone:
+ *
+ *   u4 word  h g f e d c b a    and, xor   64 0e 64 0a   fma 1      {e, a}      f16: 2^10 + n
+ *                               and, xor   64 f0 64 b0   fma 1/16   {f, b}      f16: 2^10 + 16 n
+ *                               and        00 f0 00 b0   fma 2^127  {f, b} / 4  bf16: n 2^-129, a subnormal number
+ *
+ * bf16 has no room for a second number in its mantissa, but its numbers below 2^-125 lie as evenly as integers. The factor that brings
+ * them back is beyond bf16, unless they are to be multiplied by a quarter or less (`scaled-casts.ts`). Otherwise all but the first pair
+ * are shifted.
  */
 export function halvesCast(
   emission: Emission,
   from: DType,
-  to: typeof f16 | typeof bf16,
+  to: HalfType,
   words: readonly Register[],
+  /** A power of two that the numbers are multiplied by. */
+  factor = 1,
 ): readonly Register[] {
-  return words.flatMap((word) => halvesOf(emission, from, to, word));
+  return words.flatMap((word) => {
+    const upper = (): Register => emission.code.make("b32", "shr.u32", word, integer(8));
+    const inPlace = to === f16 || factor <= greatestFactor;
+    return inPlace
+      ? [word, upper()].flatMap((each) => pairsInPlace(emission, from, to, each, factor))
+      : shiftedPairs(emission, from, to, word);
+  });
 }
 
-function halvesOf(
+/** What numbers in the second place may be multiplied by at most: 2^127 brings back a quarter of them. */
+export const greatestFactor = 1 / 4;
+
+/** The two pairs of the lower bytes of a word's halves. */
+function pairsInPlace(
   emission: Emission,
   from: DType,
-  to: typeof f16 | typeof bf16,
+  to: HalfType,
+  word: Register,
+  factor: number,
+): readonly Register[] {
+  const added = addedHalf(from);
+  const base = to === f16 ? 1024 : 128;
+  const exponents = encodeFloat(to.name, base) * 0x10001;
+  const both = (value: number): Register => {
+    const bits = encodeFloat(to.name, value);
+    return bothHalves(emission, bits, bits);
+  };
+  const made = (mask: number, flipped: number, scale: number, offset: number): Register => {
+    const placed = placeNibbles(emission, word, mask, flipped);
+    return halfFma(emission, to, "word", placed, both(scale), both(-offset));
+  };
+  const second = 0x00100010 * added;
+  return [
+    made(0x000f000f, exponents + 0x00010001 * added, factor, (base + added) * factor),
+    to === f16
+      ? made(0x00f000f0, exponents + second, factor / 16, (base / 16 + added) * factor)
+      : made(0x00f000f0, second, factor * 2 ** 129, added * factor),
+  ];
+}
+
+function shiftedPairs(
+  emission: Emission,
+  from: DType,
+  to: HalfType,
   word: Register,
 ): readonly Register[] {
   const { code } = emission;
   const added = addedHalf(from);
-  const base = to === f16 ? 1024 : 128;
+  const base = 128;
   const exponents = encodeFloat(to.name, base) * 0x10001 + 0x00010001 * added;
   return [0, 1, 2, 3].map((pair) => {
     const moved = pair === 0 ? word : code.make("b32", "shr.u32", word, integer(4 * pair));

@@ -31,6 +31,7 @@ import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
 import { isHalf } from "./halves.ts";
 import { halvesCast } from "./paired.ts";
+import { castFactors } from "./scaled-casts.ts";
 import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
 
@@ -149,9 +150,11 @@ function castTile(context: EmitContext, op: Op<"cast">, tile: TileValue): readon
       const first = 8 * (word >> 2) + (word & 3);
       return low === first && high === first + 4;
     });
-  return byHalves && isHalf(to)
-    ? halvesCast(context, from, to, words)
-    : runRelayout(context, op, plan, cast());
+  if (!byHalves || !isHalf(to)) return runRelayout(context, op, plan, cast());
+  const [result] = op.results;
+  const factor = result && castFactors(context.kernel.body).get(result);
+  if (result !== undefined && factor !== undefined) context.scaledCasts.add(result);
+  return halvesCast(context, from, to, words, factor);
 }
 
 /** The same bits as a lone element of another format of their width, which may be extended otherwise. */
@@ -214,6 +217,10 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     const { fn, approximate } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
+    if (context.scaledCasts.has(left)) {
+      context.define(op.results[0], context.tile(left));
+      return;
+    }
     const manner = { approximate, division: divisionOf(op, context) };
     pointwise(context, op, [left, right], {
       element: (first, second) => emitBinary(context, fn, dtype, first, second, manner),
