@@ -2,9 +2,9 @@
  * Which rows come through a queue (`queued-rows.ts`), and how they are cut:
  *
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps
- *   bf16 softmax, rows of       65,536     4 pieces of 16,384, a queue of 6
- *                              131,072     4 pieces by each of 2 blocks
- *                              262,144     4 pieces of 8,192 by each of 8 blocks, two of them a processor
+ *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
+ *                              131,072     16 pieces, half of them in registers and half in the queue of 13
+ *                              262,144     as much by each of 2 blocks
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -22,10 +22,8 @@ export interface QueuedRowsConfiguration {
   /** Pieces that the queue has room for. */
   readonly slots: number;
   readonly warps: number;
-  /** Whether registers hold a block's part of a row, whose places in the queue are filled again at once. */
-  readonly held: boolean;
-  /** Blocks that a processor has at once. */
-  readonly resident: number;
+  /** How many of these, the first ones, registers hold: their places in the queue are filled again at once. */
+  readonly held: number;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
 }
@@ -42,8 +40,8 @@ export function boxOf(columns: number): number | undefined {
 
 /** Shared memory of a processor that the queue may take. */
 const queueBytes = 216 * 1024;
-/** Bytes of a piece, of all inputs together, and warps of a block: 32 elements a lane of bf16. */
-const [pieceBytes, pieceWarps] = [32 * 1024, 16] as const;
+/** Bytes of a piece, of all inputs together, and warps of a block: 16 elements a lane of bf16. */
+const [pieceBytes, pieceWarps] = [16 * 1024, 16] as const;
 /** Columns of rows that stay in registers, at most, and the warps that hold them. */
 const [heldColumns, heldWarps] = [8192, 8] as const;
 /** Groups of processors on a GPU at most, and processors that lie together in one: clusters lie within a group. */
@@ -80,7 +78,6 @@ interface Shape {
   readonly columns: number;
   readonly blocks: number;
   readonly warps: number;
-  readonly resident: number;
 }
 
 /** Bytes of a row that a lane holds at most, beside what it computes with. */
@@ -90,17 +87,17 @@ function configured(
   { arrays }: RowOp,
   [lead, column]: readonly StridedAxis[],
   { processors }: Target,
-  { columns, blocks, warps: count, resident }: Shape,
+  { columns, blocks, warps }: Shape,
 ): QueuedRowsConfiguration | undefined {
   const bits = arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
-  const slots = Math.floor((queueBytes * 8) / resident / (columns * bits));
+  const slots = Math.floor((queueBytes * 8) / (columns * bits));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
+  const held = Math.min(pieces, Math.floor((heldBytes * 8 * 32 * warps) / (columns * bits)));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
-  if (slots < pieces + 1) return undefined;
-  const most = clustersAtOnce(processors, Math.ceil(blocks / resident));
+  if (slots < pieces - held + 1) return undefined;
+  const most = clustersAtOnce(processors, blocks);
   const workers = Math.min(most, lead?.extent ?? 1);
-  const held = pieces === 1;
-  return { rows: 1, columns, blocks, pieces, slots, warps: count, held, resident, workers };
+  return { rows: 1, columns, blocks, pieces, slots, warps, held, workers };
 }
 
 /** A row that a block holds in registers, with the next ones in its queue; undefined where rows are longer, or much shorter. */
@@ -114,7 +111,7 @@ export function chooseHeldQueue(
   const inputs = op.arrays.filter(isElement).length;
   if (!isHeld || inputs > 1 || op.compute.bits > 32 || !isBrought(op, axes, target))
     return undefined;
-  const shape = { columns: heldColumns, blocks: 1, warps: heldWarps, resident: 1 };
+  const shape = { columns: heldColumns, blocks: 1, warps: heldWarps };
   return configured(op, axes, target, shape);
 }
 
@@ -128,25 +125,17 @@ export function chooseQueuedRows(
   const bits = op.arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
   const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
   const [rows, extent] = axes.map((axis) => axis.extent);
-  const of = (processors: number, resident: number): QueuedRowsConfiguration | undefined =>
-    configured(op, axes, target, {
-      columns: columns / resident,
-      blocks: processors * resident,
-      ...{ warps: pieceWarps / resident, resident },
-    });
+  const of = (blocks: number, warps: number): QueuedRowsConfiguration | undefined =>
+    configured(op, axes, target, { columns, blocks, warps });
   for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
-    // Of two blocks of a processor one computes while the other waits for its cluster, which takes longer the larger that is.
-    const found = of(blocks, blocks === fastBlocks ? 2 : 1);
+    const found = of(blocks, pieceWarps);
     // Rows go on from one to the next where there are several for each worker.
     if (found !== undefined && (rows ?? 1) >= 2 * found.workers) return found;
   }
-  const isFew =
-    (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > columns * mostBlocks;
-  const few = isFew ? of(mostBlocks, 1) : undefined;
   // A row that nothing follows is held by few lanes, which have less to put together.
-  const warps = pieceWarps / 2;
-  const isHeld = few !== undefined && few.pieces * pieceBytes <= heldBytes * 32 * warps;
-  return isHeld ? { ...few, warps, held: true } : few;
+  const isFew =
+    (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > 2 * columns * mostBlocks;
+  return isFew ? of(mostBlocks, pieceWarps / 2) : undefined;
 }
 
 /** Blocks of a cluster that every GPU places; up to which they are faster than going through memory twice. */

@@ -56,8 +56,7 @@ const cases: readonly Case[] = [
       slots: 5,
       warps: 2,
       workers: 2,
-      held: false,
-      resident: 1,
+      held: 0,
     },
   },
   {
@@ -71,8 +70,7 @@ const cases: readonly Case[] = [
       slots: 2,
       warps: 4,
       workers: 2,
-      held: true,
-      resident: 1,
+      held: 1,
     },
   },
   {
@@ -86,8 +84,7 @@ const cases: readonly Case[] = [
       slots: 2,
       warps: 4,
       workers: 1,
-      held: true,
-      resident: 1,
+      held: 1,
     },
   },
   {
@@ -101,8 +98,35 @@ const cases: readonly Case[] = [
       slots: 3,
       warps: 2,
       workers: 2,
-      held: false,
-      resident: 1,
+      held: 0,
+    },
+  },
+  {
+    name: "registers that hold some pieces of rows, while the others stay in a queue that has no room for all",
+    rows: 7,
+    columns: 5 * 512 - 64,
+    form: {
+      columns: 512,
+      blocks: 1,
+      pieces: 5,
+      slots: 4,
+      warps: 2,
+      workers: 2,
+      held: 2,
+    },
+  },
+  {
+    name: "registers that hold some pieces of rows that blocks share",
+    rows: 6,
+    columns: 3072,
+    form: {
+      columns: 512,
+      blocks: 2,
+      pieces: 3,
+      slots: 7,
+      warps: 2,
+      workers: 2,
+      held: 1,
     },
   },
   {
@@ -116,8 +140,7 @@ const cases: readonly Case[] = [
       slots: 3,
       warps: 2,
       workers: 2,
-      held: true,
-      resident: 2,
+      held: 2,
     },
   },
   {
@@ -131,8 +154,7 @@ const cases: readonly Case[] = [
       slots: 2,
       warps: 2,
       workers: 2,
-      held: true,
-      resident: 2,
+      held: 3,
     },
   },
   {
@@ -146,8 +168,7 @@ const cases: readonly Case[] = [
       slots: 3,
       warps: 2,
       workers: 2,
-      held: true,
-      resident: 2,
+      held: 2,
     },
   },
 ];
@@ -221,13 +242,20 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
   const of = (rows: number, columns: number) =>
     softmax({ x: array(bf16, [rows, columns]) }).plan({}).configuration;
-  expect(of(2048, 65_536)).toMatchObject({ columns: 16_384, blocks: 1, pieces: 4, slots: 6 });
-  expect(of(1024, 131_072)).toMatchObject({ columns: 16_384, blocks: 2, pieces: 4, workers: 66 });
+  // All in registers, half of it, and half of a block's part of it.
+  expect(of(2048, 65_536)).toMatchObject({ columns: 8192, blocks: 1, pieces: 8, held: 8 });
+  expect(of(1024, 131_072)).toMatchObject({ blocks: 1, pieces: 16, held: 8, workers: 132 });
+  expect(of(512, 262_144)).toMatchObject({ blocks: 2, pieces: 16, held: 8, workers: 66 });
   // Fewer clusters of 4 than processors would make: groups of processors may leave two over each.
-  expect(of(512, 262_144)).toMatchObject({ columns: 8192, blocks: 8, pieces: 4, workers: 29 });
+  expect(of(512, 524_288)).toMatchObject({ blocks: 4, pieces: 16, held: 8, workers: 29 });
   // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
     expect(found).not.toHaveProperty("slots");
   const entropy = crossEntropy({ logits: array(f32, [4096, 65_536]), gradient: true });
-  expect(entropy.plan({}).configuration).toMatchObject({ columns: 8192, blocks: 2, pieces: 4 });
+  expect(entropy.plan({}).configuration).toMatchObject({
+    columns: 4096,
+    blocks: 1,
+    pieces: 16,
+    held: 8,
+  });
 });

@@ -2,11 +2,11 @@
  * Operations on rows by blocks that stay, to which rows come through a queue in shared memory. The copy engine fills it, so
  * that what is in flight takes no registers and waits for nobody:
  *
- *   queue of 6 pieces, rows of 4 pieces      a b c d │ e f          row 0 measured: a b c d; row 1 is on its way: e f
- *                                            g h i j │ e f          row 0 stored, piece by piece, and each place filled again
- *                                                      ▲            row 1 begins here
+ *   queue of 6 pieces, rows of 7 pieces      a b c d e f            registers take a b c, and their places are filled again
+ *   of which registers hold 3                g A B d e f            row 0 measured; row 1 is on its way: A B
+ *                                            F A B C D E            row 0 stored: what the queue had of it, then what registers had
  *
- * A piece is read from shared memory twice, for statistics and for results; a row of few pieces stays in registers. Lanes
+ * What registers hold is read from shared memory once, the rest twice, for statistics and for results. Lanes
  * measure what they hold themselves and put it together once a row. Longer rows are shared by the blocks of a cluster, which
  * write their statistics into each other's memory and arrive on each other's barriers: nobody waits for stores.
  *
@@ -99,6 +99,19 @@ interface QueuedForm {
   readonly strides: readonly number[];
 }
 
+/** A piece that registers hold, from a column on. */
+interface HeldPiece {
+  readonly start: Scalar<"i32">;
+  readonly tiles: RowTiles;
+}
+
+/** The pieces of a row that registers hold, what was measured of them, and the place of the one behind them. */
+interface Holding {
+  readonly held: readonly HeldPiece[];
+  readonly own: Statistics | undefined;
+  readonly at: RingPosition;
+}
+
 const strideName = (position: number): string => `stride${position}`;
 const queueName = (name: string): string => `queue_${name}`;
 const ownName = (name: string): string => `own_${name}`;
@@ -149,7 +162,6 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
       grid: { worker: workers, part: blocks },
       ...(blocks > 1 && { cluster: { part: blocks } }),
       warps: configuration.warps,
-      ...(configuration.resident > 1 && { resident: configuration.resident }),
       inputs: named("input"),
       outputs: named("output"),
       scratch: {
@@ -202,17 +214,18 @@ class QueuedRows {
     };
     loop({ to: turns, carry }, (turn, { position, ofRow }) => {
       const following = this.#rowTiles(turn.add(1), count);
-      const after = configuration.held
-        ? this.#inRegisters(turn, turns, position, ofRow, kept)
-        : this.#throughQueue(turn, turns, position, ofRow);
+      const after = this.#work(turn, turns, position, ofRow, kept);
       return { position: after, ofRow: following };
     });
     // A block stays while others write into its memory.
     if (blocks > 1) clusterSync();
   }
 
-  /** A row that registers hold: its pieces are taken from the queue, and their places filled again at once. */
-  #inRegisters(
+  /**
+   * A row. Its first pieces are taken into registers, and their places filled again at once; the others stay in the queue until
+   * results are made of them, which is done first, so that their places are filled again, too.
+   */
+  #work(
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
@@ -220,99 +233,105 @@ class QueuedRows {
     kept: RowTiles | undefined,
   ): RingPosition {
     const { op, configuration } = this.#form;
-    const { columns, pieces, slots } = configuration;
-    const held: { readonly start: Scalar<"i32">; readonly tiles: RowTiles }[] = [];
-    let at = position;
-    let own: Statistics | undefined;
-    for (let index = 0; index < pieces; index += 1) {
-      const start = this.#part.mul(pieces).add(index).mul(columns);
-      this.#brought(at);
-      const tiles = this.#queuedTiles(at.slot);
-      const ahead = index + slots;
-      const piece = constant(dtypes.i32, ahead % pieces);
-      this.#refill(turn.add(Math.floor(ahead / pieces)), piece, turns, at.slot);
+    const { columns, pieces, held } = configuration;
+    const startOf = (index: Scalar<"i32">): Scalar<"i32"> =>
+      this.#part.mul(pieces).add(index).mul(columns);
+    const measured = (start: Scalar<"i32">, tiles: RowTiles): Statistics => {
       const early = { ...ofRow, ...(kept ?? this.#columnTiles(start, false)), ...tiles };
-      const measured = op.measure(early, this.#piece(start));
-      own = own === undefined ? measured : op.merge(own, measured);
-      held.push({ start, tiles });
-      at = ring(slots).next(at);
-    }
-    const statistics = this.#exchanged(turn, op.join(own ?? {}));
+      return op.measure(early, this.#piece(start));
+    };
+    const results = (start: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
+      const all = { ...ofRow, ...(kept ?? this.#columnTiles(start)), ...tiles };
+      return op.results(all, statistics, this.#piece(start));
+    };
+    const holding = this.#takeHeld(turn, turns, position, measured);
+    const { own, at: after } = this.#measureQueued(holding, startOf, measured);
+    const statistics = this.#exchanged(turn, op.join(own));
     this.#storeRow(turn, ofRow, statistics);
-    for (const { start, tiles } of held) {
+    if (held < pieces)
+      loop({ from: held, to: pieces, carry: holding.at }, (index, at) => {
+        const start = startOf(index);
+        // Before the place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
+        const made = results(start, this.#queuedTiles(at.slot), statistics);
+        this.#refill(turn, index, turns, at.slot);
+        this.#storePiece(turn, start, made);
+        return ring(configuration.slots).next(at);
+      });
+    for (const { start, tiles } of holding.held) {
       // The elements again, so that registers hold them and not the wider numbers that they were measured as.
       const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#held(tile)]);
-      const all = {
-        ...ofRow,
-        ...(kept ?? this.#columnTiles(start)),
-        ...(Object.fromEntries(elements) as RowTiles),
-      };
-      this.#storePiece(turn, start, op.results(all, statistics, this.#piece(start)));
+      const again = Object.fromEntries(elements) as RowTiles;
+      this.#storePiece(turn, start, results(start, again, statistics));
     }
-    return at;
+    return after;
   }
 
-  #throughQueue(
+  /** The pieces that registers hold, what was measured of them, and where the others begin. */
+  #takeHeld(
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
-    ofRow: RowTiles,
-  ): RingPosition {
+    measured: (start: Scalar<"i32">, tiles: RowTiles) => Statistics,
+  ): Holding {
     const { op, configuration } = this.#form;
     const { columns, pieces, slots } = configuration;
-    const startOf = (index: Scalar<"i32">): Scalar<"i32"> =>
-      this.#part.mul(pieces).add(index).mul(columns);
-    const measured = (index: Scalar<"i32">, at: RingPosition): Statistics => {
+    const held: HeldPiece[] = [];
+    let at = position;
+    let own: Statistics | undefined;
+    for (let index = 0; index < configuration.held; index += 1) {
+      const start = this.#part.mul(pieces).add(index).mul(columns);
       this.#brought(at);
-      const tiles = {
-        ...ofRow,
-        ...this.#columnTiles(startOf(index), false),
-        ...this.#queuedTiles(at.slot),
-      };
-      return op.measure(tiles, this.#piece(startOf(index)));
+      const tiles = this.#queuedTiles(at.slot);
+      this.#refill(turn, constant(dtypes.i32, index), turns, at.slot);
+      const more = measured(start, tiles);
+      own = own === undefined ? more : op.merge(own, more);
+      held.push({ start, tiles });
+      at = ring(slots).next(at);
+    }
+    return { held, own, at };
+  }
+
+  /** What was measured of the whole row, and where the next one begins. */
+  #measureQueued(
+    { own: before, at: position }: Holding,
+    startOf: (index: Scalar<"i32">) => Scalar<"i32">,
+    measured: (start: Scalar<"i32">, tiles: RowTiles) => Statistics,
+  ): { readonly own: Statistics; readonly at: RingPosition } {
+    const { op, configuration } = this.#form;
+    const { pieces, slots, held } = configuration;
+    const measuredAt = (index: Scalar<"i32">, at: RingPosition): Statistics => {
+      this.#brought(at);
+      return measured(startOf(index), this.#queuedTiles(at.slot));
     };
-    const first = { ...measured(constant(dtypes.i32, 0), position) };
-    const carry = { own: first, at: ring(slots).next(position) };
-    const { own } = loop({ from: 1, to: pieces, carry }, (index, sofar) => ({
-      own: { ...op.merge(sofar.own, measured(index, sofar.at)) },
+    const own = before ?? measuredAt(constant(dtypes.i32, 0), position);
+    if (held === pieces) return { own, at: position };
+    const from = Math.max(1, held);
+    const at = before === undefined ? ring(slots).next(position) : position;
+    return loop({ from, to: pieces, carry: { own: { ...own }, at } }, (index, sofar) => ({
+      own: { ...op.merge(sofar.own, measuredAt(index, sofar.at)) },
       at: ring(slots).next(sofar.at),
     }));
-    const statistics = this.#exchanged(turn, op.join(own));
-    this.#storeRow(turn, ofRow, statistics);
-    // What is copied next lies so many rows and pieces further on.
-    const [rowsOn, piecesOn] = [Math.floor(slots / pieces), slots % pieces];
-    return loop({ to: pieces, carry: position }, (index, at) => {
-      const start = startOf(index);
-      const tiles = { ...ofRow, ...this.#columnTiles(start), ...this.#queuedTiles(at.slot) };
-      const ahead = index.add(piecesOn);
-      const wraps = ahead.ge(pieces);
-      // Before the place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
-      const results = op.results(tiles, statistics, this.#piece(start));
-      this.#refill(
-        turn.add(rowsOn).add(wraps.cast(dtypes.i32)),
-        wraps.select(ahead.sub(pieces), ahead),
-        turns,
-        at.slot,
-      );
-      this.#storePiece(turn, start, results);
-      return ring(slots).next(at);
-    });
   }
 
   #brought({ slot, phase }: RingPosition): void {
     (this.#argument["brought"] as Barrier).at(slot).wait({ parity: phase });
   }
 
-  /** Copies a piece into a place whose piece has been read, unless there is none. */
+  /** Copies what comes next into the place of a piece of this row that has been read, unless there is nothing. */
   #refill(
     turn: Scalar<"i32">,
     piece: Scalar<"i32">,
     turns: Scalar<"i32">,
     slot: Scalar<"i32">,
   ): void {
+    const { slots, pieces } = this.#form.configuration;
+    // It lies as many pieces further on as there are places.
+    const ahead = piece.add(slots % pieces);
+    const wraps = ahead.ge(pieces);
+    const next = turn.add(Math.floor(slots / pieces)).add(wraps.cast(dtypes.i32));
     commitShared();
-    when(turn.lt(turns), () => {
-      this.#bring(turn, piece, slot);
+    when(next.lt(turns), () => {
+      this.#bring(next, wraps.select(ahead.sub(pieces), ahead), slot);
     });
   }
 
