@@ -55,6 +55,8 @@ export function bindDimensions(
   const values = new Map<string, number>();
   const sources = new Map<string, string>();
   const loose = new Map<string, Pick<GivenSize, "value" | "source">>();
+  // An extent of 7 where 2 n are declared: told as such where nothing else says what n is.
+  const misfits = new Map<string, () => TilewrightError>();
   for (const [name, value] of Object.entries(explicit)) {
     requireDeclared(kernel, name);
     bind(kernel, values, sources, name, value, "the launch's dimensions");
@@ -64,8 +66,12 @@ export function bindDimensions(
     if (array === undefined) continue;
     for (const { size, value, source, isLoose } of sizesOf(kernel, parameter, array)) {
       const solved = solveSize(size, value);
-      if (solved === undefined || !Number.isInteger(solved.value)) continue;
+      if (solved === undefined) continue;
       const { name } = solved.dimension;
+      if (!Number.isInteger(solved.value)) {
+        misfits.set(name, () => shapeMismatch(kernel, parameter, array));
+        continue;
+      }
       // An extent such as n + 1 says what n is where no array has just n elements.
       if (!isLoose && solved.dimension === size) bind(kernel, values, sources, name, value, source);
       else if (!loose.has(name)) loose.set(name, { value: solved.value, source });
@@ -77,7 +83,7 @@ export function bindDimensions(
   if (!values.has(ofDevice) && kernel.dimensions.some(({ name }) => name === ofDevice))
     bind(kernel, values, sources, ofDevice, target.processors, "the device");
   for (const { name } of kernel.dimensions)
-    if (!values.has(name)) throw unboundDimension(kernel, name);
+    if (!values.has(name)) throw misfits.get(name)?.() ?? unboundDimension(kernel, name);
   return values;
 }
 

@@ -79,3 +79,15 @@ test("mistakes are told", () => {
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });
+
+test("a last axis that has no halves is told with both shapes", async () => {
+  const device = await open("simulator");
+  const x = randomNumbers(f32, [4, 7], 1, 1).array;
+  const run = device.run(gated({ x: f32, activation: "relu" }), { x });
+  await expect(run).rejects.toMatchObject({
+    code: "TW4004",
+    expected: "[m, 2*n]",
+    found: "[4, 7]",
+  });
+  device.dispose();
+});

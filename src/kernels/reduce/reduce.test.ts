@@ -179,6 +179,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     long.array.data.fill(5);
     const same = await device.run(argReduce({ x: i32, find: "least" }), { x: long.array });
     expect([...toNumbers(same.index)]).toEqual([0]);
+    const empty = fromNumbers(f32, [2, 0], []);
+    const least = await device.run(argReduce({ x: array(f32, dims.slice(0, 2)), find: "least" }), {
+      x: empty,
+    });
+    expect([...toNumbers(least.value)]).toEqual([Infinity, Infinity]);
+    expect([...toNumbers(least.index)]).toEqual([0, 0]);
   });
 
   test("running sums of rows, columns and long arrays", async () => {
