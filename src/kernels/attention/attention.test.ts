@@ -266,7 +266,6 @@ describe("on the emulator", () => {
   const chosen = [
     "80 columns at a time, causal",
     "dropout of one tile",
-    "causal, more rows",
     "a window",
     "three consumers",
     "plain, everything",

@@ -73,7 +73,8 @@ test.skipIf(!hasPtxas).each([
     },
     [2560, 2560, 640],
   ],
-  ...([1, 2] as const).map(
+  // Two blocks at once have one another to look after, too.
+  ...(takesAll ? ([1, 2] as const) : ([2] as const)).map(
     (cluster) =>
       [
         `f16, b by columns, tiles of 144 of them, ${cluster} blocks at once`,
@@ -88,7 +89,8 @@ test.skipIf(!hasPtxas).each([
         [1664, 2816, 16384],
       ] as const,
   ),
-  ...([16, 64, 256] as const).map(
+  // The kernel for few rows, and of the other the most sums that there are.
+  ...(takesAll ? ([16, 64, 256] as const) : ([16, 256] as const)).map(
     (rows) =>
       [
         `weights of 4 bits, ${rows} rows`,
@@ -123,8 +125,9 @@ test.skipIf(!hasPtxas).each([
 });
 
 test.skipIf(!hasPtxas).each(
+  // How a lies decides how its tiles are read; what is spilled is most where it lies by columns.
   [true, false].flatMap((aByRows) =>
-    [true, false].map((bByRows) => [
+    (takesAll ? [true, false] : [true]).map((bByRows) => [
       `a by ${aByRows ? "rows" : "columns"}, b by ${bByRows ? "rows" : "columns"}`,
       {
         a: array(f64, [dim("m"), dim("k")], aByRows ? {} : { strides: [1, dim("m")] }),
@@ -132,12 +135,11 @@ test.skipIf(!hasPtxas).each(
       },
     ]),
   ) as readonly (readonly [string, Parameters<typeof matmul>[0]])[],
-)("f64, %s: no more is spilled than some words at the start", (name, spec) => {
+)("f64, %s: no more is spilled than some words at the start", (_, spec) => {
   const op = matmul(spec);
-  // Whole tiles have less to look after than cut ones, and are tried of one order.
-  const isWhole = takesAll || name === "a by rows, b by rows";
+  // Whole tiles have less to look after than cut ones.
   for (const [m, n, k] of [
-    ...(isWhole ? [[4096, 4096, 4096] as const] : []),
+    ...(takesAll ? [[4096, 4096, 4096] as const] : []),
     [1001, 3003, 2001] as const,
   ])
     expect(assemblyProblems(op.kernels({ m, n, k }), 32)).toEqual([]);
