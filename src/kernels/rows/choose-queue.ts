@@ -80,11 +80,8 @@ interface Shape {
   readonly warps: number;
 }
 
-/** Bytes of a row that a lane holds at most, beside what it computes with. */
-const heldBytes = 256;
-
 function configured(
-  { arrays }: RowOp,
+  { arrays, heldBytes }: RowOp,
   [lead, column]: readonly StridedAxis[],
   { processors }: Target,
   { columns, blocks, warps }: Shape,

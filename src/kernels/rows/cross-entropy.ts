@@ -138,6 +138,7 @@ function crossEntropyOp(
     name: "cross_entropy",
     arrays,
     compute,
+    heldBytes: 224,
     statistics: [...sums.statistics, "chosen"],
     measure: (tiles, piece) => {
       const x = computed(tiles["logits"], compute);

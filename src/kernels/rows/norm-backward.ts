@@ -199,6 +199,7 @@ function gradientOp(
     name,
     arrays,
     compute,
+    heldBytes: 128,
     statistics: names,
     // dOut is 0 beyond the end of rows, which adds nothing.
     measure: (tiles) => {

@@ -249,6 +249,7 @@ function normOp(
     name: name === "layerNorm" ? "layer_norm" : "rms_norm",
     arrays,
     compute,
+    heldBytes: 128,
     statistics: norm.names,
     measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),
     merge: norm.merge,

@@ -102,6 +102,7 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
       { name: "scale", dtype: compute, role: "output", per: "row" },
     ],
     compute,
+    heldBytes: 256,
     statistics: ["high"],
     measure: (tiles) => ({ high: computed(tiles["x"], compute).abs().max(1, { keep: true }) }),
     merge: (left, right) => ({

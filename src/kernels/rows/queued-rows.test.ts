@@ -1,5 +1,7 @@
 /** Rows through a queue: every way they are cut, against float64, and which rows take it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasPtxas } from "../../../test/ptxas.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
 import { operation } from "../../device/operation.ts";
@@ -10,10 +12,11 @@ import { open } from "../../runtime/open.ts";
 import { computed, statistic } from "../support/numbers.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { crossEntropy } from "./cross-entropy.ts";
-import { layerNorm } from "./norm.ts";
+import { layerNorm, rmsNorm } from "./norm.ts";
 import { planQueuedRows } from "./queued-rows.ts";
 import type { RowOp } from "./row-op.ts";
-import { exponentialSums, softmax } from "./softmax.ts";
+import { softmaxBackward } from "./softmax-backward.ts";
+import { exponentialSums, logSoftmax, softmax } from "./softmax.ts";
 
 /** The shares of x, as a softmax gives them, times a number of each column and of each row; and the logarithm of the sum. */
 const op: RowOp = {
@@ -26,6 +29,7 @@ const op: RowOp = {
     { name: "total", dtype: f32, role: "output", per: "row" },
   ],
   compute: f32,
+  heldBytes: 256,
   ...exponentialSums({ from: bf16, compute: f32, out: f32 }, "x"),
   results: ({ x, scale, weight }, statistics) => {
     const power = computed(x, f32).sub(statistic(statistics, "high")).exp();
@@ -256,6 +260,19 @@ test("long rows come through a queue where there are many, and by as few blocks 
     columns: 4096,
     blocks: 1,
     pieces: 16,
-    held: 8,
+    held: 7,
   });
+});
+
+test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
+  const columns = { scale: bf16, bias: bf16 };
+  const kernels = [
+    softmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
+    logSoftmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 262_144 }),
+    rmsNorm({ x: bf16, residual: bf16, scale: f32 }).kernels({ m: 2048, n: 131_072 }),
+    crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 2048, n: 131_072 }),
+    softmaxBackward({ out: bf16 }).kernels({ m: 2048, n: 131_072 }),
+  ];
+  expect(assemblyProblems(kernels.flat())).toEqual([]);
 });

@@ -51,6 +51,8 @@ export interface RowOp {
   /** The format of statistics. */
   readonly compute: DType;
   readonly statistics: readonly string[];
+  /** Bytes of a row that 512 lanes of a processor can hold each, beside what they compute with, without spilling any. */
+  readonly heldBytes: number;
   /** Statistics of a piece; undefined tiles are not there. */
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
   /** Statistics of two pieces together. */

@@ -91,6 +91,7 @@ function backward(
       { name: "dx", dtype: out.dtype, role: "output", per: "element" },
     ],
     compute,
+    heldBytes: 256,
     statistics: ["sum"],
     // Beyond the end of rows both are loaded as 0, which adds nothing.
     measure: (tiles) => ({

@@ -45,10 +45,13 @@ export function softmax<X extends FloatName, Out extends FloatName = X>(
   spec: SoftmaxSpec<X, Out>,
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
-  return softmaxLike("softmax", spec, location, (x, statistics, from, out) => {
-    // As they were measured, so that registers that hold a row need not compute them again.
-    const { powers, factor } = powersBeneath(x, finite(statistic(statistics, "high")), from, out);
-    return powers.mul(factor.div(statistic(statistics, "sum")));
+  return softmaxLike("softmax", spec, location, {
+    heldBytes: 256,
+    of: (x, statistics, from, out) => {
+      // As they were measured, so that registers that hold a row need not compute them again.
+      const { powers, factor } = powersBeneath(x, finite(statistic(statistics, "high")), from, out);
+      return powers.mul(factor.div(statistic(statistics, "sum")));
+    },
   }) as unknown as SoftmaxOperation<X, Out>;
 }
 
@@ -57,17 +60,16 @@ export function logSoftmax<X extends FloatName, Out extends FloatName = X>(
   spec: SoftmaxSpec<X, Out>,
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
-  return softmaxLike("log_softmax", spec, location, (x, statistics) =>
-    x.sub(statistic(statistics, "high")).sub(statistic(statistics, "sum").log()),
-  ) as unknown as SoftmaxOperation<X, Out>;
+  return softmaxLike("log_softmax", spec, location, {
+    heldBytes: 192,
+    of: (x, statistics) =>
+      x.sub(statistic(statistics, "high")).sub(statistic(statistics, "sum").log()),
+  }) as unknown as SoftmaxOperation<X, Out>;
 }
 
-type SoftmaxResult = (
-  x: Tile<"f32">,
-  statistics: Statistics,
-  from: DType,
-  out: DType,
-) => Tile<"f32">;
+type SoftmaxResult = Pick<RowOp, "heldBytes"> & {
+  readonly of: (x: Tile<"f32">, statistics: Statistics, from: DType, out: DType) => Tile<"f32">;
+};
 
 function softmaxLike(
   name: string,
@@ -89,10 +91,11 @@ function softmaxLike(
       { name: "out", dtype: out.dtype, role: "output", per: "element" },
     ],
     compute,
+    heldBytes: result.heldBytes,
     ...exponentialSums({ compute, from: x.dtype, out: out.dtype }, "x"),
     results: ({ x: tile }, statistics, piece) => {
       const own = computed(inRow(tile, piece), compute);
-      return { out: result(own, statistics, x.dtype, out.dtype).cast(out.dtype) };
+      return { out: result.of(own, statistics, x.dtype, out.dtype).cast(out.dtype) };
     },
   };
   return rowOperation({ op, specs: { x, out }, of: x, axis }, spec);
