@@ -20,6 +20,9 @@ const ring = kernelWith(`%5 = constant {value = 0, dtype = i32, shape = []} : i3
 } : i32
 debug_print %8 {format = "{}"}`);
 
+/** An op of whose results nothing is known. */
+const [unknown] = kernelWith("%5 = bitcast %b {dtype = i32} : i32").body.ops;
+
 /** The kernel with some of its ops replaced. */
 function changed({ ...kernel }: Kernel, change: (op: AnyOp) => readonly AnyOp[]): Kernel {
   const region: Parameters<typeof changeRegions>[1] = (each) =>
@@ -82,6 +85,9 @@ test("facts are found again where an integer is computed otherwise, however far 
             operands: Object.freeze({ ...op.operands, ifTrue: op.operands.ifFalse }),
           })
         : op,
+    "a comparison": (op) => (op.kind === "compare" ? withAttributes(op, { predicate: "ne" }) : op),
+    "an op of which nothing is known": (op) =>
+      op.kind === "select" && unknown ? changedOp(unknown, { results: op.results }) : op,
     "what begins": (op) =>
       op.kind === "loop"
         ? changedOp(op, {

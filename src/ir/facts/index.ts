@@ -11,7 +11,7 @@ import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
-import { repeats } from "../traits.ts";
+import { onlyComputes, repeats } from "../traits.ts";
 import { operandValues, walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { makesAlike, sameValues } from "./alike.ts";
@@ -92,8 +92,10 @@ export class Facts {
   #makes(value: Value, op: AnyOp): boolean {
     const own = this.definitions.get(value);
     if (own === undefined) return !this.#isParameter(value);
-    // Of such results nothing is known, whatever they are made of.
-    return (own.kind === op.kind && rules[op.kind] === anything) || makesAlike(op, own);
+    // Of what memory and tensor cores give nothing is known, whatever it is made of; through arithmetic, comparisons
+    // above all, rules of other ops look.
+    const isUnknown = rules[op.kind] === anything && !onlyComputes(op);
+    return (own.kind === op.kind && isUnknown) || makesAlike(op, own);
   }
 
   /** Whether the parameter, if there is one here, is carried in the same way. */
