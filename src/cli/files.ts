@@ -1,5 +1,5 @@
-/** Files and folders that commands write. */
-import { mkdirSync, writeFileSync } from "node:fs";
+/** Files that commands read, and files and folders that they write. */
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
@@ -26,4 +26,24 @@ function attempt(path: string, write: () => void): void {
       found: error instanceof Error ? error.message : String(error),
     });
   }
+}
+
+/** Refuses a folder, and what is not there; `expected` is what file it should be. */
+export function requireFile(path: string, expected: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `${path} is a folder`,
+      location: unknownLocation,
+      expected,
+      found: "a folder",
+      remedy: "name a file in the folder",
+    });
+  if (found?.isFile() !== true)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `there is no file ${path}`,
+      location: unknownLocation,
+    });
 }

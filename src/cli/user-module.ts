@@ -6,7 +6,6 @@
  *   export const product = matmul(…)            operations: tuned, where there is something to choose
  *   neither                                     a script: its top-level code has run
  */
-import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Device } from "../device/device.ts";
 import { isOperation } from "../device/operation.ts";
@@ -15,6 +14,7 @@ import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
+import { requireFile } from "./files.ts";
 import { importFile } from "./typescript-loader.ts";
 
 /** A kernel and the name it is exported under, which tells variants of one kernel apart. */
@@ -47,22 +47,7 @@ export async function loadUserModule(
 }
 
 function requireModuleFile(path: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true)
-    throw new TilewrightError({
-      code: "TW5003",
-      message: `${path} is a folder`,
-      location: unknownLocation,
-      expected: "a TypeScript or JavaScript file",
-      found: "a folder",
-      remedy: "name a file in the folder",
-    });
-  if (found?.isFile() !== true)
-    throw new TilewrightError({
-      code: "TW5003",
-      message: `there is no file ${path}`,
-      location: unknownLocation,
-    });
+  requireFile(path, "a TypeScript or JavaScript file");
   if (!/\.(?:[mc]?js|m?ts)$/.test(path))
     throw new TilewrightError({
       code: "TW5004",

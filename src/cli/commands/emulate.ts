@@ -9,7 +9,7 @@
  *   out f32[1000]
  *   [0.98, -1.2, 0.1, …, 2.1, 0.4, -0.7]
  */
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Emulator, TilewrightError } from "../../emulator/api/index.ts";
 import type {
@@ -25,7 +25,7 @@ import { readLane } from "../../formats/values.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
-import { makeFolder, writeFile } from "../files.ts";
+import { makeFolder, requireFile, writeFile } from "../files.ts";
 import type { LaunchArgument } from "../launch-arguments.ts";
 import { prepareArguments } from "../launch-values.ts";
 import type { LaunchArray } from "../launch-values.ts";
@@ -64,22 +64,7 @@ export function emulateCommand(settings: EmulateSettings, output: Output): numbe
 }
 
 function readText(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true)
-    throw new TilewrightError({
-      code: "TW5003",
-      message: `${path} is a folder`,
-      location: unknownLocation,
-      expected: "a file of PTX",
-      found: "a folder",
-      remedy: "name a file in the folder",
-    });
-  if (found?.isFile() !== true)
-    throw new TilewrightError({
-      code: "TW5003",
-      message: `there is no file ${path}`,
-      location: unknownLocation,
-    });
+  requireFile(path, "a file of PTX");
   return readFileSync(path, "utf8");
 }
 
