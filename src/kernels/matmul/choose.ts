@@ -109,7 +109,7 @@ export function tiledCandidates(
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
     return [
-      ...persistentCandidates(problem, sizes, target, timedRows),
+      ...persistentCandidates(problem, sizes, target, "timed"),
       ...(problem.sparse ? [] : [plain]),
     ];
   const splits = [...new Set([plain.split, 1, 2, 4, 8])];
@@ -124,18 +124,21 @@ function persistentCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-  fewRows = chosenRows,
+  purpose: Purpose = "chosen",
 ): readonly PersistentConfiguration[] {
   const widest = widestTile(problem);
   const pairs = sharesBarriers(problem, sizes);
   return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split"] as const).flatMap((schedule) =>
-      tileFormsOf(problem)
+      tileFormsOf(problem, purpose)
         .filter(({ columns }) => columns <= Math.min(widest, widestOf[multipliers]))
+        .filter(
+          ({ turned, cluster }) => multipliers === 1 || !(turned && cluster > 1) || problem.sparse,
+        )
         .filter(() => multipliers < 4 || prologueOf(problem) !== undefined)
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .flatMap((form) =>
-          stagesOf(problem, { multipliers, ...form }, target, fewRows).map(
+          stagesOf(problem, { multipliers, ...form }, target, purpose).map(
             (stages) => ({ kernel: "persistent", multipliers, stages, schedule, ...form }) as const,
           ),
         ),
@@ -152,6 +155,9 @@ function sharesBarriers({ out, outputs }: MatmulProblem, { n }: ProductSizes): b
 }
 
 type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
+
+/** What candidates are for: to be chosen among by the model, or to be timed, which may show what it does not know. */
+type Purpose = "chosen" | "timed";
 
 /** Clusters are for wide tiles, which products take that read the cache more than memory. */
 const tileForms: readonly TileForm[] = [
@@ -190,8 +196,16 @@ function hasEpilogue({ epilogue, outputs }: MatmulProblem): boolean {
   return epilogue !== undefined || outputs.length > 0;
 }
 
+/**
+ * Pairs that share few rows of a. 8192 × 28672 weights and 16 rows took 109.8 µs by pairs with 8 stages where single blocks took 111.7, but
+ * 114 with 6 or 12 stages; one row took 1.2% longer by pairs, and 64 rows 4% longer. The model does not see what tells them apart.
+ */
+const turnedPairs: readonly TileForm[] = ([32, 16] as const).map(
+  (columns) => ({ columns, turned: true, cluster: 2 }) as const,
+);
+
 /** What is computed lies along rows of tiles, whichever operand it is. */
-function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
+function tileFormsOf(problem: MatmulProblem, purpose: Purpose): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
   const recipe = recipeOf(problem);
   const isPlain = recipe?.a.bits === 16 && recipe.terms.length === 1 && !hasEpilogue(problem);
@@ -202,7 +216,12 @@ function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (prologue === undefined && recipe !== undefined) {
     const held = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
     const along = isPlain && problem.major.b === "k";
-    return [...tileForms, ...(held ? wideTurned : []), ...(along ? alongForms : [])];
+    return [
+      ...tileForms,
+      ...(held ? wideTurned : []),
+      ...(along ? alongForms : []),
+      ...(purpose === "timed" && isPlain ? turnedPairs : []),
+    ];
   }
   if (prologue === undefined) return tileForms;
   const turned = prologue.operand === "b";
@@ -214,28 +233,30 @@ function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
 /**
  * Stages that are worth trying, the best guess first. Few rows wait for weights alone, which memory gives soonest where little
  * more is asked for than is on its way: 8192 × 28672 weights and 16 rows took 111.2 µs with 8 stages of 8 KB, 113.7 with 20 and
- * 121.0 with 5; with one row 111.4 with 6 of them, 112.8 with 8; with 64 rows 113.5 with 6, 115.7 with 8 and 115.6 with 14.
+ * 121.0 with 5; with one row 111.4 with 6 of them, 112.8 with 8; with 64 rows 112.4 with 7, 113.5 with 6, 115.7 with 8 and 115.6 with 14.
  */
 function stagesOf(
   problem: MatmulProblem,
-  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned">,
+  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned" | "cluster">,
   target: Target,
-  fewRows: number,
+  purpose: Purpose,
 ): readonly number[] {
   const most = mostStages(problem, form, target);
-  const isStream = form.turned && form.multipliers === 1 && form.columns <= fewRows;
+  const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows[purpose];
   const isPlain = !problem.sparse && prologueOf(problem) === undefined;
   if (!isStream || !isPlain) return [most];
-  return [...new Set([8, 6, most])].filter((stages) => stages <= most);
+  const few =
+    form.cluster > 1 ? [8] : purpose === "timed" && form.columns === 64 ? [8, 7, 6] : [8, 6];
+  return [...new Set([...few, most])].filter((stages) => stages <= most);
 }
 
-/** Rows up to which the model chooses among several counts of stages, and up to which they are timed: it was fitted to the former. */
-const [chosenRows, timedRows] = [16, 64];
+/** Rows up to which there are several counts of stages: the model was fitted to fewer of them than are timed. */
+const streamRows: { readonly [P in Purpose]: number } = { chosen: 16, timed: 64 };
 
 /** As many stages as fit, up to what memory needs in flight: more hide no more. */
 function mostStages(
   problem: MatmulProblem,
-  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned">,
+  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned" | "cluster">,
   target: Target,
 ): number {
   const fixed = sharedBytes(problem, { ...form, stages: 0 });

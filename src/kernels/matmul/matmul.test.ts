@@ -145,6 +145,11 @@ const cases: readonly Case[] = [
     configuration: { ...wide, cluster: 2 },
   },
   {
+    name: "a pair of blocks for few rows",
+    sizes: [20, 136, 136],
+    configuration: { ...pair, columns: 16, turned: true },
+  },
+  {
     name: "pairs of blocks, split along k",
     sizes: [100, 40, 328],
     configuration: { ...split, cluster: 2 },

@@ -91,9 +91,32 @@ test("fewer stages are timed for up to 64 rows, and chosen among for up to 16", 
       ? [each.stages]
       : [],
   );
-  expect(stages).toEqual([8, 6, 14]);
+  expect(stages).toEqual([8, 7, 6, 14]);
   const chosen = chooseConfiguration(byRows, sizes, targets.sm_90a);
   expect(chosen.kernel === "persistent" && chosen.turned && chosen.stages < 14).toBe(false);
+});
+
+test("pairs that share few rows are timed, with as many stages as were faster, and not chosen untimed", () => {
+  const sizes = { m: 16, n: 8192, k: 28672, batch: 1 };
+  const pairs = candidateConfigurations(byRows, sizes, targets.sm_90a).flatMap((each) =>
+    each.kernel === "persistent" && each.turned && each.cluster > 1 ? [each] : [],
+  );
+  expect(pairs).toContainEqual({
+    ...{ kernel: "persistent", multipliers: 1, columns: 16, stages: 8, schedule: "tiles" },
+    ...{ turned: true, cluster: 2 },
+  });
+  expect(
+    pairs.every(({ multipliers, schedule }) => multipliers === 1 && schedule === "tiles"),
+  ).toBe(true);
+  // Near enough to the best for a tuner to time it soon.
+  const [best, own] = [
+    chooseConfiguration(byRows, sizes, targets.sm_90a),
+    pairs.find(({ columns }) => columns === 16),
+  ];
+  const seconds = (each: MatmulConfiguration | undefined): number =>
+    each === undefined ? NaN : (modelSeconds(byRows, sizes, each, targets.sm_90a) ?? NaN);
+  expect(best).toMatchObject({ cluster: 1 });
+  expect(seconds(own) / seconds(best)).toBeLessThan(1.05);
 });
 
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {
@@ -165,12 +188,17 @@ test("lanes that write memory come in no pairs", () => {
   expect(pairs(further, sizes, "tiles")).toBe(false);
 });
 
-test.each([160, 192, 256] as const)(
-  "the copy engine writes all of a tile of %i columns, so that pairs of blocks need no flush",
-  (columns) => {
+test.each([
+  [2, 160, false],
+  [2, 192, false],
+  [2, 256, false],
+  [1, 16, true],
+] as const)(
+  "the copy engine writes all of a tile of %i multipliers and %i columns, so that pairs of blocks need no flush",
+  (multipliers, columns, turned) => {
     const configuration: MatmulConfiguration = {
-      ...{ kernel: "persistent", multipliers: 2, columns, stages: 4 },
-      ...{ schedule: "tiles", turned: false, cluster: 2 },
+      ...{ kernel: "persistent", multipliers, columns, stages: 4 },
+      ...{ schedule: "tiles", turned, cluster: 2 },
     };
     const op = matmul({ a: bf16, b: bf16, configuration });
     for (const { kernel } of op.kernels({ m: 1000, n: 3000, k: 2000 })) {

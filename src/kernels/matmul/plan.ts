@@ -33,7 +33,14 @@ import { narrowKernel, narrowPiece } from "./narrow.ts";
 import type { PieceShape } from "./outputs.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
-import { depthOf, isCopied, pieceOf, sharedBytes, workerCount } from "./tile-shapes.ts";
+import {
+  copiesResult,
+  depthOf,
+  isCopied,
+  pieceOf,
+  sharedBytes,
+  workerCount,
+} from "./tile-shapes.ts";
 import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
@@ -204,8 +211,7 @@ function requirePersistent(
     persistentColumns.includes(columns) &&
     ["tiles", "split"].includes(schedule) &&
     typeof turned === "boolean" &&
-    [1, 2].includes(cluster) &&
-    (problem.sparse || !(turned && cluster > 1));
+    [1, 2].includes(cluster);
   const computed = prologueOf(problem)?.operand;
   if (isKnown && problem.sparse && !turned)
     throw refused(
@@ -219,7 +225,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       "matmul has no such persistent kernel",
-      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles" or "split", turned true or false, cluster 1, or 2 where not turned',
+      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles" or "split", turned true or false, cluster 1 or 2',
       text,
       location,
     );
@@ -352,8 +358,7 @@ function formOf(
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
   const prepared = preparationsOf(problem, recipe, sizes, configuration);
-  const copiesOut =
-    (!configuration.turned || problem.sparse) && isCopied(problem.out.dtype, sizes.n);
+  const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, sizes.n);
   return { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };
 }
 

@@ -63,6 +63,17 @@ test.skipIf(!hasPtxas).each([
     [4096, 4096, 4096],
   ],
   [
+    "bf16, pairs of blocks for few rows",
+    {
+      ...{ a: bf16, b: bf16 },
+      configuration: {
+        ...{ kernel: "persistent", multipliers: 1, columns: 16, stages: 8 },
+        ...{ schedule: "tiles", turned: true, cluster: 2 },
+      },
+    },
+    [16, 8192, 28672],
+  ],
+  [
     "bf16, tiles that are no power of two wide",
     {
       ...{ a: bf16, b: bf16 },

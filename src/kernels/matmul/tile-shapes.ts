@@ -97,22 +97,29 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
   };
 }
 
+/**
+ * Whether the copy engine is to write the result. Few rows of it are what lanes write as soon, and save room; but for a pair of
+ * blocks, whose lanes would have to flush caches in every step once they write memory (`choose.ts`).
+ */
+export function copiesResult(
+  { sparse }: MatmulProblem,
+  { turned, cluster }: Pick<PersistentConfiguration, "turned" | "cluster">,
+): boolean {
+  return !turned || sparse || cluster > 1;
+}
+
 /** Bytes of shared memory that a configuration takes. */
 export function sharedBytes(
   problem: MatmulProblem,
-  {
-    multipliers,
-    columns,
-    stages,
-    turned,
-  }: Omit<PersistentConfiguration, "kernel" | "schedule" | "cluster">,
+  configuration: Omit<PersistentConfiguration, "kernel" | "schedule">,
 ): number {
+  const { multipliers, columns, stages } = configuration;
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
   const pieces = columns / pieceColumns(problem.out.dtype, columns);
   const piece = pieceColumns(problem.out.dtype, columns) * (problem.out.dtype.bits / 8);
   const result = resultBuffers(pieces) * threadRows * Math.max(rowBytes, piece);
-  const results = turned && !problem.sparse ? 0 : multipliers * result;
+  const results = copiesResult(problem, configuration) ? multipliers * result : 0;
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
