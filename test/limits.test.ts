@@ -94,8 +94,8 @@ describe.each(Object.entries(runners))("on the %s", (name, run) => {
     const { error, spent } = await failureOf(() => run({ timeLimit: 60 }));
     expect(error).toMatchObject({ code: "TW3022", summary: "the run took all its time" });
     expect(error.notes[0]?.message).toMatch(stands);
-    // By itself it would never end; what is compiled meanwhile counts too.
-    expect(spent).toBeLessThan(60 + 1000);
+    // By itself it would never end; what is compiled meanwhile counts too, on a slow machine.
+    expect(spent).toBeLessThan(60 + 5000);
   });
 
   test("a signal ends a run, and timers are on time meanwhile", async () => {

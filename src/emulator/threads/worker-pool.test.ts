@@ -5,6 +5,7 @@ import type {
   EmulatorParts,
   LaunchRecord,
 } from "../../../test/support/divided-launches.ts";
+import { withStandingClock } from "../../../test/support/clocks.ts";
 import * as emulator from "../index.ts";
 import { targets } from "../../targets/target.ts";
 import { globalBase } from "../addresses.ts";
@@ -139,7 +140,7 @@ describe("a pool", () => {
   test("is not asked for one thread, nor for a launch that is soon over", async () => {
     for (const options of [{ threads: 1, handover: atOnce }, { threads: 4 }]) {
       const host = new Pretended();
-      await record(easy, new WorkerPool({ ...options, host }));
+      await withStandingClock(() => record(easy, new WorkerPool({ ...options, host })));
       expect(host.opened).toBe(0);
     }
   });
