@@ -195,6 +195,11 @@ test("mistakes are told", () => {
       () => scatter({ out: array(bool, [v, d]), indices: array(i32, [n]), combine: "add" }),
     ],
     ["TW9904", () => scatter({ out: x, indices: array(i32, [n]), combine: "mul" as never })],
+    [
+      "TW9902",
+      () =>
+        scatter({ out: x, indices: array(i32, [n]), combine: "set" }).plan({ v: 0, d: 3, n: 1 }),
+    ],
     ["TW1033", () => gather({ x, ids: array(i32, [n]) } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);

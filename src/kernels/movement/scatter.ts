@@ -15,7 +15,9 @@ import { atomicFormats } from "../../ir/infer/memory.ts";
 import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
 import { composed } from "../support/compose.ts";
 import { refused, requireFields } from "../support/given.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
@@ -71,55 +73,84 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
       location,
     );
   const updates = array(out.dtype, [...indices.shape, ...out.shape.slice(1)]);
-  const segmented: SegmentCombination = combine === "add" ? "sum" : combine;
-  const state = segmentState("scatter", out.dtype, segmented, location);
+  const state = segmentState("scatter", out.dtype, segmentedBy(combine), location);
+  const scattered: Scattered = { out, indices, combine, deterministic, state, location };
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name: "scatter",
     inputs: { indices, updates },
     inouts: { out },
-    plan: (dimensions, target): Planned<ScatterConfiguration> => {
-      const { extent, inner, count } = sizesOf(out, indices, 0, dimensions);
-      const moves = chooseMoves(out.dtype, inner, count, target.processors);
-      const source = "heuristic" as const;
-      if (inner * count === 0) return { configuration: moves, source, launches: [] };
-      if (combine !== "set" && isAtomic(combine, out.dtype, deterministic))
-        return {
-          configuration: moves,
-          source,
-          launches: () => {
-            const text = JSON.stringify([moves, alignment(inner)]);
-            const known =
-              kernels.get(text) ?? scatterKernel(out.dtype, indices.dtype, combine, inner, moves);
-            kernels.set(text, known);
-            return [
-              {
-                kernel: known,
-                arguments: {
-                  indices: { argument: "indices", shape: [count] },
-                  updates: { argument: "updates", shape: [count, inner] },
-                  out: { argument: "out", shape: [extent, inner] },
-                },
-              },
-            ];
-          },
-        };
-      const rule = {
-        ...{ dtype: out.dtype, indexed: indices.dtype, combine: segmented },
-        isSorted: false,
-        updates: true,
-      };
-      const names = { indices: "indices", x: "updates", out: "out" };
-      const made = segmentSteps(rule, names, { count, extent, inner }, state, kernels);
-      const { launches, scratch } = composed(made.steps, target);
-      return {
-        configuration: { sorts: true } as const,
-        source,
-        launches,
-        scratch: { ...made.scratch, ...scratch },
-      };
-    },
+    plan: (dimensions, target) => planScatter(scattered, dimensions, target, kernels),
   }) as unknown as ScatterOperation<D, I>;
+}
+
+interface Scattered {
+  readonly out: ArraySpec;
+  readonly indices: ArraySpec<"i32" | "i64">;
+  readonly combine: ScatterCombination;
+  readonly deterministic: boolean;
+  /** In which format updates are combined in order. */
+  readonly state: DType;
+  readonly location: Location;
+}
+
+function planScatter(
+  { out, indices, combine, deterministic, state, location }: Scattered,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  kernels: Map<string, KernelDefinition>,
+): Planned<ScatterConfiguration> {
+  const { extent, inner, count } = sizesOf(out, indices, 0, dimensions);
+  const moves = chooseMoves(out.dtype, inner, count, target.processors);
+  const source = "heuristic" as const;
+  if (inner * count === 0) return { configuration: moves, source, launches: [] };
+  if (extent === 0)
+    throw refused(
+      "TW9902",
+      "scatter has updates of an array without rows",
+      "one row or more, or no updates",
+      `${count} updates of no rows`,
+      location,
+    );
+  if (combine !== "set" && isAtomic(combine, out.dtype, deterministic))
+    return {
+      configuration: moves,
+      source,
+      launches: () => {
+        const text = JSON.stringify([moves, alignment(inner)]);
+        const known =
+          kernels.get(text) ?? scatterKernel(out.dtype, indices.dtype, combine, inner, moves);
+        kernels.set(text, known);
+        return [
+          {
+            kernel: known,
+            arguments: {
+              indices: { argument: "indices", shape: [count] },
+              updates: { argument: "updates", shape: [count, inner] },
+              out: { argument: "out", shape: [extent, inner] },
+            },
+          },
+        ];
+      },
+    };
+  const rule = {
+    ...{ dtype: out.dtype, indexed: indices.dtype, combine: segmentedBy(combine) },
+    isSorted: false,
+    updates: true,
+  };
+  const names = { indices: "indices", x: "updates", out: "out" };
+  const made = segmentSteps(rule, names, { count, extent, inner }, state, kernels);
+  const { launches, scratch } = composed(made.steps, target);
+  return {
+    configuration: { sorts: true } as const,
+    source,
+    launches,
+    scratch: { ...made.scratch, ...scratch },
+  };
+}
+
+function segmentedBy(combine: ScatterCombination): SegmentCombination {
+  return combine === "add" ? "sum" : combine;
 }
 
 /** Whether updates are atomic: a GPU has to know how, and their order must not show. */

@@ -74,6 +74,14 @@ export function segmentReduce<D extends DTypeName, I extends "i32" | "i64">(
       optionText(combine),
       location,
     );
+  if (typeof spec.count === "number" && !(Number.isSafeInteger(spec.count) && spec.count >= 1))
+    throw refused(
+      "TW9904",
+      "segmentReduce has no segments",
+      "a whole number from 1, or a size known at launch",
+      optionText(spec.count),
+      location,
+    );
   const state = segmentState("segmentReduce", x.dtype, combine, location);
   const out = array(x.dtype, [spec.count, ...x.shape.slice(1)]);
   const kernels = new Map<string, KernelDefinition>();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, bool, f32, i32, i8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, i32, i64, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -115,6 +115,16 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
           out: fromNumbers(f32, [3], [0, 0, 0]),
         }),
       ).rejects.toThrow(kind === "emulator" ? "TW8016" : "TW3005");
+    // The low 32 bits of these are a row.
+    const far = scatter({ out: array(f32, [v]), indices: array(i64, [n]), combine: "set" });
+    for (const wrong of [2n ** 32n + 1n, 1n - 2n ** 32n])
+      await expect(
+        device.run(far, {
+          indices: { dtype: i64, shape: [2], data: BigInt64Array.of(0n, wrong) },
+          updates: fromNumbers(f32, [2], [1, 1]),
+          out: fromNumbers(f32, [3], [0, 0, 0]),
+        }),
+      ).rejects.toThrow(kind === "emulator" ? "TW8016" : "TW3005");
   });
 });
 
@@ -125,6 +135,7 @@ test("mistakes are told", () => {
     ["TW9901", () => segmentReduce({ x, segments: array(f32, [n]) as never, count: 3 })],
     ["TW9902", () => segmentReduce({ x, segments: array(i32, [d]), count: 3 })],
     ["TW9904", () => segmentReduce({ x, segments, count: 3, combine: "mean" as never })],
+    ["TW9904", () => segmentReduce({ x, segments, count: 0 })],
     ["TW1033", () => segmentReduce({ x, segments, count: 3, axis: 0 } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);

@@ -148,7 +148,7 @@ function combineKernel(rule: SegmentRule, state: DType, width: number): KernelDe
       const values = given as unknown as SegmentValues;
       const { row, starts } = values;
       const first = starts.at(row).loadScalar();
-      const from = updates ? first.maximum(checked(values, count)) : first;
+      const from = updates ? first.maximum(checked(values, { count, extent })) : first;
       combineRow(rule, state, width, values, from, starts.at(row.add(1)).loadScalar());
     },
   ) as unknown as KernelDefinition;
@@ -164,10 +164,20 @@ interface SegmentValues {
   readonly out: Ref;
 }
 
-/** At most 0. The least and the greatest number pick rows' starts, which stops the kernel where there is no such row. */
-function checked({ starts, sorted }: SegmentValues, count: LaunchSize): Scalar<"i32"> {
+/**
+ * At most 0. The least and the greatest number pick rows' starts, which stops the kernel where there is no such row. Of 64 bits, what lies
+ * further off comes to the next number that is no row: cut to 32 bits it could be one.
+ */
+function checked(
+  { starts, sorted }: SegmentValues,
+  { count, extent }: { readonly count: LaunchSize; readonly extent: LaunchSize },
+): Scalar<"i32"> {
   const zero = constant(dtypes.i32, 0);
-  const number = (place: Scalar<"i32">) => sorted.at(place).loadScalar().cast(dtypes.i32);
+  const number = (place: Scalar<"i32">): Scalar<"i32"> => {
+    const found = sorted.at(place).loadScalar();
+    const end = zero.add(extent).cast(found.dtype);
+    return found.maximum(-1).minimum(end).cast(dtypes.i32);
+  };
   const first = starts.at(number(zero)).loadScalar();
   const afterLast = starts.at(number(zero.add(count).sub(1)).add(1)).loadScalar();
   return zero.minimum(first).minimum(afterLast);
