@@ -1,5 +1,6 @@
 /** Files that commands read, and files and folders that they write. */
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import type { Stats } from "node:fs";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
@@ -28,10 +29,27 @@ function attempt(path: string, write: () => void): void {
   }
 }
 
-/** Refuses a folder, and what is not there; `expected` is what file it should be. */
+/** Refuses what cannot be imported: a folder, a pipe, and what is not there; `expected` is what file it should be. */
 export function requireFile(path: string, expected: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true)
+  const found = requireEntry(path, expected);
+  if (!found.isFile()) throw cannotRead(path, expected, "no plain file");
+}
+
+/** The bytes of a file, or of a pipe; `expected` is what file it should be. */
+export function readFile(path: string, expected: string): Uint8Array {
+  requireEntry(path, expected);
+  return attemptToRead(path, expected, () => new Uint8Array(readFileSync(path)));
+}
+
+function requireEntry(path: string, expected: string): Stats {
+  const found = attemptToRead(path, expected, () => statSync(path, { throwIfNoEntry: false }));
+  if (found === undefined)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `there is no file ${path}`,
+      location: unknownLocation,
+    });
+  if (found.isDirectory())
     throw new TilewrightError({
       code: "TW5003",
       message: `${path} is a folder`,
@@ -40,10 +58,23 @@ export function requireFile(path: string, expected: string): void {
       found: "a folder",
       remedy: "name a file in the folder",
     });
-  if (found?.isFile() !== true)
-    throw new TilewrightError({
-      code: "TW5003",
-      message: `there is no file ${path}`,
-      location: unknownLocation,
-    });
+  return found;
+}
+
+function attemptToRead<T>(path: string, expected: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw cannotRead(path, expected, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function cannotRead(path: string, expected: string, found: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW5016",
+    message: `${path} cannot be read`,
+    location: unknownLocation,
+    expected,
+    found,
+  });
 }

@@ -9,7 +9,6 @@
  *   out f32[1000]
  *   [0.98, -1.2, 0.1, …, 2.1, 0.4, -0.7]
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Emulator, TilewrightError } from "../../emulator/api/index.ts";
 import type {
@@ -25,7 +24,7 @@ import { readLane } from "../../formats/values.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
-import { makeFolder, requireFile, writeFile } from "../files.ts";
+import { makeFolder, readFile, writeFile } from "../files.ts";
 import type { LaunchArgument } from "../launch-arguments.ts";
 import { prepareArguments } from "../launch-values.ts";
 import type { LaunchArray } from "../launch-values.ts";
@@ -64,8 +63,7 @@ export function emulateCommand(settings: EmulateSettings, output: Output): numbe
 }
 
 function readText(path: string): string {
-  requireFile(path, "a file of PTX");
-  return readFileSync(path, "utf8");
+  return new TextDecoder().decode(readFile(path, "a file of PTX"));
 }
 
 /* ---- what there is ---- */

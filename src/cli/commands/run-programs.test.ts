@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -130,9 +130,9 @@ func.func @only() {
     const right = file("right.npz", arrays([2, 4]));
     const wrong = file("wrong.npz", arrays([2, 4.5]));
     expect((await run([program], { inputs: right, compare: right })).status).toBe(0);
-    // Four times as far from the reference as the other's error is still ours to be right.
     const { outcomes } = await run([program], { inputs: right, compare: wrong });
-    expect(outcomes[0]?.ok).toBe(true);
+    expect(outcomes[0]?.code).toBe("TW5101");
+    expect(outcomes[0]?.message).toContain("element 1 is 4, not 4.5");
     const shifted = file("shifted.npz", writeNpz({ in0: fromNumbers(f32, [2], [1, NaN]) }));
     const other = await run([program], { inputs: shifted, compare: right });
     expect(other.outcomes[0]?.code).toBe("TW5101");
@@ -171,6 +171,25 @@ func.func @main() {
 describe("mistakes", () => {
   test("no such file", async () => {
     expect((await run([join(folder, "missing.mlir")])).outcomes[0]?.code).toBe("TW5003");
+  });
+
+  test("what cannot be read is told apart from what is not there", async () => {
+    const loop = join(folder, "loop.mlir");
+    symlinkSync(loop, loop);
+    const { outcomes } = await run([loop]);
+    expect(outcomes[0]?.code).toBe("TW5016");
+    expect(outcomes[0]?.message).toContain(`${loop} cannot be read`);
+  });
+
+  test.each([
+    ["cut.npz", writeNpz({ in0: fromNumbers(f32, [2], [1, 2]) }).subarray(0, 40)],
+    ["text.npz", "in0"],
+  ])("arrays of %s are refused by the file's name", async (name, content) => {
+    const inputs = file(name, content);
+    await expect(run([file("twice.mlir", double)], { inputs })).rejects.toMatchObject({
+      code: expect.stringMatching(/^TW01/) as unknown,
+      summary: expect.stringContaining(`${inputs}: `) as unknown,
+    });
   });
 
   test("a file without a program does not pass", async () => {

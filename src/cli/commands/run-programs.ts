@@ -5,7 +5,6 @@
  *
  *   --json   [{ "file": "f.mlir", "function": "main", "ok": false, "code": "TW9502", "message": "…" }, …]
  */
-import { readFileSync } from "node:fs";
 import type { Device } from "../../device/device.ts";
 import { readNpz } from "../../files/npz.ts";
 import { formatArray } from "../../formats/hostarray.ts";
@@ -30,6 +29,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { RunLimits } from "../../support/run-limits.ts";
 import { failureText } from "../failure.ts";
+import { readFile } from "../files.ts";
 import type { Output } from "../output.ts";
 
 export interface RunProgramsSettings {
@@ -81,20 +81,24 @@ export async function runProgramsCommand(
   return failed === 0 ? 0 : 1;
 }
 
-function read(path: string): Uint8Array {
+/** The arrays of a file, which is named where it cannot be understood. */
+async function readArrays(path: string): Promise<Arrays> {
+  const bytes = readFile(path, "an npz file");
   try {
-    return new Uint8Array(readFileSync(path));
-  } catch {
+    return await readNpz(bytes);
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    const { code, summary, expected, found, remedy, notes } = error;
     throw new TilewrightError({
-      code: "TW5003",
-      message: `there is no file ${path}`,
+      code,
+      message: `${path}: ${summary}`,
       location: unknownLocation,
+      expected,
+      found,
+      remedy,
+      notes: notes.map((note) => ({ message: note.message, location: note })),
     });
   }
-}
-
-function readArrays(path: string): Promise<Arrays> {
-  return readNpz(read(path));
 }
 
 interface Run {
@@ -109,7 +113,9 @@ interface Run {
 async function runFile(file: string, run: Run): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   try {
-    for (const piece of cutPrograms(new TextDecoder().decode(read(file))))
+    for (const piece of cutPrograms(
+      new TextDecoder().decode(readFile(file, "a program of StableHLO")),
+    ))
       outcomes.push(...(await runPiece(file, piece, run)));
     if (outcomes.length === 0)
       throw new TilewrightError({

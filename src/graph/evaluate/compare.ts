@@ -5,7 +5,12 @@
  * four times as far from it as the other's, and two units in the last place of the largest element besides.
  * NaN and infinities must stand in the same places.
  *
- *   |ours - reference| ≤ 4 · |theirs - reference| + 2 ulp(largest)
+ *   |ours - reference|   ≤  4 · |theirs - reference| + 2 ulp(largest)
+ *   |theirs - reference| ≤ 16 · max |ours - reference| + √(ulp(largest) · largest)
+ *
+ * The reference is ours, too: were it wrong, or theirs the results of another program, the first line alone would hold
+ * for whatever they are. By the second, theirs must have half of the digits of their format, unless rounding takes more
+ * from ours.
  */
 import type { ElementType } from "../ops/index.ts";
 import { elements, isComplexElement, isFloatElement, partOf } from "../ops/index.ts";
@@ -42,23 +47,32 @@ function floatsDisagree(ours: Tensor, theirs: Tensor, reference: Tensor): string
     Float64Array,
     Float64Array,
   ];
-  const slack = 2 * unitOf(ours.element, exact);
+  const largest = largestOf(exact);
+  const slack = 2 * unitOf(ours.element, largest);
+  const furthest = largestOf(own.map((number, i) => number - (exact[i] as number)));
+  // A result of nothing but zeros does not say what was added up to them.
+  const scale = largest === 0 ? 1 : largest;
+  const apart = 16 * furthest + Math.sqrt(unitOf(ours.element, scale) * scale);
   const wrong = placesWhere(own.length, (i) => {
     const [a, b, r] = [own[i] as number, other[i] as number, exact[i] as number];
     if (!Number.isFinite(a) || !Number.isFinite(b)) return !Object.is(a, b);
-    return Math.abs(a - r) > 4 * Math.abs(b - r) + slack;
+    return Math.abs(a - r) > 4 * Math.abs(b - r) + slack || Math.abs(b - r) > apart;
   });
   return describe(wrong, own.length, (i) => `${own[i]}, not ${other[i]} (exactly ${exact[i]})`);
 }
 
-/** The unit in the last place of the largest finite element. */
-function unitOf(element: ElementType, exact: Float64Array): number {
-  const part = isComplexElement(element) ? partOf(element) : element;
-  if (!isFloatElement(part)) return 0;
-  const most = exact.reduce(
+/** The magnitude of the largest finite number. */
+function largestOf(numbers: Float64Array): number {
+  return numbers.reduce(
     (sofar, value) => (Number.isFinite(value) ? Math.max(sofar, Math.abs(value)) : sofar),
     0,
   );
+}
+
+/** The unit in the last place of a number. */
+function unitOf(element: ElementType, most: number): number {
+  const part = isComplexElement(element) ? partOf(element) : element;
+  if (!isFloatElement(part)) return 0;
   const largest = settler(part)(most) as number;
   const above = nextAfter(part)(largest, Infinity);
   return Number.isFinite(above) ? above - largest : largest - nextAfter(part)(largest, 0);

@@ -101,6 +101,13 @@ export const toolCodes = registerCodes({
     example: "tilewright run axpy.ts --profile axpy.svg // a kernel without scopes",
     remedy: 'put profile("name", () => …) around parts of the kernel',
   },
+  TW5016: {
+    title: "file that cannot be read",
+    cause:
+      "There is something under the path named on the command line, and the system does not let it be read, or it is no plain file where a module must be one.",
+    example: "tilewright run step.mlir --inputs step.npz  # of another user, who alone may read it",
+    remedy: "give a file that may be read, or the right to read this one",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
