@@ -31,6 +31,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { addColumns, finishedRows, startingRows } from "../attention/softmax.ts";
 import type { Exponents } from "../attention/scores.ts";
+import { powerOfTwoFrom } from "../support/sizes.ts";
 import {
   blocksOf,
   packingOf,
@@ -43,7 +44,7 @@ import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
 import { copiesOf, copyNext, cursorAt } from "./copies.ts";
 import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
 import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./narrow.ts";
-import { boundsOfRange, sequenceTiles, sharesOf, together } from "./ranges.ts";
+import { boundsOfRange, mostTogether, sequenceTiles, sharesOf, tileCounts } from "./ranges.ts";
 import type { Cost, Deal, Integer, Place } from "./ranges.ts";
 
 interface Refs extends CopyRefs {
@@ -178,11 +179,15 @@ export function dealOf(
   const { b, s, ranges } = dimensions;
   const { columns } = configuration;
   const hasOneBlock = form.sizes.s <= packing.tokens && packing.parts === 1;
-  return {
+  const together = Math.min(mostTogether, powerOfTwoFrom(form.sizes.b));
+  const deal = {
     ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), ranges },
     blocks: hasOneBlock ? constant(dtypes.i32, 1) : blocksOf(dimensions, packing),
-    ...{ hasOneBlock, hasFewSequences: form.sizes.b <= together },
+    ...{ hasOneBlock, together },
   };
+  return form.sizes.b > together
+    ? deal
+    : { ...deal, counts: tileCounts(deal, constant(dtypes.i32, 0)) };
 }
 
 /** All segments of a range. */

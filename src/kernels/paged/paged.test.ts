@@ -145,6 +145,13 @@ const cases: readonly PagedCase[] = [
     size: 8,
     configuration: { ...small, columns: 64 },
   },
+  {
+    name: "more sequences than lengths are looked at together",
+    lengths: Array.from({ length: 131 }, (_, sequence) => (sequence * 7) % 5),
+    heads: [1, 1, 16, 16],
+    size: 16,
+    configuration: { ...small, ranges: 7 },
+  },
   { name: "what is chosen", lengths: [130, 3], heads: [8, 2, 64, 64], size: 16 },
 ];
 

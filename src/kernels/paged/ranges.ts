@@ -45,14 +45,15 @@ export interface Deal {
   /** Blocks of rows of q, and whether there is one alone, which nothing has to be divided for. */
   readonly blocks: Integer;
   readonly hasOneBlock: boolean;
-  /** Whether all lengths are looked at together. */
-  readonly hasFewSequences: boolean;
+  /** Lengths that are looked at together, and the tiles of all sequences where these are all. */
+  readonly together: number;
+  readonly counts?: Tile<"i32">;
   readonly cost: Cost;
   readonly ranges: LaunchSize;
 }
 
-/** Lengths that are looked at together. */
-export const together = 128;
+/** The most lengths that are looked at together. */
+export const mostTogether = 128;
 
 /** The first tile that a row of a sequence sees, and how many there are from there on. */
 export function sequenceTiles(
@@ -67,7 +68,10 @@ export function sequenceTiles(
 }
 
 /** The same counts for sequences from `from` on; 0 beyond the last one. */
-function tileCounts({ lengths, b, s, window, columns }: Deal, from: Integer): Tile<"i32"> {
+export function tileCounts(
+  { lengths, b, s, window, columns, together }: Omit<Deal, "counts">,
+  from: Integer,
+): Tile<"i32"> {
   const length = lengths.at(slice(from, together)).load().maximum(0);
   const end = length.add(columns - 1).div(columns);
   const zero = constant(dtypes.i32, 0);
@@ -85,10 +89,11 @@ function overSequences<C extends Tree>(
   carry: C,
   body: (counts: Tile<"i32">, before: C) => C,
 ): C {
-  const at = (chunk: Integer, before: C): C => body(tileCounts(deal, chunk.mul(together)), before);
-  return deal.hasFewSequences
-    ? at(constant(dtypes.i32, 0), carry)
-    : loop({ to: cdiv(deal.b, together), carry }, at);
+  const { counts, together } = deal;
+  if (counts !== undefined) return body(counts, carry);
+  return loop({ to: cdiv(deal.b, together), carry }, (chunk, before: C) =>
+    body(tileCounts(deal, chunk.mul(together)), before),
+  );
 }
 
 /** How steps are dealt: every range has `each` of them, and the first `more` ranges have one more, as far as there are any. */
@@ -218,11 +223,16 @@ export function rangesOfBlock(
 
 /** The tiles of the sequences before one. */
 function tilesBefore(deal: Deal, sequence: Integer): Integer {
+  const { counts, together } = deal;
   const zero = constant(dtypes.i32, 0);
+  const those = (from: Integer, tiles: Tile<"i32">): Integer => {
+    const isBefore = iota(dtypes.i32, [together], 0).add(from).lt(sequence);
+    return tiles.mul(isBefore.cast(dtypes.i32)).sum();
+  };
+  if (counts !== undefined) return those(zero, counts);
   const chunks = sequence.add(together - 1).div(together);
   return loop({ to: chunks, carry: zero }, (chunk, before) => {
     const from = chunk.mul(together);
-    const isBefore = iota(dtypes.i32, [together], 0).add(from).lt(sequence);
-    return before.add(tileCounts(deal, from).mul(isBefore.cast(dtypes.i32)).sum());
+    return before.add(those(from, tileCounts(deal, from)));
   });
 }
