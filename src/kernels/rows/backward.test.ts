@@ -1,7 +1,7 @@
 /** Gradients of norms against differences of the forward function in float64, and quantised rows against float64. */
 import { describe, expect, test } from "vitest";
 import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
-import { bf16, f32, f64, f8e4m3fn, i4, i8 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, f8e4m3fn, f8e5m2, i4, i8 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -151,6 +151,26 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         const allowed =
           out === f8e4m3fn ? Math.abs(zeros[index] ?? NaN) / 15.9 + scale / 900 : scale * 0.5001;
         expect(Math.abs(value * scale - (zeros[index] ?? NaN))).toBeLessThanOrEqual(allowed);
+      }
+    }
+    device.dispose();
+  });
+
+  test("rows whose scales have no reciprocal", async () => {
+    const device = await open(kind);
+    const given = [2e-37, -5e-38, 0, 8e-39, 1e-44, 0, -2e-44, 0].map(Math.fround);
+    const x = fromNumbers(f32, [2, 4], given);
+    for (const out of [i8, f8e5m2] as const) {
+      const found = await device.run(quantize({ x: f32, out }), { x });
+      const [numbers, scales] = [toNumbers(found.out), toNumbers(found.scale)];
+      expect([...scales].map((scale) => scale >= 2 ** -127 && scale < 2 ** -125)).toEqual([
+        true,
+        true,
+      ]);
+      for (const [index, value] of given.entries()) {
+        const scale = scales[index >> 2] ?? NaN;
+        const allowed = out === i8 ? scale * 0.5001 : Math.abs(value) / 7.9 + scale * 2 ** -17;
+        expect(Math.abs((numbers[index] ?? NaN) * scale - value)).toBeLessThanOrEqual(allowed);
       }
     }
     device.dispose();

@@ -3,14 +3,15 @@
  *
  *   scale = max |x| / greatest number of the format        out = x / scale, rounded to the format
  *
- * so that out · scale is x again, but for rounding. A row of zeros has scale 0 and stays zeros.
+ * so that out · scale is x again, but for rounding. A row of zeros has scale 0 and stays zeros; other scales are at least 2⁻¹²⁷ (of f64
+ * 2⁻¹⁰²³), so that there is a number to multiply by instead of dividing by them.
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { divideSizeExactly, shapeText } from "../../ir/size.ts";
 import { array, dim, full } from "../../lang/index.ts";
-import type { ArraySpec, Empty } from "../../lang/index.ts";
+import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
@@ -94,6 +95,10 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
 
 function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): RowOp {
   const isInteger = out.kind !== "float";
+  // Beneath this, `most / high` is no finite number: elements would all be the greatest, and zeros NaN.
+  const least = most * 2 ** (compute.bits === 64 ? -1023 : -127);
+  const reached = (high: Tile<"f32">): Tile<"f32"> =>
+    high.gt(0).select(high.maximum(least), high) as Tile<"f32">;
   return {
     name: "quantize",
     arrays: [
@@ -110,11 +115,13 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
     }),
     join: (pieces) => ({ high: statistic(pieces, "high").max(0, { keep: true }) }),
     results: (tiles, statistics) => {
-      const high = statistic(statistics, "high");
+      const high = reached(statistic(statistics, "high"));
       const factor = high.gt(0).select(full(compute, [1, 1], most).div(high), 0);
       const scaled = computed(tiles["x"], compute).mul(factor);
       return { out: (isInteger ? scaled.round() : scaled).cast(out) };
     },
-    rowResults: (_, statistics) => ({ scale: statistic(statistics, "high").mul(1 / most) }),
+    rowResults: (_, statistics) => ({
+      scale: reached(statistic(statistics, "high")).mul(1 / most),
+    }),
   };
 }
