@@ -14,13 +14,15 @@ export function namedTuning(): readonly string[] {
   return named.split(delimiter).filter((path) => path !== "");
 }
 
-/** What a file holds; nothing where there is none and that is allowed. */
+/** What a file holds; nothing where there is none, or one that was hardly begun, and that is allowed. */
 export async function readTuning(
   path: string,
   { mayBeMissing = false }: { readonly mayBeMissing?: boolean } = {},
 ): Promise<TuningTable> {
   try {
-    return TuningTable.parse(await readFile(path, "utf8"), path);
+    const text = await readFile(path, "utf8");
+    if (mayBeMissing && TuningTable.isBarelyStarted(text)) return new TuningTable([]);
+    return TuningTable.parse(text, path);
   } catch (error) {
     if (error instanceof TilewrightError) throw error;
     if (mayBeMissing && isMissing(error)) return new TuningTable([]);
@@ -35,16 +37,21 @@ export async function appendTuning(path: string, lines: string): Promise<void> {
       if (isMissing(error)) return undefined;
       throw error;
     });
-    // What an interrupt cut off stays where it is, on a line of its own that readers of whole lines would refuse.
-    if (before === undefined || before === "") await writeFile(path, TuningTable.start + lines);
+    if (before === undefined || TuningTable.isBarelyStarted(before))
+      await writeFile(path, TuningTable.start + lines);
     else if (before.endsWith("\n")) await appendFile(path, lines);
-    else await writeFile(path, before.slice(0, before.lastIndexOf("\n") + 1) + lines);
+    // What an interrupt cut off goes, and a last line that is whole stays: the table says which it is.
+    else await writeFile(path, TuningTable.parse(before, path).text + lines);
   });
 }
 
+/** How often a file was replaced: the new ones of one process have names of their own. */
+let replaced = 0;
+
 export async function replaceTuning(path: string, text: string): Promise<void> {
   await attempt(path, async () => {
-    const beside = `${path}.${process.pid}.new`;
+    replaced += 1;
+    const beside = `${path}.${process.pid}.${replaced}.new`;
     await writeFile(beside, text);
     await rename(beside, path);
   });

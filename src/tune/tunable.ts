@@ -7,6 +7,7 @@
  * Until something was measured the first combination is used.
  */
 import type { OperationChoices } from "../device/tuning/advice.ts";
+import { recordText } from "../device/tuning/line.ts";
 import type { Choice, ChoiceValue, Sizes } from "../device/tuning/line.ts";
 import { isOperation, operation } from "../device/operation.ts";
 import type { Operation, Planned } from "../device/operation.ts";
@@ -68,7 +69,16 @@ export function tunable<
   );
   const declared = make(first);
   const variant = signatureText(declared.kernel);
+  const known = new Set(combinations.map(recordText));
   const made = (choice: Choice): Made<InputSpecs, ArraySpecs, ArraySpecs> => {
+    // A file may be older than the choices: `make` is not asked for what is not among them.
+    if (!known.has(recordText(choice)))
+      throw wrong(
+        `${recordText(choice)} is no choice of ${name}`,
+        `one of ${combinations.length}, such as ${recordText(first)}`,
+        recordText(choice),
+        location,
+      );
     const found = make(choice);
     if (signatureText(found.kernel) === variant) return found;
     throw wrong(

@@ -1,5 +1,5 @@
 /** The tuner on the simulator, which plays a GPU: it has a name, and times that are the host's. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -215,6 +215,46 @@ describe("on a GPU", () => {
       ...quick,
     });
     expect(report.cases[0]).toMatchObject({ fresh: 8 - kept, left: 0 });
+  });
+
+  test("a file that was hardly begun is none yet", async () => {
+    for (const begun of ["", TuningTable.start.slice(0, 9), TuningTable.start.trimEnd()]) {
+      writeFileSync(file, begun);
+      await tune(device, mine([128]), { cases, file, ...quick });
+      expect(sum(readFileSync(file, "utf8"))).toHaveLength(2);
+    }
+  });
+
+  test("what another tuner adds to the file meanwhile stays", async () => {
+    const theirs = join(folder, "theirs.jsonl");
+    await tune(device, mine([512]), { cases: [{ n: 64 }], file: theirs, ...quick });
+    let added = false;
+    await tune(device, mine([128, 256]), {
+      cases,
+      file,
+      ...quick,
+      onProgress: ({ done }) => {
+        if (done > 0 && !added) appendFileSync(file, readFileSync(theirs, "utf8"));
+        added ||= done > 0;
+      },
+    });
+    const { lines } = TuningTable.parse(readFileSync(file, "utf8"), file);
+    expect(new Set(lines.map(({ choice }) => choice["span"]))).toEqual(new Set([128, 256, 512]));
+  });
+
+  test("a choice of a file that is none any more is left, with a note", async () => {
+    await tune(device, mine([128]), { cases, file, ...quick });
+    const measurements = TuningTable.parse(readFileSync(file, "utf8"), file);
+    const later = tunable({
+      name: "scaled",
+      choices: { span: [128, 256], times: [1, 2] },
+      make: ({ span, times }) => scaled(span * times, 3),
+    });
+    const tuned = new Device(new PlayedGpu({ checks: false }), { measurements });
+    const plan = later.plan({ n: 512 }, tuned);
+    expect(plan).toMatchObject({ source: "heuristic", configuration: { span: 128, times: 1 } });
+    expect(plan.notes.join()).toContain('{"span":128} is no choice of scaled');
+    tuned.dispose();
   });
 
   test("kernels of all cases are compiled before the first is measured", async () => {

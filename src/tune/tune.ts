@@ -63,6 +63,7 @@ class Tuner {
   readonly #choices: OperationChoices;
   readonly #settings: TuneSettings;
   readonly #lines: Map<string, TuningLine>;
+  readonly #found: TuningLine[] = [];
   readonly #begin = performance.now();
   #done = 0;
   #all = 0;
@@ -94,12 +95,13 @@ class Tuner {
     return new Tuner(device, operation, choices, settings, before.lines);
   }
 
-  /** The file is sorted at the end, also of a run that was stopped. */
+  /** The file is sorted at the end, also of a run that was stopped; what another tuner has added to it meanwhile stays. */
   async finish(): Promise<void> {
     const { file } = this.#settings;
     if (file === undefined) return;
-    const { replaceTuning } = await import("../cuda/open.ts");
-    await replaceTuning(file, new TuningTable([...this.#lines.values()]).text);
+    const { readTuning, replaceTuning } = await import("../cuda/open.ts");
+    const now = await readTuning(file, { mayBeMissing: true });
+    await replaceTuning(file, new TuningTable([...now.lines, ...this.#found]).text);
   }
 
   plan(given: Sizes): PlannedCase {
@@ -264,6 +266,7 @@ class Tuner {
 
   async #keep(line: TuningLine): Promise<void> {
     this.#lines.set(identityOf(line), line);
+    this.#found.push(line);
     const { file } = this.#settings;
     if (file === undefined) return;
     const { appendTuning } = await import("../cuda/open.ts");

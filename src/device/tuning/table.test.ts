@@ -112,6 +112,27 @@ describe("a tuning table", () => {
       expect(codeOf(() => TuningTable.parse(`${start}${wrong}\n`, "file"))).toBe("TW9811");
     expect(() => TuningTable.parse(`${text}{\n`, "file")).toThrow("file:3");
   });
+
+  test("what failed with a driver is not taken from another one", () => {
+    const { us: _, spread: __, rounds: ___, ...start } = line();
+    const before = line({ driver: "CUDA 12.8", us: 1 });
+    const slower = line({ driver: "CUDA 12.8", choice: { tile: 16 }, us: 2 });
+    const wrong = { ...start, rejected: "wrong", reason: "out differs" } as const;
+    const both = new TuningTable([before, slower, wrong]);
+    expect(both.best(work, "CUDA 13.0")?.choice).toEqual({ tile: 16 });
+    expect(both.best(work, "CUDA 12.8")?.us).toBe(1);
+    expect(new TuningTable([before, wrong]).best(work, "CUDA 13.0")).toBeUndefined();
+    const slow = { ...wrong, rejected: "model" } as const;
+    expect(new TuningTable([before, slow]).best(work, "CUDA 13.0")?.us).toBe(1);
+  });
+
+  test("files that were joined, and one whose last line has no end, lose nothing", () => {
+    const one = new TuningTable([line()]).text;
+    const two = new TuningTable([line({ choice: { tile: 16 } })]).text;
+    expect(TuningTable.parse(one + two, "file").lines).toHaveLength(2);
+    expect(TuningTable.parse((one + two).trimEnd(), "file").lines).toHaveLength(2);
+    expect(TuningTable.parse(two.replaceAll("\n", "\r\n"), "file").lines).toHaveLength(1);
+  });
 });
 
 describe("what a device knows", () => {

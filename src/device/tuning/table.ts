@@ -1,6 +1,6 @@
 /** The lines of tuning files, and the fastest choice for some work among them. */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { identityOf, isMeasured, isTuningLine, lineText, workText } from "./line.ts";
+import { identityOf, isMeasured, isRejected, isTuningLine, lineText, workText } from "./line.ts";
 import type { MeasuredLine, TunedWork, TuningLine } from "./line.ts";
 
 const version = 1;
@@ -10,6 +10,8 @@ export class TuningTable {
   readonly lines: readonly TuningLine[];
   /** Measurements of each piece of work, the fastest first. */
   readonly #measured = new Map<string, readonly MeasuredLine[]>();
+  /** What was tried and must not be chosen; what a model thought little of was not tried. */
+  readonly #failed: ReadonlySet<string>;
 
   /** Of lines that say the same of one choice, the last counts. */
   constructor(lines: readonly TuningLine[]) {
@@ -22,18 +24,23 @@ export class TuningTable {
         [...known, line].sort((left, right) => left.us - right.us),
       );
     }
+    const failed = this.lines.filter((line) => isRejected(line) && line.rejected !== "model");
+    this.#failed = new Set(failed.map(identityOf));
   }
 
-  /** The lines of a file; `name` is what the file is called in errors. */
+  /** The lines of a file; `name` is what the file is called in errors. Files that were joined have their first lines within. */
   static parse(text: string, name: string): TuningTable {
-    const rows = text.split("\n");
-    requireHeader(rows[0] ?? "", name);
-    // What comes after the last line break was being written when the tuner was stopped.
-    const whole = rows.slice(1, -1);
+    const [first = "", ...rows] = text.split("\n");
+    requireHeader(first, name);
+    const last = rows.length - 1;
     return new TuningTable(
-      whole.flatMap((row, index) =>
-        row.trim() === "" ? [] : [lineOf(row, `${name}:${index + 2}`)],
-      ),
+      rows.flatMap((row, index) => {
+        const value = parsed(row);
+        if (isTuningLine(value)) return [value];
+        // What comes after the last line break was being written when the tuner was stopped.
+        if (row.trim() === "" || row.trim() === header || index === last) return [];
+        throw noLine(row, `${name}:${index + 2}`);
+      }),
     );
   }
 
@@ -43,9 +50,11 @@ export class TuningTable {
   }
 
   /** The fastest choice that was measured; of another driver where this one has none. */
+  /** The fastest with this driver, else with another one, of those that did not fail with this one. */
   best(work: TunedWork, driver: string): MeasuredLine | undefined {
     const measured = this.#measured.get(workText(work)) ?? [];
-    return measured.find((line) => line.driver === driver) ?? measured[0];
+    const own = measured.find((line) => line.driver === driver);
+    return own ?? measured.find((line) => !this.#failed.has(identityOf({ ...line, driver })));
   }
 
   /** The file: sorted, so that what is added changes few lines of it. */
@@ -55,6 +64,11 @@ export class TuningTable {
 
   /** What a file begins with. */
   static readonly start = `${header}\n`;
+
+  /** Whether a text is no more than the beginning of a file's first line: a tuner was stopped before it had any result. */
+  static isBarelyStarted(text: string): boolean {
+    return TuningTable.start.startsWith(text);
+  }
 }
 
 function requireHeader(row: string, name: string): void {
@@ -72,10 +86,8 @@ function requireHeader(row: string, name: string): void {
   });
 }
 
-function lineOf(row: string, place: string): TuningLine {
-  const value = parsed(row);
-  if (isTuningLine(value)) return value;
-  throw new TilewrightError({
+function noLine(row: string, place: string): TilewrightError {
+  return new TilewrightError({
     code: "TW9811",
     message: `${place} is not a line of a tuning file`,
     expected: "op, variant, key, gpu, target, driver, bucket, choice, and us or rejected",
