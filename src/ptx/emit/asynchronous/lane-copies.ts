@@ -127,6 +127,10 @@ function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: Bar
 }
 
 export function laneCopyOut(context: EmitContext, op: Op<"copy_async">): void {
+  const { code, target } = context;
   const { global, shared } = sidesOf(context, op);
   copyPlainly(context, shared, global, integer(0));
+  // Whoever waits for the copy may let the engine fill the place again, as if the engine had read it.
+  if (target.features.includes("tma"))
+    code.emit("fence.proxy.async.shared::cta", [], "the engine may overwrite what was read");
 }

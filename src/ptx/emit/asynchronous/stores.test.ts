@@ -1,18 +1,22 @@
 /** Copies out of shared memory that the copy engine would not keep within the array. */
 import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import {
   array,
+  barrier,
   commitGroup,
   commitShared,
   copyAsync,
   dim,
   kernel,
+  loop,
   slice,
   smem,
   waitGroup,
 } from "../../../lang/index.ts";
 import type { CopyOptions } from "../../../lang/index.ts";
+import { open } from "../../../runtime/open.ts";
 import { defaultTarget } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";
 import { lower } from "../../../lower/pipeline.ts";
@@ -46,6 +50,36 @@ test("rows of whole 16 bytes are stored by tensor map, others by lanes", () => {
 
 test("a window that may begin before its array is stored by lanes", () => {
   expect(textOf(1000, {}, 16)).not.toContain("cp.async.bulk.tensor.1d.global");
+});
+
+test("what lanes store for the copy engine may be overwritten by it once it has been read", async () => {
+  const [length, steps] = [64, 3];
+  const moved = kernel(
+    {
+      name: "moved",
+      inputs: { x: array(f32, [steps * length]) },
+      outputs: { out: array(f32, [steps * length - 1]) },
+      scratch: { buffer: smem(f32, [length]), landed: barrier() },
+    },
+    ({ x, out, buffer, landed }) => {
+      loop(steps, (step) => {
+        waitGroup(0, { read: true });
+        copyAsync(x.at(slice(step.mul(length), length)), buffer, { barrier: landed });
+        landed.wait();
+        copyAsync(buffer, out.at(slice(step.mul(length), length)));
+        commitGroup();
+      });
+      waitGroup(0);
+    },
+  );
+  const text = printPtx(lower(moved.kernel, defaultTarget).module);
+  expect(text).toContain("cp.async.bulk.tensor.1d.shared");
+  expect(text).not.toContain("cp.async.bulk.tensor.1d.global");
+  const values = Array.from({ length: steps * length }, (_, place) => place + 1);
+  const device = await open("emulator");
+  const { out } = await device.run(moved, { x: fromNumbers(f32, [steps * length], values) });
+  expect([...toNumbers(out)]).toEqual(values.slice(0, -1));
+  device.dispose();
 });
 
 test("a copy hands the cache a policy where it is told to", () => {
