@@ -11,7 +11,7 @@
  * pass the limit, elimination stops, and what is left is the business of the search.
  */
 import type { Factor } from "./factors.ts";
-import { bestCandidate, leastEntry, minimiseOut } from "./factors.ts";
+import { bestCandidate, isHopeless, minimiseOut } from "./factors.ts";
 
 export interface Problem {
   readonly groups: readonly number[];
@@ -60,8 +60,7 @@ export function eliminate(
   let cost = 0;
   let impossible: Factor | undefined;
   const place = (factor: Factor): void => {
-    const least = factor.hard ? leastEntry(factor.data) : 0;
-    if (least === Infinity) impossible ??= factor;
+    if (factor.hard && isHopeless(factor.data)) impossible ??= factor;
     if (factor.scope.length === 0) cost += factor.data[0] ?? 0;
     else graph.add(factor);
   };

@@ -40,6 +40,12 @@ export function isHard(data: Float64Array): boolean {
   return false;
 }
 
+/** Every entry is infinite: there is no choice. */
+export function isHopeless(data: Float64Array): boolean {
+  for (let entry = 0; entry < data.length; entry++) if (data[entry] !== Infinity) return false;
+  return true;
+}
+
 export function leastEntry(data: Float64Array): number {
   let least = Infinity;
   for (let entry = 0; entry < data.length; entry++) {
@@ -57,29 +63,108 @@ export function minimiseOut(
   sizes: readonly number[],
 ): Factor {
   const tables = joined(factors, sizes);
-  const strides = tables.map((table) => others.map((other) => strideOf(table, other, sizes)));
-  const ownStrides = tables.map((table) => strideOf(table, group, sizes));
-  const offsets = tables.map(() => 0);
-  const digits = others.map(() => 0);
-  const sums = new Float64Array(sizes[group] ?? 0);
-  const entries = others.reduce((product, other) => product * (sizes[other] as number), 1);
-  const data = new Float64Array(entries);
-  for (let entry = 0; entry < entries; entry++) {
-    addUp(sums, tables, offsets, ownStrides);
-    data[entry] = leastEntry(sums);
-    for (let place = others.length - 1; place >= 0; place--) {
-      const size = sizes[others[place] as number] as number;
-      const wraps = (digits[place] as number) + 1 === size;
+  const candidates = sizes[group] ?? 0;
+  // Neighbours along the last of the others are done together: that is where the time goes.
+  const outer = others.slice(0, -1);
+  const last = others.at(-1);
+  const width = last === undefined ? 1 : (sizes[last] as number);
+  const rows = tables.map((table) => ({
+    data: table.data,
+    own: strideOf(table, group, sizes),
+    step: last === undefined ? 0 : strideOf(table, last, sizes),
+    strides: outer.map((other) => strideOf(table, other, sizes)),
+    offset: 0,
+  }));
+  const extents = outer.map((other) => sizes[other] as number);
+  const digits = outer.map(() => 0);
+  const entries = extents.reduce((product, extent) => product * extent, width);
+  const data = new Float64Array(entries).fill(Infinity);
+  const least = leastOf[rows.length] ?? leastOfMany(new Float64Array(width));
+  for (let entry = 0; entry < entries; entry += width) {
+    least(data, entry, width, candidates, rows);
+    for (let place = outer.length - 1; place >= 0; place--) {
+      const extent = extents[place] as number;
+      const wraps = (digits[place] as number) + 1 === extent;
       digits[place] = wraps ? 0 : (digits[place] as number) + 1;
-      for (let which = 0; which < offsets.length; which++) {
-        const stride = (strides[which] as number[])[place] as number;
-        offsets[which] = (offsets[which] as number) + (wraps ? stride - stride * size : stride);
+      for (const row of rows) {
+        const stride = row.strides[place] as number;
+        row.offset += wraps ? stride - stride * extent : stride;
       }
       if (!wraps) break;
     }
   }
   return { scope: others, data, hard: isHard(data), origin: factors };
 }
+
+/** Where a table has its entries for a choice of all groups but two: the one that leaves, and the last of the others. */
+interface Row {
+  readonly data: Float64Array;
+  /** Between candidates of the group that leaves. */
+  readonly own: number;
+  /** Between those of the last of the others. */
+  readonly step: number;
+  readonly strides: readonly number[];
+  offset: number;
+}
+
+/** Lowers entries from a place on to the least sum of the tables. */
+type Least = (
+  data: Float64Array,
+  from: number,
+  width: number,
+  candidates: number,
+  rows: readonly Row[],
+) => void;
+
+/** Of any number of tables, with room for the sums of a row. */
+function leastOfMany(sums: Float64Array): Least {
+  return (data, from, width, candidates, rows) => {
+    for (let candidate = 0; candidate < candidates; candidate++) {
+      sums.fill(0);
+      for (const { data: table, own, step, offset } of rows) {
+        let at = offset + candidate * own;
+        for (let place = 0; place < width; place++) {
+          sums[place] = (sums[place] as number) + (table[at] as number);
+          at += step;
+        }
+      }
+      for (let place = 0; place < width; place++) {
+        const sum = sums[place] as number;
+        if (sum < (data[from + place] as number)) data[from + place] = sum;
+      }
+    }
+  };
+}
+
+/** By the number of tables, for those that most sums have. */
+const leastOf: readonly (Least | undefined)[] = [
+  undefined,
+  (data, from, width, candidates, [first]) => {
+    const { data: table, own, step, offset } = first as Row;
+    for (let candidate = 0; candidate < candidates; candidate++) {
+      let at = offset + candidate * own;
+      for (let entry = from; entry < from + width; entry++) {
+        const sum = table[at] as number;
+        if (sum < (data[entry] as number)) data[entry] = sum;
+        at += step;
+      }
+    }
+  },
+  (data, from, width, candidates, [first, second]) => {
+    const { data: left, own, step, offset } = first as Row;
+    const { data: right, own: rightOwn, step: rightStep, offset: rightOffset } = second as Row;
+    for (let candidate = 0; candidate < candidates; candidate++) {
+      let at = offset + candidate * own;
+      let rightAt = rightOffset + candidate * rightOwn;
+      for (let entry = from; entry < from + width; entry++) {
+        const sum = (left[at] as number) + (right[rightAt] as number);
+        if (sum < (data[entry] as number)) data[entry] = sum;
+        at += step;
+        rightAt += rightStep;
+      }
+    }
+  },
+];
 
 /** The same sum from fewer tables: those over no more groups than another are added to it, once for all entries. */
 function joined(factors: readonly Factor[], sizes: readonly number[]): readonly Table[] {
@@ -99,13 +184,22 @@ function joined(factors: readonly Factor[], sizes: readonly number[]): readonly 
 
 /** Adds a table to one over its groups and others. */
 function addTo({ scope, data }: Table, added: Table, sizes: readonly number[]): void {
-  const strides = scope.map((group) => strideOf(added, group, sizes));
-  const extents = scope.map((group) => sizes[group] as number);
-  const digits = scope.map(() => 0);
+  const outer = scope.slice(0, -1);
+  const last = scope.at(-1);
+  const width = last === undefined ? 1 : (sizes[last] as number);
+  const step = last === undefined ? 0 : strideOf(added, last, sizes);
+  const strides = outer.map((group) => strideOf(added, group, sizes));
+  const extents = outer.map((group) => sizes[group] as number);
+  const digits = outer.map(() => 0);
+  const table = added.data;
   let offset = 0;
-  for (let entry = 0; entry < data.length; entry++) {
-    data[entry] = (data[entry] as number) + (added.data[offset] as number);
-    for (let place = scope.length - 1; place >= 0; place--) {
+  for (let from = 0; from < data.length; from += width) {
+    let at = offset;
+    for (let entry = from; entry < from + width; entry++) {
+      data[entry] = (data[entry] as number) + (table[at] as number);
+      at += step;
+    }
+    for (let place = outer.length - 1; place >= 0; place--) {
       const [stride, extent] = [strides[place] as number, extents[place] as number];
       offset += stride;
       digits[place] = (digits[place] as number) + 1;
