@@ -6,8 +6,17 @@
  * Finding out where a tile lies takes divisions one after the other, which is why the first one is found while the kernel
  * before still runs; those of later tiles are found while slots are full.
  */
-import { constant, copyAsync, loop, setRegisters, slice, warps, when } from "../../lang/index.ts";
-import type { Scalar, Slice } from "../../lang/index.ts";
+import {
+  all,
+  constant,
+  copyAsync,
+  loop,
+  setRegisters,
+  slice,
+  warps,
+  when,
+} from "../../lang/index.ts";
+import type { Ref, Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Segments } from "../../lang/pipeline/segments.ts";
 import { followPrevious } from "../support/early-start.ts";
@@ -16,6 +25,7 @@ import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import { inputWindow } from "./prologue.ts";
 import { heldDepth, sideWindow } from "./sides.ts";
+import type { Side } from "./sides.ts";
 import { block, metadataWindow } from "./sparse-weights.ts";
 import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
@@ -73,10 +83,9 @@ interface Ring {
 function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring): Ring {
   const { form, shapes, sides, left: ofRows, full, empty } = work;
   const { stages } = form.configuration;
-  const { rows, columns, depth } = shapes;
+  const { rows, depth } = shapes;
   const { batch } = start;
   const [top, left] = [notBefore(start.top), notBefore(start.left)];
-  const [down, across] = [slice(top, rows), slice(left, columns)];
   const along = slice(position.mul(depth), depth);
   const held = heldDepth(sides.rows, depth);
   let { slot, count } = ring;
@@ -87,14 +96,24 @@ function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring):
     const landed = { barrier: full.at(slot) };
     const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
     const ofStep = slice(position.mul(held), held);
-    const source = sideWindow(sides.rows, ofRows, part, batch, down, ofStep);
-    copyAsync(source, work.leftTiles.at(slot), landed);
+    const filled = count;
+    const isFirst = (): Scalar<"bool"> => filled.lt(stages);
+    const rowsOf = { ...sides.rows, start: top, count: rows, edge: form.edges.row, isFirst };
+    copyInside(rowsOf, (inside) => {
+      copyAsync(
+        sideWindow(sides.rows, ofRows, part, batch, slice(top, inside), ofStep),
+        inside === rows
+          ? work.leftTiles.at(slot)
+          : startOfTile(rowsOf, work.leftTiles.at(slot), inside),
+        landed,
+      );
+    });
     if (work.metadata !== undefined) {
       const { all, tiles } = work.metadata;
       const first = position.mul(depth / block);
       copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
     }
-    copyColumns(work, { part: other, batch, across, along, slot });
+    copyColumns(work, { part: other, batch, left, along, slot, isFirst });
     for (const { input, all, tiles } of work.prologueInputs)
       if (tiles !== undefined)
         copyAsync(
@@ -108,33 +127,78 @@ function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring):
   return { slot, count };
 }
 
+/** Rows or columns of a tile that a copy is of. */
+interface CopiedSide extends Pick<Side, "alongK" | "extent"> {
+  readonly start: Integer;
+  readonly count: number;
+  /** Those that the windows of the last tiles have, where these are not whole ones. */
+  readonly edge: number | undefined;
+  /** Whether nothing was in the slot before. */
+  readonly isFirst: () => Scalar<"bool">;
+}
+
+/**
+ * Copies rows or columns of a tile, or as many of them as the windows of the last tiles have. A slot that is filled first is filled
+ * as a whole: what is left out is multiplied as well, and should be something.
+ */
+function copyInside(
+  { extent, start, count, edge, isFirst }: CopiedSide,
+  copy: (count: number) => void,
+): void {
+  if (edge === undefined) {
+    copy(count);
+    return;
+  }
+  const end = constant(dtypes.i32, 0).add(extent);
+  when(
+    isFirst().or(start.add(count).le(end)),
+    () => {
+      copy(count);
+    },
+    () => {
+      copy(edge);
+    },
+  );
+}
+
+/** The first rows or columns of a tile in shared memory. */
+function startOfTile({ alongK }: Pick<Side, "alongK">, tile: Ref, count: number): Ref {
+  return alongK ? tile.at(slice(0, count)) : tile.at(all, slice(0, count));
+}
+
 /** The columns of a step, by which operand, and where they go. */
 interface ColumnsOfStep {
   readonly part: number;
   readonly batch: Integer;
-  readonly across: Slice;
+  readonly left: Integer;
   readonly along: Slice;
   readonly slot: Integer;
+  readonly isFirst: () => Scalar<"bool">;
 }
 
 /** Fetches the columns of a step: all of them, or this block's share for the whole cluster. */
-function copyColumns(work: Work, { part, batch, across, along, slot }: ColumnsOfStep): void {
-  const { sides, right, rightTiles, full, rank, shapes } = work;
-  const { cluster } = work.form.configuration;
-  const landed = { barrier: full.at(slot) };
+function copyColumns(work: Work, step: ColumnsOfStep): void {
+  const { part, batch, left, along, slot, isFirst } = step;
+  const { sides, right, rightTiles, full, rank, shapes, form } = work;
+  const { cluster } = form.configuration;
+  const shares = cluster > 1;
   const { alongK } = sides.columns;
   const share = (alongK ? shapes.columns : shapes.depth) / cluster;
   const first = rank.mul(share);
-  const mine = ({ start }: Slice): Slice => slice(first.add(start), share);
-  const source = sideWindow(
-    sides.columns,
-    right,
-    part,
-    batch,
-    cluster > 1 && alongK ? mine(across) : across,
-    cluster > 1 && !alongK ? mine(along) : along,
-  );
-  if (cluster === 1) copyAsync(source, rightTiles.at(slot), landed);
-  else
-    copyAsync(source, rightTiles.at(slot, slice(first, share)), { ...landed, multicast: ["rank"] });
+  const columns: CopiedSide = {
+    ...sides.columns,
+    start: shares && alongK ? first.add(left) : left,
+    count: alongK ? share : shapes.columns,
+    edge: form.edges.column,
+    isFirst,
+  };
+  const depth = shares && !alongK ? slice(first.add(along.start), share) : along;
+  const tile = shares ? rightTiles.at(slot, slice(first, share)) : rightTiles.at(slot);
+  copyInside(columns, (inside) => {
+    copyAsync(
+      sideWindow(sides.columns, right, part, batch, slice(columns.start, inside), depth),
+      inside === columns.count ? tile : startOfTile(columns, tile, inside),
+      { barrier: full.at(slot), ...(shares && { multicast: ["rank"] }) },
+    );
+  });
 }

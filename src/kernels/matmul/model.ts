@@ -41,10 +41,9 @@ import { storedDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
 import { storedHalf } from "./sparse-weights.ts";
-import { groupOf } from "./order.ts";
+import { fetchedSides, planeOf } from "./edges.ts";
 import { overhangSeconds } from "./overhang.ts";
-import type { FetchedBoxes, TilePlane } from "./overhang.ts";
-import { depthOf, pieceColumns, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
+import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
@@ -147,8 +146,6 @@ function persistentModel(
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
-  const boxesOf = (name: "a" | "b", along: number): FetchedBoxes =>
-    fetchedBoxes(problem, recipe, name, along);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
@@ -177,13 +174,9 @@ function persistentModel(
         ...[leastStepSeconds[multipliers], waiting],
       );
     const step = stepOf(fetching.row + fetching.column);
-    const [height, width] = turned ? [sizes.n, sizes.m] : [sizes.m, sizes.n];
     const longer = overhangSeconds(
       planeOf(configuration, sizes, target, workers),
-      {
-        row: { tile: rows, extent: height, blocks: cluster, ...boxesOf(rowSide, rows) },
-        column: { tile: columns, extent: width, blocks: 1, ...boxesOf(columnSide, columns) },
-      },
+      fetchedSides(problem, recipe, configuration, sizes),
       fetching,
       { cluster, seconds: cluster > 1 ? pairOutside : outsideSeconds[multipliers] },
       stepOf,
@@ -204,33 +197,6 @@ function persistentModel(
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
     return preparing + overlapped(busy, memory * crowded) + handing + starting;
-  };
-}
-
-/** How so many rows or columns of tiles are fetched. */
-function fetchedBoxes(
-  problem: MatmulProblem,
-  recipe: Recipe,
-  name: "a" | "b",
-  along: number,
-): FetchedBoxes {
-  return recipe.alongK || problem.major[name] === "k"
-    ? { box: 1, requests: 1 }
-    : { box: pieceColumns(recipe[name], along), requests: depthOf(problem, recipe) };
-}
-
-/** How the tiles of a configuration lie, and who has them. */
-function planeOf(
-  { multipliers, columns, turned, cluster }: PersistentConfiguration,
-  { m, n, batch }: ProductSizes,
-  { processors }: Target,
-  workers: number,
-): TilePlane {
-  const rows = multipliers * threadRows * cluster;
-  const [height, width] = turned ? [n, m] : [m, n];
-  return {
-    ...{ batch, workers, down: Math.ceil(height / rows), across: Math.ceil(width / columns) },
-    group: groupOf(rows, columns, processors / cluster),
   };
 }
 

@@ -11,6 +11,16 @@
  *
  * Elements along k are fetched a row at a time. Others come in boxes, each with a row for every element of k, of which only those count that
  * lie outside as a whole.
+ *
+ * Where that would take time, the last tiles have windows of their own, which end soon after the array does (`edgeOf`, `copy-tiles.ts`):
+ *
+ *   128 × 192, 128 columns outside    a window of 192 columns in every step, or one of 64
+ *
+ * A copy into shared memory fills what lies outside with zeros, which is what it means and what users may count on, so leaving some of it
+ * out is the library's to decide: what was in the slot before stays there. It is multiplied, into rows and columns of the result that
+ * nobody stores, whatever it is; elements outside along k would be added to all of them, and are always fetched, as zeros. Slots are filled
+ * whole when they are filled first, so that nothing is read that nobody wrote. The last tiles might be moved back instead, to end where the array
+ * does, but two blocks would then write the same results.
  */
 
 /** How tiles lie, how many workers take them in turn, and how many rows of them are in a group (`order.ts`). */
@@ -78,10 +88,31 @@ export function outsideOf({ tile, extent, blocks, box, requests }: FetchedSide):
   return { part: (boxes * box) / tile, requests: boxes * requests };
 }
 
+/**
+ * Rows or columns of the window of tiles that reach beyond the end, where that is less than a whole one: whole boxes; else quarters of
+ * a tile, in rows of eight as they lie in shared memory, so that sizes which change from call to call have few kernels.
+ */
+export function edgeOf({ tile, extent, blocks, box }: FetchedSide): number | undefined {
+  if (extent % (tile * blocks) === 0) return undefined;
+  const grain = box > 1 ? box : 8 * Math.ceil(tile / 32);
+  const edge = Math.max(1, Math.ceil((extent % tile) / grain)) * grain;
+  return edge < tile ? edge : undefined;
+}
+
 /** Blocks of a cluster, and the seconds of a request for what lies outside, for each that is made at once. */
 interface Answers {
   readonly cluster: number;
   readonly seconds: number;
+}
+
+/** Requests of a step for what lies outside, of all blocks that have one of the last tiles at once. */
+export function outsideAtOnce(
+  plane: TilePlane,
+  side: FetchedSide,
+  last: LastTiles,
+  cluster: number,
+): number {
+  return lastAtOnce(plane, last) * (last === "column" ? cluster : 1) * outsideOf(side).requests;
 }
 
 /**
@@ -97,10 +128,10 @@ export function overhangSeconds(
 ): number {
   const all = fetching.row + fetching.column;
   const longer = (last: LastTiles): number => {
-    const { part, requests } = outsideOf(sides[last]);
+    const { part } = outsideOf(sides[last]);
+    const requests = outsideAtOnce(plane, sides[last], last, cluster);
     if (requests === 0) return 0;
-    const atOnce = lastAtOnce(plane, last) * (last === "column" ? cluster : 1);
-    const more = stepOf(all - part * fetching[last] + atOnce * requests * seconds) - stepOf(all);
+    const more = stepOf(all - part * fetching[last] + requests * seconds) - stepOf(all);
     return more <= 0 ? 0 : more * mostOfWorker(plane, last);
   };
   return Math.max(longer("row"), longer("column"));

@@ -41,6 +41,7 @@ import { followPrevious } from "../support/early-start.ts";
 import { copyTiles } from "./copy-tiles.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
 import { multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, tileOrder, wholeTiles } from "./order.ts";
@@ -67,6 +68,8 @@ export interface PersistentForm {
   readonly processors: number;
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
+  /** Windows of the last tiles. */
+  readonly edges: Edges;
   readonly location: Location;
   /** Where rows belong to groups, each with a matrix of its own: which tile has which of them. */
   readonly dealt?: DealtRows;

@@ -13,6 +13,7 @@ import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
 import { exchanged } from "./double-sums.ts";
+import { edgesOf } from "./edges.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
 import { persistentColumns } from "./configuration.ts";
 import type {
@@ -315,7 +316,7 @@ export function persistentLaunches(
     ...dealing?.dimensions,
   };
   const product = (): KernelDefinition =>
-    persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows });
+    persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows, edges: {} });
   const tables = Object.keys(dealing?.scratch ?? {}).map(
     (name) => [name, { argument: name }] as const,
   );
@@ -352,14 +353,26 @@ function formOf(
   problem: MatmulProblem,
   configuration: PersistentConfiguration,
   sizes: ProductSizes,
-  { processors }: Target,
+  target: Target,
   location: Location,
 ): PersistentForm {
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
   const prepared = preparationsOf(problem, recipe, sizes, configuration);
   const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, sizes.n);
-  return { problem, recipe, prepared, configuration, sizes, processors, copiesOut, location };
+  const edges = edgesOf(problem, recipe, configuration, sizes, target);
+  const { processors } = target;
+  return {
+    problem,
+    recipe,
+    prepared,
+    configuration,
+    sizes,
+    processors,
+    copiesOut,
+    edges,
+    location,
+  };
 }
 
 function scratchName({ name }: Preparation): string {

@@ -74,6 +74,17 @@ test.skipIf(!hasPtxas).each([
     [16, 8192, 28672],
   ],
   [
+    "bf16, windows of the last tiles",
+    {
+      ...{ a: bf16, b: bf16 },
+      configuration: {
+        ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
+        ...{ schedule: "tiles", turned: false, cluster: 2 },
+      },
+    },
+    [5464, 616, 3832],
+  ],
+  [
     "bf16, tiles that are no power of two wide",
     {
       ...{ a: bf16, b: bf16 },

@@ -1,0 +1,104 @@
+/**
+ * How tiles of a configuration lie on the result and are fetched, and which of them have shorter windows at its edges (`overhang.ts`).
+ */
+import type { Target } from "../../targets/target.ts";
+import { threadRows } from "./configuration.ts";
+import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
+import { groupOf } from "./order.ts";
+import { edgeOf, outsideAtOnce } from "./overhang.ts";
+import type { FetchedBoxes, FetchedSide, LastTiles, TilePlane } from "./overhang.ts";
+import { prologueOf } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+import type { Recipe } from "./recipe.ts";
+import { depthOf, pieceColumns, workerCount } from "./tile-shapes.ts";
+
+/** How so many rows or columns of tiles are fetched. */
+function fetchedBoxes(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  name: "a" | "b",
+  along: number,
+): FetchedBoxes {
+  return recipe.alongK || problem.major[name] === "k"
+    ? { box: 1, requests: 1 }
+    : { box: pieceColumns(recipe[name], along), requests: depthOf(problem, recipe) };
+}
+
+/** The rows and the columns of tiles. */
+export function fetchedSides(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  { multipliers, columns, turned, cluster }: PersistentConfiguration,
+  { m, n }: ProductSizes,
+): { readonly [L in LastTiles]: FetchedSide } {
+  const rows = multipliers * threadRows;
+  const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
+  const [height, width] = turned ? [n, m] : [m, n];
+  const ofRows = fetchedBoxes(problem, recipe, rowSide, rows);
+  const ofColumns = fetchedBoxes(problem, recipe, columnSide, columns);
+  return {
+    row: { tile: rows, extent: height, blocks: cluster, ...ofRows },
+    column: { tile: columns, extent: width, blocks: 1, ...ofColumns },
+  };
+}
+
+/** How the tiles of a configuration lie, and who has them. */
+export function planeOf(
+  { multipliers, columns, turned, cluster }: PersistentConfiguration,
+  { m, n, batch }: ProductSizes,
+  { processors }: Target,
+  workers: number,
+): TilePlane {
+  const rows = multipliers * threadRows * cluster;
+  const [height, width] = turned ? [n, m] : [m, n];
+  return {
+    ...{ batch, workers, down: Math.ceil(height / rows), across: Math.ceil(width / columns) },
+    group: groupOf(rows, columns, processors / cluster),
+  };
+}
+
+/** Rows and columns of the windows of the last tiles, where these are not whole ones. */
+export interface Edges {
+  readonly row?: number | undefined;
+  readonly column?: number | undefined;
+}
+
+/**
+ * Requests of a step for what lies outside, of all blocks at once, from which on leaving them out is worth a window of its own: 1400 and 2800 took
+ * no longer than none on an H200 or up to half as long again, 5600 always.
+ */
+const manyRequests = 1000;
+
+/**
+ * The edges of a configuration. Functions of users are given all of a tile, and may not be able to take whatever numbers; tables of sparse
+ * weights and of prologues go with whole tiles.
+ */
+export function edgesOf(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): Edges {
+  const isPlain =
+    problem.epilogue === undefined &&
+    problem.outputs.length === 0 &&
+    !problem.sparse &&
+    prologueOf(problem) === undefined;
+  if (!isPlain) return {};
+  const { columns, cluster } = configuration;
+  const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
+  const plane = planeOf(configuration, sizes, target, workers);
+  const sides = fetchedSides(problem, recipe, configuration, sizes);
+  const isMany = (last: LastTiles): boolean =>
+    outsideAtOnce(plane, sides[last], last, cluster) >= manyRequests;
+  // Blocks that share columns along k have a part of them each.
+  const shared =
+    cluster > 1 && sides.column.box === 1
+      ? { ...sides.column, tile: columns / cluster, blocks: cluster }
+      : sides.column;
+  return {
+    ...(isMany("row") && { row: edgeOf(sides.row) }),
+    ...(isMany("column") && { column: edgeOf(shared) }),
+  };
+}
