@@ -35,6 +35,7 @@ import {
 import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { consumerRows } from "./configuration.ts";
 import type { SpecialisedAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
@@ -192,6 +193,7 @@ export function specialisedAttention(
       },
     },
     (argument) => {
+      followPrevious();
       const { worker } = argument as unknown as { readonly worker: Index };
       const { bias, key, ...optional } = optionalRefs(form, argument);
       const zero = constant(dtypes.i32, 0);

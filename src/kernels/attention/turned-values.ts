@@ -7,11 +7,12 @@
  *   scores, pairs of a lane        0 1       2 3       4 5       6 7       8 9       10 11     12 13     14 15
  *   powers, fours of a lane        0 1 8 9   2 3 10 11   4 5 12 13   6 7 14 15
  */
-import { assert, cdiv, dim, array, constant, kernel, slice } from "../../lang/index.ts";
+import { assert, cdiv, dim, array, constant, kernel, slice, smem } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import { followPrevious } from "../support/early-start.ts";
 import { attentionArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { scaleOf } from "./scores.ts";
@@ -56,10 +57,29 @@ export function turnValues(form: AttentionForm, turned: string): PlannedLaunch {
   };
 }
 
+/** Numbers of a head that a lane reads from a column at once. */
+const readTogether = 16;
+
+/**
+ * Where columns and numbers of heads lie while they are turned. A lane has four columns of sixteen numbers, which it reads side by side; from these it
+ * makes words of four columns by itself. Words of the numbers that lie sixteen apart are written to shared memory at once, each to other banks, if
+ * rows of such numbers follow each other there.
+ */
+function turningLayouts(e: number): { readonly warps: 1 | 2 | 4; readonly turned: string } {
+  const across = Math.log2(e / readTogether);
+  const lanes = ["L0", "L1", "L2", "L3", "L4"];
+  const columns = [...lanes.slice(across), "W0", "W1", "R6", "R7"].slice(0, 5);
+  return {
+    warps: e >= 64 ? 4 : e === 32 ? 2 : 1,
+    turned: `(R2 R3 R4 R5 ${lanes.slice(0, across).join(" ")} | R0 R1 ${columns.join(" ")})`,
+  };
+}
+
 function turningKernel(form: AttentionForm): KernelDefinition {
   const { inputs, dimensions } = attentionArrays(form);
   const { v, qScale, kScale } = inputs;
   const e = paddedHead(form.sizes.e);
+  const { warps, turned: layout } = turningLayouts(e);
   return kernel(
     {
       name: "attention_turn_values",
@@ -67,16 +87,25 @@ function turningKernel(form: AttentionForm): KernelDefinition {
         ...{ head: dimensions.kv, batch: dimensions.b },
         block: cdiv(dimensions.t, turnedTogether),
       },
+      warps,
       inputs: { ...(v && { v }), ...(qScale && { qScale }), ...(kScale && { kScale }) },
       outputs: { turned: turnedSpec(form) },
+      scratch: {
+        rows: smem(form.problem.v.dtype, [readTogether, e / readTogether, turnedTogether]),
+      },
     },
     (argument) => {
       const { head, batch, block } = argument as unknown as {
         readonly [N in "head" | "batch" | "block"]: Scalar<"i32">;
       };
-      const { v: given, turned } = argument as unknown as {
-        readonly [N in "v" | "turned"]: Ref<"f8e4m3fn">;
+      const {
+        v: given,
+        turned,
+        rows,
+      } = argument as unknown as {
+        readonly [N in "v" | "turned" | "rows"]: Ref<"f8e4m3fn">;
       };
+      followPrevious();
       requireScales(form, argument, head);
       const here = slice(block.mul(turnedTogether), turnedTogether);
       const across = slice(0, e);
@@ -85,8 +114,12 @@ function turningKernel(form: AttentionForm): KernelDefinition {
       const dealt = values
         .reshape([many, 2, pairs, 2, e])
         .transpose([4, 0, 2, 1, 3])
-        .reshape([e, turnedTogether]);
-      turned.at(batch, head, across, here).store(dealt);
+        .reshape([e, turnedTogether])
+        .layoutCast(layout);
+      const shape = [e / readTogether, readTogether, turnedTogether];
+      rows.store(dealt.reshape(shape).transpose([1, 0, 2]));
+      const whole = rows.load().transpose([1, 0, 2]).reshape([e, turnedTogether]);
+      turned.at(batch, head, across, here).store(whole);
     },
   ) as unknown as KernelDefinition;
 }
