@@ -1,6 +1,7 @@
 /** Files that commands read, and files and folders that they write. */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import type { Stats } from "node:fs";
+import { dirname } from "node:path";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
@@ -12,21 +13,34 @@ export function writeFile(path: string, content: string | Uint8Array): void {
 
 export function makeFolder(path: string): void {
   attempt(path, () => {
-    mkdirSync(path, { recursive: true });
+    makeFolders(path);
   });
+}
+
+/** Makes a folder, and those that it lies in. Node's own way never ends where the system has none made, as in /proc. */
+function makeFolders(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const parent = dirname(path);
+  if (parent !== path) makeFolders(parent);
+  mkdirSync(path);
 }
 
 function attempt(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
-    throw new TilewrightError({
-      code: "TW5008",
-      message: `${path} cannot be written`,
-      location: unknownLocation,
-      found: error instanceof Error ? error.message : String(error),
-    });
+    throw cannotWrite(path, error);
   }
+}
+
+/** What is said of a file, a folder or a stream that the system does not let be written. */
+export function cannotWrite(what: string, error: unknown): TilewrightError {
+  return new TilewrightError({
+    code: "TW5008",
+    message: `${what} cannot be written`,
+    location: unknownLocation,
+    found: error instanceof Error ? error.message : String(error),
+  });
 }
 
 /** Refuses what cannot be imported: a folder, a pipe, and what is not there; `expected` is what file it should be. */
