@@ -25,6 +25,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { joinedModules, writeModules } from "../scripts/join-modules.ts";
 import { repositoryRoot } from "./source-files.ts";
 import { programs } from "./support/snippets.ts";
 import { mistakes, moduleOf, right } from "./support/type-mistakes.ts";
@@ -36,6 +37,9 @@ interface Manifest {
     readonly [subpath: string]: string | { readonly [condition: string]: string };
   };
   readonly bin: { readonly [command: string]: string };
+  readonly browser: { readonly [module: string]: string };
+  readonly files: readonly string[];
+  readonly scripts: { readonly [name: string]: string };
   readonly dependencies: { readonly [name: string]: string };
   readonly optionalDependencies: { readonly [name: string]: string };
 }
@@ -46,6 +50,7 @@ interface Scripts {
 
 const folder = mkdtempSync(join(tmpdir(), "tilewright-package-"));
 const project = join(folder, "project");
+const staged = join(folder, "staged");
 const manifest = readJson(join(repositoryRoot, "package.json")) as Manifest;
 const modules = join(project, "node_modules");
 const installed = join(modules, "tilewright");
@@ -68,15 +73,35 @@ async function run(program: string, parameters: readonly string[], cwd: string):
 }
 
 /**
- * Makes what `npm run build` makes, which takes little where it has been made already, and installs what npm packs of it:
- * unpacked, with its command linked. Dependencies come from this repository's own installation; nothing is fetched.
+ * Makes what `npm pack` packs, in a folder of its own, since other tests run what is built here: the types that the compiler
+ * writes, which takes little where it has been done already, and the modules joined.
  */
-async function install(): Promise<void> {
+async function stage(): Promise<void> {
   const building = [compilerPath, "-p", "tsconfig.build.json", "--noCheck"];
   await run(process.execPath, building, repositoryRoot);
+  const isTypes = (path: string): boolean => statSync(path).isDirectory() || path.endsWith(".d.ts");
+  cpSync(join(repositoryRoot, "dist"), join(staged, "dist"), { recursive: true, filter: isTypes });
+  writeModules(await joinedModules(), join(staged, "dist"));
+  // What npm packs of a folder without being told, and what it is told.
+  const others = ["package.json", "README.md", "LICENSE", ...manifest.files.filter(isPlain)];
+  for (const path of others)
+    cpSync(join(repositoryRoot, path), join(staged, path), { recursive: true });
+}
+
+/** Whether a file of the manifest is there as it is. */
+function isPlain(path: string): boolean {
+  return path !== "dist" && !path.startsWith("!");
+}
+
+/**
+ * Installs what npm packs of that: unpacked, with its command linked. Dependencies come from this repository's own
+ * installation; nothing is fetched.
+ */
+async function install(): Promise<void> {
+  await stage();
   // To install what it has just packed takes npm as long again, and more.
   const flags = ["--offline", "--ignore-scripts", "--silent", "--pack-destination", folder];
-  const archive = (await run("npm", ["pack", ...flags, repositoryRoot], folder)).trim();
+  const archive = (await run("npm", ["pack", ...flags, staged], folder)).trim();
   await run("tar", ["-xzf", archive], folder);
   mkdirSync(join(modules, ".bin"), { recursive: true });
   writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }');
@@ -147,12 +172,28 @@ describe("the packed package", () => {
         typeof target === "string" ? [target] : Object.values(target),
       ),
       ...Object.values(manifest.bin),
+      ...Object.entries(manifest.browser).flat(),
       "README.md",
       "LICENSE",
       "CHANGELOG.md",
     ].map((path) => path.replace(/^\.\//, ""));
     expect(targets.filter((path) => !packedFiles.includes(path))).toEqual([]);
     expect(packedFiles.filter((path) => path.includes(".test."))).toEqual([]);
+  });
+
+  test("is joined into few modules, which import each other wherever they lie", () => {
+    const modules = packedFiles.filter((path) => path.endsWith(".js"));
+    expect(modules.length).toBeLessThan(200);
+    const imported = modules.flatMap((path) => {
+      const text = readFileSync(join(installed, path), "utf8");
+      const paths = [
+        ...text.matchAll(/^(?:import|export)\b[^;]*?"(\.[^"]+)";|\bimport\("(\.[^"]+)"\)/gm),
+      ];
+      return paths.map(([, fixed, later = ""]) => posix.join(posix.dirname(path), fixed ?? later));
+    });
+    expect(imported.length).toBeGreaterThan(modules.length);
+    expect(imported.filter((path) => !modules.includes(path))).toEqual([]);
+    expect(manifest.scripts["prepack"]).toMatch(/ run scripts\/join-package\.ts$/);
   });
 
   test("is within its budget", () => {

@@ -1,0 +1,104 @@
+/**
+ * The package's modules joined into few files: most of what a fresh process takes to import the library is finding and
+ * reading a thousand of them, and code that was joined is also a little faster before it is compiled.
+ *
+ *   dist/cli/main.js, dist/index.js, …         what somebody names: the package's exports, its command, its stand-ins for browsers
+ *   dist/emulator/threads/node.js, …           modules that look at where they lie, and those that are started by a path
+ *   dist/chunk-….js                            everything else, joined
+ *
+ * What npm packs is built so, by `join-package.ts`, and so is the package that tests run in processes of their own.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, posix, relative } from "node:path";
+import { build } from "esbuild";
+import type { Plugin } from "esbuild";
+import manifest from "../package.json" with { type: "json" };
+import { listFiles, readText, repositoryRoot } from "../test/source-files.ts";
+
+/** Where modules tell their place by, or by what stacks call them. */
+const looksAtPlace = /\bimport\.meta\b|new Error\(\)\.stack/;
+
+/** Modules that nobody imports but by a path that is made when they are needed: those of other threads and processes. */
+const startedByPath = /(?:-worker|-helper|-hooks)\.ts$/;
+
+/** What stands before the path of a module that stays apart, until the place of the file that imports it is known. */
+const apartScheme = "tilewright-apart:";
+
+/** The source of a module that the package's manifest names. */
+function sourceOf(built: string): string {
+  return built.replace(/^(?:\.\/)?dist\//, "src/").replace(/\.js$/, ".ts");
+}
+
+/** What users and their bundlers name. */
+function namedSources(): readonly string[] {
+  const exported = Object.values(manifest.exports).flatMap((target) =>
+    typeof target === "string" ? [] : [target.default],
+  );
+  const others = [...Object.values(manifest.bin), ...Object.values(manifest.browser)];
+  return [...exported, ...others].map(sourceOf);
+}
+
+/** Leaves imports of these modules in place. */
+function keepApart(apart: ReadonlySet<string>): Plugin {
+  return {
+    name: "keep-apart",
+    setup(bundler) {
+      bundler.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) => {
+        const source = relative(repositoryRoot, join(resolveDir, path)).replaceAll("\\", "/");
+        if (kind === "entry-point" || !apart.has(source)) return undefined;
+        const built = source.replace(/^src\//, "").replace(/\.ts$/, ".js");
+        return { path: `${apartScheme}${built}`, external: true };
+      });
+    },
+  };
+}
+
+/** Imports of modules that stay apart by their paths from the file at `path`. */
+function placed(text: string, path: string): string {
+  return text.replace(new RegExp(`"${apartScheme}([^"]+)"`, "g"), (_, built: string) => {
+    const from = posix.relative(posix.dirname(path), built);
+    return JSON.stringify(from.startsWith(".") ? from : `./${from}`);
+  });
+}
+
+/**
+ * The files that the source is joined to, by their paths in `dist`; further modules, which somebody imports by their
+ * path, stay files of their own.
+ */
+export async function joinedModules(
+  further: readonly string[] = [],
+): Promise<ReadonlyMap<string, string>> {
+  const sources = listFiles("src", /\.ts$/).filter((path) => !path.endsWith(".test.ts"));
+  const apart = sources.filter((path) => looksAtPlace.test(readText(path)));
+  const started = sources.filter((path) => startedByPath.test(path));
+  const outdir = join(repositoryRoot, "dist");
+  const { outputFiles } = await build({
+    absWorkingDir: repositoryRoot,
+    entryPoints: [...new Set([...namedSources(), ...further, ...started, ...apart])],
+    outbase: "src",
+    outdir,
+    write: false,
+    bundle: true,
+    splitting: true,
+    packages: "external",
+    plugins: [keepApart(new Set(apart))],
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "error",
+  });
+  return new Map(
+    outputFiles.map(({ path, text }) => {
+      const own = relative(outdir, path).replaceAll("\\", "/");
+      return [own, placed(text, own)];
+    }),
+  );
+}
+
+/** Writes such files into a folder. */
+export function writeModules(modules: ReadonlyMap<string, string>, folder: string): void {
+  for (const [path, text] of modules) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+}
