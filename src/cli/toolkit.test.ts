@@ -69,9 +69,9 @@ describe("the assembler", () => {
 
   test("is stopped when its time is over, as TW5012", async () => {
     writeTool("ptxas", "exec sleep 600");
-    await expect(findAssembler(1)?.(source)).rejects.toMatchObject({
+    await expect(findAssembler(0.1)?.(source)).rejects.toMatchObject({
       code: "TW5012",
-      expected: "at most 1 seconds",
+      expected: "at most 0.1 seconds",
       remedy: expect.stringContaining("--timeout") as string,
     });
   });

@@ -224,7 +224,8 @@ describe("transfers", () => {
     const { driver, device } = openTest();
     // More than all staging buffers hold together, and no multiple of their size.
     const count = 17 * 2 ** 22 + 12_345;
-    const data = new Int8Array(count).map((_, index) => Math.imul(index, 0x9e3779b1) >> 24);
+    const data = new Int8Array(count);
+    for (let index = 0; index < count; index += 1) data[index] = Math.imul(index, 0x9e3779b1) >> 24;
     const bytes = await device.upload({ dtype: i8, shape: [count], data });
     const small = device.allocate(f32, [1]);
     const x = await device.upload(floats(1));

@@ -31,11 +31,13 @@ test("20,000 kernels leave as many behind as are kept, the newest", () => {
   const { cache, compiled, forgotten } = countingCache();
   const kernels = Array.from({ length: 20_000 }, (_, index) => ({ ...traced, name: `k${index}` }));
   const first = kernels[0] ?? traced;
+  // The first is in use all the time, so never forgotten.
+  const firsts = new Set<unknown>();
   for (const each of kernels) {
     cache.compile(each);
-    // In use all the time, so never forgotten.
-    expect(cache.compile(first)).toBe("k0");
+    firsts.add(cache.compile(first));
   }
+  expect([...firsts]).toEqual(["k0"]);
   expect(compiled).toHaveLength(20_000);
   // What is not kept is given back, once.
   expect(forgotten).toEqual(compiled.slice(1, 20_000 - 1023));

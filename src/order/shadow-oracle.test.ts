@@ -4,6 +4,7 @@
  * if it knows it, or knows a plain write to the same granule that is.
  */
 import { expect, test } from "vitest";
+import { takesAll } from "../../test/support/sample.ts";
 import type { AnyOp } from "../ir/node.ts";
 import { unknownLocation } from "../support/location.ts";
 import { Random } from "../support/random.ts";
@@ -205,15 +206,17 @@ class Trial {
   }
 }
 
+const trials = takesAll ? 1500 : 750;
+
 test("finds the first race on each granule when and only when there is one", () => {
   let compared = 0;
   let raced = 0;
-  for (let seed = 0; seed < 1500; seed++) {
+  for (let seed = 0; seed < trials; seed++) {
     const trial = new Trial(seed);
     for (let step = 0; step < 120; step++) trial.step(`seed ${seed} step ${step}`);
     compared += trial.compared;
     raced += trial.raced;
   }
-  expect(compared).toBeGreaterThan(20_000);
-  expect(raced).toBeGreaterThan(1000);
+  expect(compared).toBeGreaterThan(13 * trials);
+  expect(raced).toBeGreaterThan(trials / 2);
 });

@@ -1,6 +1,7 @@
 /** Rows combined by number in a fixed order, against sums in that order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
+import { takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, i32, i64, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -38,6 +39,8 @@ function combined(
   return out;
 }
 
+const counts = { simulator: 4, emulator: takesAll ? 20 : 10 };
+
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   let device: Device;
   beforeAll(async () => {
@@ -50,7 +53,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("segments of many shapes", async () => {
     const random = new Random(31);
     const op = segmentReduce({ x: array(f32, [n, d]), segments: array(i32, [n]), count: v });
-    const shapes = Array.from({ length: kind === "emulator" ? 20 : 4 }, () => [
+    const shapes = Array.from({ length: counts[kind] }, () => [
       1 + random.below(60),
       1 + random.below(5),
       1 + random.below(6),

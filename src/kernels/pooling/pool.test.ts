@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { everyPlace, placeIn, resultExtents } from "../../../test/support/convolution-reference.ts";
 import type { ReferenceSizes } from "../../../test/support/convolution-reference.ts";
 import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import { takesAll } from "../../../test/support/sample.ts";
 import { bf16, bool, f32, i32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -122,10 +123,13 @@ function randomCase(random: Random, rank: number): Case {
   };
 }
 
+/** Of every number of axes several, under a schedule each. */
+const cases = takesAll ? { simulator: 10, emulator: 5 } : { simulator: 6, emulator: 4 };
+
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("random windows over one to three axes", async () => {
     const random = new Random(61);
-    for (let turn = 0; turn < (kind === "emulator" ? 5 : 10); turn += 1) {
+    for (let turn = 0; turn < cases[kind]; turn += 1) {
       const device = await open(kind, {
         ...(kind === "simulator" && { schedule: "random", seed: turn }),
       });
