@@ -13,7 +13,7 @@ import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./scalar.ts";
 import { isSize, sizeValue } from "./sizes.ts";
-import { splitPrecisions, splitTerms, splitTile, withoutNans } from "./split.ts";
+import { splitPrecisions, splitTerms, splitTile, finiteCorrections } from "./split.ts";
 import type { SplitPrecision } from "./split.ts";
 import { Tile } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
@@ -225,7 +225,7 @@ function splitDot<R extends DTypeName>(
   for (const [ofLeft, ofRight] of splitTerms(precision).terms) {
     const [one, other] = [lefts[ofLeft], rights[ofRight]];
     if (one === undefined || other === undefined) throw new Error("a product has both its parts");
-    if (sum !== undefined && ofLeft === 0 && ofRight === 0) sum = withoutNans(sum);
+    if (sum !== undefined && ofLeft === 0 && ofRight === 0) sum = finiteCorrections(sum);
     sum = dot(one, other, { dtype: dtypes.f32, ...(sum !== undefined && { accumulator: sum }) });
   }
   if (sum === undefined) throw new Error("a product has parts");

@@ -46,7 +46,7 @@ export type { CopyOptions } from "./async.ts";
 export { loop, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, LoopBounds } from "./control.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
-export { splitTerms, splitTile, withoutNans } from "./split.ts";
+export { splitTerms, splitTile, finiteCorrections } from "./split.ts";
 export type { SplitPrecision } from "./split.ts";
 export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";

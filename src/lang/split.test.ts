@@ -78,6 +78,8 @@ test("sums go on from the accumulator; what is not finite, and the greatest numb
   for (const [row, first] of firsts.entries()) a[row * depth] = first;
   const b = new Float32Array(depth * columns);
   for (let column = 0; column < columns; column += 1) b[column] = 0.5;
+  // Both are less than their first parts, so that the others are negative.
+  [b[1], b[2]] = [0.1, 1e30];
   for (const precision of ["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const) {
     const { out } = await device.run(product(precision), {
       a: fromNumbers(f32, [rows, depth], a),
@@ -89,6 +91,10 @@ test("sums go on from the accumulator; what is not finite, and the greatest numb
     expect(Math.abs((values[2] ?? NaN) / (greatest / 2) - 1)).toBeLessThan(2 ** -15);
     expect(values[3]).toBe(-(values[2] ?? NaN));
     expect(values.slice(4)).toEqual([1, 1.75]);
+    expect(toNumbers(out)[1]).toBe(Infinity);
+    expect([0, 2, 3].map((row) => toNumbers(out)[row * columns + 2])).toEqual([
+      ...[Infinity, Infinity, -Infinity],
+    ]);
   }
   device.dispose();
 });

@@ -49,11 +49,12 @@ export function splitTerms(precision: SplitPrecision): SplitTerms {
 }
 
 /**
- * The sum of all products but the greatest, which are corrections of it: infinity times a part that is 0 is no number, and
- * would hide that the product is infinite.
+ * The sum of all products but the greatest, which are corrections of it. Infinity times a part that is 0 is no number, and times one of
+ * the other sign it is the other infinity: both would hide that the product is infinite. So would what overflows, whose greatest
+ * product has done so before.
  */
-export function withoutNans(sum: Tile<"f32">): Tile<"f32"> {
-  return sum.isNan().select(0, sum);
+export function finiteCorrections(sum: Tile<"f32">): Tile<"f32"> {
+  return sum.isFinite().select(sum, 0);
 }
 
 /** The parts of a tile of f32. */

@@ -20,7 +20,7 @@ import {
   waitGroup,
   wgmma,
   when,
-  withoutNans,
+  finiteCorrections,
   zeros,
 } from "../../lang/index.ts";
 import type { Accumulator, Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
@@ -327,7 +327,7 @@ function once<T extends object>(find: () => T): () => T {
 
 /** The products of small parts, which the greatest one is added to. */
 function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
-  return accumulator(dtypes.f32, [threadRows, shapes.columns], withoutNans(sum.wait()));
+  return accumulator(dtypes.f32, [threadRows, shapes.columns], finiteCorrections(sum.wait()));
 }
 
 /** A sum for each step, which is added to others in f32; meanwhile the other thread multiplies. */

@@ -1,9 +1,11 @@
 /** How operands are brought into a form that products read. */
 import { expect, test } from "vitest";
 import { f32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
+import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { matmul } from "./matmul.ts";
 
@@ -42,3 +44,29 @@ test("f32 as tf32 is rounded by the copy engine, and turned only where both oper
   expect(planOf(rows, f32).notes).toEqual([expect.stringContaining("is turned")]);
   expect(planOf(f32, columns, "tf32x3").notes).toHaveLength(2);
 });
+
+test.each(["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const)(
+  "infinite products of f32 as %s have their sign, whatever the smaller parts have",
+  async (precision) => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const firstOf8 = (first: number) => [first, 0, 0, 0, 0, 0, 0, 0];
+    const a = fromNumbers(
+      f32,
+      [3, 8],
+      [...firstOf8(Infinity), ...firstOf8(3e38), ...firstOf8(-Infinity)],
+    );
+    // Of these, the second part is negative.
+    const b = fromNumbers(f32, [8, 8], [0.1, 1e30, ...Array.from({ length: 62 }, () => 0)]);
+    const configuration = {
+      ...{ kernel: "persistent", multipliers: 1, columns: 64, stages: 3 },
+      ...{ schedule: "tiles", turned: false, cluster: 1 },
+    } as const;
+    const op = matmul({ a: f32, b: f32, precision, configuration });
+    const { out } = await device.run(op, { a, b });
+    const found = [0, 1, 2].map((row) => [...toNumbers(out).slice(row * 8, row * 8 + 2)]);
+    expect(found[0]).toEqual([Infinity, Infinity]);
+    expect(found[1]?.[1]).toBe(Infinity);
+    expect(found[2]).toEqual([-Infinity, -Infinity]);
+    device.dispose();
+  },
+);
