@@ -1,7 +1,7 @@
 /** Random bits against Threefry in BigInt and its published answer, and distributions against float64. */
 import { describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
-import { bf16, bool, f32, i32, u32 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, f64, i32, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -64,6 +64,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     );
     for (const [index, value] of toNumbers(wide.out).entries())
       expect(Math.abs(value - (uniformOf(index) * 8 - 2))).toBeLessThanOrEqual(2 ** -6);
+    // Numbers of bf16 next to 1 would be rounded to it.
+    const many = { dimensions: { n: 2500 } };
+    const narrow = await device.run(random.uniform({ out: bf16 }), { key }, many);
+    const greatest = Math.max(...Array.from({ length: 2500 }, (_, index) => uniformOf(index)));
+    expect(greatest).toBeGreaterThan(1 - 2 ** -9);
+    expect(Math.max(...toNumbers(narrow.out))).toBe(1 - 2 ** -8);
     const drawn = await device.run(
       random.bernoulli({ probability: 0.3 }),
       { key },
@@ -136,6 +142,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const { out } = await device.run(dropout({ x: array(f32, [m, n]), rate: 0.25 }), given);
     for (const [index, value] of toNumbers(out).entries())
       expect(value).toBeCloseTo(uniformOf(index) < 0.75 ? (index + 1) / 0.75 : 0, 4);
+    const long = { key, x: fromNumbers(f64, [2], [1 / 3, 1e300]) };
+    expect([...toNumbers((await device.run(dropout({ x: f64, rate: 0 }), long)).out)]).toEqual([
+      ...[1 / 3, 1e300],
+    ]);
     device.dispose();
   });
 });
@@ -176,6 +186,7 @@ test("mistakes are told", () => {
     ["TW9901", () => dropout({ x: bool as never, rate: 0.5 })],
     ["TW9902", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
     ["TW9904", () => random.uniform({ out: f32, low: 1, high: 1 })],
+    ["TW9904", () => random.uniform({ out: f32, low: -3e38, high: 3e38 })],
     ["TW9904", () => random.bernoulli({ probability: 2 })],
     ["TW9904", () => dropout({ x: f32, rate: -1 })],
     ["TW1033", () => dropout({ x: f32, probability: 0.5 } as never)],

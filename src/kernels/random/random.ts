@@ -5,6 +5,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
+import { roundToFloat } from "../../formats/rounding.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { array, cdiv, dim, iota, kernel, randomKey, slice } from "../../lang/index.ts";
@@ -22,6 +23,7 @@ import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
+import { computeFormat, computed } from "../support/numbers.ts";
 import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
 import { categorical, permutation } from "./choices.ts";
 
@@ -64,21 +66,35 @@ export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
   readonly high?: number;
 }
 
+/** How great a draw of f32 may be for its result to stay below `high`; undefined where rounding brings none there. */
+function greatestDraw({ name }: DType, low: number, high: number): number | undefined {
+  const format = name === "f64" ? "f32" : (name as FloatName);
+  const span = Math.fround(Math.fround(high) - Math.fround(low));
+  const drawn = Math.fround(Math.fround((1 - 2 ** -23) * span) + Math.fround(low));
+  if (roundToFloat(format, drawn, {}) < high) return undefined;
+  const below = high - Math.max(Math.abs(high) * 2 ** -52, 2 ** -1074);
+  return roundToFloat(format, below, { rounding: "down" });
+}
+
 /** Numbers from `low` up to and without `high`; drawn in f32, and rounded to other formats. */
 function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation<Out> {
   const location = captureLocation();
   requireFields("random.uniform", spec, { out: "array", low: "number", high: "number" }, location);
   const { low = 0, high = 1 } = spec;
-  if (!Number.isFinite(low) || !Number.isFinite(high) || !(low < high))
+  if (!(low < high) || !Number.isFinite(Math.fround(Math.fround(high) - Math.fround(low))))
     throw refused(
       "TW9904",
       "random.uniform has no numbers to draw from",
-      "low below high",
+      "low below high, and not further apart than numbers of f32 reach",
       `${optionText(low)} and ${optionText(high)}`,
       location,
     );
   const out = drawnArray("random.uniform", spec.out, floats, location);
-  const draw: Draw = (key, numbers) => key.uniform(numbers, { low, high }).cast(out.dtype);
+  const most = greatestDraw(out.dtype, low, high);
+  const draw: Draw = (key, numbers) => {
+    const drawn = key.uniform(numbers, { low, high });
+    return (most === undefined ? drawn : drawn.minimum(most)).cast(out.dtype);
+  };
   return drawing("random_uniform", out, undefined, draw) as never;
 }
 
@@ -137,10 +153,11 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
   const x = drawnArray("dropout", spec.x, floats, location);
   requireFloat("x", "dropout", x, location);
   const left = 1 - rate;
+  const compute = computeFormat(x.dtype);
   const draw: Draw = (key, numbers, tile) => {
     if (tile === undefined) throw new Error("dropout has elements");
     const kept = key.bernoulli(left, numbers);
-    const scaled = tile.cast(dtypes.f32).mul(left === 0 ? 0 : 1 / left);
+    const scaled = computed(tile, compute).mul(left === 0 ? 0 : 1 / left);
     return kept.select(scaled, 0).cast(x.dtype);
   };
   return drawing("dropout", array(x.dtype, x.shape), x, draw) as never;
