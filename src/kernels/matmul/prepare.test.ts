@@ -7,6 +7,7 @@ import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
+import type { MatmulConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
@@ -57,10 +58,15 @@ test.each(["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const)(
     );
     // Of these, the second part is negative.
     const b = fromNumbers(f32, [8, 8], [0.1, 1e30, ...Array.from({ length: 62 }, () => 0)]);
-    const configuration = {
-      ...{ kernel: "persistent", multipliers: 1, columns: 64, stages: 3 },
-      ...{ schedule: "tiles", turned: false, cluster: 1 },
-    } as const;
+    const configuration: MatmulConfiguration = {
+      kernel: "persistent",
+      multipliers: 1,
+      columns: 64,
+      stages: 3,
+      schedule: "tiles",
+      turned: false,
+      cluster: 1,
+    };
     const op = matmul({ a: f32, b: f32, precision, configuration });
     const { out } = await device.run(op, { a, b });
     const found = [0, 1, 2].map((row) => [...toNumbers(out).slice(row * 8, row * 8 + 2)]);
