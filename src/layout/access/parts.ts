@@ -9,6 +9,7 @@
  *   | 0    | 0, 0, 1, 2, 4, 16, 32     | 0, 0, 8, 8, 0, 0, 8, 8  |
  *   | 1    | 2, 4, 0, 0, 0, 0, 0       | 0, 1, 0, 1, 8, 9, 8, 9  |
  */
+import { Memo } from "../../support/memo.ts";
 import { threadBits } from "../algebra/bits.ts";
 import { expand } from "../algebra/expansion.ts";
 import type { Digit } from "../algebra/expansion.ts";
@@ -33,11 +34,17 @@ export interface TileParts {
 /** A window without axes, as one register of every lane. */
 export const scalarParts: TileParts = Object.freeze({ registers: 1, axes: [] });
 
+const known = new Memo<TileParts | undefined>(256);
+
 /** Undefined where a flat layout's bits straddle axes, so that coordinates are no such sums. */
 export function tileParts(
   layout: DistributedLayout,
   shape: readonly number[],
 ): TileParts | undefined {
+  return known.get(`${layout.text} ${shape.join()}`, () => findParts(layout, shape));
+}
+
+function findParts(layout: DistributedLayout, shape: readonly number[]): TileParts | undefined {
   const registers = registersPerLane(layout, shape);
   const expansion = expand(layout, shape);
   if (expansion === undefined) return undefined;

@@ -7,6 +7,7 @@
  *   lane      128 g + 2048 w + 4 t bytes
  *   register  1024 k + 16 j, and 2 for the second of a pair
  */
+import { Memo, onceForEach } from "../../support/memo.ts";
 import { threadBits } from "../algebra/bits.ts";
 import type { AxisParts, TileParts } from "./parts.ts";
 import { completeRuns } from "./runs.ts";
@@ -25,8 +26,21 @@ export interface SharedPlaces {
   readonly ofMoves: readonly (readonly number[])[];
 }
 
+/** Of the tiles in which places were found, by the windows that they lie in. */
+const knownOf = onceForEach((_: TileParts) => new Memo<SharedPlaces | undefined>(64));
+
 /** Undefined where parts of an element's number carry into each other. */
 export function sharedPlaces(window: SharedBox, parts: TileParts): SharedPlaces | undefined {
+  return knownOf(parts).get(placesKey(window), () => findPlaces(window, parts));
+}
+
+/** Equal keys mean windows whose elements lie alike. */
+function placesKey({ layout, allocation, dtype, first, strides, moves }: SharedBox): string {
+  const moved = moves.map(({ stride, divisor, count }) => `${stride} ${divisor} ${count}`);
+  return `${layout.text} ${allocation.join()} ${dtype.bits} ${first} ${strides.join()} ${moved.join()}`;
+}
+
+function findPlaces(window: SharedBox, parts: TileParts): SharedPlaces | undefined {
   const { dtype, strides, first, moves } = window;
   const digits = storedDigits(window.layout, window.allocation);
   const bits = (number: number): number => storedNumber(digits, number) * dtype.bits;

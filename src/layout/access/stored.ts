@@ -15,6 +15,7 @@
  * digit, the stored places of the parts add up, so that a lane, a register and a run-time offset each
  * contribute on their own; the last digit has no end.
  */
+import { Memo } from "../../support/memo.ts";
 import { product } from "../algebra/bits.ts";
 import { levelsOf } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -28,11 +29,17 @@ export interface StoredDigit {
   readonly stored: number;
 }
 
+const known = new Memo<readonly StoredDigit[]>(256);
+
 /** The digits of an element's number, least significant first. */
 export function storedDigits(
   layout: SharedLayout,
   allocation: readonly number[],
 ): readonly StoredDigit[] {
+  return known.get(`${layout.text} ${allocation.join()}`, () => findDigits(layout, allocation));
+}
+
+function findDigits(layout: SharedLayout, allocation: readonly number[]): readonly StoredDigit[] {
   const steps = allocation.map((_, axis) => product(allocation.slice(axis + 1)));
   const digits = levelsOf(layout, allocation)
     .filter(({ count }) => count > 1)

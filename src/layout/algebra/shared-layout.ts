@@ -97,8 +97,14 @@ function sharedError(message: string): TilewrightError {
 
 const form = /^shared\((?:order ([\d ]+))?(?:, )?(?:tile ([\d ]+))?(?:, )?(?:swizzle (\d+))?\)$/;
 
+const parsed = new Memo<SharedLayout>(1024);
+
 /** Reads what `text` of a shared layout says. */
 export function parseSharedLayout(text: string): SharedLayout {
+  return parsed.get(text, () => readSharedLayout(text));
+}
+
+function readSharedLayout(text: string): SharedLayout {
   const match = typeof text === "string" ? form.exec(text.trim().replace(/\s+/g, " ")) : null;
   if (match === null) {
     throw new TilewrightError({

@@ -21,7 +21,7 @@
  */
 import { rowMajorStrides } from "../../formats/shape.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { Memo } from "../../support/memo.ts";
+import { Memo, onceForEach } from "../../support/memo.ts";
 import { product } from "./bits.ts";
 import { axisOffsets, sharedProblem, swizzleByte } from "./shared-layout.ts";
 import type { SharedLayout } from "./shared-layout.ts";
@@ -182,11 +182,11 @@ export interface TiledAxes {
 const known = new Memo<TiledAxes | undefined>(1024);
 
 /** The view in runs and jumps; undefined where it cuts tiles, so that the steps are not regular. */
-export function tiledAxes(view: SharedView): TiledAxes | undefined {
+export const tiledAxes = onceForEach((view: SharedView): TiledAxes | undefined => {
   const { layout, allocation, bits, first, shape, strides } = view;
   const key = `${layout.text} ${allocation.join()} ${bits} ${first} ${shape.join()} ${strides.join()}`;
   return known.get(key, () => findTiledAxes(view));
-}
+});
 
 function findTiledAxes(view: SharedView): TiledAxes | undefined {
   const { allocation, shape, strides, bits } = view;

@@ -107,6 +107,9 @@ describe("shared memory: one instruction stands for all", () => {
     ["its transpose", [64, 64], (tile: Ref<"bf16">) => tile.transpose()],
     ["a stage", [2, 64, 128], (tile: Ref<"bf16">) => tile.at(1)],
     ["a part", [64, 128], (tile: Ref<"bf16">) => tile.at(slice(32, 32), slice(64, 64))],
+    // Costs are kept by what windows look like: the same part of rows of another length is another window.
+    ["a part of short rows", [64, 64], (tile: Ref<"bf16">) => tile.at(slice(0, 32), slice(0, 32))],
+    ["a part of odd rows", [64, 72], (tile: Ref<"bf16">) => tile.at(slice(0, 32), slice(0, 32))],
   ] as const)("%s", (_, shape, make) => {
     const window = sharedWindow(shape, make);
     const accesses = new SharedAccesses(window);
@@ -128,5 +131,21 @@ describe("shared memory: one instruction stands for all", () => {
         );
       }
     }
+  });
+
+  test("whether whole warps may move matrices, and which lanes must differ, is part of what a cost is kept by", () => {
+    const window = sharedWindow([64, 64], (tile) => tile);
+    const layout = parseLayout("(L2 L3 L4 R1 W0 W1 | R0 L0 L1)");
+    const [shared] = sharedLayouts([64, 64], 16);
+    if (shared === undefined) throw new Error("no layout of shared memory");
+    const cost = (apart?: number) =>
+      new SharedAccesses(window, apart === undefined ? undefined : { apart }).cost(layout, shared);
+    const [alone, together, apart] = [cost(), cost(0), cost(127)];
+    expect(together).toBeLessThan(alone);
+    expect([cost(127), cost(0), cost()]).toEqual([apart, together, alone]);
+    const copies = parseLayout("(L2 L3 L4 R1 W0 | R0 L0 L1)");
+    expect(new SharedAccesses(window, { apart: 0 }).cost(copies, shared)).toBeLessThan(
+      new SharedAccesses(window, { apart: 127 }).cost(copies, shared),
+    );
   });
 });

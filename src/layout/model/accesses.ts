@@ -170,16 +170,26 @@ export interface MatrixUse {
   readonly apart: number;
 }
 
+/** What accesses cost: by the layout in registers, then by that of the buffer. */
+type KnownCosts = Map<string, Map<string, number>>;
+
+/** Costs of accesses to windows that are alike: kernels of one program have many in common, and placing asks for every pair of layouts. */
+const knownCosts = new Memo<KnownCosts>(128);
+
 /** Accesses to one window of shared memory, under any layout on both sides. */
 export class SharedAccesses {
   readonly #window: SharedWindow;
   readonly #matrices: MatrixUse | undefined;
   readonly #places = new Map<string, Places | undefined>();
+  readonly #costs: KnownCosts;
 
   constructor(window: SharedWindow, matrices?: MatrixUse) {
     this.#window = window;
     const possible = window.space === "smem" && window.dtype.bits === 16;
     this.#matrices = possible ? matrices : undefined;
+    // The text says what the views are of any layout; layouts are what their texts say.
+    const key = `${window.text}, matrices ${this.#matrices?.apart ?? "never"}`;
+    this.#costs = knownCosts.get(key, () => new Map());
   }
 
   plan(registers: RegisterLayout, shared: SharedLayout): AccessPlan {
@@ -187,6 +197,15 @@ export class SharedAccesses {
   }
 
   cost(registers: RegisterLayout, shared: SharedLayout): number {
+    const ofRegisters = this.#costs.get(registers.text) ?? new Map<string, number>();
+    const known = ofRegisters.get(shared.text);
+    if (known !== undefined) return known;
+    const found = this.#findCost(registers, shared);
+    this.#costs.set(registers.text, ofRegisters.set(shared.text, found));
+    return found;
+  }
+
+  #findCost(registers: RegisterLayout, shared: SharedLayout): number {
     const sample = this.#sample(registers);
     const places = this.#placesIn(shared);
     const { vector, instructions } = this.#plan(sample, places);

@@ -6,7 +6,7 @@ import { parseLayout } from "../algebra/text.ts";
 import { relayoutCost } from "../relayout/cost.ts";
 import { planRelayout, relayoutPlans } from "../relayout/relayout.ts";
 import { memoryLayouts, simpleLayouts } from "./candidates.ts";
-import { Conversions } from "./conversions.ts";
+import { conversionsOf } from "./conversions.ts";
 import { Functions } from "./functions.ts";
 
 const order = ["none", "registers", "shuffle", "shared"] as const;
@@ -34,7 +34,7 @@ describe("the kind of a conversion is the nearest way there is", () => {
     ["i8 [64, 32]", i8, [64, 32]],
     ["f32 [12, 20]", f32, [12, 20]],
   ] as const)("%s", (_, dtype, shape) => {
-    const conversions = new Conversions(shape, dtype.bits);
+    const conversions = conversionsOf(shape, dtype.bits);
     const layouts = candidates(shape, dtype.bits);
     for (const source of layouts) {
       for (const target of layouts) {
@@ -54,7 +54,7 @@ describe("the kind of a conversion is the nearest way there is", () => {
 
 test("estimates rank ways as their plans do, within a factor", () => {
   const shape = [64, 64];
-  const conversions = new Conversions(shape, 32);
+  const conversions = conversionsOf(shape, 32);
   const [wgmma, turned, strided] = [
     namedLayouts.wgmma,
     namedLayouts.wgmmaTransposed,
@@ -72,7 +72,7 @@ test("estimates rank ways as their plans do, within a factor", () => {
 });
 
 describe("prices", () => {
-  const conversions = new Conversions([64, 64], 16);
+  const conversions = conversionsOf([64, 64], 16);
 
   test("a splat becomes anything for nothing, and nothing becomes a splat", () => {
     expect(conversions.cost(namedLayouts.splat, namedLayouts.wgmma)).toBe(0);
@@ -82,7 +82,7 @@ describe("prices", () => {
 
   test("keeping a part of what is held in copies costs a choice for each alternative", () => {
     // Vectors of 128 elements of 16 bits: all 64 words in each lane, of which one is kept in half a word.
-    const vectors = new Conversions([128], 16);
+    const vectors = conversionsOf([128], 16);
     const [all, half] = ["()", "(R0 R1 R2 R3 R4 R5 L0)"].map(parseLayout);
     if (all === undefined || half === undefined) throw new Error("there are two");
     expect(vectors.cost(all, half)).toBe(64 / 64 + 1 * 32 * 2);

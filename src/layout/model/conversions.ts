@@ -11,6 +11,7 @@
  *
  * The prices are estimates; the plan of a conversion that is really made counts its instructions.
  */
+import { Memo } from "../../support/memo.ts";
 import { laneBits, threadBits } from "../algebra/bits.ts";
 import { binaryDigits, expand, expandFlat } from "../algebra/expansion.ts";
 import type { Expansion } from "../algebra/expansion.ts";
@@ -41,11 +42,18 @@ interface Profile {
   readonly replication: number;
 }
 
+const commonConversions = new Memo<Conversions>(128);
+
+/** Conversions of tiles of one shape, with elements of so many bits, which all kernels share. */
+export function conversionsOf(shape: readonly number[], bits: number): Conversions {
+  return commonConversions.get(`${shape.join()} ${bits}`, () => new Conversions(shape, bits));
+}
+
 /** Conversions of tiles of one shape, with elements of so many bits. */
-export class Conversions {
+class Conversions {
   readonly #shape: readonly number[];
   readonly #bits: number;
-  readonly #profiles = new Map<string, Profile>();
+  readonly #profiles = new Memo<Profile>(1024);
 
   constructor(shape: readonly number[], bits: number) {
     this.#shape = shape;
@@ -83,22 +91,20 @@ export class Conversions {
   }
 
   #profile(layout: DistributedLayout): Profile {
-    const known = this.#profiles.get(layout.text);
-    if (known !== undefined) return known;
-    const byAxes = expand(layout, this.#shape);
-    const byNumber = expandFlat(layout, this.#shape);
-    const made = {
-      byAxes: byAxes && conditionsOf(byAxes),
-      byNumber: byNumber && conditionsOf(byNumber),
-      words: wordsPerLane(layout, this.#shape, this.#bits),
-      packing:
-        this.#bits === 4 && byAxes !== undefined
-          ? sharedPlaces(byAxes)
-          : packing(layout, this.#shape, this.#bits),
-      replication: replication(layout),
-    };
-    this.#profiles.set(layout.text, made);
-    return made;
+    return this.#profiles.get(layout.text, () => {
+      const byAxes = expand(layout, this.#shape);
+      const byNumber = expandFlat(layout, this.#shape);
+      return {
+        byAxes: byAxes && conditionsOf(byAxes),
+        byNumber: byNumber && conditionsOf(byNumber),
+        words: wordsPerLane(layout, this.#shape, this.#bits),
+        packing:
+          this.#bits === 4 && byAxes !== undefined
+            ? sharedPlaces(byAxes)
+            : packing(layout, this.#shape, this.#bits),
+        replication: replication(layout),
+      };
+    });
   }
 }
 

@@ -14,6 +14,7 @@
 import { roundsCopy } from "../../ir/infer/asynchronous.ts";
 import type { Op } from "../../ir/node.ts";
 import { knownDivisor, sameSize } from "../../ir/size.ts";
+import { onceForEach } from "../../support/memo.ts";
 import type { Target } from "../../targets/target.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
@@ -218,8 +219,17 @@ export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {
     : ("rows of the array are not known to be multiples of 16 bytes" satisfies Mendable);
 }
 
+/** Of each view, by the axis that is contiguous in the array; several windows are looked at by one view. */
+const boxProblems = onceForEach((_: SharedView) => new Map<number, string | undefined>());
+
+function boxProblem(view: SharedView, tiled: TiledAxes, contiguous: number): string | undefined {
+  const known = boxProblems(view);
+  if (!known.has(contiguous)) known.set(contiguous, findBoxProblem(view, tiled, contiguous));
+  return known.get(contiguous);
+}
+
 /** Each tile of the shared window is a dense box whose rows run as the array's. */
-function boxProblem(
+function findBoxProblem(
   { bits, layout }: SharedView,
   { start, axes }: TiledAxes,
   contiguous: number,

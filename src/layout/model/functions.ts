@@ -51,6 +51,12 @@ type Rule = Pick<TileFunction, "apply" | "source"> & { readonly wasteful?: boole
 export class Functions {
   readonly #functions = new Map<string, TileFunction>();
   readonly #normalizers = new Map<string, (layout: RegisterLayout) => RegisterLayout>();
+  #remembered = 0;
+
+  /** How much it remembers: functions, and what they make of layouts. */
+  get size(): number {
+    return this.#remembered;
+  }
 
   /** The spelling that stands for all layouts with the same places on this shape. */
   normal(layout: RegisterLayout, shape: Shape): RegisterLayout {
@@ -65,11 +71,15 @@ export class Functions {
     const spellings = new Map<string, RegisterLayout>();
     const made = (layout: RegisterLayout): RegisterLayout => {
       if (layout.kind === "splat") return layout;
-      const spelling = spellings.get(layout.text) ?? specializeLayout(layout, shape);
+      const known = spellings.get(layout.text);
+      if (known !== undefined) return known;
+      const spelling = specializeLayout(layout, shape);
       spellings.set(layout.text, spelling);
+      this.#remembered += 1;
       return spelling;
     };
     this.#normalizers.set(key, made);
+    this.#remembered += 1;
     return made;
   }
 
@@ -164,6 +174,7 @@ export class Functions {
       wasteful,
     };
     this.#functions.set(name, made);
+    this.#remembered += 1;
     return made;
   }
 
@@ -180,9 +191,21 @@ export class Functions {
       const fits = result !== undefined && fitsShape(result, to) && product(to) > 0;
       const normal = fits ? normalize(result) : undefined;
       results.set(layout.text, normal);
+      this.#remembered += 1;
       return normal;
     };
   }
+}
+
+/** What is remembered for kernels to come: some MB at most. */
+const mostRemembered = 2 ** 15;
+
+let common = new Functions();
+
+/** The functions that all kernels share, which have shapes and layouts in common; a kernel keeps those that it is given. */
+export function commonFunctions(): Functions {
+  if (common.size > mostRemembered) common = new Functions();
+  return common;
 }
 
 function factorLayout(layout: DistributedLayout, side: Side): RegisterLayout {

@@ -12,6 +12,7 @@ import type { DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { TileType } from "../../ir/types.ts";
+import { onceForEach } from "../../support/memo.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import type { WarpGrid } from "../algebra/named.ts";
@@ -33,7 +34,8 @@ export const operandAxes = Object.freeze({
   right: { mn: 1, k: 0 },
 });
 
-const problems = new WeakMap<SharedWindow, Map<string, string | undefined>>();
+/** By what a window looks like; its shape is that of its views. */
+const problemsOf = onceForEach((_: SharedWindow["views"]) => new Map<string, string | undefined>());
 
 /** Why wgmma cannot read the window where its allocation is stored so. */
 export function operandProblem(
@@ -42,8 +44,7 @@ export function operandProblem(
   side: keyof typeof operandAxes,
   warps: number,
 ): string | undefined {
-  const known = problems.get(window) ?? new Map<string, string | undefined>();
-  problems.set(window, known);
+  const known = problemsOf(window.views);
   const key = `${side} ${layout.text} ${warps}`;
   if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side, warps));
   return known.get(key);

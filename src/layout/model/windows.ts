@@ -7,7 +7,7 @@
  * Offsets known only at run time are seen through their divisors. A shared window is looked at twice:
  * with such offsets at 0, and at their divisor; what holds of both holds of every multiple.
  */
-import { onceForEach } from "../../support/memo.ts";
+import { Memo, onceForEach } from "../../support/memo.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, OpOf, Value } from "../../ir/node.ts";
@@ -38,7 +38,7 @@ export interface SharedWindow {
   readonly text: string;
   /** The window where the allocation is stored so, with run-time offsets at 0 and at their divisor;
    * undefined where a reshape cannot be seen through. */
-  views(layout: SharedLayout): readonly [SharedView, SharedView] | undefined;
+  readonly views: (layout: SharedLayout) => readonly [SharedView, SharedView] | undefined;
 }
 
 export interface GlobalAxis {
@@ -113,41 +113,52 @@ export class Windows {
     const known = this.#byText.get(key);
     if (known !== undefined) return known;
     const shapes = { allocation, shape: refOf(ref).shape.map(Number) };
-    const views = viewsThrough(moves, allocation, dtype.bits);
+    const views = viewsOf.get(text, () => viewsThrough(moves, allocation, dtype.bits));
     const window: SharedWindow = { space, root, dtype, ...shapes, text, views };
     this.#byText.set(key, window);
     return window;
   }
 
   #move(step: Step): Move {
-    if (step.kind === "peer_ref") return { text: "", apply: (view) => view };
-    if (step.kind === "transpose_ref") {
-      const { permutation } = step.attributes;
-      return {
-        text: `transpose ${permutation.join()}`,
-        apply: (view) => transposeView(view, permutation),
-      };
-    }
-    if (step.kind === "reshape_ref") {
-      const shape = step.attributes.shape.map(Number);
-      return { text: `reshape ${shape.join()}`, apply: (view) => reshapeView(view, shape) };
-    }
+    if (step.kind === "peer_ref") return staying;
+    if (step.kind === "transpose_ref") return transposeMove(step.attributes.permutation);
+    if (step.kind === "reshape_ref") return reshapeMove(step.attributes.shape.map(Number));
     const sizes = step.attributes.sizes.map(Number);
     const { dropped } = step.attributes;
     const constants = step.operands.offsets.map((offset) => this.facts.constant(offset));
     const divisors = step.operands.offsets.map((offset) => this.facts.divisor(offset));
-    return {
-      text: `slice ${sizes.join()} of ${constants.join()} by ${divisors.join()} but ${dropped.join()}`,
-      dynamic: constants.includes(undefined),
-      apply: (view, far) => {
-        const starts = sizes.map((size, axis) => {
-          const start = constants[axis] ?? (far ? (divisors[axis] ?? 0) : 0);
-          return start + size <= (view.shape[axis] ?? 0) ? start : 0;
-        });
-        return sliceView(view, starts, sizes, dropped);
-      },
-    };
+    return sliceMove(sizes, constants, divisors, dropped);
   }
+}
+
+const staying: Move = { text: "", apply: (view) => view };
+
+function transposeMove(permutation: readonly number[]): Move {
+  const text = `transpose ${permutation.join()}`;
+  return { text, apply: (view) => transposeView(view, permutation) };
+}
+
+function reshapeMove(shape: readonly number[]): Move {
+  return { text: `reshape ${shape.join()}`, apply: (view) => reshapeView(view, shape) };
+}
+
+function sliceMove(
+  sizes: readonly number[],
+  constants: readonly (number | undefined)[],
+  divisors: readonly number[],
+  dropped: readonly number[],
+): Move {
+  return {
+    text: `slice ${sizes.join()} of ${constants.join()} by ${divisors.join()} but ${dropped.join()}`,
+    dynamic: constants.includes(undefined),
+    apply: (view, far) => {
+      const starts = sizes.map((size, axis) => {
+        const start = constants[axis] ?? (far ? (divisors[axis] ?? 0) : 0);
+        return start + size <= (view.shape[axis] ?? 0) ? start : 0;
+      });
+      return sliceView(view, starts, sizes, dropped);
+    },
+  };
 }
 
 /** The windows of a kernel, which all that ask about it share. */
@@ -172,12 +183,17 @@ function globalWindow(root: Value, window: MemoryWindow): GlobalWindow {
   };
 }
 
+/** A step on the way to a window. It outlives the kernel that it was found in, and holds nothing of it. */
 interface Move {
+  /** Equal texts mean equal moves. */
   readonly text: string;
   /** Some offset is known at run time only. */
   readonly dynamic?: boolean;
   apply(view: SharedView, far: boolean): SharedView | undefined;
 }
+
+/** Views by the text of their window: kernels of one program have windows that are alike. */
+const viewsOf = new Memo<SharedWindow["views"]>(256);
 
 /** The views of each layout, made once. */
 function viewsThrough(

@@ -13,7 +13,7 @@ import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { copyMethod, copyWindows } from "../model/copies.ts";
 import type { CopyMethod } from "../model/copies.ts";
-import { Functions } from "../model/functions.ts";
+import { commonFunctions } from "../model/functions.ts";
 import { placedBuffers } from "../model/placed-types.ts";
 import type { PlacedBuffer } from "../model/placed-types.ts";
 import type { Product } from "../model/products.ts";
@@ -165,7 +165,7 @@ function state(
   },
 ): Statements {
   const { windows, target, options } = surroundings;
-  const context = stateKernel({ kernel, target, windows, functions: new Functions() });
+  const context = stateKernel({ kernel, target, windows, functions: commonFunctions() });
   const candidates = gatherCandidates(context);
   return { context, candidates, stated: buildSystem(context, candidates, options) };
 }

@@ -11,7 +11,7 @@ import type { SpreadType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { Conversions } from "../model/conversions.ts";
+import { conversionsOf } from "../model/conversions.ts";
 import { costs, pressureCost } from "../model/cost.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { SharedWindow, Windows } from "../model/windows.ts";
@@ -225,9 +225,8 @@ export class LayoutContext {
     { shape, dtype }: SpreadType,
     weight: number,
   ): (source: RegisterLayout, target: RegisterLayout) => number | undefined {
-    const key = `convert ${shape.join()} ${dtype.bits}`;
-    return this.remember(`${key} times ${weight}`, () => {
-      const conversions = this.remember(key, () => new Conversions(shape, dtype.bits));
+    return this.remember(`convert ${shape.join()} ${dtype.bits} times ${weight}`, () => {
+      const conversions = conversionsOf(shape, dtype.bits);
       return (source: RegisterLayout, target: RegisterLayout) => {
         const cost = conversions.cost(source, target);
         return cost === undefined ? undefined : weight * cost;

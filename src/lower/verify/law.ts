@@ -28,12 +28,13 @@ import {
 import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseLayout } from "../../layout/algebra/text.ts";
-import { Functions, widensHalves } from "../../layout/model/functions.ts";
+import { commonFunctions, widensHalves } from "../../layout/model/functions.ts";
+import type { Functions } from "../../layout/model/functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/products.ts";
 
 export function verifyLaw({ body, warps }: Kernel): void {
-  const functions = new Functions();
+  const functions = commonFunctions();
   walkOps(body, (op) => {
     applyRule(laws, op, functions, warps);
   });
