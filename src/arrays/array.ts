@@ -277,7 +277,7 @@ export class LazyArray<D extends DTypeName = DTypeName> {
     throw new TilewrightError({
       code: "TW9303",
       message: "an array was used as a number",
-      expected: "a method such as x.add(1), or await x.values()",
+      expected: "a function such as add(x, 1), or await x.values()",
       found: this.toString(),
     });
   }

@@ -12,16 +12,20 @@ import {
   full,
   grad,
   jit,
+  less,
   logsumexp,
   mean,
   mul,
   nn,
+  pad,
   pow,
   prod,
   scan,
+  shiftRight,
   sum,
   useDevice,
   variance,
+  whileLoop,
   zeros,
 } from "./index.ts";
 import type { LazyArray } from "./index.ts";
@@ -156,4 +160,52 @@ describe("mistakes", () => {
     expect(await argmax(zeros([0, 0]), 1).values()).toEqual([]);
     expect(await mul(argmax(zeros([2, 0]), 0), 1).values()).toEqual([]);
   });
+
+  test.each([
+    ["i32", 0.5],
+    ["i32", NaN],
+    ["i32", 2 ** 31],
+    ["i8", 128],
+    ["i4", 8],
+    ["u8", -1],
+    ["u8", 256],
+    ["i64", 1.5],
+    ["i64", Infinity],
+    ["u64", 2 ** 64],
+    ["bool", 2],
+  ] as const)("an array of %s beside %f", (dtype, number) => {
+    expect(() => mul(zeros([2], dtype), number)).toThrow("TW9321");
+    expect(() => full([2], number, dtype)).toThrow("TW9321");
+    expect(() => pad(zeros([2], dtype), [[1, 1]], number)).toThrow("TW9321");
+  });
+});
+
+describe("plain numbers", () => {
+  test.each([
+    ["i8", -128],
+    ["u8", 255],
+    ["i64", -(2 ** 63)],
+    ["u64", 2 ** 53],
+    ["bool", 1],
+    ["f32", 0.1],
+    ["bf16", Infinity],
+  ] as const)("an array of %s has %f", async (dtype, number) => {
+    const both = [await full([], number, dtype).values(), await array(number, dtype).values()];
+    expect(both[0]).toEqual(both[1]);
+  });
+
+  test("a single one in a recorded function is a constant, from which trips of a loop are counted", async () => {
+    const power = (x: F32): F32 =>
+      whileLoop(
+        ([turn]) => less(turn, array(3, "i32")),
+        ([turn, y]) => [add(turn, 1), mul(y, x)] as const,
+        [array(0, "i32"), x] as const,
+      )[1];
+    await expectBoth(grad(power), array(2), 32);
+  });
+});
+
+test("signed integers keep their sign where they are shifted to the right", async () => {
+  await expectBoth((x) => shiftRight(x, 1), array([-8, 7, -1], "i32"), [-4, 3, -1]);
+  await expectBoth((x) => shiftRight(x, 4), array([240, 15], "u8"), [15, 0]);
 });

@@ -5,6 +5,7 @@
  *   add(x, y)      [4, 1] and [3]  ->  [4, 3]
  *   mul(x, 2)      the 2 is of x's dtype
  */
+import { dtypes } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
@@ -12,6 +13,7 @@ import type { GraphOpKind } from "../graph/ops/table.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { splatOf } from "../graph/transform/arithmetic.ts";
 import { elementOf, LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
+import { requireNumber } from "./numbers.ts";
 
 /** An array, or a number that takes the dtype of the array beside it. */
 export type Operand<D extends DTypeName = DTypeName> = LazyArray<D> | number;
@@ -57,6 +59,7 @@ export function full<D extends DTypeName>(
   value: number,
   dtype: D,
 ): LazyArray<D> {
+  requireNumber(value, dtype);
   const type = tensorType(elementOf(dtype), shape);
   return new LazyArray<D>(recordWith("full", (builder) => splatOf(builder, type, value)));
 }
@@ -122,6 +125,7 @@ type BinaryKind = Extract<
   | "stablehlo.xor"
   | "stablehlo.atan2"
   | "stablehlo.shift_left"
+  | "stablehlo.shift_right_arithmetic"
   | "stablehlo.shift_right_logical"
 >;
 
@@ -145,7 +149,15 @@ export const bitwiseOr = binary("stablehlo.or");
 export const bitwiseXor = binary("stablehlo.xor");
 export const atan2 = binary("stablehlo.atan2");
 export const shiftLeft = binary("stablehlo.shift_left");
-export const shiftRight = binary("stablehlo.shift_right_logical");
+const shiftRightLogical = binary("stablehlo.shift_right_logical");
+const shiftRightArithmetic = binary("stablehlo.shift_right_arithmetic");
+
+/** Shifts to the right; signed integers keep their sign, as NumPy's do. */
+export function shiftRight<D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<D> {
+  const array = x instanceof LazyArray ? x : y;
+  const isSigned = array instanceof LazyArray && dtypes[array.dtype].kind === "signed";
+  return isSigned ? shiftRightArithmetic(x, y) : shiftRightLogical(x, y);
+}
 
 type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
 

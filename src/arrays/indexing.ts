@@ -6,6 +6,7 @@ import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { full, one } from "./functions.ts";
+import { requireNumber } from "./numbers.ts";
 import { axisOf, reshape } from "./shapes.ts";
 
 /** Where a slice begins along an axis: a number, or an array without axes. */
@@ -132,6 +133,7 @@ export function pad<D extends DTypeName>(
   widths: readonly (readonly [before: number, behind: number])[],
   value = 0,
 ): LazyArray<D> {
+  requireNumber(value, x.dtype);
   const { element } = typeOfArray(x.value);
   return new LazyArray<D>(
     recordWith("pad", (builder) =>

@@ -5,10 +5,12 @@ import { fromNumbers, isHostArray } from "../formats/hostarray.ts";
 import type { HostArray, Nested } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { tensorOfArray } from "../graph/evaluate/index.ts";
+import { literal } from "../graph/ops/literal.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
 import { elementOf, LazyArray, recordAll, setData, typeOfArray } from "./array.ts";
 import { astype, full, one } from "./functions.ts";
+import { isRecording } from "./record.ts";
 
 /** The shape of nested lists. */
 function shapeOf(nested: Nested<number>): readonly number[] {
@@ -23,8 +25,13 @@ export function array<D extends DTypeName = "f32">(
   dtype?: D,
 ): LazyArray<D> {
   const host = isHostArray(data) ? data : listed(data, dtype ?? ("f32" as D));
-  const value = graphValue(tensorType(elementOf(host.dtype.name), host.shape));
-  setData(value, tensorOfArray(host));
+  const type = tensorType(elementOf(host.dtype.name), host.shape);
+  const tensor = tensorOfArray(host);
+  // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
+  if (host.shape.length === 0 && isRecording())
+    return one(recordAll("stablehlo.constant", {}, { value: literal(type, tensor.lanes) }));
+  const value = graphValue(type);
+  setData(value, tensor);
   return new LazyArray<D>(value);
 }
 

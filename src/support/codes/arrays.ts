@@ -133,4 +133,11 @@ export const arrayCodes = registerCodes({
     example: "argmax(zeros([4, 0]), 1)",
     remedy: "give an axis that has elements",
   },
+  TW9321: {
+    title: "number that a dtype does not have",
+    cause:
+      "A plain number takes the dtype of the array beside it. Integers are whole and within their range, truths are 0 and 1.",
+    example: 'mul(array([1, 2, 3], "i32"), 0.5)',
+    remedy: "give a number that the dtype has, or convert the array with astype first",
+  },
 });
