@@ -13,6 +13,7 @@ import {
   grad,
   jit,
   less,
+  logicalNot,
   logsumexp,
   mean,
   mul,
@@ -178,6 +179,30 @@ describe("mistakes", () => {
     expect(() => full([2], number, dtype)).toThrow("TW9321");
     expect(() => pad(zeros([2], dtype), [[1, 1]], number)).toThrow("TW9321");
   });
+});
+
+test("what would be something else than its name says is refused", () => {
+  const mask = array([1, 1, 0], "bool");
+  const counts = array([255, 255, 255], "u8");
+  for (const wrong of [
+    () => mean(counts),
+    () => variance(counts),
+    () => mean(mask),
+    () => sum(mask),
+    () => cumsum(mask),
+    () => logicalNot(counts),
+  ])
+    expect(wrong).toThrow("TW9322");
+  for (const ragged of [
+    [1, [2]],
+    [
+      [1, 2],
+      [3, [4]],
+    ],
+    [[1], []],
+    [[], [1]],
+  ])
+    expect(() => array(ragged as number[])).toThrow("TW9306");
 });
 
 describe("plain numbers", () => {

@@ -13,7 +13,7 @@ import type { GraphOpKind } from "../graph/ops/table.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { splatOf } from "../graph/transform/arithmetic.ts";
 import { elementOf, LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
-import { requireNumber } from "./numbers.ts";
+import { requireKind, requireNumber } from "./numbers.ts";
 
 /** An array, or a number that takes the dtype of the array beside it. */
 export type Operand<D extends DTypeName = DTypeName> = LazyArray<D> | number;
@@ -229,9 +229,21 @@ export const floor = unary("stablehlo.floor");
 export const ceil = unary("stablehlo.ceil");
 export const sign = unary("stablehlo.sign");
 export const round = unary("stablehlo.round_nearest_even");
-export const logicalNot = unary("stablehlo.not");
 export const erf = unary("chlo.erf");
 export const erfInv = unary("chlo.erf_inv");
+
+const not = unary("stablehlo.not");
+
+/** Whether elements do not hold. */
+export function logicalNot<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  requireKind(
+    "logicalNot",
+    x,
+    ["bool"],
+    "compare with 0: equal(x, 0); all bits turned are bitwiseXor(x, -1)",
+  );
+  return not(x);
+}
 
 /** `x` where the condition holds, else `y`. */
 export function where<D extends DTypeName>(

@@ -1,9 +1,10 @@
 /**
- * Plain numbers beside arrays, which become elements of the arrays' dtype. Floats take any number and round it; what an
+ * What numbers and dtypes functions of arrays take. Plain numbers beside arrays, which become elements of the arrays' dtype. Floats take any number and round it; what an
  * integer or a truth cannot be is refused, since `mul(counts, 0.5)` would multiply by 0.
+ * So are arrays of which a function would give something else than its name says: the mean of integers as an integer, a sum of truths as a truth.
  */
 import { dtypes } from "../formats/dtype.ts";
-import type { DTypeName } from "../formats/dtype.ts";
+import type { DTypeKind, DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 /** Refuses a number that `dtype` does not have. */
@@ -26,3 +27,31 @@ export function requireNumber(value: number, dtype: DTypeName): void {
     found: `${value}`,
   });
 }
+
+/** Refuses an array of a kind that a function is not for. */
+export function requireKind(
+  name: string,
+  { dtype }: { readonly dtype: DTypeName },
+  kinds: readonly DTypeKind[],
+  remedy: string,
+): void {
+  if (kinds.includes(dtypes[dtype].kind)) return;
+  throw new TilewrightError({
+    code: "TW9322",
+    message: `${name} is not for arrays of ${dtype}`,
+    expected: kinds.map((kind) => kindTexts[kind]).join(", "),
+    found: dtype,
+    remedy,
+  });
+}
+
+const kindTexts: { readonly [K in DTypeKind]: string } = {
+  float: "floats",
+  signed: "signed integers",
+  unsigned: "unsigned integers",
+  bool: "truths",
+};
+
+/** What to do about sums of truths, which are truths themselves. */
+export const countRemedy =
+  'count them as integers: astype(x, "i32"); any(x) says whether one holds';

@@ -20,6 +20,7 @@ import {
   sub,
   where,
 } from "./functions.ts";
+import { countRemedy, requireKind } from "./numbers.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 export interface ReduceOptions {
@@ -66,7 +67,16 @@ function reducing(kind: keyof typeof neutralNumbers) {
   };
 }
 
-export const sum = reducing("stablehlo.add");
+const added = reducing("stablehlo.add");
+
+export function sum<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  requireKind("sum", x, ["float", "signed", "unsigned"], countRemedy);
+  return added(x, options);
+}
+
 export const prod = reducing("stablehlo.multiply");
 export const max = reducing("stablehlo.maximum");
 export const min = reducing("stablehlo.minimum");
@@ -90,10 +100,13 @@ function inWide<D extends DTypeName>(
   return astype(compute(astype(x, "f32")), x.dtype);
 }
 
+const floatRemedy = 'convert the array first: astype(x, "f32")';
+
 export function mean<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
+  requireKind("mean", x, ["float"], floatRemedy);
   const count = axesOf(x, options).reduce((total, axis) => total * (x.shape[axis] ?? 1), 1);
   return inWide(x, (wide) => div(sum(wide, options), count));
 }
@@ -103,6 +116,7 @@ export function variance<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
+  requireKind("variance", x, ["float"], floatRemedy);
   return inWide(x, <E extends DTypeName>(wide: LazyArray<E>) => {
     const distance = sub(wide, mean(wide, { ...options, keepDims: true }));
     return mean(one<E>(recordAll("chlo.square", { operand: distance.value }, {})), options);

@@ -12,6 +12,7 @@ import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { LazyArray, recordWith, typeOfArray } from "./array.ts";
 import { requireSame } from "./control.ts";
+import { countRemedy, requireKind } from "./numbers.ts";
 import { axisOf, concatenate, expandDims, flip, reshape, slice } from "./shapes.ts";
 import type { Range } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
@@ -48,7 +49,16 @@ function running(kind: keyof typeof neutralNumbers) {
   };
 }
 
-export const cumsum = running("stablehlo.add");
+const runningSum = running("stablehlo.add");
+
+export function cumsum<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: RunningOptions = {},
+): LazyArray<D> {
+  requireKind("cumsum", x, ["float", "signed", "unsigned"], countRemedy);
+  return runningSum(x, options);
+}
+
 export const cumprod = running("stablehlo.multiply");
 export const cummax = running("stablehlo.maximum");
 export const cummin = running("stablehlo.minimum");

@@ -40,10 +40,16 @@ function* leavesOf(nested: Nested<number>): Generator<number> {
   else for (const each of nested) yield* leavesOf(each);
 }
 
+function hasShape(nested: Nested<number>, [extent, ...inner]: readonly number[]): boolean {
+  if (typeof nested === "number" || extent === undefined)
+    return typeof nested === "number" && extent === undefined;
+  return nested.length === extent && nested.every((each) => hasShape(each, inner));
+}
+
 function listed<D extends DTypeName>(data: Nested<number>, dtype: D): HostArray<D> {
   const shape = shapeOf(data);
   const numbers = [...leavesOf(data)];
-  if (numbers.length !== sizeOf(shape))
+  if (!hasShape(data, shape))
     throw new TilewrightError({
       code: "TW9306",
       message: "the lists of an array have different lengths",

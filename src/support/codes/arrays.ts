@@ -140,4 +140,11 @@ export const arrayCodes = registerCodes({
     example: 'mul(array([1, 2, 3], "i32"), 0.5)',
     remedy: "give a number that the dtype has, or convert the array with astype first",
   },
+  TW9322: {
+    title: "function that is not for a dtype",
+    cause:
+      "Results have the dtype of their arrays: a mean of integers would be cut to an integer, a sum of truths be a truth, and what is logical of integers would be of their bits.",
+    example: 'mean(array([1, 2], "i32"))',
+    remedy: "convert the array with astype first",
+  },
 });
