@@ -27,5 +27,5 @@ describe("kernels as users write them", () => {
 
 test("time grows nearly as the number of ops", () => {
   // Four times the ops; far from the sixteen times of quadratic growth.
-  expectGrowth(9, place(longKernel(2_500)), place(longKernel(10_000)));
+  expectGrowth(9, place(longKernel(1_500)), place(longKernel(6_000)));
 });

@@ -16,6 +16,7 @@ import { expectGolden } from "./golden.ts";
 import { matrixCases } from "./matrix/index.ts";
 import { assemble, combineModules, describeAssembly, hasPtxas } from "./ptxas.ts";
 import { repositoryRoot } from "./source-files.ts";
+import { takesAll } from "./support/sample.ts";
 import { lower } from "../src/lower/pipeline.ts";
 
 /** By target and kernel: what is recorded is also assembled. */
@@ -70,10 +71,10 @@ function sampledKernels(first: number): readonly KernelDefinition[] {
     .map((one) => one.prepare().definition);
 }
 
+/** Those that share and mask hold more than those that do neither. */
 const handwritten: readonly KernelDefinition[] = [
-  handwrittenProduct({ blocks: 132 }),
+  ...(takesAll ? [handwrittenProduct({ blocks: 132 }), handwrittenAttention()] : []),
   handwrittenProduct({ blocks: 132, sharing: 2 }),
-  handwrittenAttention(),
   handwrittenAttention({ causal: true }),
 ];
 

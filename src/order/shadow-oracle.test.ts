@@ -206,7 +206,8 @@ class Trial {
   }
 }
 
-const trials = takesAll ? 1500 : 750;
+/** The least that meets every planted fault: one shows at seed 926 alone. */
+const trials = takesAll ? 1500 : 1000;
 
 test("finds the first race on each granule when and only when there is one", () => {
   let compared = 0;
