@@ -66,6 +66,31 @@ describe.each<Small>(["f8E4M3FN", "f8E5M2"])("codes of %s", (element) => {
       expect(found.map((code) => numberOf(element, code) + 0)).toEqual(wanted.map((x) => x + 0));
   });
 
+  test("atan2 is rounded once, also next to the middle of two numbers", async () => {
+    const some = codes.filter(
+      (code) => Number.isFinite(numberOf(element, code)) && (code % 4 === 0 || (code & 0x7f) < 8),
+    );
+    const [left, right] = pairsOf(some);
+    const type = `tensor<${left.length}x${element}>`;
+    const text = `func.func @main(%x: ${type}, %y: ${type}) -> ${type} {
+      %r = stablehlo.atan2 %x, %y : ${type}
+      return %r : ${type}
+    }`;
+    const rising = codes.slice(0, 0x78);
+    const wanted = left.map((code, i) => {
+      const exact = Math.atan2(numberOf(element, code), numberOf(element, right[i] as number));
+      const distance = (each: number): number =>
+        Math.abs(numberOf(element, each) - Math.abs(exact));
+      const near = rising.reduce((best, each) => {
+        const [a, b] = [distance(each), distance(best)];
+        return a < b || (a === b && each % 2 === 0) ? each : best;
+      });
+      return Math.sign(exact) * numberOf(element, near) + 0;
+    });
+    for (const found of await lanesOf(text, [tensorOf(element, left), tensorOf(element, right)]))
+      expect(found.map((code) => numberOf(element, code) + 0)).toEqual(wanted);
+  });
+
   test("TOTALORDER is that of the codes: NaNs by their sign, -0 below +0", async () => {
     const some = codes.filter((code) => code % 7 === 0 || (code & 0x7f) % 0x7f < 2);
     const [left, right] = pairsOf(some);

@@ -8,7 +8,7 @@ import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { FloatOrder } from "../../ops/elementwise.ts";
-import { narrowBits } from "../storage.ts";
+import { isStorageOnly, narrowBits } from "../storage.ts";
 import {
   alike,
   constantTile,
@@ -20,7 +20,7 @@ import {
   weakOrderKey,
 } from "./bits.ts";
 import { lifted, settled } from "./convert.ts";
-import { functionTiles } from "./functions.ts";
+import { functionTiles, toOdd } from "./functions.ts";
 import { roundAwayFromZero, specialPairs, specialTiles } from "./special.ts";
 
 type Unary = (x: Tile, element: ElementType) => Tile;
@@ -156,7 +156,8 @@ function nextAfter(x: Tile, y: Tile, element: ElementType): Tile {
 export const binaryTiles = {
   "stablehlo.add": (x, y, element) => (isBool(element) ? x.or(y) : x.add(y)),
   "stablehlo.and": (x, y) => x.and(y),
-  "stablehlo.atan2": (x, y) => x.atan2(y),
+  "stablehlo.atan2": (x, y, element) =>
+    isStorageOnly(element) ? toOdd(x.cast(dtypes.f64).atan2(y.cast(dtypes.f64))) : x.atan2(y),
   "stablehlo.divide": (x, y) => x.div(y),
   "stablehlo.maximum": (x, y, element) => (isBool(element) ? x.or(y) : x.maximum(y)),
   "stablehlo.minimum": (x, y, element) => (isBool(element) ? x.and(y) : x.minimum(y)),
