@@ -65,7 +65,7 @@ function fromMath(fn: keyof typeof mathFunctions.f32.unary): Unary {
 }
 
 const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
-  // Not `neg` and `abs`, which may give a NaN other bits.
+  // Not `neg` and `abs`, which may give a NaN other bits; they become these where nobody sees it (`ptx/signs.ts`).
   neg: (code, width, value) =>
     code.make(`b${width}`, `xor.b${width}`, value, integer(signBit[width])),
   abs: (code, width, value) =>
