@@ -35,7 +35,10 @@ const wanted = [
   "--max-inlined-bytecode-size-cumulative=300",
 ];
 const known = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
-const settings = wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `));
+const settings = [
+  ...wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `)),
+  `--import=${new URL("./test/support/patience.mjs", import.meta.url).href}`,
+];
 
 /** What runs before every file of tests, again for each: the runner loads these, and Node everything else. */
 const setupFiles = [
