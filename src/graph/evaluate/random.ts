@@ -10,7 +10,7 @@
  * Narrower elements are the low bits of 32-bit ones. DEFAULT is PHILOX, as on CPUs and GPUs.
  */
 import type { ElementType, TensorType } from "../ops/index.ts";
-import { elements, isComplexElement, sizeOf } from "../ops/index.ts";
+import { elements, sizeOf } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { placeOf, stridesOf, forEachIndex } from "./strides.ts";
@@ -81,9 +81,8 @@ export function randomBits(
   state: Tensor,
   algorithm: RandomAlgorithm,
   type: TensorType,
-): readonly [Tensor, Tensor] | undefined {
-  const { bits, kind } = elements[type.element];
-  if (kind === "bool" || isComplexElement(type.element)) return undefined;
+): readonly [Tensor, Tensor] {
+  const { bits } = elements[type.element];
   const words = Array.from(state.lanes as BigUint64Array, BigInt);
   const wide = bits === 64;
   const { values, after } =

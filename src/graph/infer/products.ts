@@ -1,8 +1,8 @@
 /** Result types of products, convolutions, solvers, transforms and random bits. */
 import { algorithmText, isKnownAlgorithm, knownAlgorithmsText } from "../ops/dot-algorithms.ts";
-import { isComplexElement, partOf } from "../ops/elements.ts";
+import { elements, isComplexElement, partOf } from "../ops/elements.ts";
 import type { productOps } from "../ops/products.ts";
-import { tensorType } from "../ops/types.ts";
+import { tensorType, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import {
   declaredTensor,
@@ -11,6 +11,7 @@ import {
   requireFit,
   requireKinds,
   requireShape,
+  sameShape,
   shapeText,
   tensorOf,
 } from "./draft.ts";
@@ -212,9 +213,29 @@ function featureVector(draft: Draft, type: TensorType, axis: number): TensorType
   return tensorType(type.element, [extentOf(type.shape, axis)]);
 }
 
+/** A key and a counter, which has one word or, of PHILOX, also two; bits for elements that are made of whole bytes. */
 function bitGenerator(draft: Draft<"stablehlo.rng_bit_generator">): readonly GraphType[] {
   const state = tensorOf(draft, draft.operands.initial_state);
-  return [state, declaredTensor(draft, 1)];
+  const lengths = draft.attributes.rng_algorithm === "THREE_FRY" ? [2] : [2, 3];
+  const isState = lengths.some((length) => sameShape(state.shape, [length]));
+  requireFit(
+    draft,
+    state.element === "ui64" && isState,
+    "its state is none of the algorithm",
+    lengths.map((length) => `tensor<${length}xui64>`).join(" or "),
+    typeText(state),
+  );
+  const result = declaredTensor(draft, 1);
+  requireKinds(draft, result, ["signed", "unsigned", "float"]);
+  const { bits } = elements[result.element];
+  requireFit(
+    draft,
+    bits >= 8,
+    "its elements are no whole bytes",
+    "elements of 8 bits or more",
+    typeText(result),
+  );
+  return [state, result];
 }
 
 /** A type that operands and attributes leave open. */

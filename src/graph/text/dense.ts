@@ -5,8 +5,8 @@
  *   dense<0xFF800000> : tensor<8xf32>                 minus infinity, eight times
  *   dense<"0x0000803F00000040"> : tensor<2xf32>       little-endian memory; below 8 bits, a byte an element
  */
-import { allocateElementLanes, laneConstructor, slotsOf } from "../ops/elements.ts";
-import type { ElementLanes } from "../ops/elements.ts";
+import { allocateElementLanes, elements, laneConstructor, slotsOf } from "../ops/elements.ts";
+import type { ElementLanes, ElementType } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import { sizeOf } from "../ops/types.ts";
@@ -129,13 +129,37 @@ function parseBytes(digits: string, { element, shape }: TensorType): ElementLane
     parseInt(digits.slice(2 * i, 2 * i + 2), 16),
   );
   const count = sizeOf(shape);
+  if (element === "i1" && digits.length % 2 === 0) return truthsOf(bytes, count);
   const length = bytes.length / slotBytes;
   if (digits.length % 2 !== 0 || (length !== slots && length !== count * slots))
     throw new DenseMismatch(
       `${count * slots * slotBytes} bytes, or ${slots * slotBytes} for one element`,
       `${digits.length / 2}`,
     );
-  return new constructor(bytes.buffer, 0, length);
+  return wrapped(element, new constructor(bytes.buffer, 0, length));
+}
+
+/** Integers of less than a byte, whose other bits MLIR leaves zero. */
+function wrapped(element: ElementType, lanes: ElementLanes): ElementLanes {
+  const { bits, kind } = elements[element];
+  if (bits >= 8 || (kind !== "signed" && kind !== "unsigned")) return lanes;
+  const unused = 32 - bits;
+  return (lanes as Int8Array).map((lane) =>
+    kind === "signed" ? (lane << unused) >> unused : (lane << unused) >>> unused,
+  );
+}
+
+/** Truths: a byte each, one byte for all, or eight to a byte, the first lowest, as MLIR printed them for long. */
+function truthsOf(bytes: Uint8Array, count: number): Uint8Array {
+  const areTruths = bytes.every((byte) => byte <= 1 || byte === 0xff);
+  if (areTruths && (bytes.length === count || bytes.length === 1))
+    return bytes.map((byte) => (byte === 0 ? 0 : 1));
+  if (bytes.length !== Math.ceil(count / 8))
+    throw new DenseMismatch(
+      `${count} bytes, ${Math.ceil(count / 8)} with eight elements each, or 1 for one element`,
+      `${bytes.length}`,
+    );
+  return Uint8Array.from({ length: count }, (_, i) => ((bytes[i >> 3] ?? 0) >> (i & 7)) & 1);
 }
 
 /** Lists of more elements are printed as bytes. */

@@ -180,6 +180,15 @@ describe("constants", () => {
     ["dense<-9223372036854775808> : tensor<i64>", "dense<-9223372036854775808> : tensor<i64>"],
     ["dense<[-8, 7]> : tensor<2xi4>", "dense<[-8, 7]> : tensor<2xi4>"],
     ["dense<0x7F> : tensor<f8E4M3FN>", "dense<0x7F> : tensor<f8E4M3FN>"],
+    ['dense<"0x0F07"> : tensor<2xi4>', "dense<[-1, 7]> : tensor<2xi4>"],
+    ['dense<"0xF30F"> : tensor<2xui4>', "dense<[3, 15]> : tensor<2xui4>"],
+    ['dense<"0x0100"> : tensor<2xi1>', "dense<[true, false]> : tensor<2xi1>"],
+    ['dense<"0xFF"> : tensor<9xi1>', "dense<true> : tensor<9xi1>"],
+    ['dense<"0x05"> : tensor<3xi1>', "dense<[true, false, true]> : tensor<3xi1>"],
+    [
+      'dense<"0x0501"> : tensor<9xi1>',
+      "dense<[true, false, true, false, false, false, false, false, true]> : tensor<9xi1>",
+    ],
   ] as const;
   for (const [written, printed] of constants)
     test(written, () => {

@@ -74,6 +74,30 @@ const cases: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     "TW9104",
+    "%state = stablehlo.constant dense<1> : tensor<3xui64> %0:2 = stablehlo.rng_bit_generator %state, algorithm = THREE_FRY : (tensor<3xui64>) -> (tensor<3xui64>, tensor<4xui32>)",
+    "tensor<2xui64>",
+    "tensor<3xui64>",
+  ],
+  [
+    "TW9104",
+    "%state = stablehlo.constant dense<1> : tensor<1xui64> %0:2 = stablehlo.rng_bit_generator %state, algorithm = PHILOX : (tensor<1xui64>) -> (tensor<1xui64>, tensor<4xui32>)",
+    "tensor<2xui64> or tensor<3xui64>",
+    "tensor<1xui64>",
+  ],
+  [
+    "TW9104",
+    "%state = stablehlo.constant dense<1> : tensor<4xui32> %0:2 = stablehlo.rng_bit_generator %state, algorithm = PHILOX : (tensor<4xui32>) -> (tensor<4xui32>, tensor<4xui32>)",
+    "tensor<2xui64> or",
+    "tensor<4xui32>",
+  ],
+  [
+    "TW9104",
+    "%state = stablehlo.constant dense<1> : tensor<2xui64> %0:2 = stablehlo.rng_bit_generator %state, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xi4>)",
+    "8 bits or more",
+    "tensor<4xi4>",
+  ],
+  [
+    "TW9104",
     "%0 = stablehlo.slice %v [2:5] : (tensor<4xf32>) -> tensor<3xf32>",
     "limit <= 4",
     "2:5:1 of [4]",

@@ -163,11 +163,10 @@ export const productRules = {
       attributes.feature_index,
     ),
   "stablehlo.rng": (op, frame) => [uniform(op, frame)],
-  "stablehlo.rng_bit_generator": (op, frame) => {
-    const state = frame.tensor(op.operands.initial_state);
-    if (state.element !== "ui64") throw unsupported(op, "its state is not of ui64");
-    const bits = randomBits(state, op.attributes.rng_algorithm, frame.result(op, 1));
-    if (bits === undefined) throw unsupported(op, "its elements have no random bits");
-    return bits;
-  },
+  "stablehlo.rng_bit_generator": (op, frame) =>
+    randomBits(
+      frame.tensor(op.operands.initial_state),
+      op.attributes.rng_algorithm,
+      frame.result(op, 1),
+    ),
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

@@ -13,7 +13,7 @@ import type { KernelStep, Lowering } from "../lowering.ts";
 import { divideIndex, remainderIndex, tileOfIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
 import { Points, stridesOf, sumOfProducts } from "../points/points.ts";
-import { cannotRun, dtypeOf, tensorTypeOf } from "../storage.ts";
+import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
 
 export type Words = readonly [Tile, Tile];
@@ -107,8 +107,7 @@ function philoxAt(state: GraphValue, isWide: boolean, points: Points, context: P
 function randomBitsAt(op: Generator, points: Points, context: PointContext): Tile {
   const [, result] = op.results;
   if (result === undefined) throw new Error("a generator has bits");
-  const { bits, kind } = elements[tensorTypeOf(result).element];
-  if (kind === "bool") throw cannotRun(op, "its elements have no random bits");
+  const { bits } = elements[tensorTypeOf(result).element];
   const isWide = bits === 64;
   const { initial_state: state } = op.operands;
   const isThreefry = op.attributes.rng_algorithm === "THREE_FRY";
