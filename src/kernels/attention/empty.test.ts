@@ -92,3 +92,33 @@ test.each([
     device.dispose();
   },
 );
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
+  test.each(heads)(
+    "a bias that takes a whole row far away leaves nothing, heads of %i",
+    async (head) => {
+      const device = await open(name, { onNotes: () => undefined });
+      const bias = array(f32, [1, 1, dim("s"), dim("t")]);
+      const operands = { q: bf16, k: bf16, v: bf16, bias } as const;
+      const part = filled(2, head);
+      for (const far of [-3e7, -1e10, -1e38, -3.4e38]) {
+        const given = {
+          ...{ q: part, k: part, v: part },
+          bias: fromNumbers(f32, [1, 1, 2, 2], [far, far, far, 0]),
+        };
+        const results = await device.run(attention({ ...operands, logSumExp: true }), given);
+        const wanted = [...new Float64Array(head), ...toNumbers(part).slice(head)];
+        expect([...toNumbers(results.out)], String(far)).toEqual(wanted);
+        expect(toNumbers(results.logSumExp)[0]).toBe(-Infinity);
+        if (name === "emulator") continue;
+        const found = await device.run(attentionBackward(operands), {
+          ...given,
+          ...results,
+          dOut: part,
+        });
+        expect([...toNumbers(found.dv)], String(far)).toEqual(wanted);
+      }
+      device.dispose();
+    },
+  );
+});

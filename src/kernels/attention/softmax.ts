@@ -15,6 +15,12 @@ import type { Exponents } from "./scores.ts";
 const fast = { approximate: true } as const;
 
 /**
+ * A row whose exponents are all less has seen nothing. From there on f32 has no fractions: what rounding leaves of the largest exponent,
+ * which the powers are taken beneath, would be an exponent of its own, and powers 0 or infinite.
+ */
+const leastExponent = -(2 ** 24);
+
+/**
  * The format that powers are rounded to, and the exponent of the largest: 0, so that they are at most 1, or more where
  * the format would lose small ones. FP8 has numbers from 2⁻⁹ to 448, so the largest is 2⁸.
  */
@@ -60,8 +66,8 @@ export function addColumns<D extends DTypeName>(
   readonly change: Tile<"f32">;
 } {
   const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
-  // A row that has seen nothing yet stays at -∞, which must not be subtracted from itself.
-  const base = high.eq(-Infinity).select(zeros(dtypes.f32, high.shape), high);
+  // A row that has seen nothing yet stays there: -∞ must not be subtracted from itself.
+  const base = high.lt(leastExponent).select(zeros(dtypes.f32, high.shape), high);
   const change = largest.sub(base).exp2(fast);
   const powers = scores.fma(scale, lift === 0 ? base.neg() : base.neg().add(lift)).exp2(fast);
   return {
