@@ -67,7 +67,8 @@ export function resolveOperands(
       ? sizeOperand(label, dtype, item, location)
       : wrongOperand(label, item, location);
   });
-  const shapes = found.flatMap((item) => (isPlain(item) ? [] : [shapeOf(item)]));
+  const shapes: (readonly number[])[] = [];
+  for (const item of found) if (!isPlain(item)) shapes.push(shapeOf(item));
   const shape = joinShapes(label, shapes, location);
   return found.map((item) =>
     isPlain(item)

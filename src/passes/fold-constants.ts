@@ -65,10 +65,12 @@ function fold<K extends OpKind>(
   compute: (op: Op<K>, operands: readonly Operand[], target: Operand) => void,
 ): Rule<K> {
   return rule(kind, (op, context) => {
-    const constants = operands(op).flatMap((value) => constantOperand(value, context) ?? []);
+    const given = operands(op);
+    // Of nearly all ops some operand is no constant, which is seen before any is made into lanes.
+    for (const value of given) if (context.literal(value) === undefined) return undefined;
+    const constants = given.flatMap((value) => constantOperand(value, context) ?? []);
     const [result] = op.results;
-    if (constants.length !== operands(op).length || !result || !isData(result.type))
-      return undefined;
+    if (constants.length !== given.length || !result || !isData(result.type)) return undefined;
     const { dtype } = result.type;
     const target = { dtype, lanes: allocateLanes(dtype, 1) };
     compute(op, constants, target);

@@ -62,6 +62,12 @@ describe("declarations", () => {
 
   test("few names of a wide range are listed", () => {
     expect(registerDeclarations(named("%r1", "%r900"), true)).toEqual([".reg .b32 %r1, %r900;"]);
+    // A number has no zeros in front, and nine digits at most.
+    expect(registerDeclarations(named("%r00", "%r01"), false)).toEqual([".reg .b32 %r0<2>;"]);
+    expect(registerDeclarations(named("%r1034567890", "%x"), false)).toEqual([
+      ".reg .b32 %r1034567890;",
+      ".reg .b32 %x;",
+    ]);
   });
 
   test("types that share a prefix are listed, each its own", () => {

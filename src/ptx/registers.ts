@@ -101,13 +101,17 @@ export function registerDeclarations(
 ): readonly string[] {
   const groups = new Map<string, Group>();
   for (const { name, type, vector } of registers) {
-    const [, prefix = name, digits] = /^(.*?)(0|[1-9]\d{0,8})$/.exec(name) ?? [];
+    const end = numberStart(name);
+    const prefix = name.slice(0, end);
     const start = `.reg ${vector === undefined ? "" : `.v${vector} `}.${type}`;
-    const key = `${start} ${digits === undefined ? "" : prefix}`;
-    const group = groups.get(key) ?? { start, prefix, numbers: new Set(), names: [] };
-    groups.set(key, group);
+    const key = `${start} ${end === name.length ? "" : prefix}`;
+    let group = groups.get(key);
+    if (group === undefined) {
+      group = { start, prefix, numbers: new Set(), names: [] };
+      groups.set(key, group);
+    }
     group.names.push(name);
-    if (digits !== undefined) group.numbers.add(Number(digits));
+    if (end < name.length) group.numbers.add(Number(name.slice(end)));
   }
   const types = new Map<string, number>();
   for (const { prefix } of groups.values()) types.set(prefix, (types.get(prefix) ?? 0) + 1);
@@ -115,6 +119,20 @@ export function registerDeclarations(
     const alone = outermost && types.get(group.prefix) === 1;
     return `${group.start} ${namesText(group, alone)};`;
   });
+}
+
+/** Where the number begins that a name ends with: up to nine digits, without zeros in front. Its length where there is none. */
+function numberStart(name: string): number {
+  let start = name.length;
+  while (name.length - start < 9 && isDigit(name.charCodeAt(start - 1))) start -= 1;
+  while (start < name.length - 1 && name.charCodeAt(start) === zero) start += 1;
+  return start;
+}
+
+const zero = 48;
+
+function isDigit(code: number): boolean {
+  return code >= zero && code < zero + 10;
 }
 
 interface Group {

@@ -30,12 +30,21 @@ export interface Slot {
 /** How many parameters of a loop's body come before the carried ones. */
 const indexParameters = 1;
 
+/** The value at a place of each list that has one there. */
+function valuesAt(lists: readonly (readonly Value[])[], place: number): readonly Value[] {
+  const found: Value[] = [];
+  for (const list of lists) {
+    const value = list[place];
+    if (value !== undefined) found.push(value);
+  }
+  return found;
+}
+
 function slotParameters(op: AnyOp, slot: number): readonly Value[] {
-  if (op.kind === "loop")
-    return op.regions.body.parameters.slice(slot + indexParameters).slice(0, 1);
+  if (op.kind === "loop") return valuesAt([op.regions.body.parameters], slot + indexParameters);
   if (op.kind !== "while") return [];
   const { condition, body } = op.regions;
-  return [condition, body].flatMap(({ parameters }) => parameters.slice(slot, slot + 1));
+  return valuesAt([condition.parameters, body.parameters], slot);
 }
 
 /** The regions whose yields are results. */
@@ -54,7 +63,7 @@ export function slotsOf(op: AnyOp): readonly Slot[] {
     result,
     initial: initial[slot],
     parameters: slotParameters(op, slot),
-    yielded: yields.flatMap((values) => values.slice(slot, slot + 1)),
+    yielded: valuesAt(yields, slot),
   }));
 }
 

@@ -46,12 +46,14 @@ class MemoryCheck {
   }
 
   #verifyWrite(op: AnyOp): void {
-    const [source] = accessesOf(op).flatMap(({ mode, value }) => {
-      const from = mode === "write" ? this.#sources.get(value) : undefined;
-      return from?.kind === "input" ? [from] : [];
-    });
-    if (source === undefined) return;
-    reject(op, "TW2220", `${opName(op)} writes ${source.name}, which is an input`, {
+    for (const { mode, value } of accessesOf(op)) {
+      const source = mode === "write" ? this.#sources.get(value) : undefined;
+      if (source?.kind === "input") this.#rejectWrite(op, source);
+    }
+  }
+
+  #rejectWrite(op: AnyOp, source: Source & { readonly kind: "input" }): never {
+    return reject(op, "TW2220", `${opName(op)} writes ${source.name}, which is an input`, {
       expected: "an output, an inout or scratch memory",
       found: `the input ${source.name}`,
       notes: [{ message: "the kernel is declared here", location: this.#kernel.location }],

@@ -4,6 +4,7 @@ import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
+import { onceForEach } from "../../support/memo.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -47,18 +48,18 @@ export interface PlacedBuffer {
 }
 
 /** Buffers in the order of the program, scratch last. */
-export function placedBuffers({ body }: Kernel): readonly PlacedBuffer[] {
+export const placedBuffers = onceForEach(({ body }: Kernel): readonly PlacedBuffer[] => {
   const [own, scratch]: [PlacedBuffer[], PlacedBuffer[]] = [[], []];
   walkOps(body, (op) => {
     const bytes = allocatedBytes(op, storedAs(op));
-    const [value] = op.results;
+    const value = bytes === undefined ? undefined : op.results[0];
     if (bytes === undefined || value === undefined) return;
     const { at: offset, name = opName(op) } = op.attributes as BufferAttributes;
     if (offset === undefined) throw new Error(`${name} has no place in shared memory`);
     (op.kind === "alloc_scratch" ? scratch : own).push({ name, value, op, offset, bytes });
   });
   return [...own, ...scratch];
-}
+});
 
 interface BufferAttributes {
   readonly at?: number;

@@ -31,5 +31,7 @@ export function walkedInside(op: AnyOp, agents: Agents): Agents {
 
 /** Values that an op makes: its results, and the parameters of its regions. */
 export function definedBy(op: AnyOp): readonly Value[] {
-  return [...op.results, ...regionList(op).flatMap(({ parameters }) => parameters)];
+  const regions = regionList(op);
+  if (regions.length === 0) return op.results;
+  return [...op.results, ...regions.flatMap(({ parameters }) => parameters)];
 }
