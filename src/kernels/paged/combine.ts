@@ -80,8 +80,6 @@ export function combineKernel(form: PagedForm): KernelDefinition {
       name: "paged_attention_combine",
       grid: { sequence: dimensions.b, token: dimensions.s, head: sizes.h, piece: e / width },
       warps,
-      // A lane holds all that it asked for; blocks wait beside ranges, not for each other.
-      resident: 1,
       inputs: { lengths, ...partArrays(form, dimensions) },
       inouts: outputs,
     },

@@ -1,6 +1,18 @@
 /** How many blocks of a kernel are asked for at once, worked out by hand from the registers of its tiles. */
 import { expect, test } from "vitest";
-import { array, bf16, constant, f32, kernel, loop, slice, smem, targets, zeros } from "tilewright";
+import {
+  array,
+  bf16,
+  constant,
+  f32,
+  kernel,
+  loop,
+  slice,
+  smem,
+  targets,
+  when,
+  zeros,
+} from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { lower } from "../../lower/pipeline.ts";
 
@@ -57,6 +69,25 @@ test("tiles that are held together count together", () => {
   expect([1, 2, 3].map((count) => blocksOf(held(count)))).toEqual([8, 4, 2]);
 });
 
+test("tiles of branches count as those outside", () => {
+  const guarded = (columns: number) =>
+    kernel(
+      {
+        name: "guarded",
+        grid: { i: rows },
+        inputs: { x: array(f32, [rows, columns]) },
+        outputs: { out: array(f32, [rows, columns]) },
+      },
+      ({ i, x, out }) => {
+        when(i.lt(2), () => {
+          const row = x.at(i).load();
+          out.at(i).store(row.sub(row.max()));
+        });
+      },
+    );
+  expect([4096, 8192, 16384].map((columns) => blocksOf(guarded(columns)))).toEqual([8, 4, 2]);
+});
+
 test("shared memory bounds the blocks", () => {
   const staged = kernel(
     {
@@ -81,6 +112,12 @@ test("kernels with loops, several threads or clusters are left alone", () => {
   const looping = kernel({ name: "looping", ...arrays }, ({ x, out }) => {
     out.at(0).store(loop({ to: 8, carry: zeros(f32, [64]) }, (k, sum) => sum.add(x.at(k).load())));
   });
+  const branching = kernel({ name: "branching", grid: { i: 4 }, ...arrays }, ({ i, x, out }) => {
+    when(i.lt(2), () => {
+      const sums = loop({ to: 8, carry: zeros(f32, [64]) }, (k, sum) => sum.add(x.at(k).load()));
+      out.at(i).store(sums);
+    });
+  });
   const threads = kernel(
     { name: "threads", ...arrays, threads: ["a", "b"] },
     ({ x, out, a, b }) => {
@@ -97,5 +134,5 @@ test("kernels with loops, several threads or clusters are left alone", () => {
   const sorting = kernel({ name: "sorting", ...arrays }, ({ x, out }) => {
     out.store(x.load().sort(1));
   });
-  expect([looping, threads, clusters, sorting].map(blocksOf)).toEqual([1, 1, 1, 1]);
+  expect([looping, branching, threads, clusters, sorting].map(blocksOf)).toEqual([1, 1, 1, 1, 1]);
 });

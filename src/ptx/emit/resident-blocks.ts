@@ -9,11 +9,11 @@
  *
  * A lane keeps twice what its tiles take at once, and 64 at least, so that little is spilled for this, and nothing by kernels of a few tiles. Kernels with loops or several
  * threads have work of their own to put under their waits, and ops that need many registers for themselves do not unroll:
- * kernels with any of these are left alone.
+ * kernels with any of these, in a branch or not, are left alone.
  */
-import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { onlyComputes, traitsOf } from "../../ir/traits.ts";
-import { operandValues } from "../../ir/traverse.ts";
+import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { registersPerLane } from "../../layout/algebra/register-layout.ts";
 import { parseLayout } from "../../layout/algebra/text.ts";
 import { lanesPerWarp, occupancy } from "../../targets/target.ts";
@@ -27,7 +27,8 @@ const fewestRegisters = 64;
 export function blocksTogether(kernel: Kernel, target: Target, sharedBytes: number): number {
   const { body, grid, threads, warps, resident } = kernel;
   if (resident !== undefined) return resident;
-  const isStraight = body.ops.every((op) => traitsOf(op).unrolls === "freely");
+  let isStraight = true;
+  walkOps(body, (op) => (isStraight &&= traitsOf(op).unrolls === "freely"));
   const isAlone = threads.length === 1 && clusterSize(grid) === 1;
   if (!isStraight || !isAlone) return 1;
   const registers = Math.max(fewestRegisters, 2 * registersHeld(kernel));
@@ -35,20 +36,25 @@ export function blocksTogether(kernel: Kernel, target: Target, sharedBytes: numb
   return Math.max(1, occupancy(target, { lanes, sharedBytes, registers }).blocks);
 }
 
-/** Registers of a lane for the tiles that are held at once, between ops, where they are most. */
+/** Registers of a lane for the tiles that are held at once, between ops, where they are most; those of branches too. */
 function registersHeld({ body, parameters }: Kernel): number {
   const single = new Set<Value>(parameters.map(({ value }) => value));
-  for (const op of body.ops)
+  walkOps(body, (op) => {
     if (isSingle(op, single)) op.results.forEach((value) => single.add(value));
+  });
   const held = new Set<Value>();
   let most = 0;
-  for (const op of body.ops.toReversed()) {
-    for (const result of op.results) held.delete(result);
-    for (const operand of operandValues(op)) if (!single.has(operand)) held.add(operand);
-    let registers = 0;
-    for (const value of held) registers += registersOf(value);
-    most = Math.max(most, registers);
-  }
+  const goBack = ({ ops }: Region): void => {
+    for (const op of ops.toReversed()) {
+      for (const result of op.results) held.delete(result);
+      regionList(op).toReversed().forEach(goBack);
+      for (const operand of operandValues(op)) if (!single.has(operand)) held.add(operand);
+      let registers = 0;
+      for (const value of held) registers += registersOf(value);
+      most = Math.max(most, registers);
+    }
+  };
+  goBack(body);
   return most;
 }
 
