@@ -125,7 +125,7 @@ function changesOf(
 ): { readonly change: Tile<"f32">; readonly weight: Tile<"f32"> } {
   if (dropout === undefined) return { change: signed.mul(ofWeights.sub(delta)), weight: signed };
   const weight = signed.maximum(0).mul(1 / (1 - dropout));
-  return { change: weight.fma(ofWeights, signed.abs().mul(delta).neg()), weight };
+  return { change: weight.fma(ofWeights, signed.abs().neg().mul(delta)), weight };
 }
 
 /** What one tile of rows adds. */
