@@ -12,7 +12,6 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // A browser is a machine of its own, and may stumble; what is wrong fails again.
     retry: 1,
-    // A page waits half of its time, for who types to pause and for what is endless to be stopped: more of them than cores.
-    maxWorkers: 4,
+    maxWorkers: 2,
   },
 });
