@@ -2,8 +2,8 @@
  * Attention of some rows to a range of the cache. A block is a single program thread, of one warp where few heads share k and v;
  * it copies pages ahead into a ring, and multiplies what has arrived:
  *
- *   copy       tile 0  tile 1  tile 2 | tile 3           | tile 4
- *   multiply                          | q·k0 softmax ·v0 | q·k1 softmax ·v1 …
+ *   copy       tile 0  tile 1  tile 2 |                  tile 3 |                  tile 4
+ *   multiply                          | q·k0 softmax ·v0        | q·k1 softmax ·v1 …
  *
  * Reading the cache takes far longer than computing with it, so nothing but the number of bytes in flight counts: a processor has
  * many such blocks, and no two of them wait for each other. Blocks of all heads of k and v work on the same tokens at the same
@@ -193,9 +193,9 @@ export function dealOf(
 /** All segments of a range. */
 function attendRange(work: Work, range: Integer, place: Place): void {
   const { packing, refs, deal, begin, end } = work;
-  const ahead = work.form.configuration.stages - 1;
+  const { stages } = work.form.configuration;
   const cursor = loop(
-    { to: end.sub(begin).minimum(ahead), carry: cursorAt(work, place) },
+    { to: end.sub(begin).minimum(stages), carry: cursorAt(work, place) },
     (_, before) => copyNext(work, before),
   );
   whileLoop(
@@ -269,11 +269,6 @@ function attendSegment(
     ...{ sums: zeros(dtypes.f32, [rows, e]), cursor },
   };
   const end = loop({ to: steps, carry: start }, (step, { sums, cursor: reached, ...before }) => {
-    const further = when(
-      reached.tile.lt(work.end),
-      () => copyNext(work, reached),
-      () => reached,
-    );
     const slot = segment.before.add(step).and(stages - 1);
     refs.arrived.at(slot).wait();
     const left = segment.first.add(step).mul(configuration.columns);
@@ -287,8 +282,13 @@ function attendSegment(
     const values = loadedValues(work, slot, format);
     const accumulator = sums.mul(added.change);
     const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
-    // The next copy may overwrite what was read.
+    // The next copy overwrites what was read; it is asked for before anything else is waited for, the q of another sequence too.
     commitShared();
+    const further = when(
+      reached.tile.lt(work.end),
+      () => copyNext(work, reached),
+      () => reached,
+    );
     return { ...added.rows, sums: next, cursor: further };
   });
   const scaled =

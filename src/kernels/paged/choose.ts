@@ -24,6 +24,18 @@ const leastTiles = 4;
  */
 const leastOfTwoRounds = 16;
 
+/**
+ * Ranges of the only sequence, of which each has a part: few more than are put together at once are left out, for which another turn would be waited for, or
+ * for which blocks of twice as many warps would find no room beside the ranges before these end.
+ */
+function wholeTurns(ranges: number): number {
+  const over = ranges % (ranges < 2 * partsAtOnce ? partsAtOnce : 2 * partsAtOnce);
+  return over * mostLeftOut <= ranges ? ranges - over : ranges;
+}
+
+/** Parts that four warps put together at once, twice as many eight, and what part of all ranges is left out at most. */
+const [partsAtOnce, mostLeftOut] = [128, 16];
+
 /** Tokens of a tile: whole pages, or a whole part of one. Undefined for pages that are neither. */
 export function possibleColumns(
   size: number,
@@ -76,9 +88,12 @@ export function choosePaged(
   const tiles = mostTiles(sizes, configuration);
   const twice = 2 * rangesOf(blocks);
   const hasRounds = few && !isNarrow && tiles >= leastOfTwoRounds * twice;
-  const ranges = Math.min(
+  const most = Math.min(
     hasRounds ? twice : rangesOf(Math.min(blocks, worth.blocks)),
     Math.ceil(tiles / leastTiles),
   );
+  const { tokens, parts } = packingOf(sizes, configuration);
+  const isAlone = sizes.b * Math.ceil(sizes.s / tokens) * parts === 1;
+  const ranges = isAlone ? wholeTurns(most) : most;
   return { ...configuration, ranges: Math.max(1, ranges) };
 }

@@ -10,6 +10,7 @@
  * ranges still work, all parts of a row are asked for at once where there are few, and those of several turns meet only in the end.
  */
 import {
+  constant,
   full,
   iota,
   kernel,
@@ -46,10 +47,9 @@ const [laneNumbers, fewestParts, fewestColumns] = [32, 4, 32];
 function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   const { tokens, parts } = packingOf(sizes, configuration);
   const blocks = sizes.b * Math.ceil(sizes.s / tokens) * parts;
-  // A sequence begins and ends within a range.
-  const expected = powerOfTwoFrom(
-    Math.max(fewestParts, Math.ceil(configuration.ranges / blocks) + 1),
-  );
+  // A sequence begins and ends within a range, unless it is the only one.
+  const each = blocks === 1 ? configuration.ranges : Math.ceil(configuration.ranges / blocks) + 1;
+  const expected = powerOfTwoFrom(Math.max(fewestParts, each));
   const e = paddedHead(sizes.e);
   if (expected * e <= laneNumbers * 32) return { warps: 1, together: expected, width: e };
   const fewest = Math.min(e, fewestColumns);
@@ -103,7 +103,8 @@ export function combineKernel(form: PagedForm): KernelDefinition {
       launchNextKernel();
       when(last.gt(first), () => {
         const columns = slice(piece.mul(width), width);
-        const rows = { first, last, shared, row, columns, together, width };
+        const hasTurns = configuration.ranges > together;
+        const rows = { first, last, shared, row, columns, together, hasTurns };
         const { values, logSumExp } = combined(refs, rows);
         const result = values.cast(problem.out.dtype) as Tile;
         refs.out.at(sequence, token, head, columns).store(result.reshape([width]));
@@ -126,21 +127,16 @@ interface Parts {
   readonly row: Integer;
   readonly columns: Slice;
   readonly together: number;
-  readonly width: number;
+  /** Whether there may be more of them than are asked for at once. */
+  readonly hasTurns: boolean;
 }
 
 function combined(
   { parts, weights }: Refs,
-  { first, last, shared, row, columns, together, width }: Parts,
+  { first, last, shared, row, columns, together, hasTurns }: Parts,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
-  const start = {
-    high: full(dtypes.f32, [together, 1], -Infinity),
-    sum: zeros(dtypes.f32, [together, 1]),
-    values: zeros(dtypes.f32, [together, width]),
-  };
-  const steps = last.sub(first).add(together).div(together);
-  const all = loop({ to: steps, carry: start }, (step, before) => {
-    const range = iota(dtypes.i32, [together], 0).add(step.mul(together)).add(first);
+  const partsFrom = (turn: Integer) => {
+    const range = iota(dtypes.i32, [together], 0).add(turn.mul(together)).add(first);
     const where = range.le(last);
     // The first one has the beginning of the sequence, the others later parts of it.
     const place = range.eq(first).cast(dtypes.i32);
@@ -151,15 +147,29 @@ function combined(
     const read = parts
       .at(range, shared, place, row, columns)
       .load({ where: where.expand(1), fill: 0 });
-    const high = before.high.maximum(own);
-    const base = finite(high);
-    const [weight, change] = [own.sub(base).exp(), before.high.sub(base).exp()];
-    return {
-      high,
-      sum: before.sum.mul(change).add(weight),
-      values: before.values.mul(change).add(weight.mul(read)),
-    };
-  });
+    return { own, read };
+  };
+  const opening = partsFrom(constant(dtypes.i32, 0));
+  const turns = last.sub(first).add(together).div(together);
+  // Each of them is as high as itself.
+  const start = {
+    high: opening.own,
+    sum: opening.own.gt(-Infinity).cast(dtypes.f32),
+    values: opening.read,
+  };
+  const all = hasTurns
+    ? loop({ from: 1, to: turns, carry: start }, (turn, before) => {
+        const { own, read } = partsFrom(turn);
+        const high = before.high.maximum(own);
+        const base = finite(high);
+        const [weight, change] = [own.sub(base).exp(), before.high.sub(base).exp()];
+        return {
+          high,
+          sum: before.sum.mul(change).add(weight),
+          values: before.values.mul(change).add(weight.mul(read)),
+        };
+      })
+    : start;
   const high = all.high.max(0, { keep: true });
   const weight = all.high.sub(finite(high)).exp();
   const sum = all.sum.mul(weight).sum(0, { keep: true });

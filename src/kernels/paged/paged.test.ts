@@ -221,6 +221,18 @@ test("ranges let the launch behind them start when lengths are there, which it r
   expect(text.indexOf("griddepcontrol.launch_dependents")).toBeGreaterThan(waits);
 });
 
+test.each([
+  ["a lone sequence of FP8", f8e4m3fn, { b: 1, h: 32, kv: 8 }, 128],
+  ["many sequences of FP8", f8e4m3fn, { b: 64, h: 32, kv: 8 }, 132],
+  ["a lone sequence of bf16", bf16, { b: 1, h: 32, kv: 8 }, 198],
+  ["a lone sequence of one head of FP8", f8e4m3fn, { b: 1, h: 16, kv: 1 }, 1024],
+  ["a lone sequence of many heads of one", f8e4m3fn, { b: 1, h: 32, kv: 1 }, 396],
+] as const)("%s: ranges are such that parts take whole turns", (_, kept, own, ranges) => {
+  const sizes = { s: 1, d: 128, e: 128, pages: 8192, size: 16, most: 8192, ...own };
+  const op = pagedAttention({ q: bf16, pages: { k: kept, v: kept } });
+  expect(op.plan(sizes).configuration.ranges).toBe(ranges);
+});
+
 test("a page that is not there stops the kernel", async () => {
   const device = await open("simulator");
   onTestFinished(() => {
