@@ -249,6 +249,26 @@ describe("proxies", () => {
     for (const conflict of conflicts) expect(conflict).toMatchObject({ missing: "fence" });
   });
 
+  test.each(["write", "atomic"] as const)(
+    "a copy that reads does not stand for a reader whose fence it lacks, when an asynchronous %s comes",
+    (mode) => {
+      const thread = threads();
+      const [reader, issuer] = [thread(), thread()];
+      const shadow = memory();
+      act(shadow, reader, "read");
+      issuer.acquire(reader.publish());
+      const engine = thread();
+      expect(touch(shadow, accessBy(engine, "read", { proxy: "async" }), issuer.publish())).toEqual(
+        [],
+      );
+      issuer.finish(engine);
+      const copy = accessBy(thread(), mode, { proxy: "async" });
+      expect(touch(shadow, copy, issuer.knowledge)).toMatchObject([
+        { earlier: { agent: reader.agent }, missing: "fence" },
+      ]);
+    },
+  );
+
   test("the accesses of one operation do not conflict with each other", () => {
     const issuer = threads()();
     const shadow = memory();

@@ -25,8 +25,8 @@
  *   read C      3 4 4 4 4 3            3: W = A, reads (C)    4: W = A, reads (C, B)
  *
  * A read that a later read stands for is dropped: whoever is ordered after the later one is ordered
- * after it too. For that the later one's *asynchronous* clock must include it, since a copy may rely
- * on the later reader's fence without knowing of the earlier reader's; agents stand for themselves.
+ * after it too. For that the later one's *asynchronous* clock must include it: the later one may be a copy,
+ * whose end tells what it relied on and not what its issuer knew of without a fence; agents stand for themselves.
  */
 import type { Access, AccessMode, Proxy } from "./access.ts";
 import type { Clock } from "./clock.ts";
