@@ -18,13 +18,14 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
+import { casting, widened } from "../elementwise/widened.ts";
 import { composed } from "../support/compose.ts";
 import { refused, requireFields } from "../support/given.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { chooseMoves, contiguous, indexArray, sizesOf } from "./row-moves.ts";
 import type { RowMoves } from "./row-moves.ts";
 import { segmentState, segmentSteps } from "./segments.ts";
-import type { SegmentCombination } from "./segments.ts";
+import type { SegmentCombination, SegmentSizes } from "./segments.ts";
 
 export type ScatterCombination = "add" | "min" | "max" | "set";
 
@@ -95,11 +96,12 @@ interface Scattered {
 }
 
 function planScatter(
-  { out, indices, combine, deterministic, state, location }: Scattered,
+  scattered: Scattered,
   dimensions: { readonly [name: string]: number },
   target: Target,
   kernels: Map<string, KernelDefinition>,
 ): Planned<ScatterConfiguration> {
+  const { out, indices, combine, deterministic, state, location } = scattered;
   const { extent, inner, count } = sizesOf(out, indices, 0, dimensions);
   const moves = chooseMoves(out.dtype, inner, count, target.processors);
   const source = "heuristic" as const;
@@ -112,6 +114,8 @@ function planScatter(
       `${count} updates of no rows`,
       location,
     );
+  const wide = inner % 2 === 1 ? widened(out.dtype) : undefined;
+  if (wide !== undefined) return planWidened(scattered, wide, { extent, inner, count }, target);
   if (combine !== "set" && isAtomic(combine, out.dtype, deterministic))
     return {
       configuration: moves,
@@ -146,6 +150,46 @@ function planScatter(
     source,
     launches,
     scratch: { ...made.scratch, ...scratch },
+  };
+}
+
+/** The plan for odd rows of 4 bits, whose ends share bytes with other rows: updates of wider copies. */
+function planWidened(
+  { out, indices, combine, deterministic }: Scattered,
+  wide: DType,
+  { extent, inner, count }: SegmentSizes,
+  target: Target,
+): Planned<ScatterConfiguration> {
+  const [rows, updates] = [
+    [extent, inner],
+    [count, inner],
+  ];
+  const whole = scatter({
+    ...{ out: array(wide, rows), indices: array(indices.dtype, [count]) },
+    ...{ combine, deterministic },
+  });
+  const { launches, scratch } = composed(
+    [
+      casting(array(out.dtype, rows), wide, "out", "wide_out"),
+      casting(array(out.dtype, updates), wide, "updates", "wide_updates"),
+      {
+        operation: whole as unknown as Operation,
+        dimensions: {},
+        arrays: { indices: "indices", updates: "wide_updates", out: "wide_out" },
+      },
+      casting(array(wide, rows), out.dtype, "wide_out", "out"),
+    ],
+    target,
+  );
+  return {
+    configuration: whole.planFor(new Map(), target).configuration,
+    source: "heuristic",
+    launches,
+    scratch: {
+      ...scratch,
+      wide_out: { dtype: wide, shape: rows },
+      wide_updates: { dtype: wide, shape: updates },
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, bool, f32, i32, i64, i8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, f4e2m1fn, i32, i4, i64, i8, u4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -19,6 +19,8 @@ const merges = {
   min: [Math.min, Infinity],
   max: [Math.max, -Infinity],
 } as const;
+
+const merging = { add: "sum", min: "min", max: "max" } as const;
 
 /** Rows of each segment combined, those of others left out. */
 function combined(
@@ -106,6 +108,46 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       out: fromNumbers(i8, [2, 3], [0, 0, 0, 1, 1, 1]),
     });
     expect([...toNumbers(out)]).toEqual([0, 0, 0, 6, 8, 10]);
+  });
+
+  test("odd rows of 4 bits, whose ends share bytes with other rows", async () => {
+    const random = new Random(17);
+    const some = (values: readonly number[], count: number): readonly number[] =>
+      Array.from({ length: count }, () => random.pick(values));
+    const cases = [
+      [i4, [-8, -3, 0, 2, 7], "add"],
+      [i4, [-8, -3, 0, 2, 7], "min"],
+      [u4, [0, 1, 9, 15], "add"],
+      [u4, [0, 1, 9, 15], "max"],
+      [f4e2m1fn, [-6, -0.5, 0, 1.5, 6], "set"],
+    ] as const;
+    const [taken, widths] = kind === "emulator" ? [cases.slice(3), [5]] : [cases, [1, 5]];
+    for (const [dtype, values, combine] of taken)
+      for (const inner of widths) {
+        const [rows, chosen] = [some(values, 5 * inner), [3, 0, 3, 1]];
+        const updates = some(values, chosen.length * inner);
+        const expected = [...rows];
+        for (const [row, place] of chosen.entries())
+          for (let column = 0; column < inner; column += 1) {
+            const [at, update] = [place * inner + column, updates[row * inner + column] ?? NaN];
+            expected[at] =
+              combine === "set" ? update : merges[merging[combine]][0](expected[at] ?? NaN, update);
+          }
+        const op = scatter({ out: array(dtype, [v, d]), indices: array(i32, [n]), combine });
+        const { out } = await device.run(op, {
+          indices: fromNumbers(i32, [chosen.length], chosen),
+          updates: fromNumbers(dtype, [chosen.length, inner], updates),
+          out: fromNumbers(dtype, [5, inner], rows),
+        });
+        // Sums leave the format, and wrap around.
+        const wrapped = (value: number): number => {
+          const low = value & 15;
+          return dtype.name === "i4" && low > 7 ? low - 16 : low;
+        };
+        expect([...toNumbers(out)], `${dtype.name} ${combine} of rows of ${inner}`).toEqual(
+          combine === "add" ? expected.map(wrapped) : expected,
+        );
+      }
   });
 
   test("a number that is no row stops the kernel", async () => {

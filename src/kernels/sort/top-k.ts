@@ -20,7 +20,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { cast } from "../elementwise/cast.ts";
+import { casting, widened } from "../elementwise/widened.ts";
 import { slice } from "../movement/parts.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
@@ -132,17 +132,6 @@ function known({ kernels }: Wanted, key: unknown, make: () => KernelDefinition):
   return found;
 }
 
-/** Formats of 4 bits have no keys of their own, since no lane can store one of two that share a byte: those of 8 that have all their numbers. */
-const wider: { readonly [N in DTypeName]?: DType } = {
-  i4: dtypes.i8,
-  u4: dtypes.u8,
-  f4e2m1fn: dtypes.f8e4m3fn,
-};
-
-function widened({ name }: DType): DType | undefined {
-  return wider[name];
-}
-
 /** The plan for numbers of 4 bits: they are widened, and the best become narrow again. */
 function planWidened(
   wanted: Wanted,
@@ -157,11 +146,6 @@ function planWidened(
   const whole = Object.entries(payloads).map(([name, { dtype }]) => [name, array(dtype, shape)]);
   const named = { payloads: Object.fromEntries(whole) as ArraySpecs };
   const best = topK({ x: array(wide, shape), axis, k, least, ...named });
-  const casting = (from: ArraySpec, out: DType, source: string, target: string): Step => ({
-    operation: cast({ x: from, out }) as unknown as Operation,
-    dimensions: {},
-    arrays: { x: source, out: target },
-  });
   const own = Object.keys(payloads).flatMap((name) => [name, topName(name)]);
   const steps = composed(
     [

@@ -1,0 +1,35 @@
+/**
+ * Numbers of 4 bits as numbers of 8 on the way. Two of them share a byte, and no lane can store one alone, so operations whose blocks or
+ * lanes come apart within a byte work on wider copies: the formats of 8 bits that have all their numbers.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import type { ArraySpec } from "../../lang/index.ts";
+import type { OperationStep } from "../support/compose.ts";
+import { cast } from "./cast.ts";
+
+const wider: { readonly [N in DTypeName]?: DType } = {
+  i4: dtypes.i8,
+  u4: dtypes.u8,
+  f4e2m1fn: dtypes.f8e4m3fn,
+};
+
+/** The format of 8 bits that stands for one of 4; undefined for those that need none. */
+export function widened({ name }: DType): DType | undefined {
+  return wider[name];
+}
+
+/** The step that converts one array of the whole into another. */
+export function casting(
+  from: ArraySpec,
+  out: DType,
+  source: string,
+  target: string,
+): OperationStep {
+  return {
+    operation: cast({ x: from, out }) as unknown as Operation,
+    dimensions: {},
+    arrays: { x: source, out: target },
+  };
+}
