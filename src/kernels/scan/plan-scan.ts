@@ -13,6 +13,7 @@ import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import { refused } from "../support/given.ts";
 import {
+  alignment,
   broadcastStrides,
   laidOut,
   lanes,
@@ -24,13 +25,20 @@ import type { StridedAxis } from "../support/strided.ts";
 import { scanKernel } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 import {
+  chooseQueue,
+  isQueueable,
+  queuedDimensions,
+  queuedScanKernel,
+  queuedWarps,
+} from "./queued-scan.ts";
+import {
   sharedBlocks,
   sharedColumns,
   sharedScanKernel,
   sharedWarps,
-  toldName,
-  toldShape,
+  slack,
 } from "./shared-scan.ts";
+import { toldName, toldShape } from "./told-totals.ts";
 
 export interface ScanProblem {
   readonly name: string;
@@ -59,7 +67,8 @@ export function scanning(problem: ScanProblem, location: Location): Operation {
     outputs: named("output"),
     plan: (dimensions, target) => {
       const axes = scanAxes(problem, dimensions);
-      if (configuration !== undefined) requirePossible(name, configuration, axes, target, location);
+      if (configuration !== undefined)
+        requirePossible(problem, configuration, axes, target, location);
       return {
         ...planScan(rule, axes, configuration ?? chooseScan(rule, axes, target), kernels, target),
         source: configuration === undefined ? "heuristic" : "given",
@@ -89,24 +98,33 @@ function scanAxes(
 
 /** Blocks that share a row wait for each other, so that all of them have to run at once. */
 function requirePossible(
-  name: string,
+  { name, rule }: ScanProblem,
   configuration: ScanConfiguration,
   axes: readonly StridedAxis[],
-  { processors }: Target,
+  target: Target,
   location: Location,
 ): void {
-  const { rows, columns, workers } = configuration;
+  const { processors } = target;
+  const { rows, columns, workers, queue } = configuration;
   const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
   const most = sharedBlocks * processors;
   const isPower = (number: number): boolean =>
     Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
   const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers);
-  const isShared = rows === 1 && columns >= 32 * sharedWarps && blocks <= most;
-  if (isKnown && (workers === 1 || (workers > 1 && isShared))) return;
+  const warps = queue === undefined ? sharedWarps : queuedWarps;
+  const isShared = rows === 1 && columns >= 32 * warps && blocks <= most;
+  const isQueued =
+    queue === undefined ||
+    (workers > 1 &&
+      isQueueable(rule, axes, target) &&
+      [queue.slots, queue.slack].every((count) => Number.isSafeInteger(count) && count >= 1) &&
+      // The place of a piece is filled again when the results of the next one go out, which follow totals of later ones.
+      queue.slots >= queue.slack + 2);
+  if (isKnown && isQueued && (workers === 1 || (workers > 1 && isShared))) return;
   throw refused(
     "TW9904",
     `${name} has no such configuration`,
-    `powers of two for rows and columns; with several workers 1 row, ${32 * sharedWarps} columns or more, and at most ${most} blocks in all`,
+    `powers of two for rows and columns; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for rows that the copy engine takes`,
     JSON.stringify(configuration),
     location,
   );
@@ -118,10 +136,12 @@ const elementsPerLane = 16;
 const crossingRows = 64;
 
 function chooseScan(
-  { arrays, state }: Pick<ScanRule, "arrays" | "state">,
+  rule: ScanRule,
   axes: readonly StridedAxis[],
-  { processors }: Target,
+  target: Target,
 ): ScanConfiguration {
+  const { arrays, state } = rule;
+  const { processors } = target;
   const [lead, column] = [axes.at(-2), axes.at(-1)];
   const extent = column?.extent ?? 1;
   const count = axes.slice(0, -1).reduce((product, axis) => product * axis.extent, 1);
@@ -133,12 +153,48 @@ function chooseScan(
   const columns = Math.min(isCrossing ? span / crossingRows : span, powerOfTwoFrom(extent));
   let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
   while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
-  const shared = sharedColumns({ state });
+  const shared = chooseQueue(rule, axes, target) ?? { columns: sharedColumns({ state }) };
   const workers = Math.min(
     Math.floor((sharedBlocks * processors) / Math.max(1, count)),
-    Math.ceil(extent / shared),
+    Math.ceil(extent / shared.columns),
   );
-  return workers > 1 ? { rows: 1, columns: shared, workers } : { rows, columns, workers: 1 };
+  return workers > 1 ? { rows: 1, workers, ...shared } : { rows, columns, workers: 1 };
+}
+
+/** The kernel of a configuration, what it depends on, and values for its dimensions. */
+interface ScanForm {
+  readonly text: string;
+  readonly kernel: () => KernelDefinition;
+  readonly dimensions: { readonly [name: string]: number };
+  /** Waves that are told beyond the last. */
+  readonly beyond: number;
+}
+
+function formOf(
+  rule: ScanRule,
+  axes: readonly StridedAxis[],
+  configuration: ScanConfiguration,
+): ScanForm {
+  const { queue, workers } = configuration;
+  if (queue !== undefined) {
+    const queued = { rule, axes, configuration: { ...configuration, queue } };
+    const [lead] = axes;
+    const strides = lead?.extent === 1 ? [] : lead?.strides.map(alignment);
+    return {
+      text: JSON.stringify([configuration, strides]),
+      kernel: () => queuedScanKernel(queued),
+      dimensions: queuedDimensions(queued),
+      beyond: 0,
+    };
+  }
+  const form = new StridedForm(axes);
+  const make = workers > 1 ? sharedScanKernel : scanKernel;
+  return {
+    text: JSON.stringify(configuration) + formText(form.axes),
+    kernel: () => make(rule, form, configuration),
+    dimensions: form.dimensions(),
+    beyond: slack,
+  };
 }
 
 function planScan(
@@ -150,15 +206,13 @@ function planScan(
 ): Planned<ScanConfiguration> {
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
-  const form = new StridedForm(axes);
+  const form = formOf(rule, axes, configuration);
   const isShared = configuration.workers > 1;
   const launches = (): readonly PlannedLaunch[] => {
-    const text = JSON.stringify(configuration) + formText(form.axes);
-    const make = isShared ? sharedScanKernel : scanKernel;
-    const kernel = kernels.get(text) ?? make(rule, form, configuration);
-    kernels.set(text, kernel);
+    const kernel = kernels.get(form.text) ?? form.kernel();
+    kernels.set(form.text, kernel);
     const declared = new Set(kernel.kernel.dimensions.map(({ name }) => name));
-    const dimensions = Object.entries(form.dimensions()).filter(([name]) => declared.has(name));
+    const dimensions = Object.entries(form.dimensions).filter(([name]) => declared.has(name));
     const arrays = rule.arrays.map(
       ({ name }) => [name, { argument: name, flat: true as const }] as const,
     );
@@ -178,6 +232,7 @@ function planScan(
     rule,
     axes.map(({ extent }) => extent),
     configuration,
+    form.beyond,
   ) as readonly number[];
   const cleared: Step = {
     operation: fill({ out: array(dtypes.u64, told), value: 0 }) as unknown as Operation,

@@ -16,6 +16,8 @@ export interface ScanConfiguration {
   readonly columns: number;
   /** Blocks that share a row. */
   readonly workers: number;
+  /** Where pieces come through a queue in shared memory: its places, and waves by which results follow totals. */
+  readonly queue?: { readonly slots: number; readonly slack: number };
 }
 
 /** An array of a scan; its place in the list is its place in the form. */

@@ -9,32 +9,19 @@
  *
  *   a block   load 1 · combine 0 · tell 0 · ask 0 · load 2 · combine 1 · tell 1 · hear 0 · store 0 · ask 1 · load 3 · …
  *
- * A total is told in words of 64 bits, half of which say that it is there. Whoever finds such a word has all of it, so that no
- * fence is needed, which would wait until what was stored before has reached memory.
- *
- * All blocks combine the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
+ * `told-totals.ts` has how totals are told.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
-import {
-  array,
-  cdiv,
-  constant,
-  full,
-  iota,
-  kernel,
-  loop,
-  slice,
-  whileLoop,
-  zeros,
-} from "../../lang/index.ts";
-import type { Index, KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { array, cdiv, constant, iota, kernel, loop } from "../../lang/index.ts";
+import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
-import type { ReduceTiles, StatePart } from "../reduce/reducer.ts";
-import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import type { ReduceTiles } from "../reduce/reducer.ts";
+import { widestAccess } from "../support/sizes.ts";
 import type { StridedForm } from "../support/strided.ts";
 import { eachTile, loadedPiece, nothing, only, scanArrays, storePiece } from "./scan-kernel.ts";
 import type { ScanArguments, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
+import { ask, hear, nothingTold, tell, toldName, toldShape } from "./told-totals.ts";
+import type { Teller } from "./told-totals.ts";
 
 /** Warps of a block, and blocks of a processor: while one waits, another works. */
 export const sharedWarps = 16;
@@ -44,7 +31,7 @@ export const sharedBlocks = 1;
 const bytesPerLane = 64;
 
 /** Pieces that wait in registers for what comes before them, so that a block may be so many waves behind before others wait. */
-const slack = 2;
+export const slack = 2;
 
 /** Elements of a piece. */
 export function sharedColumns({ state }: Pick<ScanRule, "state">): number {
@@ -55,15 +42,11 @@ export function sharedColumns({ state }: Pick<ScanRule, "state">): number {
 }
 
 /** What a block works with. */
-interface Work {
-  readonly rule: ScanRule;
+interface Work extends Teller {
   readonly form: StridedForm;
   readonly configuration: ScanConfiguration;
   readonly argument: ScanArguments;
-  /** The words that blocks of this row tell each other, [waves, words of a state, workers]. */
-  readonly told: Ref<"u64">;
   readonly starts: readonly Index[];
-  readonly worker: Scalar<"i32">;
   /** Pieces of a row. */
   readonly pieces: Scalar<"i32">;
 }
@@ -144,116 +127,6 @@ function stretchesOfWarps(stretches: number, from: number): string {
   return [...each, ...bitNames("W", Math.log2(sharedWarps))].join(" ");
 }
 
-/** A number of the state as words that can be told: 32 bits each, and above them that they are there. */
-const isThere = 2 ** 32;
-
-/** Words of a number. */
-function wordsOf({ dtype }: StatePart): number {
-  return Math.ceil(dtype.bits / 32);
-}
-
-/** How many words a state has. */
-function wordCount({ state }: Pick<ScanRule, "state">): number {
-  return Object.values(state).reduce((sum, part) => sum + wordsOf(part), 0);
-}
-
-/** How many words of a wave lie side by side. */
-function wordsOfWave({ workers }: Pick<ScanConfiguration, "workers">): number {
-  return powerOfTwoFrom(workers);
-}
-
-const unsigned = { 8: dtypes.u8, 16: dtypes.u16, 32: dtypes.u32, 64: dtypes.u64 } as const;
-
-function unsignedOf({ dtype }: StatePart): DType {
-  const found = Object.entries(unsigned).find(([bits]) => Number(bits) === dtype.bits);
-  if (found === undefined) throw new Error(`no words of ${dtype.name}`);
-  return found[1];
-}
-
-/** Tells the total of a piece: whoever sees a word sees all of it, so that nothing else has to be ordered. */
-function tell({ rule, told, worker }: Work, wave: Scalar<"i32">, total: ReduceTiles): void {
-  let word = 0;
-  for (const [name, part] of Object.entries(rule.state)) {
-    const bits = (total[name] as Tile)
-      .bitcast(unsignedOf(part))
-      .cast(dtypes.u64)
-      .reshape([1]) as Tile<"u64">;
-    for (let each = 0; each < wordsOf(part); each += 1) {
-      const own = wordsOf(part) === 1 ? bits : bits.shr(32 * each).and(isThere - 1);
-      told.at(wave, word, slice(worker, 1)).atomicAdd(own.add(isThere));
-      word += 1;
-    }
-  }
-}
-
-/** Words of a wave, and which of them are still to be told. */
-interface Words {
-  readonly words: Tile<"u64">;
-  readonly open: Tile<"bool">;
-}
-
-/** What has been told of a wave beside what was known before. */
-function ask({ told }: Work, wave: Scalar<"i32">, { words, open }: Words): Words {
-  const found = told.at(wave).atomicAdd(zeros(dtypes.u64, words.shape), { where: open });
-  return { words: words.or(found), open: open.and(found.eq(0)) };
-}
-
-function nothingTold({ rule, configuration }: Work): Words {
-  const shape = [wordCount(rule), wordsOfWave(configuration)];
-  return {
-    words: zeros(dtypes.u64, shape),
-    open: iota(dtypes.i32, shape, 1).lt(configuration.workers),
-  };
-}
-
-/** What comes before this block's piece of a wave, and what comes before the next wave. */
-function hear(
-  work: Work,
-  wave: Scalar<"i32">,
-  asked: Words,
-  before: ReduceTiles,
-): { readonly here: ReduceTiles; readonly next: ReduceTiles } {
-  const { rule, configuration, worker } = work;
-  const { workers } = configuration;
-  const { words } = whileLoop(
-    { ...asked },
-    ({ open }) => open.reduce("or"),
-    (known) => ({ ...ask(work, wave, known) }),
-  );
-  const width = wordsOfWave(configuration);
-  const numbers = iota(dtypes.i32, [2, width], 1);
-  const isHere = iota(dtypes.i32, [2, 1], 0).eq(0);
-  const isIn = numbers.lt(
-    isHere.select(full(dtypes.i32, [1, 1], 0).add(worker), full(dtypes.i32, [1, 1], workers)),
-  );
-  const both = rule.together(only(rule, isIn, statesOf(rule, words)));
-  const of = (row: number): ReduceTiles =>
-    rule.merge(
-      before,
-      eachTile(both, (tile) => tile.slice([row, 0], [1, 1])),
-    );
-  return { here: of(0), next: of(1) };
-}
-
-/** States as their words tell them. */
-function statesOf({ state }: ScanRule, words: Tile<"u64">): ReduceTiles {
-  const width = words.shape[1] ?? 1;
-  let word = 0;
-  return Object.fromEntries(
-    Object.entries(state).map(([name, part]) => {
-      const parts = Array.from({ length: wordsOf(part) }, (_, each) =>
-        words
-          .slice([word + each, 0], [1, width])
-          .and(isThere - 1)
-          .shl(32 * each),
-      );
-      word += parts.length;
-      const bits = parts.reduce((low, high) => low.or(high));
-      return [name, bits.cast(unsignedOf(part)).bitcast(part.dtype) as Tile];
-    }),
-  );
-}
-
 /** Pieces that wait, one that is loaded, and what comes before the wave. */
 type Carry = {
   readonly pending: readonly ReduceTiles[];
@@ -293,21 +166,6 @@ function runWaves(work: Work, waves: Scalar<"i32">): void {
   });
 }
 
-/** What blocks tell each other is called this, beside the arrays of the kernel. */
-export const toldName = "told_by_blocks";
-
-/** Its shape, which is 0 at first: rows, waves, words of a state, words of a wave. */
-export function toldShape(
-  rule: Pick<ScanRule, "state">,
-  extents: readonly Size[],
-  configuration: ScanConfiguration,
-): readonly Size[] {
-  const { columns, workers } = configuration;
-  const waves = cdiv(extents.at(-1) ?? 1, columns * workers);
-  const told = typeof waves === "number" ? waves + slack : (waves as LaunchSize).add(slack);
-  return [...extents.slice(0, -1), told, wordCount(rule), wordsOfWave(configuration)];
-}
-
 export function sharedScanKernel(
   rule: ScanRule,
   form: StridedForm,
@@ -327,7 +185,9 @@ export function sharedScanKernel(
       ...{ warps: sharedWarps, resident: sharedBlocks },
       inputs: scanArrays(rule, form, "input"),
       outputs: scanArrays(rule, form, "output"),
-      inouts: { [toldName]: array(dtypes.u64, toldShape(rule, form.extents, configuration)) },
+      inouts: {
+        [toldName]: array(dtypes.u64, toldShape(rule, form.extents, configuration, slack)),
+      },
     },
     (given) => {
       const argument = given as unknown as ScanArguments;

@@ -1,0 +1,177 @@
+/** Scans through a queue: either end, rows that overhang, several rows, states of two numbers; and which rows take it. */
+import { describe, expect, test } from "vitest";
+import { hasPtxas } from "../../../test/ptxas.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
+import {
+  codeOf,
+  expectClose,
+  randomNumbers,
+  wholeNumbers,
+} from "../../../test/support/library-checks.ts";
+import { scheduleSeeds } from "../../../test/support/sample.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f32, f64, i32 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
+import type { ScanConfiguration } from "./scan-kernel.ts";
+import { scanWith } from "./scan-with.ts";
+import { scan } from "./scan.ts";
+import type { ScanCombination } from "./scan.ts";
+
+interface Case {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly [number, number];
+  readonly combine?: ScanCombination;
+  readonly reverse?: boolean;
+  readonly configuration: ScanConfiguration;
+}
+
+const queued = (columns: number, workers: number, slots: number, slack: number) => ({
+  ...{ rows: 1, columns, workers },
+  queue: { slots, slack },
+});
+
+const cases: readonly Case[] = [
+  {
+    name: "a queue that begins anew, and a last wave of which a block has nothing",
+    ...{ dtype: f32, shape: [1, 10 * 1024 + 320], configuration: queued(1024, 3, 4, 2) },
+  },
+  {
+    name: "from the end, where the first piece overhangs",
+    ...{ dtype: i32, shape: [1, 7 * 1024 + 320], reverse: true },
+    configuration: queued(1024, 3, 4, 2),
+  },
+  {
+    name: "several rows, and results that follow at once",
+    ...{ dtype: i32, shape: [2, 5 * 512], configuration: queued(512, 2, 3, 1) },
+  },
+  {
+    name: "fewer waves than results follow by",
+    ...{ dtype: f32, shape: [1, 640], combine: "max", configuration: queued(256, 2, 5, 3) },
+  },
+  {
+    name: "elements narrower than what is combined, from the end",
+    ...{ dtype: bf16, shape: [1, 3 * 1024 + 64], combine: "min", reverse: true },
+    configuration: queued(1024, 2, 5, 3),
+  },
+];
+
+/** Two rows of three waves, the last of which one block has nothing of. */
+const small: Case = {
+  name: "small",
+  ...{ dtype: i32, shape: [2, 4 * 256 + 32], configuration: queued(256, 2, 3, 1) },
+};
+
+const merged = {
+  sum: (left: number, right: number) => left + right,
+  prod: (left: number, right: number) => left * right,
+  min: Math.min,
+  max: Math.max,
+};
+
+async function check(device: Device, one: Case, told: string): Promise<void> {
+  const { dtype, shape, combine = "sum", reverse = false, configuration } = one;
+  const x = wholeNumbers(dtype, shape, 5);
+  const op = scan({ x: array(dtype, shape), combine, reverse, configuration });
+  const { out } = await device.run(op as never, { x: x.array } as never);
+  const expected = Array.from({ length: shape[0] }, (_, row) => {
+    const own = x.values.slice(row * shape[1], (row + 1) * shape[1]);
+    let sofar: number | undefined;
+    const running = (reverse ? own.toReversed() : own).map(
+      (value) => (sofar = sofar === undefined ? value : merged[combine](sofar, value)),
+    );
+    return reverse ? running.toReversed() : running;
+  });
+  expect([...toNumbers(out as never)], told).toEqual(expected.flat());
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test.each(cases)("$name", async (one) => {
+    const device = await open(kind);
+    await check(device, one, one.name);
+    device.dispose();
+  });
+});
+
+/** h = a · h + b, whose order matters. */
+function recurrence(length: number, reverse: boolean, configuration?: ScanConfiguration) {
+  return scanWith({
+    inputs: { a: array(f32, [length]), b: array(f32, [length]) },
+    reverse,
+    ...(configuration !== undefined && { configuration }),
+    load: ({ a, b }) => ({ factor: a, term: b }),
+    combine: (before, after) => ({
+      factor: before.factor.mul(after.factor),
+      term: before.term.mul(after.factor).add(after.term),
+    }),
+    identity: { factor: 1, term: 0 },
+    finish: ({ term }) => ({ h: term }),
+  });
+}
+
+test.each([false, true])("a recurrence of two arrays, from the end: %s", async (reverse) => {
+  const length = 2 * 1024 + 32;
+  const a = randomNumbers(f32, [length], 1, 0.9);
+  const b = randomNumbers(f32, [length], 2, 4);
+  const expected: number[] = [];
+  let before = 0;
+  for (let step = 0; step < length; step += 1) {
+    const at = reverse ? length - 1 - step : step;
+    before = (a.values[at] ?? NaN) * before + (b.values[at] ?? NaN);
+    expected[at] = before;
+  }
+  const op = recurrence(length, reverse, queued(512, 2, 4, 2));
+  for (const kind of ["simulator", "emulator"] as const) {
+    const device = await open(kind);
+    const { h } = await device.run(op, { a: a.array, b: b.array });
+    expectClose(h, expected, { relative: 8, absolute: 1e-5 });
+    device.dispose();
+  }
+});
+
+test("under many schedules", async () => {
+  for (const seed of scheduleSeeds) {
+    const schedule = seed % 2 === 0 ? "random" : "adversarial";
+    const device = await open("simulator", { schedule, seed });
+    await check(device, { ...small, reverse: seed % 3 === 0 }, `${schedule} ${seed}`);
+    device.dispose();
+  }
+});
+
+test("rows that the copy engine takes are queued, others are not", () => {
+  const [m, n] = [dim("m"), dim("n")];
+  const planned = (op: { plan: typeof plain.plan }, sizes: { readonly [name: string]: number }) =>
+    op.plan(sizes, targets.sm_90a).configuration;
+  const plain = scan({ x: f32 });
+  const long = 2 ** 24;
+  expect(planned(plain, { n: long })).toEqual({ ...queued(8192, 132, 6, 2) });
+  expect(planned(scan({ x: bf16 }) as never, { n: long })).toMatchObject({ queue: { slots: 12 } });
+  expect(planned(recurrence(long, false) as never, {})).toEqual({ ...queued(4096, 132, 6, 2) });
+  expect(planned(plain, { n: long + 4 })).not.toHaveProperty("queue");
+  expect(planned(scan({ x: f32, out: f64 }) as never, { n: long })).not.toHaveProperty("queue");
+  const apart = scan({ x: array(f32, [m, n], { strides: [n.add(1), 1] }) });
+  expect(planned(apart as never, { m: 2, n: long })).not.toHaveProperty("queue");
+  expect(plain.plan({ n: long }, targets.sm_80).configuration).not.toHaveProperty("queue");
+  expect(planned(plain, { n: 64 })).toMatchObject({ workers: 1 });
+});
+
+test("a queue that cannot be is refused", () => {
+  const given = (configuration: ScanConfiguration, n: number) =>
+    codeOf(() => scan({ x: f32, configuration }).plan({ n }, targets.sm_90a));
+  expect(given(queued(1024, 2, 4, 2), 4096)).toBe("nothing was thrown");
+  expect(given(queued(1024, 2, 3, 2), 4096)).toBe("TW9904");
+  expect(given(queued(1024, 2, 4, 2), 4097)).toBe("TW9904");
+  expect(given(queued(1024, 1, 4, 2), 4096)).toBe("TW9904");
+});
+
+test.runIf(hasPtxas)("the assembler spills nothing", () => {
+  const length = 2 ** 24;
+  for (const op of [scan({ x: array(f32, [length]) }), recurrence(length, true)]) {
+    const { launches } = op.plan({}, targets.sm_90a);
+    expect(assemblyProblems(launches.map(({ kernel }) => kernel))).toEqual([]);
+  }
+});
