@@ -153,11 +153,13 @@ const beforeName = (name: string): string => `before_${name}`;
 /** Values for the dimensions of the kernel. */
 export function queuedDimensions({ axes }: QueuedScan): { readonly [name: string]: number } {
   const [lead, column] = axes;
-  const strides = (lead?.strides ?? []).map((stride, position) => [strideName(position), stride]);
+  const strides = (lead?.strides ?? []).map(
+    (stride, position) => [strideName(position), stride] as const,
+  );
   return {
     [rowsName]: lead?.extent ?? 1,
     [columnsName]: column?.extent ?? 1,
-    ...Object.fromEntries(strides),
+    ...(Object.fromEntries(strides) as { readonly [name: string]: number }),
   };
 }
 
