@@ -10,7 +10,7 @@ import {
 } from "../../../test/support/library-checks.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, f32, f64, i32 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -113,6 +113,20 @@ function recurrence(length: number, reverse: boolean, configuration?: ScanConfig
   });
 }
 
+/** Four sums at once in numbers of 64 bits: what is known of pieces takes much of shared memory. */
+function wide(length: number) {
+  const each = <T>(make: (name: "a" | "b" | "c" | "d") => T) => ({
+    ...{ a: make("a"), b: make("b"), c: make("c"), d: make("d") },
+  });
+  return scanWith({
+    inputs: each(() => array(f64, [length])),
+    load: (tiles) => tiles,
+    combine: (before, after) => each((name) => before[name].add(after[name])),
+    identity: each(() => 0),
+    finish: ({ a, b, c, d }) => ({ sum: a.add(b).add(c).add(d) }),
+  });
+}
+
 test.each([false, true])("a recurrence of two arrays, from the end: %s", async (reverse) => {
   const length = 2 * 1024 + 32;
   const a = randomNumbers(f32, [length], 1, 0.9);
@@ -148,9 +162,11 @@ test("rows that the copy engine takes are queued, others are not", () => {
     op.plan(sizes, targets.sm_90a).configuration;
   const plain = scan({ x: f32 });
   const long = 2 ** 24;
-  expect(planned(plain, { n: long })).toEqual({ ...queued(8192, 132, 6, 2) });
-  expect(planned(scan({ x: bf16 }) as never, { n: long })).toMatchObject({ queue: { slots: 12 } });
-  expect(planned(recurrence(long, false) as never, {})).toEqual({ ...queued(4096, 132, 6, 2) });
+  expect(planned(plain, { n: long })).toEqual({ ...queued(8192, 132, 6, 3) });
+  expect(planned(scan({ x: bf16 }) as never, { n: long })).toMatchObject({
+    queue: { slots: 12, slack: 6 },
+  });
+  expect(planned(recurrence(long, false) as never, {})).toEqual({ ...queued(4096, 132, 6, 3) });
   expect(planned(plain, { n: long + 4 })).not.toHaveProperty("queue");
   expect(planned(scan({ x: f32, out: f64 }) as never, { n: long })).not.toHaveProperty("queue");
   const apart = scan({ x: array(f32, [m, n], { strides: [n.add(1), 1] }) });
@@ -168,10 +184,18 @@ test("a queue that cannot be is refused", () => {
   expect(given(queued(1024, 1, 4, 2), 4096)).toBe("TW9904");
 });
 
-test.runIf(hasPtxas)("the assembler spills nothing", () => {
-  const length = 2 ** 24;
-  for (const op of [scan({ x: array(f32, [length]) }), recurrence(length, true)]) {
-    const { launches } = op.plan({}, targets.sm_90a);
-    expect(assemblyProblems(launches.map(({ kernel }) => kernel))).toEqual([]);
-  }
-});
+test.runIf(hasPtxas)(
+  "the assembler spills nothing; the widest states fit, and spill a little",
+  () => {
+    const length = 2 ** 24;
+    const problems = (op: { readonly plan: ReturnType<typeof scan>["plan"] }, spilled: number) =>
+      assemblyProblems(
+        op.plan({}, targets.sm_90a).launches.map(({ kernel }) => kernel),
+        spilled,
+      );
+    for (const dtype of [f32, bf16, i8])
+      expect(problems(scan({ x: array(dtype, [length]) }), 0), dtype.name).toEqual([]);
+    expect(problems(recurrence(length, true) as never, 0)).toEqual([]);
+    expect(problems(wide(length) as never, 512)).toEqual([]);
+  },
+);

@@ -60,11 +60,8 @@ const lanes = 32 * queuedWarps;
 /** Bytes of a lane's elements, as they are copied and as they are combined, and how many elements there are at most. */
 const [bytesPerLane, mostPerLane] = [128, 32] as const;
 
-/** Shared memory that the queue may take. */
-const queueBytes = 200 * 1024;
-
-/** Waves by which results follow totals: about as long as it takes until others have heard of them. */
-const usualSlack = 2;
+/** Shared memory that the queue and what is known of its pieces may take: what is left, lanes exchange elements through. */
+const queueBytes = 216 * 1024;
 
 /** Bytes of a row of a box: as wide as a swizzle, so that lanes read neighbouring stretches without conflicts. */
 const boxBytes = 128;
@@ -90,12 +87,17 @@ export function chooseQueue(
   const copied = bytes(inputsOf(rule));
   const most = bytesPerLane / Math.max(copied, bytes(Object.values(rule.state)));
   let each = mostPerLane;
-  while (each > most) each /= 2;
+  while (each > Math.max(1, most)) each /= 2;
   const columns = lanes * each;
-  return {
-    columns,
-    queue: { slots: Math.floor(queueBytes / (columns * copied)), slack: usualSlack },
-  };
+  let queue: Queue | undefined;
+  for (let slots = 3; ; slots += 1) {
+    // Half of the places wait until others have heard of their totals, half for pieces that come and results that go.
+    const slack = Math.floor(slots / 2);
+    const known = (slack + 1) * (2 * lanes + 2) * bytes(Object.values(rule.state));
+    if (slots * columns * copied + known > queueBytes) break;
+    queue = { slots, slack };
+  }
+  return queue === undefined ? undefined : { columns, queue };
 }
 
 /** Whether boxes of the copy engine make up the rows, and results fit where elements were. */
