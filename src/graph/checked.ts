@@ -50,6 +50,10 @@ const array: ArgumentKind = {
 };
 
 const string: ArgumentKind = { expected: "a text", holds: (value) => typeof value === "string" };
+const flag: ArgumentKind = {
+  expected: "whether the numbers are complex",
+  holds: (value) => typeof value === "boolean",
+};
 const options = (...names: readonly string[]): ArgumentKind =>
   optional({
     expected: `{ ${names.join(", ")} }`,
@@ -59,7 +63,11 @@ const options = (...names: readonly string[]): ArgumentKind =>
 export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
 export const printGraph = checked("printGraph", [module, options("types")], text.printGraph);
 export const verifyGraph = checked("verifyGraph", [module], verification.verifyGraph);
-export const tensorOfArray = checked("tensorOfArray", [array], evaluation.tensorOfArray);
+export const tensorOfArray = checked(
+  "tensorOfArray",
+  [array, optional(flag)],
+  evaluation.tensorOfArray,
+);
 export const arrayOfTensor = checked("arrayOfTensor", [tensor], evaluation.arrayOfTensor);
 export const evaluate = checked(
   "evaluate",

@@ -44,7 +44,10 @@ export function namedTensors(
 ): readonly Tensor[] {
   return types.map((type, index) => {
     const key = `${prefix}${index}`;
-    const name = Object.keys(arrays).find((each) => each === key || each.startsWith(`${key}.`));
+    const [name, ...others] = Object.keys(arrays).filter(
+      (each) => each === key || each.startsWith(`${key}.`),
+    );
+    if (others.length > 0) throw several(key, [name ?? "", ...others]);
     const array = name === undefined ? undefined : arrays[name];
     if (name === undefined || array === undefined) throw missing(key, type, Object.keys(arrays));
     const element = name === key ? undefined : namedElement(name.slice(key.length + 1));
@@ -67,6 +70,16 @@ function tensorOf(array: HostArray, element: ElementType | undefined, complex: b
   const given = tensorOfArray(array, complex);
   if (element === undefined) return given;
   return tensor(element, given.shape, lanesOfNumbers(element, numbersOf(given).slice()));
+}
+
+function several(key: string, names: readonly string[]): TilewrightError {
+  return new TilewrightError({
+    code: "TW9505",
+    message: `there are ${names.length} arrays ${key}`,
+    expected: `one array, ${key} or ${key} with the name of its element type`,
+    found: names.join(", "),
+    remedy: "leave out all but one of them",
+  });
 }
 
 function missing(key: string, type: GraphType, names: readonly string[]): TilewrightError {

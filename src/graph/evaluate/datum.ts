@@ -19,6 +19,7 @@ import {
 import type { ElementLanes, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 
 export interface Tensor<E extends ElementType = ElementType> {
   readonly kind: "tensor";
@@ -95,15 +96,25 @@ export function tensorOfLiteral(literal: Literal): Tensor {
 
 /** The tensor of a host array; a complex one has the parts of its numbers along the last axis. */
 export function tensorOfArray(array: HostArray, complex = false): Tensor {
-  const element = elementOfDType(array.dtype);
-  if (element === undefined) throw new Error(`graphs have no elements of ${array.dtype.name}`);
+  const { dtype, shape } = array;
+  const element = elementOfDType(dtype);
+  if (element === undefined)
+    throw new TilewrightError({
+      code: "TW9505",
+      message: `programs have no elements of ${dtype.name}`,
+      expected: "an array of a format that programs have",
+      found: dtype.name,
+    });
   const lanes = toLanes(array);
-  if (!complex) return tensor(element, array.shape, lanes);
-  return tensor(
-    element === "f64" ? "complex<f64>" : "complex<f32>",
-    array.shape.slice(0, -1),
-    lanes,
-  );
+  if (!complex) return tensor(element, shape, lanes);
+  if ((element !== "f32" && element !== "f64") || shape.at(-1) !== 2)
+    throw new TilewrightError({
+      code: "TW9505",
+      message: "the array is not one of the parts of complex numbers",
+      expected: "f32 or f64, with a last axis of two",
+      found: `${dtype.name} of shape [${shape.join(", ")}]`,
+    });
+  return tensor(element === "f64" ? "complex<f64>" : "complex<f32>", shape.slice(0, -1), lanes);
 }
 
 /** A tensor as a host array, where kernels have a format for its elements. */

@@ -10,17 +10,19 @@ import {
   unitAttribute,
 } from "../ops/attribute.ts";
 import type { Attribute, AttributeMap } from "../ops/attribute.ts";
+import type { Literal } from "../ops/literal.ts";
 import { isTensor, typeText } from "../ops/types.ts";
-import type { GraphType } from "../ops/types.ts";
+import type { GraphType, TensorType } from "../ops/types.ts";
 import { DenseMismatch, denseText, parseDense } from "./dense.ts";
 import { quoted, symbolText } from "./scanner.ts";
 import type { Scanner } from "./scanner.ts";
 import { parseType } from "./types.ts";
 
-/** The names that a text gives to attributes (`#name = …`) and types (`!name = …`). */
+/** The names that a text gives to attributes (`#name = …`), types (`!name = …`) and data. */
 export interface Aliases {
   attribute(name: string): Attribute | undefined;
   type(name: string): GraphType | undefined;
+  resource(name: string, type: TensorType): Literal | undefined;
 }
 
 export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
@@ -40,9 +42,13 @@ export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
   if (scanner.sees("@")) return parseSymbol(scanner);
   if (scanner.sees("#")) return parseDialectAttribute(scanner, aliases);
   if (scanner.accept("array")) return parseArray(scanner);
-  if (scanner.accept("dense")) return parseDenseAttribute(scanner, type);
-  if (scanner.sees("dense_resource"))
-    return scanner.fail("TW9007", "a dense_resource names data that is not in the text");
+  if (scanner.accept("dense")) return parseDenseAttribute(scanner, type, parseDense);
+  const { position } = scanner;
+  if (scanner.accept("dense_resource"))
+    return parseDenseAttribute(scanner, type, (name, found) => {
+      const literal = aliases.resource(name.replace(/^"(.*)"$/, "$1"), found);
+      return literal ?? absentResource(scanner, position, name);
+    });
   if (scanner.sees("loc") || scanner.sees("affine_map") || scanner.sees("sparse"))
     return parseRaw(scanner);
   return { kind: "type", type: type() };
@@ -75,14 +81,27 @@ function parseArray(scanner: Scanner): Attribute {
   );
 }
 
-function parseDenseAttribute(scanner: Scanner, type: () => GraphType): Attribute {
+function absentResource(scanner: Scanner, position: number, name: string): never {
+  return scanner.fail("TW9007", `the text has no data that is called ${name}`, {
+    position,
+    expected: `${name} among the dialect_resources of builtin, at the end of the text`,
+    found: name === "__elided__" ? "data that was left out when the program was printed" : "none",
+  });
+}
+
+/** What stands between `<` and `>`, and a type; `read` makes a constant of both. */
+function parseDenseAttribute(
+  scanner: Scanner,
+  type: () => GraphType,
+  read: (body: string, type: TensorType) => Literal,
+): Attribute {
   const { position } = scanner;
   const body = scanner.balanced("<");
   scanner.expect(":");
   const found = type();
   if (!isTensor(found)) return { kind: "raw", text: `dense<${body}> : ${typeText(found)}` };
   try {
-    return denseAttribute(parseDense(body, found));
+    return denseAttribute(read(body, found));
   } catch (error) {
     if (!(error instanceof DenseMismatch)) throw error;
     const { expected, found: given } = error;

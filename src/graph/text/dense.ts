@@ -125,9 +125,9 @@ function parseBytes(digits: string, { element, shape }: TensorType): ElementLane
   const constructor = laneConstructor(element);
   const slots = slotsOf(element);
   const slotBytes = constructor.BYTES_PER_ELEMENT;
-  const bytes = Uint8Array.from({ length: digits.length >> 1 }, (_, i) =>
-    parseInt(digits.slice(2 * i, 2 * i + 2), 16),
-  );
+  const bytes = new Uint8Array(digits.length >> 1);
+  for (let i = 0; i < bytes.length; i++)
+    bytes[i] = (digitAt(digits, 2 * i) << 4) | digitAt(digits, 2 * i + 1);
   const count = sizeOf(shape);
   if (element === "i1" && digits.length % 2 === 0) return truthsOf(bytes, count);
   const length = bytes.length / slotBytes;
@@ -139,12 +139,18 @@ function parseBytes(digits: string, { element, shape }: TensorType): ElementLane
   return wrapped(element, new constructor(bytes.buffer, 0, length));
 }
 
-/** Integers of less than a byte, whose other bits MLIR leaves zero. */
+/** The value of a hexadecimal digit: letters of either case are nine more than their low four bits. */
+function digitAt(digits: string, index: number): number {
+  const code = digits.charCodeAt(index);
+  return (code & 15) + (code > 0x39 ? 9 : 0);
+}
+
+/** Elements of less than a byte, whose other bits say nothing. */
 function wrapped(element: ElementType, lanes: ElementLanes): ElementLanes {
   const { bits, kind } = elements[element];
-  if (bits >= 8 || (kind !== "signed" && kind !== "unsigned")) return lanes;
+  if (bits >= 8) return lanes;
   const unused = 32 - bits;
-  return (lanes as Int8Array).map((lane) =>
+  return (lanes as Int8Array | Uint8Array).map((lane) =>
     kind === "signed" ? (lane << unused) >> unused : (lane << unused) >>> unused,
   );
 }

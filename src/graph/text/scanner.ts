@@ -10,11 +10,12 @@ import type { DiagnosticCode } from "../../support/diagnostics.ts";
 import { locationAt } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 
+// Strings are matched in stretches, not character by character: constants of megabytes stand in them.
 const space = /(?:[ \t\r\n]+|\/\/[^\n]*)*/y;
 const wordPattern = /[A-Za-z_][\w$.]*/y;
 const valuePattern = /%[\w$.-]+(?:#\d+)?/y;
-const symbolPattern = /@(?:[\w$.-]+|"(?:[^"\\]|\\.)*")/y;
-const stringPattern = /"(?:[^"\\]|\\.)*"/y;
+const symbolPattern = /@(?:[\w$.-]+|"[^"\\]*(?:\\.[^"\\]*)*")/y;
+const stringPattern = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 const integerPattern = /-?(?:0x[0-9a-fA-F]+|\d+)/y;
 const numberPattern = /[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y;
 const closers: { readonly [open: string]: string } = { "<": ">", "(": ")", "[": "]", "{": "}" };
@@ -213,7 +214,7 @@ interface FailureDetails {
 /** One space where the text outside strings has several. */
 function normalizeSpaces(text: string): string {
   return text
-    .split(/("(?:[^"\\]|\\.)*")/)
+    .split(/("[^"\\]*(?:\\.[^"\\]*)*")/)
     .map((piece, index) =>
       index % 2 === 1 ? piece : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
     )

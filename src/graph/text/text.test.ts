@@ -1,6 +1,7 @@
 /** Forms of text: each is read, printed, and what is printed read and printed again. */
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Literal } from "../ops/index.ts";
 import { parseGraph, printGraph } from "./index.ts";
 import type { PrintOptions } from "./index.ts";
 
@@ -182,6 +183,10 @@ describe("constants", () => {
     ["dense<0x7F> : tensor<f8E4M3FN>", "dense<0x7F> : tensor<f8E4M3FN>"],
     ['dense<"0x0F07"> : tensor<2xi4>', "dense<[-1, 7]> : tensor<2xi4>"],
     ['dense<"0xF30F"> : tensor<2xui4>', "dense<[3, 15]> : tensor<2xui4>"],
+    [
+      'dense<"0xF312"> : tensor<2xf4E2M1FN>',
+      "dense<[1.500000e+00, 1.000000e+00]> : tensor<2xf4E2M1FN>",
+    ],
     ['dense<"0x0100"> : tensor<2xi1>', "dense<[true, false]> : tensor<2xi1>"],
     ['dense<"0xFF"> : tensor<9xi1>', "dense<true> : tensor<9xi1>"],
     ['dense<"0x05"> : tensor<3xi1>', "dense<[true, false, true]> : tensor<3xi1>"],
@@ -289,6 +294,59 @@ describe("modules", () => {
   });
 });
 
+/** A constant of two i32, and the section that its data stand in. */
+function withBlob(blob: string, name = "w"): string {
+  const constant = within("%0 = stablehlo.constant dense_resource<w> : tensor<2xi32>");
+  return `${constant}\n{-#\n  dialect_resources: { builtin: { ${name}: "${blob}" } }\n#-}`;
+}
+
+describe("constants whose data stand at the end", () => {
+  const section = [
+    "{-#",
+    "  dialect_resources: {",
+    "    other: { w: true },",
+    "    builtin: {",
+    '      w: "0x0400000001000000FEFFFFFF",',
+    '      "x-1": "0x010000000100",',
+    '      n: "0x0100000007FF",',
+    '      none: "0x01000000"',
+    "    }",
+    "  },",
+    "  external_resources: {",
+    '    mlir_reproducer: { pipeline: "a{b}", verify_each: true }',
+    "  }",
+    "#-}",
+  ].join("\n");
+  const cases = [
+    ["dense_resource<w> : tensor<2xi32>", "dense<[1, -2]> : tensor<2xi32>"],
+    ['dense_resource<"x-1"> : tensor<2xi1>', "dense<[true, false]> : tensor<2xi1>"],
+    ["dense_resource<n> : tensor<2x1xi4>", "dense<[[7], [-1]]> : tensor<2x1xi4>"],
+    ["dense_resource<none> : tensor<0xf32>", "dense<> : tensor<0xf32>"],
+  ] as const;
+  for (const [named, read] of cases)
+    test(named, () => {
+      const text = `${within(`%0 = stablehlo.constant ${named}`)}\n${section}`;
+      expect(printedOp(text)).toBe(`%0 = stablehlo.constant ${read}`);
+    });
+});
+
+test("constants of megabytes", () => {
+  const count = 3_000_000;
+  const blob = "7F".repeat(count);
+  const type = `tensor<${count}xi8>`;
+  for (const text of [
+    within(`%0 = stablehlo.constant dense<"0x${blob}"> : ${type}`),
+    `${within(`%0 = stablehlo.constant dense_resource<w> : ${type}`)}
+{-# dialect_resources: { builtin: { w: "0x01000000${blob}" } } #-}`,
+  ]) {
+    const [op] = parseGraph(text, "test.mlir")[0]?.functions.get("main")?.body.ops ?? [];
+    const { value } = (op?.attributes ?? {}) as { readonly value?: Literal };
+    const lanes = value?.lanes ?? [];
+    expect(lanes).toHaveLength(count);
+    expect(lanes[count - 1]).toBe(127);
+  }
+});
+
 describe("mistakes", () => {
   const cases = [
     ["TW9001", 2, within("%0 = stablehlo.add %x %x : tensor<4xf32>")],
@@ -307,6 +365,19 @@ describe("mistakes", () => {
     ["TW9006", 2, within("%0 = stablehlo.constant dense<[1, 2, 3]> : tensor<2xi32>")],
     ["TW9006", 2, within("%0 = stablehlo.constant dense<300> : tensor<ui8>")],
     ["TW9007", 2, within("%0 = stablehlo.constant dense_resource<w> : tensor<2xi32>")],
+    ["TW9006", 2, withBlob("0x0400000001000000")],
+    ["TW9006", 2, withBlob("0x040000")],
+    ["TW9006", 2, withBlob("0x04000000010000000200000")],
+    ["TW9006", 2, withBlob("weights")],
+    ["TW9007", 2, withBlob("0x040000000100000002000000", "w2")],
+    [
+      "TW9001",
+      3,
+      'module {}\n{-#\n  dialect_resources: { builtin: { w "0x" } }\n#-}'.replace(
+        "module {}",
+        within("%0 = stablehlo.constant dense_resource<w> : tensor<2xi32>").replaceAll("\n", " "),
+      ),
+    ],
     ["TW9008", 3, within('%0 = "a.b"() ({', "^bb0: ^bb1: }) : () -> tensor<f32>")],
     ["TW9009", 2, within("%0 = tensor.dim %x : tensor<4xf32>")],
   ] as const;

@@ -45,7 +45,8 @@ export const graphTextCodes = registerCodes({
   },
   TW9007: {
     title: "constant kept outside the text",
-    cause: "A dense_resource names data in a section of the file that is not read.",
+    cause:
+      "A dense_resource names data that the section of resources at the end of the text lacks, as when large constants are left out of what is printed.",
     example: "stablehlo.constant dense_resource<weights> : tensor<1024xf32>",
     remedy:
       "print the program with its constants (in JAX, without large-constant elision), or pass the data as an argument",
