@@ -7,6 +7,7 @@ import {
   array,
   argmax,
   argmin,
+  astype,
   cumsum,
   einsum,
   full,
@@ -177,8 +178,25 @@ describe("mistakes", () => {
   ] as const)("an array of %s beside %f", (dtype, number) => {
     expect(() => mul(zeros([2], dtype), number)).toThrow("TW9321");
     expect(() => full([2], number, dtype)).toThrow("TW9321");
+    expect(() => array([[0, 1, number]], dtype)).toThrow("TW9321");
     expect(() => pad(zeros([2], dtype), [[1, 1]], number)).toThrow("TW9321");
   });
+});
+
+test.each([
+  ["f32", 1e39, Infinity],
+  ["bf16", -1e39, -Infinity],
+  ["f16", 65519, 65504],
+  ["f16", 65520, Infinity],
+  ["f8e5m2", 1e6, Infinity],
+  ["f8e4m3fn", 1000, NaN],
+  ["f8e8m0fnu", -1, NaN],
+  ["f4e2m1fn", 100, 6],
+] as const)("%s has no %f: it is converted as JAX does", async (dtype, number, expected) => {
+  expect(await array([1, number], dtype).values()).toEqual([1, expected]);
+  expect(await full([1], number, dtype).values()).toEqual([expected]);
+  expect(await mul(full([1], 1, dtype), number).values()).toEqual([expected]);
+  expect(await astype(array([number], "f64"), dtype).values()).toEqual([expected]);
 });
 
 test("what would be something else than its name says is refused", () => {

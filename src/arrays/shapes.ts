@@ -4,12 +4,15 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { fromNumbers, isHostArray } from "../formats/hostarray.ts";
 import type { HostArray, Nested } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { tensorOfArray } from "../graph/evaluate/index.ts";
+import { tensor, tensorOfArray } from "../graph/evaluate/index.ts";
+import type { Tensor } from "../graph/evaluate/index.ts";
+import { lanesOfNumbers } from "../graph/evaluate/scalars.ts";
 import { literal } from "../graph/ops/literal.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
 import { elementOf, LazyArray, recordAll, setData, typeOfArray } from "./array.ts";
 import { astype, full, one } from "./functions.ts";
+import { requireNumber } from "./numbers.ts";
 import { isRecording } from "./record.ts";
 
 /** The shape of nested lists. */
@@ -24,14 +27,13 @@ export function array<D extends DTypeName = "f32">(
   data: Nested<number> | HostArray<D>,
   dtype?: D,
 ): LazyArray<D> {
-  const host = isHostArray(data) ? data : listed(data, dtype ?? ("f32" as D));
-  const type = tensorType(elementOf(host.dtype.name), host.shape);
-  const tensor = tensorOfArray(host);
+  const made = isHostArray(data) ? tensorOfArray(data) : listed(data, dtype ?? "f32");
+  const type = tensorType(made.element, made.shape);
   // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
-  if (host.shape.length === 0 && isRecording())
-    return one(recordAll("stablehlo.constant", {}, { value: literal(type, tensor.lanes) }));
+  if (type.shape.length === 0 && isRecording())
+    return one(recordAll("stablehlo.constant", {}, { value: literal(type, made.lanes) }));
   const value = graphValue(type);
-  setData(value, tensor);
+  setData(value, made);
   return new LazyArray<D>(value);
 }
 
@@ -46,7 +48,8 @@ function hasShape(nested: Nested<number>, [extent, ...inner]: readonly number[])
   return nested.length === extent && nested.every((each) => hasShape(each, inner));
 }
 
-function listed<D extends DTypeName>(data: Nested<number>, dtype: D): HostArray<D> {
+/** Numbers of lists become elements as those beside arrays do: floats are rounded, integers and truths have them. */
+function listed(data: Nested<number>, dtype: DTypeName): Tensor {
   const shape = shapeOf(data);
   const numbers = [...leavesOf(data)];
   if (!hasShape(data, shape))
@@ -56,7 +59,11 @@ function listed<D extends DTypeName>(data: Nested<number>, dtype: D): HostArray<
       expected: `${sizeOf(shape)} numbers, as [${shape.join(", ")}] has`,
       found: `${numbers.length}`,
     });
-  return fromNumbers(dtypes[dtype], shape, numbers) as HostArray<D>;
+  for (const number of numbers) requireNumber(number, dtype);
+  if (dtypes[dtype].kind !== "float")
+    return tensorOfArray(fromNumbers(dtypes[dtype], shape, numbers));
+  const element = elementOf(dtype);
+  return tensor(element, shape, lanesOfNumbers(element, Float64Array.from(numbers)));
 }
 
 export function zeros<D extends DTypeName = "f32">(

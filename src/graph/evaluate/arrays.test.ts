@@ -27,6 +27,8 @@ describe("arrays by name", () => {
     ["arrays of two types", { "in0.float16": two(f32), "in0.bfloat16": two(f32) }],
     ["a format that programs do not have", { in0: two(tf32) }],
     ["a type that nobody knows", { "in0.float7": two(f32) }],
+    ["a number that its type does not have", { "in0.int4": fromNumbers(f32, [2], [7, 8]) }],
+    ["a fraction of an integer", { "in0.uint2": fromNumbers(f32, [2], [3, 0.5]) }],
     ["none", { in1: two(f32) }],
   ])("refused: %s", (_, arrays) => {
     expect(codeOf(() => namedTensors(arrays, "in", real))).toBe("TW9505");

@@ -10,7 +10,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import type { ElementType, GraphType } from "../ops/index.ts";
-import { isComplexElement, isTensor, typeText } from "../ops/index.ts";
+import { elements, isComplexElement, isTensor, typeText } from "../ops/index.ts";
 import { tensor, tensorOfArray } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { lanesOfNumbers, numbersOf } from "./scalars.ts";
@@ -69,7 +69,23 @@ function namedElement(name: string): ElementType {
 function tensorOf(array: HostArray, element: ElementType | undefined, complex: boolean): Tensor {
   const given = tensorOfArray(array, complex);
   if (element === undefined) return given;
-  return tensor(element, given.shape, lanesOfNumbers(element, numbersOf(given).slice()));
+  const { kind, bits } = elements[element];
+  const numbers = numbersOf(given).slice();
+  const least = kind === "signed" ? -(2 ** (bits - 1)) : 0;
+  const wrong =
+    kind === "float"
+      ? undefined
+      : numbers.find(
+          (each) => !Number.isInteger(each) || each < least || each >= least + 2 ** bits,
+        );
+  if (wrong !== undefined)
+    throw new TilewrightError({
+      code: "TW9505",
+      message: `an array whose key names ${element} has a number that is none of it`,
+      expected: `whole numbers from ${least}, below ${least + 2 ** bits}`,
+      found: `${wrong}`,
+    });
+  return tensor(element, given.shape, lanesOfNumbers(element, numbers));
 }
 
 function several(key: string, names: readonly string[]): TilewrightError {
