@@ -176,8 +176,8 @@ export function dealOf(
   lengths: Ref<"i32">,
 ): Deal {
   const { problem, configuration } = form;
-  const { b, s, ranges } = dimensions;
-  const { columns } = configuration;
+  const { b, s } = dimensions;
+  const { columns, ranges } = configuration;
   const hasOneBlock = form.sizes.s <= packing.tokens && packing.parts === 1;
   const together = Math.min(mostTogether, powerOfTwoFrom(form.sizes.b));
   const deal = {

@@ -12,7 +12,6 @@
 import {
   constant,
   full,
-  iota,
   kernel,
   launchNextKernel,
   loop,
@@ -32,31 +31,31 @@ import type { Integer } from "./ranges.ts";
 
 /** A block's warps, the parts of a row that it asks for at once, and the columns of them. */
 interface CombineShape {
-  readonly warps: 1 | 4 | 8;
+  readonly warps: 1 | 2 | 4 | 8;
   readonly together: number;
   readonly width: number;
 }
 
-/** Numbers of parts that a lane holds at once, parts that a block does at least, and columns: 128 bytes are read together. */
+const fast = { approximate: true } as const;
+
+/** Numbers of parts that a lane holds at once, parts that a block does at least, and columns. */
 const [laneNumbers, fewestParts, fewestColumns] = [32, 4, 32];
 
 /**
- * As many parts at once as a row has where sequences are of one length: in one warp, where its registers hold them, or else by
- * blocks that share the columns of a row.
+ * As many parts at once as a row has where sequences are of one length: blocks share the columns of a row where one warp does not hold all of them, and have
+ * more warps where it does not hold the fewest columns of them.
  */
 function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   const { tokens, parts } = packingOf(sizes, configuration);
   const blocks = sizes.b * Math.ceil(sizes.s / tokens) * parts;
-  // A sequence begins and ends within a range, unless it is the only one.
-  const each = blocks === 1 ? configuration.ranges : Math.ceil(configuration.ranges / blocks) + 1;
+  // A sequence begins and ends within a range, unless it is the only one; its beginning is read by itself.
+  const each = Math.ceil(configuration.ranges / blocks) - (blocks === 1 ? 1 : 0);
   const expected = powerOfTwoFrom(Math.max(fewestParts, each));
   const e = paddedHead(sizes.e);
-  if (expected * e <= laneNumbers * 32) return { warps: 1, together: expected, width: e };
-  const fewest = Math.min(e, fewestColumns);
-  const warps = expected * fewest > laneNumbers * 32 * 4 ? 8 : 4;
-  const numbers = laneNumbers * 32 * warps;
-  const width = Math.min(e, Math.max(fewest, numbers / expected));
-  return { warps, together: Math.min(expected, numbers / width), width };
+  const numbers = laneNumbers * 32;
+  const width = Math.min(e, Math.max(fewestColumns, numbers / expected));
+  const warps = ([1, 2, 4] as const).find((count) => expected * width <= count * numbers) ?? 8;
+  return { warps, together: Math.min(expected, (numbers * warps) / width), width };
 }
 
 interface Refs {
@@ -99,22 +98,31 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         .mul(packing.heads)
         .add(inGroup.sub(part.mul(packing.heads)));
       const { first, last } = rangesOfBlock(deal, sequence, block);
-      waitForPreviousKernel();
-      launchNextKernel();
-      when(last.gt(first), () => {
-        const columns = slice(piece.mul(width), width);
-        const hasTurns = configuration.ranges > together;
-        const rows = { first, last, shared, row, columns, together, hasTurns };
-        const { values, logSumExp } = combined(refs, rows);
-        const result = values.cast(problem.out.dtype) as Tile;
-        refs.out.at(sequence, token, head, columns).store(result.reshape([width]));
-        // Each piece of a row finds the same.
-        const sums = optionalRef(form, argument, "logSumExp");
-        if (sums !== undefined)
-          when(piece.eq(0), () => {
-            sums.at(sequence, slice(head, 1), token).store(logSumExp.reshape([1]));
-          });
-      });
+      // Waited for in both branches: an assembler that has to know which one it is computes all of that before. What comes after this kernel waits for it alone,
+      // and so for the ranges, too, by way of all of its blocks.
+      const follow = (): void => {
+        waitForPreviousKernel();
+        launchNextKernel();
+      };
+      when(
+        last.gt(first),
+        () => {
+          follow();
+          const columns = slice(piece.mul(width), width);
+          const hasTurns = configuration.ranges - 1 > together;
+          const rows = { first, last, shared, row, columns, together, hasTurns };
+          const { values, logSumExp } = combined(refs, rows);
+          const result = values.cast(problem.out.dtype) as Tile;
+          refs.out.at(sequence, token, head, columns).store(result.reshape([width]));
+          // Each piece of a row finds the same.
+          const sums = optionalRef(form, argument, "logSumExp");
+          if (sums !== undefined)
+            when(piece.eq(0), () => {
+              sums.at(sequence, slice(head, 1), token).store(logSumExp.reshape([1]));
+            });
+        },
+        follow,
+      );
     },
   ) as unknown as KernelDefinition;
 }
@@ -135,34 +143,33 @@ function combined(
   { parts, weights }: Refs,
   { first, last, shared, row, columns, together, hasTurns }: Parts,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
-  const partsFrom = (turn: Integer) => {
-    const range = iota(dtypes.i32, [together], 0).add(turn.mul(together)).add(first);
-    const where = range.le(last);
-    // The first one has the beginning of the sequence, the others later parts of it.
-    const place = range.eq(first).cast(dtypes.i32);
-    const own = weights
-      .at(range, shared, place, row)
-      .load({ where, fill: -Infinity })
-      .reshape([together, 1]);
-    const read = parts
-      .at(range, shared, place, row, columns)
-      .load({ where: where.expand(1), fill: 0 });
-    return { own, read };
-  };
+  const own = slice(row, 1);
+  const partsOf = (ranges: Slice, place: number) => ({
+    // By powers of two, which there is an instruction for.
+    weight: weights.at(ranges, shared, place, own).load({ fill: -Infinity }).mul(Math.LOG2E),
+    read: parts.at(ranges, shared, place, row, columns).load({ fill: 0 }),
+  });
+  // The beginning of the sequence has another place than what follows.
+  const beginning = partsOf(slice(first, 1), 1);
+  const partsFrom = (turn: Integer) =>
+    partsOf(slice(turn.mul(together).add(first).add(1), together, { end: last.add(1) }), 0);
   const opening = partsFrom(constant(dtypes.i32, 0));
-  const turns = last.sub(first).add(together).div(together);
+  const turns = last
+    .sub(first)
+    .add(together - 1)
+    .div(together);
   // Each of them is as high as itself.
   const start = {
-    high: opening.own,
-    sum: opening.own.gt(-Infinity).cast(dtypes.f32),
+    high: opening.weight,
+    sum: opening.weight.gt(-Infinity).cast(dtypes.f32),
     values: opening.read,
   };
   const all = hasTurns
     ? loop({ from: 1, to: turns, carry: start }, (turn, before) => {
-        const { own, read } = partsFrom(turn);
-        const high = before.high.maximum(own);
+        const { weight: further, read } = partsFrom(turn);
+        const high = before.high.maximum(further);
         const base = finite(high);
-        const [weight, change] = [own.sub(base).exp(), before.high.sub(base).exp()];
+        const [weight, change] = [further.sub(base).exp2(fast), before.high.sub(base).exp2(fast)];
         return {
           high,
           sum: before.sum.mul(change).add(weight),
@@ -170,12 +177,17 @@ function combined(
         };
       })
     : start;
-  const high = all.high.max(0, { keep: true });
-  const weight = all.high.sub(finite(high)).exp();
-  const sum = all.sum.mul(weight).sum(0, { keep: true });
+  const high = all.high.max(0, { keep: true }).maximum(beginning.weight);
+  const base = finite(high);
+  const weight = all.high.sub(base).exp2(fast);
+  const weightOfBeginning = beginning.weight.sub(base).exp2(fast);
+  const sum = all.sum.mul(weight).sum(0, { keep: true }).add(weightOfBeginning);
   const values = all.values.mul(weight).sum(0, { keep: true });
-  const divisor = sum.eq(0).select(full(dtypes.f32, [1, 1], 1), sum);
-  return { values: values.div(divisor), logSumExp: high.add(sum.log()) };
+  const both = values.add(beginning.read.mul(weightOfBeginning));
+  const one = full(dtypes.f32, [1, 1], 1);
+  // One quotient a row; sums are from 1 on, so that it is a number like others.
+  const left = one.div(sum.eq(0).select(one, sum), fast);
+  return { values: both.mul(left), logSumExp: high.add(sum.log2()).mul(Math.LN2) };
 }
 
 /** The same, but 0 where nothing was seen, from which -∞ is no distance. */

@@ -49,7 +49,7 @@ export interface Deal {
   readonly together: number;
   readonly counts?: Tile<"i32">;
   readonly cost: Cost;
-  readonly ranges: LaunchSize;
+  readonly ranges: number;
 }
 
 /** The most lengths that are looked at together. */
@@ -114,7 +114,7 @@ export function sharesOf(deal: Deal): Shares {
     tiles: before.tiles.add(counts.sum()),
   }));
   const all = stepsOf(deal, zero.add(deal.b), tiles);
-  const even = all.div(zero.add(deal.ranges));
+  const even = all.div(deal.ranges);
   const isEnough = even.ge(tile + beginning);
   return {
     all,
