@@ -48,7 +48,7 @@ async function expectDistinct(
   expect([...toNumbers(found.values)], label).toEqual(firsts.map((place) => numbers[place] ?? 0));
   const places = filled(
     all.map((kind) => Math.min(...kind)),
-    order[0] ?? 0,
+    all[0] === undefined ? 0 : Math.min(...all[0]),
   );
   expect([...toNumbers(found.indices)], label).toEqual(places);
   const lengths = all.map(({ length }) => length);
@@ -57,6 +57,27 @@ async function expectDistinct(
   const which = numbers.map((value) => names.indexOf(nameOf(value)));
   expect([...toNumbers(found.inverse)], label).toEqual(which);
 }
+
+/** f32 of given bits. */
+function ofBits(bits: readonly number[]): HostArray<"f32"> {
+  const made = fromNumbers(f32, [bits.length], new Float64Array(bits.length));
+  new Uint32Array(made.data.buffer, made.data.byteOffset).set(bits);
+  return made;
+}
+
+test.each(["simulator", "emulator"] as const)(
+  "NaNs of different bits are one element, which is where the first of them is, on the %s",
+  async (kind) => {
+    const device = await open(kind);
+    const op = everything(f32, 4);
+    const [one, negative, quiet, signalling] = [0x3f800000, 0xffc00000, 0x7fc00001, 0x7f800001];
+    const given = [one, negative, quiet, 0, negative, signalling, 0x80000000, one];
+    await expectDistinct(device, op, ofBits(given), "NaNs");
+    await expectDistinct(device, op, ofBits([negative, signalling]), "only NaNs");
+    await expectDistinct(device, op, ofBits([one, 0, 0x80000000]), "no NaN");
+    device.dispose();
+  },
+);
 
 test("arrays of many lengths, on the emulator", async () => {
   const device = await open("emulator");

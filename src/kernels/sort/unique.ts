@@ -8,7 +8,8 @@
  *   starts     0 2 4 5          where each number begins, and the end
  *   size 4     values 2 5 9 2 · counts 2 2 1 0 · indices 1 0 3 1 · count 3 · inverse 1 0 1 2 0
  *
- * −0 and 0 are one element but not one key: all −0 stand before all 0, so that the first of both in x is the first of either half.
+ * −0 and 0 are one element but not one key, and neither are NaNs of different bits, so that the first of them in order need not be the
+ * first in x: all blocks find that one together, by atomic minima.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
@@ -155,13 +156,16 @@ interface Parts {
   readonly kernels: Map<string, KernelDefinition>;
 }
 
-/** Without an element there is nothing that could be the least: zeros stand for it. */
-function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target: Target) {
-  const filled = (argument: string, out: ArraySpec, given: unknown): Step => ({
-    operation: fill({ out, value: given as number }) as unknown as Operation,
+function filled(argument: string, out: ArraySpec, value: unknown): Step {
+  return {
+    operation: fill({ out, value: value as number }) as unknown as Operation,
     dimensions: {},
     arrays: { out: argument },
-  });
+  };
+}
+
+/** Without an element there is nothing that could be the least: zeros stand for it. */
+function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target: Target) {
   const steps = [
     filled("values", array(dtype, [size]), value ?? (dtype.kind === "bool" ? false : 0)),
     filled("count", array(i32, [1]), 0),
@@ -186,14 +190,17 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
     numbers: { dtype: i32, shape: [length] },
     starts: { dtype: i32, shape: [size + 1] },
     ...(hasPlaces && { places: { dtype: i32, shape: [length] } }),
-    ...(hasHalves(wanted) && { positive: { dtype: i32, shape: [1] } }),
+    ...(hasKinds(wanted) && { firsts: { dtype: i32, shape: [kinds.length] } }),
   };
-  const positive = hasHalves(wanted) && { positive: { argument: "positive" } };
+  const firsts = hasKinds(wanted) && { firsts: { argument: "firsts" } };
   const same = (name: string) => ({ argument: name });
   const mark = (): readonly PlannedLaunch[] => [
     {
       kernel: known("mark", () => markKernel(wanted)),
-      arguments: { sorted: same("sorted"), differs: same("differs"), ...positive },
+      arguments: {
+        ...{ sorted: same("sorted"), differs: same("differs") },
+        ...(hasKinds(wanted) && { places: same("places"), ...firsts }),
+      },
     },
   ];
   const finish = (): readonly PlannedLaunch[] => [
@@ -215,7 +222,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
         values: same("values"),
         ...(wanted.counts && { counts: same("counts") }),
         ...(indices && { places: same("places"), indices: same("indices") }),
-        ...positive,
+        ...firsts,
       },
     },
   ];
@@ -225,6 +232,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
       dimensions: { length },
       arrays: { x: "x", out: "sorted", ...(hasPlaces && { indices: "places" }) },
     },
+    ...(hasKinds(wanted) ? [filled("firsts", array(i32, [kinds.length]), nowhere)] : []),
     mark,
     {
       operation: parts.scan,
@@ -240,10 +248,19 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
 /** Elements of a block. */
 const span = 8 * lanes;
 
-/** Whether the first of several equal elements may be the first of two halves, those with a sign and those without. */
-function hasHalves({ dtype, indices }: Wanted): boolean {
+/** Whether there are elements that are equal without having the same key. */
+function hasKinds({ dtype, indices }: Wanted): boolean {
   return indices && dtype.kind === "float";
 }
+
+/** Those elements. */
+const kinds: readonly ((tile: Tile<"f32">) => Tile<"bool">)[] = [
+  (tile) => tile.eq(0),
+  (tile) => tile.isNan(),
+];
+
+/** Beyond every place. */
+const nowhere = 2 ** 31 - 1;
 
 /** Formats of 8 bits that the language does not compare are compared in one that has all of their numbers. */
 function compared(tile: Tile, { kind, bits }: DType): Tile<"f32"> {
@@ -252,15 +269,7 @@ function compared(tile: Tile, { kind, bits }: DType): Tile<"f32"> {
     : (tile as Tile<"f32">);
 }
 
-/** Whether elements are −0, or 0. */
-function zeroWithSign(tile: Tile<"f32">, sign: boolean): Tile<"bool"> {
-  const signBits = { 16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64 }[tile.dtype.bits as number];
-  if (signBits === undefined) throw new Error(`no zeros of ${tile.dtype.name}`);
-  const isNegative = tile.bitcast(signBits).lt(full(signBits, [1], 0));
-  return tile.eq(0).and(sign ? isNegative : isNegative.not());
-}
-
-/** Which elements differ from the one before, 1 for the first of each kind; and where 0 begins behind −0, if it does. */
+/** Which elements differ from the one before, 1 for the first of each kind; and where the first zero and the first NaN are in x. */
 function markKernel(wanted: Wanted): KernelDefinition {
   const { dtype } = wanted;
   const length = dim("length");
@@ -268,10 +277,12 @@ function markKernel(wanted: Wanted): KernelDefinition {
     {
       name: "unique_mark",
       grid: { i: cdiv(length, span) },
-      inputs: { sorted: array(dtype, [length]) },
+      inputs: {
+        sorted: array(dtype, [length]),
+        ...(hasKinds(wanted) && { places: array(i32, [length]) }),
+      },
       outputs: { differs: array(i32, [length]) },
-      // Where no 0 stands behind a −0 it is never written, and never read.
-      inouts: { ...(hasHalves(wanted) && { positive: array(i32, [1]) }) },
+      inouts: { ...(hasKinds(wanted) && { firsts: array(i32, [kinds.length]) }) },
     },
     ({ i, sorted, differs, ...given }) => {
       const here = slice(i.mul(span), span);
@@ -283,10 +294,13 @@ function markKernel(wanted: Wanted): KernelDefinition {
       let isSame = own.eq(before);
       if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
       differs.at(here).store(isInside.and(isSame).not().cast(i32));
-      const { positive } = given as { readonly positive?: Ref<"i32"> };
-      positive?.at(full(i32, [span], 0)).store(position, {
-        where: isInside.and(zeroWithSign(before, true)).and(zeroWithSign(own, false)),
-      });
+      const { places, firsts } = given as { readonly [name: string]: Ref<"i32"> | undefined };
+      if (places === undefined || firsts === undefined) return;
+      for (const [at, isOf] of kinds.entries()) {
+        const where = isOf(own).and(position.lt(length));
+        const first = places.at(here).load({ where, fill: nowhere }).min(0, { keep: true });
+        firsts.at(full(i32, [1], at)).atomic("min", first, { where: first.lt(nowhere) });
+      }
     },
   ) as unknown as KernelDefinition;
 }
@@ -341,7 +355,7 @@ function takeKernel(wanted: Wanted): KernelDefinition {
         ...{ sorted: array(dtype, [length]), starts: array(i32, [size + 1]) },
         count: array(i32, [1]),
         ...(indices && { places: array(i32, [length]) }),
-        ...(hasHalves(wanted) && { positive: array(i32, [1]) }),
+        ...(hasKinds(wanted) && { firsts: array(i32, [kinds.length]) }),
       },
       outputs: {
         values: array(dtype, [size]),
@@ -364,20 +378,15 @@ function takeKernel(wanted: Wanted): KernelDefinition {
       values.at(here).store(filled);
       const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
       if (counts) arrays["counts"]?.at(here).store(end.sub(start));
-      const { places, positive, indices: out } = arrays;
+      const { places, firsts, indices: out } = arrays;
       if (places === undefined || out === undefined) return;
-      const place = places.at(start).load();
-      if (positive === undefined) {
-        out.at(here).store(place);
-        return;
-      }
-      const last = sorted.at(end.sub(1).maximum(0)).load();
-      const hasBoth = isThere
-        .and(zeroWithSign(compared(least, dtype), true))
-        .and(zeroWithSign(compared(last, dtype), false));
-      const half = positive.at(full(i32, [span], 0)).load({ where: hasBoth, fill: 0 });
-      const other = places.at(half).load({ where: hasBoth, fill: 0 });
-      out.at(here).store(hasBoth.select(place.minimum(other), place));
+      let place = places.at(start).load();
+      if (firsts !== undefined)
+        for (const [at, isOf] of kinds.entries()) {
+          const where = isOf(compared(least, dtype));
+          place = where.select(firsts.at(full(i32, [span], at)).load({ where }), place);
+        }
+      out.at(here).store(place);
     },
   ) as unknown as KernelDefinition;
 }
