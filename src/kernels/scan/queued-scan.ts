@@ -61,7 +61,7 @@ const lanes = 32 * queuedWarps;
 const [bytesPerLane, mostPerLane] = [128, 32] as const;
 
 /** Shared memory that the queue and what is known of its pieces may take: what is left, lanes exchange elements through. */
-const queueBytes = 216 * 1024;
+const queueBytes = 209 * 1024;
 
 /** Bytes of a row of a box: as wide as a swizzle, so that lanes read neighbouring stretches without conflicts. */
 const boxBytes = 128;
