@@ -11,6 +11,7 @@ import type { Size } from "../../ir/size.ts";
 import { array, slice } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord } from "../../support/options.ts";
 import type { ProductDimensions } from "./dimensions.ts";
@@ -125,7 +126,7 @@ export function finished(
       tiles[name] =
         vectors[name] ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
-  const given = epilogue(tiles);
+  const given = atOwnLines(() => epilogue(tiles));
   if (outputs.length === 0 || dimensions === undefined)
     return requirePiece("out", given, sums, out.dtype, location);
   const named = requireNamed(given, outputs, location);

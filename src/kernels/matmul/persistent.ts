@@ -34,6 +34,7 @@ import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
 import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
+import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
@@ -140,7 +141,12 @@ function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   };
 }
 
+/** Each of its ops is there for the one call that asked for the kernel. */
 export function persistentKernel(form: PersistentForm): KernelDefinition {
+  return atLocation(captureLocation(), () => traced(form));
+}
+
+function traced(form: PersistentForm): KernelDefinition {
   const { problem, recipe, prepared, configuration, copiesOut, location } = form;
   const { multipliers, stages, schedule, turned, cluster } = configuration;
   const shapes = shapesOf(form);
