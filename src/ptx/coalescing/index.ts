@@ -52,10 +52,12 @@ export function coalesce(statements: readonly Statement[]): readonly Statement[]
   const depths = loopDepths(blocks, statements.length);
   const inner = moves.toSorted((one, other) => (depths[other.at] ?? 0) - (depths[one.at] ?? 0));
   for (const { to, from } of inner) classes.join(numbers.get(to) ?? 0, numbers.get(from) ?? 0);
-  return renamed(statements, (register) => {
-    const number = numbers.get(register);
-    return number === undefined ? register : (registers[classes.of(number)] ?? register);
+  const names = new Map<Register, Register>();
+  registers.forEach((register, number) => {
+    const name = registers[classes.of(number)];
+    if (name !== undefined && name !== register) names.set(register, name);
   });
+  return names.size === 0 ? statements : renamed(statements, names);
 }
 
 const moveOpcodes: ReadonlySet<string> = new Set(["mov.pred", "mov.b16", "mov.b32", "mov.b64"]);
@@ -112,10 +114,12 @@ class Classes {
   }
 
   of(register: number): number {
-    let [found, parent] = [register, this.#parents[register]];
-    while (parent !== undefined && parent !== found)
-      [found, parent] = [parent, this.#parents[parent]];
-    return found;
+    let found = register;
+    for (;;) {
+      const parent = this.#parents[found];
+      if (parent === undefined || parent === found) return found;
+      found = parent;
+    }
   }
 
   join(left: number, right: number): void {
@@ -148,12 +152,13 @@ class Classes {
 
 function renamed(
   statements: readonly Statement[],
-  nameOf: (register: Register) => Register,
+  names: ReadonlyMap<Register, Register>,
 ): readonly Statement[] {
+  const nameOf = (register: Register): Register => names.get(register) ?? register;
   return statements.flatMap((statement): readonly Statement[] => {
     if (statement.kind !== "instruction") return [statement];
     const { guard, operands } = statement;
-    const changed = isChanged(operands, nameOf);
+    const changed = isChanged(operands, names);
     const other = guard && nameOf(guard.register);
     const sameGuard = other === undefined || other === guard?.register;
     if (!changed && sameGuard) return [statement];
@@ -165,13 +170,10 @@ function renamed(
   });
 }
 
-function isChanged(
-  operands: readonly Operand[],
-  nameOf: (register: Register) => Register,
-): boolean {
+function isChanged(operands: readonly Operand[], names: ReadonlyMap<Register, Register>): boolean {
   let changed = false;
   const visit = (register: Register): void => {
-    changed ||= nameOf(register) !== register;
+    changed ||= names.has(register);
   };
   for (const operand of operands) visitRegisters(operand, visit);
   return changed;

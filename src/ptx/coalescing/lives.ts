@@ -29,30 +29,54 @@ export function livesOf(
   count: number,
 ): readonly Life[] {
   const liveAtEnd = endsOf(blocks, effects, count);
-  const lives = Array.from({ length: count }, () => ({
-    spans: [] as Span[],
-    writes: [] as number[],
-  }));
-  blocks.forEach(({ from, to }, index) => {
-    /** Where each that lives is read last. */
-    const until = new Map<number, number>();
-    for (const register of liveAtEnd[index] ?? []) until.set(register, to);
+  const lives = Array.from({ length: count }, () => new WrittenLife());
+  /** Where each that lives is read last; -1 of those that do not live. */
+  const until = new Int32Array(count).fill(-1);
+  for (let index = blocks.length - 1; index >= 0; index -= 1) {
+    const { from, to } = blocks[index] as Block;
+    visitMembers(liveAtEnd[index] as BitSet, (register) => (until[register] = to));
     for (let at = to - 1; at >= from; at -= 1) {
-      const { reads = [], writes = [] } = effects[at] ?? {};
-      for (const register of writes) {
-        lives[register]?.writes.push(at);
-        const end = until.get(register);
-        if (end !== undefined) lives[register]?.spans.push({ from: at, to: end });
-        until.delete(register);
+      const each = effects[at];
+      if (each === undefined) continue;
+      for (const register of each.writes) {
+        const life = lives[register] as WrittenLife;
+        life.writes.push(at);
+        const end = until[register] as number;
+        if (end >= 0) life.begin(at, end);
+        until[register] = -1;
       }
-      for (const register of reads) if (!until.has(register)) until.set(register, at);
+      for (const register of each.reads) if (until[register] === -1) until[register] = at;
     }
-    for (const [register, end] of until) lives[register]?.spans.push({ from: from - 1, to: end });
-  });
-  return lives.map(({ spans, writes }) => ({
-    spans: spans.sort((left, right) => left.from - right.from),
-    writes,
-  }));
+    for (let register = 0; register < count; register += 1) {
+      const end = until[register] as number;
+      if (end < 0) continue;
+      lives[register]?.begin(from - 1, end);
+      until[register] = -1;
+    }
+  }
+  for (const life of lives) life.spans.reverse();
+  return lives;
+}
+
+/** A life that is followed from its end: each span begins before those that are known. */
+class WrittenLife implements Life {
+  readonly spans: Span[] = [];
+  readonly writes: number[] = [];
+
+  begin(from: number, to: number): void {
+    const next = this.spans.at(-1);
+    if (next === undefined || to < next.from) this.spans.push({ from, to });
+    else this.spans[this.spans.length - 1] = { from, to: Math.max(to, next.to) };
+  }
+}
+
+/** Numbers from 0 on, a bit each. Hundreds of registers live through most of the blocks. */
+type BitSet = Int32Array;
+
+function visitMembers(set: BitSet, visit: (member: number) => void): void {
+  for (let word = 0; word < set.length; word += 1)
+    for (let left = set[word] as number; left !== 0; left &= left - 1)
+      visit(32 * word + 31 - Math.clz32(left & -left));
 }
 
 /** The registers that live at the end of each block. */
@@ -60,39 +84,54 @@ function endsOf(
   blocks: readonly Block[],
   effects: readonly (Effects | undefined)[],
   count: number,
-): readonly ReadonlySet<number>[] {
-  const known = blocks.map(() => new Set<number>());
-  const starts = blocks.map(() => new Set<number>());
-  const local = blocks.map((block) => ownEffects(block, effects, count));
+): readonly BitSet[] {
+  const words = (count + 31) >> 5;
+  const ends = blocks.map(() => new Int32Array(words));
+  const own = blocks.map((block) => ownEffects(block, effects, words));
+  // What lives at the start of a block is at least what it reads before it writes it.
+  const starts = own.map(({ reads }) => reads);
   for (let grown = true; grown;) {
     grown = false;
     for (let index = blocks.length - 1; index >= 0; index -= 1) {
-      const [end, start, own] = [known[index], starts[index], local[index]];
-      if (end === undefined || start === undefined || own === undefined) continue;
-      const before = start.size;
-      for (const next of blocks[index]?.next ?? [])
-        for (const register of starts[next] ?? []) end.add(register);
-      for (const register of own.reads) start.add(register);
-      for (const register of end) if (!own.written.has(register)) start.add(register);
-      grown ||= start.size > before;
+      const [end, start] = [ends[index] as BitSet, starts[index] as BitSet];
+      const { written } = own[index] as OwnEffects;
+      for (const next of (blocks[index] as Block).next) {
+        const following = starts[next] as BitSet;
+        for (let word = 0; word < words; word += 1) {
+          const added = (following[word] as number) & ~(end[word] as number);
+          if (added === 0) continue;
+          end[word] = (end[word] as number) | added;
+          start[word] = (start[word] as number) | (added & ~(written[word] as number));
+          grown = true;
+        }
+      }
     }
   }
-  return known;
+  return ends;
 }
 
-/** What a block reads before it writes it, and what it writes for certain. */
+interface OwnEffects {
+  /** What a block reads before it writes it. */
+  readonly reads: BitSet;
+  /** What it writes for certain. */
+  readonly written: BitSet;
+}
+
 function ownEffects(
   { from, to }: Block,
   effects: readonly (Effects | undefined)[],
-  count: number,
-): { readonly reads: ReadonlySet<number>; readonly written: ReadonlySet<number> } {
-  const reads = new Set<number>();
-  const written = new Set<number>();
-  for (let at = from; at < to && written.size < count; at += 1) {
+  words: number,
+): OwnEffects {
+  const [reads, written] = [new Int32Array(words), new Int32Array(words)];
+  for (let at = from; at < to; at += 1) {
     const each = effects[at];
     if (each === undefined) continue;
-    for (const register of each.reads) if (!written.has(register)) reads.add(register);
-    for (const register of each.writes) written.add(register);
+    for (const register of each.reads)
+      reads[register >> 5] =
+        (reads[register >> 5] as number) |
+        ((1 << (register & 31)) & ~(written[register >> 5] as number));
+    for (const register of each.writes)
+      written[register >> 5] = (written[register >> 5] as number) | (1 << (register & 31));
   }
   return { reads, written };
 }
