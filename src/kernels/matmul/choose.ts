@@ -130,11 +130,8 @@ function persistentCandidates(
   const pairs = sharesBarriers(problem, sizes);
   return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split"] as const).flatMap((schedule) =>
-      tileFormsOf(problem, purpose)
+      tileFormsOf(problem)
         .filter(({ columns }) => columns <= Math.min(widest, widestOf[multipliers]))
-        .filter(
-          ({ turned, cluster }) => multipliers === 1 || !(turned && cluster > 1) || problem.sparse,
-        )
         .filter(() => multipliers < 4 || prologueOf(problem) !== undefined)
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .flatMap((form) =>
@@ -196,16 +193,8 @@ function hasEpilogue({ epilogue, outputs }: MatmulProblem): boolean {
   return epilogue !== undefined || outputs.length > 0;
 }
 
-/**
- * Pairs that share few rows of a. 8192 × 28672 weights and 16 rows took 109.8 µs by pairs with 8 stages where single blocks took 111.7, but
- * 114 with 6 or 12 stages; one row took 1.2% longer by pairs, and 64 rows 4% longer. The model does not see what tells them apart.
- */
-const turnedPairs: readonly TileForm[] = ([32, 16] as const).map(
-  (columns) => ({ columns, turned: true, cluster: 2 }) as const,
-);
-
 /** What is computed lies along rows of tiles, whichever operand it is. */
-function tileFormsOf(problem: MatmulProblem, purpose: Purpose): readonly TileForm[] {
+function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
   const recipe = recipeOf(problem);
   const isPlain = recipe?.a.bits === 16 && recipe.terms.length === 1 && !hasEpilogue(problem);
@@ -216,12 +205,7 @@ function tileFormsOf(problem: MatmulProblem, purpose: Purpose): readonly TileFor
   if (prologue === undefined && recipe !== undefined) {
     const held = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
     const along = isPlain && problem.major.b === "k";
-    return [
-      ...tileForms,
-      ...(held ? wideTurned : []),
-      ...(along ? alongForms : []),
-      ...(purpose === "timed" && isPlain ? turnedPairs : []),
-    ];
+    return [...tileForms, ...(held ? wideTurned : []), ...(along ? alongForms : [])];
   }
   if (prologue === undefined) return tileForms;
   const turned = prologue.operand === "b";
@@ -232,8 +216,8 @@ function tileFormsOf(problem: MatmulProblem, purpose: Purpose): readonly TileFor
 
 /**
  * Stages that are worth trying, the best guess first. Few rows wait for weights alone, which memory gives soonest where little
- * more is asked for than is on its way: 8192 × 28672 weights and 16 rows took 111.2 µs with 8 stages of 8 KB, 113.7 with 20 and
- * 121.0 with 5; with one row 111.4 with 6 of them, 112.8 with 8; with 64 rows 112.4 with 7, 113.5 with 6, 115.7 with 8 and 115.6 with 14.
+ * more is asked for than is on its way. Of 8192 × 28672 weights that are random numbers, one row took 111.0 µs with 8 stages of 8 KB and
+ * 114.2 with 6, 16 rows 110.9 and 113.8 (113.7 with 20 and 121.0 with 5), 64 rows 113.4 with 8, 114.2 with 7 and 116.0 with 6.
  */
 function stagesOf(
   problem: MatmulProblem,
@@ -245,8 +229,7 @@ function stagesOf(
   const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows[purpose];
   const isPlain = !problem.sparse && prologueOf(problem) === undefined;
   if (!isStream || !isPlain) return [most];
-  const few =
-    form.cluster > 1 ? [8] : purpose === "timed" && form.columns === 64 ? [8, 7, 6] : [8, 6];
+  const few = purpose === "chosen" ? [8] : [8, 6];
   return [...new Set([...few, most])].filter((stages) => stages <= most);
 }
 
