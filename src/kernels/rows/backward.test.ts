@@ -156,6 +156,29 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 
+  test("rows with an infinity or NaN are no numbers as a whole, and others are as without them", async () => {
+    const device = await open(kind);
+    // Long rows have their scales from several pieces.
+    for (const columns of kind === "simulator" ? [8, 20_000] : [8]) {
+      const row = Array.from({ length: columns }, (_, index) => (index % 7) - 3);
+      const far = columns - 2;
+      const given = [...row, ...row.with(far, Infinity), ...row.with(far, -Infinity)];
+      const x = fromNumbers(f32, [4, columns], [...given, ...row.with(far, NaN)]);
+      for (const out of [i8, f8e4m3fn] as const) {
+        const found = await device.run(quantize({ x: f32, out }), { x });
+        const [numbers, scales] = [toNumbers(found.out), toNumbers(found.scale)];
+        expect([...scales].slice(1)).toEqual([Infinity, Infinity, NaN]);
+        expect(scales[0]).toBeCloseTo(3 / (out === i8 ? 127 : 448), 5);
+        expect(Math.abs((numbers[0] ?? NaN) * (scales[0] ?? NaN) + 3)).toBeLessThan(0.01);
+        const products = numbers.map(
+          (value, index) => value * (scales[Math.floor(index / columns)] ?? 0),
+        );
+        expect(products.slice(columns).every(Number.isNaN)).toBe(true);
+      }
+    }
+    device.dispose();
+  });
+
   test("rows whose scales have no reciprocal", async () => {
     const device = await open(kind);
     const given = [2e-37, -5e-38, 0, 8e-39, 1e-44, 0, -2e-44, 0].map(Math.fround);
