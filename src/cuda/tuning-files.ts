@@ -41,7 +41,7 @@ export async function appendTuning(path: string, lines: string): Promise<void> {
       await writeFile(path, TuningTable.start + lines);
     else if (before.endsWith("\n")) await appendFile(path, lines);
     // What an interrupt cut off goes, and a last line that is whole stays: the table says which it is.
-    else await writeFile(path, TuningTable.parse(before, path).text + lines);
+    else await replaceTuning(path, TuningTable.parse(before, path).text + lines);
   });
 }
 
@@ -61,6 +61,7 @@ async function attempt(path: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
+    if (error instanceof TilewrightError) throw error;
     throw cannotOpen(path, error);
   }
 }

@@ -21,7 +21,8 @@ export const kernelCodes = registerCodes({
     cause:
       "f32 can be multiplied exactly or as tf32, and FP8 summed in several ways: the numbers differ, so it has to be said.",
     example: "matmul({ a: f32, b: f32 })",
-    remedy: 'say it: precision: "ieee" is exact, "tf32" is fast',
+    remedy:
+      'say it: of f32 precision: "ieee" is exact and "tf32" fast, of FP8 accumulation: "promoted" is closer and "fast" faster; leave out what other formats do not take',
   },
   TW9904: {
     title: "configuration that cannot be",
