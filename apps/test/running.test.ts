@@ -78,6 +78,38 @@ describe("programs", () => {
     await expectFound([3]);
   });
 
+  test.each([
+    ["throw undefined;", "undefined was thrown, which is no Error"],
+    ["throw null;", "null was thrown, which is no Error"],
+    ['throw Symbol("s");', "Symbol(s) was thrown, which is no Error"],
+    ["throw Object.create(null);", "{} was thrown, which is no Error"],
+    ["throw { toString() { throw 1; }, toJSON() { throw 2; } };", "(without a text) was thrown"],
+    ["throw Object.assign(new Error(), { name: 5, message: { a: 1 } });", '{"a":1}'],
+    [
+      'throw Object.defineProperty(new Error("x"), "message", { get() { throw 1; } });',
+      "the program failed",
+    ],
+  ])("that throw anything say so: %s", async (source, text) => {
+    await paste(page, `${source}\n`);
+    expect(await verdict(page)).not.toMatch(/^No findings/);
+    await page.click("#tab-findings");
+    expect(await page.textContent(".finding")).toContain(text);
+  });
+
+  test("print and return anything", async () => {
+    const source = [
+      "const a = { n: 1n }; a.self = a;",
+      "console.log(a, null, undefined, new Uint8Array(40), Symbol.iterator);",
+      'console.log("x".repeat(30_000_000).length, "y".repeat(30_000_000));',
+      "export const main = () => null;",
+    ];
+    await paste(page, source.join("\n"));
+    expect(await verdict(page)).toMatch(/^No findings/);
+    const printed = (await page.textContent(".printed")) ?? "";
+    expect(printed).toContain("[object Object] null undefined [0, 0");
+    expect(printed.length).toBeLessThan(50_000);
+  });
+
   test("that import what is not there are told what is", async () => {
     await paste(page, 'import fs from "node:fs";\nconsole.log(fs);\n');
     await verdict(page);

@@ -39,6 +39,9 @@ export interface Settings {
   readonly extent: number;
 }
 
+/** Lines that are shown: a program may print without end. The worker sends no more, and the page takes no more. */
+export const mostPrinted = 500;
+
 export const defaultSettings: Settings = {
   device: "simulator",
   schedule: "random",

@@ -1,10 +1,9 @@
 /** Runs of the program as state of the page: how the last one stands, what it printed, what it was refused. */
 import { useCallback, useRef, useState } from "preact/hooks";
+import { mostPrinted } from "../protocol.ts";
 import type { Runner } from "./runner.ts";
 import type { RunState, Session } from "./state.ts";
 
-/** A program may print without end. */
-const mostPrinted = 500;
 const mostRefused = 20;
 
 export interface RunControl {

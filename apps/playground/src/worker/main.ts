@@ -6,13 +6,14 @@
  */
 import { nameLibraryBundle } from "../../../../src/support/location.ts";
 import type { PartFile } from "../parts.ts";
-import { defaultSettings } from "../protocol.ts";
+import { defaultSettings, mostPrinted } from "../protocol.ts";
 import type { FromWorker, Question, ToWorker } from "../protocol.ts";
 import { answers } from "./answers/index.ts";
 import { programs } from "./modules.ts";
 import { runProgram } from "./run.ts";
 import type { FinishedRun } from "./run.ts";
 import { SourceLines } from "./source-lines.ts";
+import { textOf } from "./texts.ts";
 
 /** The files of the worker's own code. */
 export interface WorkerCode {
@@ -157,20 +158,10 @@ function answer(run: FinishedRun, question: Question): unknown {
 
 /** What programs print goes to the page. */
 function captureConsole(print: (text: string) => void): void {
+  let printed = 0;
   for (const level of ["log", "info", "warn", "error", "debug"] as const)
     console[level] = (...values: readonly unknown[]) => {
-      print(values.map((value) => (typeof value === "string" ? value : show(value))).join(" "));
+      printed += 1;
+      if (printed <= mostPrinted) print(values.map((value) => textOf(value)).join(" "));
     };
-}
-
-function show(value: unknown): string {
-  if (value instanceof Error) return value.message;
-  if (typeof value !== "object" || value === null) return String(value);
-  if (ArrayBuffer.isView(value)) {
-    const items = Array.from(value as unknown as ArrayLike<number | bigint>);
-    return `[${items.slice(0, 32).join(", ")}${items.length > 32 ? ", …" : ""}]`;
-  }
-  return JSON.stringify(value, (_, each: unknown) =>
-    typeof each === "bigint" ? `${each}n` : each,
-  );
 }

@@ -25,6 +25,7 @@ import type { Importable, ModuleExports } from "./modules.ts";
 import { openRecorded, Recording } from "./recording.ts";
 import type { RecordedArray } from "./recording.ts";
 import { SourceLines } from "./source-lines.ts";
+import { textOf } from "./texts.ts";
 import { comparedLaunch, summarizeLaunch } from "./values.ts";
 
 export interface FinishedRun {
@@ -59,18 +60,18 @@ class Execution {
     this.#post = post;
   }
 
-  /** Runs everything; gives what `main` returned and what was thrown. */
+  /** Runs everything; gives what `main` returned, and in a list what was thrown, which may be anything. */
   async run({
     source,
-  }: Program): Promise<{ readonly returned: unknown; readonly thrown: unknown }> {
+  }: Program): Promise<{ readonly returned: unknown; readonly thrown: readonly unknown[] }> {
     let returned: unknown;
-    let thrown: unknown;
+    const thrown: unknown[] = [];
     try {
       const exports = await loadProgram(source, this.#modules(), this.#lines);
       this.#post({ kind: "progress", message: `running on the ${this.#settings.device}` });
       returned = await this.#launchAll(exports);
     } catch (error) {
-      thrown = error;
+      thrown.push(error);
     }
     await this.recording.settled();
     for (const device of this.#devices) device.dispose();
@@ -200,38 +201,36 @@ function describeKernel(
 /** A launch throws its first finding; what else is thrown is a finding too. */
 function findingsOf(
   found: readonly TilewrightError[],
-  thrown: unknown,
+  thrown: readonly unknown[],
   lines: SourceLines,
 ): readonly Finding[] {
-  const isKnown =
-    thrown instanceof TilewrightError &&
-    found.some(({ code, summary }) => code === thrown.code && summary === thrown.summary);
-  const all = thrown === undefined || isKnown ? found : [...found, thrown];
-  return all.map((each) => lines.finding(each));
+  const others = thrown.filter(
+    (each) =>
+      !(each instanceof TilewrightError) ||
+      !found.some(({ code, summary }) => code === each.code && summary === each.summary),
+  );
+  return [...found, ...others].map((each) => lines.finding(each));
 }
 
 function returnedValue(returned: unknown): Pick<RunReport, "reference" | "returned"> {
   if (returned === undefined) return { reference: undefined, returned: undefined };
-  const { elements, worst } = returned as { readonly elements?: unknown; readonly worst?: unknown };
-  if (typeof elements === "number" && typeof worst === "number")
-    return { reference: { elements, worst }, returned: undefined };
-  return { reference: undefined, returned: shortText(returned) };
+  const reference = comparisonOf(returned);
+  return {
+    reference,
+    returned: reference === undefined ? textOf(returned, longestText) : undefined,
+  };
+}
+
+/** What `compareWithReference` gives, where it is that. */
+function comparisonOf(returned: unknown): RunReport["reference"] {
+  try {
+    const { elements, worst } = returned as { readonly elements: unknown; readonly worst: unknown };
+    return typeof elements === "number" && typeof worst === "number"
+      ? { elements, worst }
+      : undefined;
+  } catch {
+    return undefined; // Nothing to ask: null, or an object that refuses.
+  }
 }
 
 const longestText = 2000;
-
-function shortText(value: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value, (_, each: unknown) =>
-      typeof each === "bigint"
-        ? String(each)
-        : ArrayBuffer.isView(each)
-          ? [...(each as Float64Array).subarray(0, 16)]
-          : each,
-    );
-  } catch {
-    text = undefined; // What refers to itself has no text.
-  }
-  return (text ?? String(value)).slice(0, longestText);
-}

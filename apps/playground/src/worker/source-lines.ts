@@ -7,6 +7,7 @@ import { codes } from "../../../../src/support/codes/index.ts";
 import type { Position } from "../../../../src/support/location.ts";
 import type { Finding, Line } from "../protocol.ts";
 import { ImportError } from "./load-program.ts";
+import { fieldOf, textOf } from "./texts.ts";
 
 export class SourceLines {
   readonly #name: string;
@@ -42,8 +43,9 @@ export class SourceLines {
   /** Anything that was thrown. */
   finding(error: unknown): Finding {
     if (error instanceof TilewrightError) return this.#report(error);
-    if (!(error instanceof Error)) return this.#plain("Error", String(error), undefined);
-    return this.#plain(error.name, error.message, this.#lineOfError(error));
+    if (!(error instanceof Error))
+      return this.#plain("Error", `${textOf(error)} was thrown, which is no Error`, undefined);
+    return this.#plain(fieldOf(error, "name"), fieldOf(error, "message"), this.#lineOfError(error));
   }
 
   #report(error: TilewrightError): Finding {
@@ -73,7 +75,7 @@ export class SourceLines {
     const { loc } = error as { readonly loc?: { readonly line?: unknown } };
     if (typeof loc?.line === "number") return loc.line;
     for (const url of this.#urls) {
-      const found = new RegExp(`${url}:(\\d+)`).exec(error.stack ?? "")?.[1];
+      const found = new RegExp(`${url}:(\\d+)`).exec(fieldOf(error, "stack"))?.[1];
       if (found !== undefined) return Number(found);
     }
     return undefined;
