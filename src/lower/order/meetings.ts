@@ -40,34 +40,60 @@ export interface Need {
 /** What is missing before each op. */
 export function findNeeds(kernel: Kernel, finder: AccessFinder): ReadonlyMap<AnyOp, Need> {
   const needs = new Map<AnyOp, Need>();
+  const steps = new Map<Region, readonly AnyOp[]>();
   for (const thread of kernel.threads.keys())
-    new Planner(finder, thread, needs).follow(kernel.body, new Pending());
+    new Planner({ finder, steps, needs, thread }).follow(kernel.body, new Pending());
   return needs;
+}
+
+interface Surroundings {
+  readonly finder: AccessFinder;
+  /** The ops of a region that matter here: loops are followed several times, and each program thread on its own. */
+  readonly steps: Map<Region, readonly AnyOp[]>;
+  readonly needs: Map<AnyOp, Need>;
+  readonly thread: number;
 }
 
 /** Follows what one program thread does. */
 class Planner {
-  readonly #finder: AccessFinder;
+  readonly #around: Surroundings;
   readonly #readUnasked: ReadonlySet<Place>;
-  readonly #thread: number;
-  readonly #needs: Map<AnyOp, Need>;
   /** Whether each warp runs on its own, and a meeting of its lanes is all that is needed. */
   #oneWarp = false;
 
-  constructor(finder: AccessFinder, thread: number, needs: Map<AnyOp, Need>) {
-    this.#finder = finder;
-    this.#readUnasked = finder.readUnasked();
-    this.#thread = thread;
-    this.#needs = needs;
+  constructor(around: Surroundings) {
+    this.#around = around;
+    this.#readUnasked = around.finder.readUnasked();
   }
 
   /** Follows the region's ops; `pending` is changed to what is pending at its end. */
   follow(region: Region, pending: Pending): void {
-    for (const op of region.ops) this.#step(op, pending);
+    for (const op of this.#stepsOf(region)) this.#step(op, pending);
+  }
+
+  #stepsOf(region: Region): readonly AnyOp[] {
+    const { steps } = this.#around;
+    const known = steps.get(region);
+    if (known !== undefined) return known;
+    const found = region.ops.filter((op) => this.#matters(op));
+    steps.set(region, found);
+    return found;
+  }
+
+  /** Whether the op touches memory, tells anybody, has lanes meet, hands over, or has regions. */
+  #matters(op: AnyOp): boolean {
+    const { meets, regions } = traitsOf(op);
+    return (
+      regions !== "none" ||
+      meets.length > 0 ||
+      op.kind === "proxy_fence" ||
+      toldBy(op) !== "nobody" ||
+      this.#around.finder.of(op).length > 0
+    );
   }
 
   #step(op: AnyOp, pending: Pending): void {
-    const accesses = this.#finder.of(op);
+    const accesses = this.#around.finder.of(op);
     if (accesses.length > 0) this.#settle(op, accesses, pending);
     if (toldBy(op) !== "nobody") this.#handOver(op, pending);
     this.#meet(op, "before", pending);
@@ -106,8 +132,9 @@ class Planner {
   }
 
   #need(op: AnyOp, need: Need): void {
-    const known = this.#needs.get(op);
-    this.#needs.set(op, {
+    const { needs } = this.#around;
+    const known = needs.get(op);
+    needs.set(op, {
       barrier: known?.barrier ?? need.barrier,
       fence: known?.fence ?? need.fence,
     });
@@ -134,7 +161,7 @@ class Planner {
       case "each warp":
         return this.#eachWarp(regions, pending);
       case "some threads":
-        if (op.kind === "on_threads" && op.attributes.threads.includes(this.#thread))
+        if (op.kind === "on_threads" && op.attributes.threads.includes(this.#around.thread))
           for (const region of regions) this.follow(region, pending);
     }
   }

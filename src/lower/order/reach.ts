@@ -24,14 +24,17 @@ import type { AccessFinder, Place } from "./accesses.ts";
 /** Ops on barriers that must reach the whole cluster. */
 export function findReach(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
   if (!tellsCluster(kernel)) return new Set();
-  const met = placesOfPeers(kernel, finder);
+  const steps = new Steps(finder, placesOfPeers(kernel, finder));
+  const body = steps.of(kernel.body);
+  // Where lanes do nothing that a peer could meet, nobody can tell of it.
+  if (!steps.anyDone) return new Set();
   const told = new Told();
   const reaching = new Set<AnyOp>();
   let known: number;
   do {
     known = told.size;
     for (const thread of kernel.threads.keys())
-      new Follower({ finder, met, told, reaching, thread }).follow(kernel.body, new Set());
+      new Follower({ told, reaching, thread }).follow(body, new Set());
   } while (told.size > known);
   return new Set([...reaching, ...waitsFor(reaching, kernel)]);
 }
@@ -75,42 +78,89 @@ function barriersOf(op: AnyOp): readonly Value[] {
   return operandValues(op).filter(({ type }) => type.kind === "barrier");
 }
 
-/** What anybody may have told so far, by what it was told through. */
-class Told {
-  readonly #byChannel = new Map<Value | Scope, Set<Place>>();
-
-  get size(): number {
-    return [...this.#byChannel.values()].reduce((sum, { size }) => sum + size, 0);
-  }
-
-  tell(op: AnyOp, places: ReadonlySet<Place>): void {
-    for (const channel of channelsOf(op, toldBy(op))) {
-      const known = this.#byChannel.get(channel) ?? new Set();
-      this.#byChannel.set(channel, known);
-      include(known, places);
-    }
-  }
-
-  heardBy(op: AnyOp): ReadonlySet<Place> {
-    const heard = new Set<Place>();
-    for (const channel of channelsOf(op, traitsOf(op).hears))
-      include(heard, this.#byChannel.get(channel) ?? new Set());
-    return heard;
-  }
-}
-
 /** The op's barriers or counters; without any, all who meet in its block, cluster or grid. */
-function channelsOf(op: AnyOp, scope: Scope): readonly (Value | Scope)[] {
+type Channel = Value | Scope;
+
+function channelsOf(op: AnyOp, scope: Scope): readonly Channel[] {
   const own = operandValues(op).filter(
     ({ type: { kind } }) => kind === "barrier" || kind === "semaphore",
   );
   return own.length > 0 ? own : [scope];
 }
 
-interface Surroundings {
-  readonly finder: AccessFinder;
+/** What of an op matters here. */
+interface Step {
+  readonly op: AnyOp;
+  /** Places that its lanes touch, and other blocks, too. */
+  readonly done: readonly Place[];
+  readonly tells: readonly Channel[];
+  readonly hears: readonly Channel[];
+  readonly regions: readonly (readonly Step[])[];
+}
+
+/** Ops that matter here, found once: they are followed many times, and are few. */
+class Steps {
+  readonly #finder: AccessFinder;
   /** Places that other blocks may touch. */
-  readonly met: ReadonlySet<Place>;
+  readonly #met: ReadonlySet<Place>;
+  /** Whether any step does something. */
+  anyDone = false;
+
+  constructor(finder: AccessFinder, met: ReadonlySet<Place>) {
+    this.#finder = finder;
+    this.#met = met;
+  }
+
+  of({ ops }: Region): readonly Step[] {
+    const steps: Step[] = [];
+    for (const op of ops) {
+      const regions = regionList(op).map((region) => this.of(region));
+      const done = this.#doneBy(op);
+      const scope = toldBy(op);
+      // A copy tells whoever waits for it of what it relied on.
+      const tells = scope !== "nobody" || barriersOf(op).length > 0 ? channelsOf(op, scope) : [];
+      const { hears } = traitsOf(op);
+      const heard = hears === "nobody" ? [] : channelsOf(op, hears);
+      const matters = [done, tells, heard, ...regions].some(({ length }) => length > 0);
+      if (matters) steps.push({ op, done, tells, hears: heard, regions });
+    }
+    return steps;
+  }
+
+  #doneBy(op: AnyOp): readonly Place[] {
+    const places = this.#finder
+      .of(op)
+      .flatMap((access) => (access.proxy === "generic" ? access.places : []))
+      .filter((place) => this.#met.has(place));
+    this.anyDone ||= places.length > 0;
+    return places;
+  }
+}
+
+/** What anybody may have told so far, by what it was told through. */
+class Told {
+  readonly #byChannel = new Map<Channel, Set<Place>>();
+
+  get size(): number {
+    return [...this.#byChannel.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  tell({ tells }: Step, places: ReadonlySet<Place>): void {
+    for (const channel of tells) {
+      const known = this.#byChannel.get(channel) ?? new Set();
+      this.#byChannel.set(channel, known);
+      include(known, places);
+    }
+  }
+
+  heardBy({ hears }: Step): ReadonlySet<Place> {
+    const heard = new Set<Place>();
+    for (const channel of hears) include(heard, this.#byChannel.get(channel) ?? new Set());
+    return heard;
+  }
+}
+
+interface Surroundings {
   readonly told: Told;
   readonly reaching: Set<AnyOp>;
   readonly thread: number;
@@ -124,25 +174,22 @@ class Follower {
     this.#around = around;
   }
 
-  follow(region: Region, done: Set<Place>): void {
-    for (const op of region.ops) {
-      this.#step(op, done);
-      this.#followRegions(op, done);
+  follow(steps: readonly Step[], done: Set<Place>): void {
+    for (const step of steps) {
+      this.#step(step, done);
+      this.#followRegions(step, done);
     }
   }
 
-  #step(op: AnyOp, done: Set<Place>): void {
-    const { finder, met, told, reaching } = this.#around;
-    for (const { proxy, places } of finder.of(op))
-      if (proxy === "generic") for (const place of places) if (met.has(place)) done.add(place);
-    if (toldBy(op) === "cluster" && done.size > 0) reaching.add(op);
-    // A copy tells whoever waits for it of what it relied on.
-    if (toldBy(op) !== "nobody" || barriersOf(op).length > 0) told.tell(op, done);
-    if (traitsOf(op).hears !== "nobody") include(done, told.heardBy(op));
+  #step(step: Step, done: Set<Place>): void {
+    const { told, reaching } = this.#around;
+    for (const place of step.done) done.add(place);
+    if (toldBy(step.op) === "cluster" && done.size > 0) reaching.add(step.op);
+    told.tell(step, done);
+    include(done, told.heardBy(step));
   }
 
-  #followRegions(op: AnyOp, done: Set<Place>): void {
-    const regions = regionList(op);
+  #followRegions({ op, regions }: Step, done: Set<Place>): void {
     if (op.kind === "on_threads" && !op.attributes.threads.includes(this.#around.thread)) return;
     if (traitsOf(op).regions === "one of") {
       const before = new Set(done);
