@@ -185,9 +185,11 @@ function copyColumns(work: Work, step: ColumnsOfStep): void {
   const { alongK } = sides.columns;
   const share = (alongK ? shapes.columns : shapes.depth) / cluster;
   const first = rank.mul(share);
+  const own = shares && alongK ? first.add(left) : left;
+  const end = constant(dtypes.i32, 0).add(sides.columns.extent);
   const columns: CopiedSide = {
     ...sides.columns,
-    start: shares && alongK ? first.add(left) : left,
+    start: form.edges.moved === true ? notBefore(own.lt(end).select(own, 0)) : own,
     count: alongK ? share : shapes.columns,
     edge: form.edges.column,
     isFirst,

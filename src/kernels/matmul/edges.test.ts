@@ -15,7 +15,7 @@ import { open } from "../../runtime/open.ts";
 import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
-import { edgesOf, fetchedSides } from "./edges.ts";
+import { edgesOf, fetchedSides, windowsOf } from "./edges.ts";
 import type { Edges } from "./edges.ts";
 import { matmul, problemOf } from "./matmul.ts";
 import { edgeOf } from "./overhang.ts";
@@ -61,8 +61,10 @@ function allEdges(
   const { row, column } = fetchedSides(problem, recipe, configuration, sizes);
   const { cluster } = configuration;
   const isShared = cluster > 1 && column.box === 1;
-  const own = isShared ? { ...column, tile: column.tile / cluster, blocks: cluster } : column;
-  return { row: edgeOf(row), column: edgeOf(own) };
+  const [part, left] = [column.tile / cluster, column.extent % column.tile];
+  const moved = isShared && left > 0 && left <= part;
+  const own = isShared ? { ...column, tile: part, blocks: moved ? 1 : cluster } : column;
+  return { row: edgeOf(row), column: edgeOf(own), ...(moved && { moved }) };
 }
 
 interface Case {
@@ -99,7 +101,7 @@ const cases: readonly Case[] = [
     name: "both by columns, in pairs",
     place: "emulator",
     sizes: [136, 200, 200],
-    edges: { row: undefined, column: 24 },
+    edges: { row: undefined, column: 24, moved: true },
     configuration: { cluster: 2 },
     byColumns: ["a", "b"],
   },
@@ -114,7 +116,15 @@ const cases: readonly Case[] = [
     name: "b by columns, of pairs of which one block has nothing",
     place: "simulator",
     sizes: [64, 200, 200],
-    edges: { row: 16, column: 24 },
+    edges: { row: 16, column: 24, moved: true },
+    configuration: { cluster: 2 },
+    byColumns: ["b"],
+  },
+  {
+    name: "b by columns, of pairs of which one block has nothing and the other nearly all",
+    place: "emulator",
+    sizes: [136, 280, 200],
+    edges: { row: 16, column: undefined, moved: true },
     configuration: { cluster: 2 },
     byColumns: ["b"],
   },
@@ -218,6 +228,27 @@ test("tiles have edges where many of them reach beyond the end at once", () => {
   expect(edges(128, 448)).toEqual({});
   expect(edges(72, 7120, { columns: 128 })).toEqual({ row: 16 });
   expect(edges(72, 1024, { columns: 128 })).toEqual({});
+});
+
+test("the blocks of a pair have windows of their own part of columns along k, or others' columns where they have none", () => {
+  const { problem, recipe } = problemFor(bf16, ["b"]);
+  const pairs = { ...narrow, cluster: 2 } as const;
+  const [edges, asked] = [new Map<number, Edges>(), new Map<number, number | undefined>()];
+  for (const columns of [448, 464, 480, 530, 576]) {
+    const sizes = { m: 5632, n: columns, k: 4096, batch: 1 };
+    const own = edgesOf(problem, recipe, pairs, sizes, targets.sm_90a);
+    edges.set(columns, own);
+    asked.set(columns, windowsOf(own, pairs, fetchedSides(problem, recipe, pairs, sizes)).column);
+  }
+  // Of 192 columns 64, 80, 96, 146 and all are inside; blocks have 96 each.
+  expect([...edges.values()]).toEqual([
+    { column: 72, moved: true },
+    { column: undefined, moved: true },
+    { column: undefined, moved: true },
+    { column: 72 },
+    {},
+  ]);
+  expect([...asked.values()]).toEqual([72, 96, 96, 144, undefined]);
 });
 
 test("functions of users are given tiles without anything of others", () => {

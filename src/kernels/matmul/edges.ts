@@ -61,6 +61,8 @@ export function planeOf(
 export interface Edges {
   readonly row?: number | undefined;
   readonly column?: number | undefined;
+  /** Whether blocks of a pair whose part of the columns lies outside as a whole fetch the first columns instead, which is as good. */
+  readonly moved?: boolean | undefined;
 }
 
 /**
@@ -80,25 +82,53 @@ export function edgesOf(
   sizes: ProductSizes,
   target: Target,
 ): Edges {
+  const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
+  const plane = planeOf(configuration, sizes, target, workers);
+  return edgesAmong(
+    problem,
+    configuration,
+    plane,
+    fetchedSides(problem, recipe, configuration, sizes),
+  );
+}
+
+/** The same of tiles that lie and are fetched so. */
+export function edgesAmong(
+  problem: MatmulProblem,
+  { columns, cluster }: PersistentConfiguration,
+  plane: TilePlane,
+  sides: { readonly [L in LastTiles]: FetchedSide },
+): Edges {
   const isPlain =
     problem.epilogue === undefined &&
     problem.outputs.length === 0 &&
     !problem.sparse &&
     prologueOf(problem) === undefined;
   if (!isPlain) return {};
-  const { columns, cluster } = configuration;
-  const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
-  const plane = planeOf(configuration, sizes, target, workers);
-  const sides = fetchedSides(problem, recipe, configuration, sizes);
   const isMany = (last: LastTiles): boolean =>
     outsideAtOnce(plane, sides[last], last, cluster) >= manyRequests;
+  const { row, column } = sides;
   // Blocks that share columns along k have a part of them each.
-  const shared =
-    cluster > 1 && sides.column.box === 1
-      ? { ...sides.column, tile: columns / cluster, blocks: cluster }
-      : sides.column;
+  const isShared = cluster > 1 && column.box === 1;
+  const part = columns / cluster;
+  const left = column.extent % columns;
+  const moved = isShared && left > 0 && left <= columns - part;
   return {
-    ...(isMany("row") && { row: edgeOf(sides.row) }),
-    ...(isMany("column") && { column: edgeOf(shared) }),
+    ...(isMany("row") && { row: edgeOf(row) }),
+    ...(isMany("column") && {
+      column: edgeOf(isShared ? { ...column, tile: part, blocks: moved ? 1 : cluster } : column),
+      ...(moved && { moved }),
+    }),
   };
+}
+
+/** Rows and columns of the last tiles that are asked for, where these are not all. */
+export function windowsOf(
+  { row, column, moved }: Edges,
+  { columns, cluster }: PersistentConfiguration,
+  sides: { readonly [L in LastTiles]: FetchedSide },
+): { readonly [L in LastTiles]: number | undefined } {
+  const parts = sides.column.box === 1 ? cluster : 1;
+  if (moved === true) return { row, column: column ?? columns / cluster };
+  return { row, column: column === undefined ? undefined : parts * column };
 }

@@ -25,7 +25,7 @@ import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { threadRows } from "./configuration.ts";
+import { rowBytes, threadRows } from "./configuration.ts";
 import type {
   PersistentConfiguration,
   PlainConfiguration,
@@ -41,7 +41,7 @@ import { storedDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
 import { storedHalf } from "./sparse-weights.ts";
-import { fetchedSides, planeOf } from "./edges.ts";
+import { edgesAmong, fetchedSides, planeOf, windowsOf } from "./edges.ts";
 import { overhangSeconds } from "./overhang.ts";
 import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 
@@ -80,6 +80,7 @@ const pairOutside = 7e-11;
 const clockOfFew = 0.26;
 /** Bytes of a sector of the cache, and how much longer rows take of which sectors are fetched twice, and half lines. */
 const [sectorBytes, acrossSectors, halfLines] = [32, 2.37, 1.87];
+const acrossLines = 1.1;
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
@@ -99,8 +100,8 @@ const plainStepSeconds = { ofHalves: 0.19e-6, ofOthers: 0.92e-6, load: 0.02e-6 }
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
 const summingSeconds = { launch: 1.35e-6, part: 0.1e-6, number: 2.9e-12 };
-/** The part of the shorter of two things that the other does not hide. */
-const notHidden = 0.1;
+/** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
+const [notHidden, notHiddenOfAll] = [0.07, 0.18];
 /** Seconds that a tile takes besides its steps: to begin, and for each number of its result. */
 const [tileSeconds, resultSeconds] = [0.3e-6, 5.1e-11];
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
@@ -174,9 +175,13 @@ function persistentModel(
         ...[leastStepSeconds[multipliers], waiting],
       );
     const step = stepOf(fetching.row + fetching.column);
+    const plane = planeOf(configuration, sizes, target, workers);
+    const sides = fetchedSides(problem, recipe, configuration, sizes);
+    const edges = edgesAmong(problem, configuration, plane, sides);
     const longer = overhangSeconds(
-      planeOf(configuration, sizes, target, workers),
-      fetchedSides(problem, recipe, configuration, sizes),
+      plane,
+      sides,
+      windowsOf(edges, configuration, sides),
       fetching,
       { cluster, seconds: cluster > 1 ? pairOutside : outsideSeconds[multipliers] },
       stepOf,
@@ -196,7 +201,7 @@ function persistentModel(
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
-    return preparing + overlapped(busy, memory * crowded) + handing + starting;
+    return preparing + overlapped(busy, memory * crowded, notHiddenOfAll) + handing + starting;
   };
 }
 
@@ -242,8 +247,8 @@ function tileBesides(numbers: number): number {
 }
 
 /** Two things at once: the longer, and a part of the shorter. */
-function overlapped(left: number, right: number): number {
-  return Math.max(left, right) + notHidden * Math.min(left, right);
+function overlapped(left: number, right: number, part = notHidden): number {
+  return Math.max(left, right) + part * Math.min(left, right);
 }
 
 /** How much longer rows of a tile take to fetch than rows that begin with a sector of the cache. */
@@ -252,7 +257,9 @@ function sectorFactor(problem: MatmulProblem, name: "a" | "b", { m, n, k }: Prod
   const isSparse = problem.sparse && name === "b";
   const stored = isSparse ? storedHalf(k) : storedDepth(problem.prologues[name], k);
   const along = problem.major[name] === "k" ? Number(stored) : name === "a" ? m : n;
-  return packedBytes(dtype, along) % sectorBytes === 0 ? 1 : acrossSectors;
+  const bytes = packedBytes(dtype, along);
+  if (bytes % sectorBytes !== 0) return acrossSectors;
+  return bytes % rowBytes === 0 ? 1 : acrossLines;
 }
 
 /** Bytes that memory gives and takes, each once. */

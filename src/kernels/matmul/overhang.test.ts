@@ -30,11 +30,14 @@ test.each([
     expect(mostOfWorker(plane, last), last).toBe(counted(plane, last));
 });
 
-test("boxes count where they lie outside as a whole", () => {
+test("boxes count where they reach beyond the end", () => {
   const side = { tile: 224, blocks: 1, box: 32, requests: 64 };
   expect(outsideOf({ ...side, extent: 672 })).toEqual({ part: 0, requests: 0 });
-  expect(outsideOf({ ...side, extent: 650 })).toEqual({ part: 0, requests: 0 });
+  expect(outsideOf({ ...side, extent: 650 })).toEqual({ part: 32 / 224, requests: 64 });
   expect(outsideOf({ ...side, extent: 480 })).toEqual({ part: 192 / 224, requests: 6 * 64 });
+  // Windows end with the box in which the array does.
+  expect(outsideOf({ ...side, extent: 480 }, 32)).toEqual({ part: 192 / 224, requests: 0 });
+  expect(outsideOf({ ...side, extent: 460 }, 32)).toEqual({ part: 1, requests: 64 });
   // Of a pair of blocks the second one may have nothing but what lies outside.
   const rows = { tile: 64, blocks: 2, box: 1, requests: 1 };
   expect(outsideOf({ ...rows, extent: 1984 })).toEqual({ part: 1, requests: 64 });

@@ -9,8 +9,9 @@
  *   64 × 128, 64                          0.17              0.17   0.30
  *   64 × 224 by pairs, 192                                  0.69   1.29
  *
- * Elements along k are fetched a row at a time. Others come in boxes, each with a row for every element of k, of which only those count that
- * lie outside as a whole.
+ * Elements along k are fetched a row at a time. Others come in boxes, each with a row for every element of k, and those of a box that the
+ * array ends in take as long as those of one outside: 44 tiles of 64 × 256 at once took 0.41 µs a step with 32 columns outside, 0.41 with 64 and
+ * 0.30 with none.
  *
  * Where that would take time, the last tiles have windows of their own, which end soon after the array does (`edgeOf`, `copy-tiles.ts`):
  *
@@ -77,15 +78,18 @@ export interface FetchedSide extends FetchedBoxes {
   readonly blocks: number;
 }
 
-/** The part of the last block's tile that lies outside, and the requests of a step for it. */
-export function outsideOf({ tile, extent, blocks, box, requests }: FetchedSide): {
-  readonly part: number;
-  readonly requests: number;
-} {
+/**
+ * The part of the last block's tile that is not fetched from the array, and the requests of a step for what of its window lies outside.
+ * Windows are as long as the tile unless told.
+ */
+export function outsideOf(
+  { tile, extent, blocks, box, requests }: FetchedSide,
+  window = tile,
+): { readonly part: number; readonly requests: number } {
   const whole = tile * blocks;
-  const outside = Math.min(tile, Math.ceil(extent / whole) * whole - extent);
-  const boxes = Math.floor(outside / box);
-  return { part: (boxes * box) / tile, requests: boxes * requests };
+  const inside = tile - Math.min(tile, Math.ceil(extent / whole) * whole - extent);
+  const boxes = Math.ceil(Math.max(0, window - inside) / box);
+  return { part: (tile - window + boxes * box) / tile, requests: boxes * requests };
 }
 
 /**
@@ -111,25 +115,28 @@ export function outsideAtOnce(
   side: FetchedSide,
   last: LastTiles,
   cluster: number,
+  window?: number,
 ): number {
-  return lastAtOnce(plane, last) * (last === "column" ? cluster : 1) * outsideOf(side).requests;
+  const blocks = lastAtOnce(plane, last) * (last === "column" ? cluster : 1);
+  return blocks * outsideOf(side, window).requests;
 }
 
 /**
- * What a step of each of its tiles takes the worker longer that has most of the last ones, all of these together. `stepOf` gives the seconds of
- * a step from those of fetching it, of which sides have their parts.
+ * What a step of each of its tiles takes the worker longer that has most of the last ones, all of these together. Windows are those of the last
+ * tiles, where these have their own; `stepOf` gives the seconds of a step from those of fetching it, of which sides have their parts.
  */
 export function overhangSeconds(
   plane: TilePlane,
   sides: { readonly [L in LastTiles]: FetchedSide },
+  windows: { readonly [L in LastTiles]?: number | undefined },
   fetching: { readonly [L in LastTiles]: number },
   { cluster, seconds }: Answers,
   stepOf: (fetching: number) => number,
 ): number {
   const all = fetching.row + fetching.column;
   const longer = (last: LastTiles): number => {
-    const { part } = outsideOf(sides[last]);
-    const requests = outsideAtOnce(plane, sides[last], last, cluster);
+    const { part } = outsideOf(sides[last], windows[last]);
+    const requests = outsideAtOnce(plane, sides[last], last, cluster, windows[last]);
     if (requests === 0) return 0;
     const more = stepOf(all - part * fetching[last] + requests * seconds) - stepOf(all);
     return more <= 0 ? 0 : more * mostOfWorker(plane, last);
