@@ -32,6 +32,7 @@ import type {
   ProductSizes,
   TiledConfiguration,
 } from "./configuration.ts";
+import { isHeld } from "./held-rows.ts";
 import type { TileSides } from "./held-rows.ts";
 import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
@@ -43,7 +44,15 @@ import type { Recipe } from "./recipe.ts";
 import { storedHalf } from "./sparse-weights.ts";
 import { edgesAmong, fetchedSides, planeOf, windowsOf } from "./edges.ts";
 import { overhangSeconds } from "./overhang.ts";
-import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
+import {
+  copiesResult,
+  depthOf,
+  isCopied,
+  mayDeferStores,
+  stageBytes,
+  tileCount,
+  workerCount,
+} from "./tile-shapes.ts";
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
@@ -52,9 +61,9 @@ import { depthOf, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.18, half: 111 },
-  2: { most: 1.23, half: 72 },
-  4: { most: 1.23, half: 72 },
+  1: { most: 1.18, half: 110 },
+  2: { most: 1.23, half: 65 },
+  4: { most: 1.23, half: 65 },
 };
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
@@ -70,46 +79,54 @@ const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [130e9, 0.3];
+const [cacheBytes, cacheOfFew] = [118e9, 0.42];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 4.7e-11, 2: 6.1e-11, 4: 6.1e-11 },
+  ...{ 1: 3.5e-11, 2: 4.5e-11, 4: 4.5e-11 },
 };
-const pairOutside = 7e-11;
+const pairOutside = 5.1e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.26;
-/** Bytes of a sector of the cache, and how much longer rows take of which sectors are fetched twice, and half lines. */
-const [sectorBytes, acrossSectors, halfLines] = [32, 2.37, 1.87];
-const acrossLines = 1.1;
+const clockOfFew = 0.31;
+/**
+ * Bytes of a sector of the cache, and how much longer rows take which lie across sectors, so that these are fetched twice, which lie across
+ * lines alone, and which are half lines.
+ */
+const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 2.1, 1.17, 1.86];
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
 /** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
-const [askedBytes, askedMore] = [6.4e6, 0.06];
+const [askedBytes, askedMore] = [7.6e6, 0.06];
 /** Seconds that a step takes at least, and from when memory is asked for it until it is there. */
 const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 0.13e-6, 2: 0.205e-6, 4: 0.205e-6 },
+  ...{ 1: 0.13e-6, 2: 0.19e-6, 4: 0.19e-6 },
 };
 const askedSeconds = 1.06e-6;
 /**
  * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
  * ask memory for some of it.
  */
-const plainStepSeconds = { ofHalves: 0.19e-6, ofOthers: 0.92e-6, load: 0.02e-6 };
+const plainStepSeconds = { ofHalves: 0.135e-6, ofOthers: 0.92e-6, load: 0.023e-6 };
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 1.35e-6, part: 0.1e-6, number: 2.9e-12 };
+const summingSeconds = { launch: 1.9e-6, part: 0.13e-6, number: 2.9e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
-const [notHidden, notHiddenOfAll] = [0.07, 0.18];
-/** Seconds that a tile takes besides its steps: to begin, and for each number of its result. */
-const [tileSeconds, resultSeconds] = [0.3e-6, 5.1e-11];
+const [notHidden, notHiddenOfAll] = [0.07, 0.22];
+/**
+ * Seconds that a tile takes besides its steps: to begin, and for each number of its result; and those of a tile that is stored while the
+ * next one is multiplied.
+ */
+const besidesSeconds = {
+  stored: { tile: 0.22e-6, number: 4.2e-11 },
+  deferred: { tile: 0.3e-6, number: 2e-11 },
+};
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [1.4e-6, 1e-6];
+const [launchSeconds, pairSeconds] = [1.6e-6, 1.35e-6];
 /** Seconds of clearing counters before a launch that may split tiles. */
-const clearingSeconds = 3.2e-6;
+const clearingSeconds = 2.65e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.7e-6, 1.05e-6];
+const [heardSeconds, handedSeconds] = [1.2e-6, 0.88e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
 const handedBytes = 31e9;
 
@@ -147,6 +164,12 @@ function persistentModel(
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
+  const copies = isCopied(problem.out.dtype, sizes.n);
+  const defers = (configuration: PersistentConfiguration): boolean =>
+    copies &&
+    copiesResult(problem, configuration) &&
+    !isHeld(problem, recipe, configuration.turned ? "b" : "a", configuration) &&
+    mayDeferStores(problem, recipe, configuration.columns);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
@@ -187,11 +210,12 @@ function persistentModel(
       stepOf,
     );
     const besides = tileBesides(rows * columns);
+    const before = defers(configuration) ? tileBesides(rows * columns, "deferred") : besides;
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
     const overhang = (steps * longer) / (rounds === 0 ? parts : 1);
     const busy =
-      rounds * (steps * step + besides) + Math.ceil(steps / parts) * step + besides + overhang;
+      rounds * (steps * step + before) + Math.ceil(steps / parts) * step + besides + overhang;
     const each = handedSeconds + (rows * columns * 4) / handedBytes;
     const handing = parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
     const starting =
@@ -242,8 +266,9 @@ function perSides<T>(find: (tiles: TileSides) => T): (tiles: TileSides) => T {
 }
 
 /** What a tile of so many numbers takes besides its steps. */
-function tileBesides(numbers: number): number {
-  return tileSeconds + resultSeconds * numbers;
+function tileBesides(numbers: number, when: keyof typeof besidesSeconds = "stored"): number {
+  const { tile, number } = besidesSeconds[when];
+  return tile + number * numbers;
 }
 
 /** Two things at once: the longer, and a part of the shorter. */

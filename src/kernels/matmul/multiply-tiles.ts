@@ -42,7 +42,7 @@ import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import type { VectorInputs } from "./epilogue.ts";
 import { finishTile, loadVectors, spreadsStores, storePieces, storeTile } from "./store-tile.ts";
-import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
+import { mayDeferStores, tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
@@ -53,22 +53,11 @@ export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
   if (work.result !== undefined) waitGroup(0, { read: true });
 }
 
-/** Registers of a lane that two tiles may take together: sums of one, and what is stored of the other. */
-const registersOfTiles = 192;
-
 /** Whether a tile is stored while the next one is multiplied. */
-function defersStores(work: Work): boolean {
-  const { form, shapes, result } = work;
+function defersStores({ form, shapes, sides, result }: Work): boolean {
   const { problem, recipe, dealt } = form;
-  const lanes = 128;
-  const elements = (threadRows * shapes.columns) / lanes;
-  const registers = elements + (elements * problem.out.dtype.bits) / 32;
-  const isPlain =
-    dealt === undefined &&
-    recipe.instruction === "wgmma" &&
-    !recipe.promoted &&
-    !holdsOperand(work);
-  return result !== undefined && isPlain && registers <= registersOfTiles;
+  const isPlain = dealt === undefined && !sides.rows.held;
+  return result !== undefined && isPlain && mayDeferStores(problem, recipe, shapes.columns);
 }
 
 /** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, one that lies across k, or metadata. */

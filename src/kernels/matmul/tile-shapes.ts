@@ -75,6 +75,22 @@ export function tradedRegisters({ instruction }: Recipe): {
   return instruction === "mma" ? { copy: 56, multiply: 216 } : { copy: 40, multiply: 232 };
 }
 
+/** Registers of a lane that two tiles may take together: sums of one, and what is stored of the other. */
+const registersOfTiles = 192;
+
+/** Whether a tile of so many columns may be stored while the next one is multiplied, if the copy engine writes it and no lanes hold rows. */
+export function mayDeferStores(
+  problem: MatmulProblem,
+  { instruction, promoted }: Recipe,
+  columns: number,
+): boolean {
+  const lanes = 128;
+  const elements = (threadRows * columns) / lanes;
+  const registers = elements + (elements * problem.out.dtype.bits) / 32;
+  const isPlain = !problem.sparse && prologueOf(problem) === undefined;
+  return isPlain && instruction === "wgmma" && !promoted && registers <= registersOfTiles;
+}
+
 /** Bytes that a row and a column of tiles take in a stage. */
 interface StageBytes {
   readonly row: number;
