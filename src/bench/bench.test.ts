@@ -81,6 +81,25 @@ describe("on a device", () => {
     for (const each of [x, ...outs]) each.dispose();
   });
 
+  test("in every round each entry has one turn, and none always follows the same one", async () => {
+    const turns: string[] = [];
+    const timed =
+      (name: string): BenchEntry =>
+      () => ({
+        sample: async () => turns.push(name),
+      });
+    const names = ["a", "b", "c", "d", "e"] as const;
+    const entries = Object.fromEntries(names.map((name) => [name, timed(name)]));
+    await bench(device, entries, { ...quick, warmUp: 0 });
+    const rounds = Array.from({ length: 6 }, (_, round) => turns.slice(5 * round, 5 * round + 5));
+    for (const round of rounds) expect(round.toSorted()).toEqual(names);
+    expect(new Set(rounds.slice(0, 5).map(([first]) => first)).size).toBe(5);
+    for (const name of names) {
+      const before = turns.flatMap((each, turn) => (each === name ? [turns[turn - 1]] : []));
+      expect(new Set(before).size, name).toBeGreaterThan(2);
+    }
+  });
+
   test("work that times itself is believed where its time can be", async () => {
     let calls = 0;
     // Hours, which the other entry's nothing takes on no machine.

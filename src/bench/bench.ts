@@ -3,7 +3,7 @@
  * entries take turns within every round, and what is told is the ratio of two times of one round.
  *
  *   round 1   ours ▮▮▮   plain ▮▮▮▮        ratio 1.31
- *   round 2   plain ▮▮▮▮  ours ▮▮▮         ratio 1.33     each begins with another entry
+ *   round 2   plain ▮▮▮▮  ours ▮▮▮         ratio 1.33     each begins with another entry, and goes on in another order
  *   …                                      median 1.32, between 1.31 and 1.33 at 95%
  *
  * An entry's time is that of a recording of many launches, over several sets of arrays, so that none of them finds
@@ -187,6 +187,22 @@ function setsBeyondCache(
   return Math.min(Math.max(2, wanted), launches);
 }
 
+/**
+ * Lanes in the order of a round. None always follows the same one: what ran before decides how warm the GPU is and with which clock
+ * it begins. So rounds go through them by strides that have no divisor in common with their number.
+ */
+function orderOf(round: number, count: number): readonly number[] {
+  const strides = Array.from({ length: count }, (_, stride) => stride).filter(
+    (stride) => commonDivisor(stride, count) === 1,
+  );
+  const stride = strides[round % strides.length] ?? 1;
+  return Array.from({ length: count }, (_, turn) => (round + turn * stride) % count);
+}
+
+function commonDivisor(left: number, right: number): number {
+  return right === 0 ? left : commonDivisor(right, left % right);
+}
+
 /** The samples of every lane, one a round. */
 async function rounds(
   lanes: readonly Lane[],
@@ -196,9 +212,8 @@ async function rounds(
   const all = settings.warmUp + settings.rounds;
   const start = performance.now();
   for (let round = 0; round < all; round += 1) {
-    for (let turn = 0; turn < lanes.length; turn += 1) {
+    for (const index of orderOf(round, lanes.length)) {
       settings.signal?.throwIfAborted();
-      const index = (turn + round) % lanes.length;
       const sample = await lanes[index]?.sample();
       if (sample !== undefined && round >= settings.warmUp) samples[index]?.push(sample);
     }
