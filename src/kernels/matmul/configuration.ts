@@ -33,12 +33,12 @@ export type MatmulConfiguration =
   /** The kernel for few rows and weights in few bits (`narrow.ts`). */
   | {
       readonly kernel: "narrow";
-      /** Rows of a block. */
-      readonly rows: 16 | 32 | 64;
+      /** Rows of a block; 8 of weights in 4 bits. */
+      readonly rows: 8 | 16 | 32 | 64;
       /** Columns of each of its sixteen warps. */
-      readonly columns: 16 | 32;
+      readonly columns: 16 | 32 | 64;
       /** Warps that have the same columns, and take turns at steps along k. */
-      readonly turns: 1 | 2;
+      readonly turns: 1 | 2 | 4;
       /** Steps of 128 along k in flight. */
       readonly stages: number;
       /** As in the plain kernel. */

@@ -169,9 +169,24 @@ function productOf(
   zeroPoints: Tile<"f32"> | undefined,
   factor: number,
 ): Tile<"f32"> {
-  const options = { dtype: dtypes.f32 };
-  const product = dot(left, right, options) as Tile<"f32">;
+  const product = multiplied(left, right);
   if (zeroPoints === undefined) return product;
-  const sums = dot(left, full(right.dtype, right.shape, factor), options) as Tile<"f32">;
+  const sums = multiplied(left, full(right.dtype, right.shape, factor));
   return sums.fma(zeroPoints.neg(), product);
+}
+
+/**
+ * Tensor cores multiply 16 rows with 8 columns. Of no more than 8 rows of a these are the columns, and the 16 columns of a piece the
+ * rows: one product does then what takes two otherwise.
+ */
+function multiplied(left: Tile, right: Tile): Tile<"f32"> {
+  const [rows = 0] = left.shape;
+  const options = { dtype: dtypes.f32 };
+  return rows > 8
+    ? (dot(left, right, options) as Tile<"f32">)
+    : (dot(
+        right.transpose() as Tile,
+        left.transpose() as Tile,
+        options,
+      ).transpose() as Tile<"f32">);
 }

@@ -1,11 +1,11 @@
 /**
  * The product of few rows with weights in few bits, which ought to take as long as reading the weights. Every weight is
- * used for 16 or 32 rows only, so what counts is how many instructions turn it into a number:
+ * used for up to 32 rows only, so what counts is how many instructions turn it into a number:
  *
  *   copy        fill 0  fill 1  fill 2 …  wait empty 0, fill 0 …       one thread, for all sixteen warps
  *   warp        wait full 0, load, arrive empty 0, convert, multiply, scale …    each on its own, without meeting the others
  *
- * A warp has 16 or 32 columns. Stored numbers become bf16 or f16 exactly, tensor cores sum them over a group along k
+ * A warp has 16 to 64 columns. Stored numbers become bf16 or f16 exactly, tensor cores sum them over a group along k
  * (`mma.sync`, which wants no warpgroup to meet), and the sums of the group are multiplied by its scale in f32: one
  * multiplication for 128 weights instead of one for each of them.
  *

@@ -90,7 +90,7 @@ const cases: readonly WeightCase[] = [
     scale: f16,
     group: 256,
     sizes: [18, 24, 256],
-    configuration: { ...narrow, columns: 32, turns: 2, stages: 4, split: 1 },
+    configuration: { ...narrow, rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
   },
   {
     name: "FP8 by columns, few rows",
@@ -169,6 +169,13 @@ describe("weights in few bits", () => {
 
   test("few rows have a kernel of their own, where the copy engine can take rows of a", () => {
     const op = matmul({ a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) });
+    expect(
+      [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
+    ).toEqual(
+      [8, 8, 16, 16].map((rows) => ({
+        ...{ kernel: "narrow", rows, columns: 64, turns: 4, split: 4, stages: 8 },
+      })),
+    );
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
     expect([1, 16, 32].map((rows) => kernelOf(rows, 28672))).toEqual(Array(3).fill("narrow"));

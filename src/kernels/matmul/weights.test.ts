@@ -25,9 +25,11 @@ const [n, k] = [dim("n"), dim("k")];
 const narrow: MatmulConfiguration = {
   ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
 };
-const inTurns: MatmulConfiguration = {
-  ...{ kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
-};
+const inTurns: readonly MatmulConfiguration[] = [
+  { kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
+  { kernel: "narrow", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
+  { kernel: "narrow", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+];
 const turned: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
   ...{ schedule: "split", turned: true, cluster: 1 },
@@ -112,7 +114,7 @@ async function agrees(
 
 test.each(Object.entries(specs))("%s", async (_, spec) => {
   const device = await open("simulator", { onNotes: () => undefined });
-  const few = spec.dtype === i4 ? [narrow, inTurns] : [narrow];
+  const few = spec.dtype === i4 ? [narrow, ...inTurns] : [narrow];
   await agrees(device, spec, [...few, turned, plain]);
   device.dispose();
 });
@@ -121,7 +123,7 @@ test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
-  await agrees(device, spec, [{ ...narrow, split: 1 }, inTurns]);
+  await agrees(device, spec, [{ ...narrow, split: 1 }, ...inTurns]);
   device.dispose();
 });
 
@@ -146,7 +148,7 @@ test.skipIf(!hasPtxas).each([
   ["blocks", quantized(f8e4m3fn, [k, n], { block: [128, 128], scale: f32, as: bf16 })],
 ])("%s: no registers are spilled", (_, b) => {
   const op = matmul({ a: bf16, b: b as QuantizedSpec<"i4", "bf16", true> });
-  for (const m of [16, 256])
+  for (const m of [8, 16, 256])
     expect(assemblyProblems(op.kernels({ m, n: 8192, k: 8192 }))).toEqual([]);
 });
 
