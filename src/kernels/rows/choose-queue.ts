@@ -92,8 +92,10 @@ function configured(
   const held = Math.min(pieces, Math.floor((heldBytes * 8 * 32 * warps) / (columns * bits)));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
   if (slots < pieces - held + 1) return undefined;
-  const most = clustersAtOnce(processors, blocks);
-  const workers = Math.min(most, lead?.extent ?? 1);
+  const count = lead?.extent ?? 1;
+  // As few workers as take no more turns: where all have as many rows, none works on alone in the end.
+  const turns = Math.ceil(count / clustersAtOnce(processors, blocks));
+  const workers = Math.ceil(count / Math.max(1, turns));
   return { rows: 1, columns, blocks, pieces, slots, warps, held, workers };
 }
 

@@ -6,6 +6,7 @@
  *                           8,192     a row a block
  *                          65,536     a row a cluster of 8
  *                         300,000     a row a cluster of 8, in pieces of 4,096
+ *   8 rows of             300,000     a row 16 blocks of 20,480, which tell each other statistics through memory
  */
 import type { Target } from "../../targets/target.ts";
 import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -22,6 +23,37 @@ const sharedElements = 64;
 const shortElements = 32;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
+
+/** Warps of a block that is alone on its processor, and registers of a lane for what it holds. */
+const [toldWarps, toldRegisters] = [16, 80] as const;
+/** Columns of a block of a cluster from which on more blocks are faster, though what they tell has to be cleared first. */
+const toldColumns = 8192;
+
+/** Rows so few and so long that a cluster each leaves processors without work; undefined for others. */
+export function chooseToldRows(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  target: Target,
+): HeldRowsConfiguration | undefined {
+  const columns = axes.at(-1)?.extent ?? 1;
+  const count = axes.slice(0, -1).reduce((product, { extent }) => product * extent, 1);
+  const most = target.features.includes("cluster") ? target.clusterSize : 1;
+  if (count === 0 || columns <= most * toldColumns || crossingAxis(op, axes)) return undefined;
+  const inputs = op.arrays.filter(({ per, role }) => per !== "row" && role === "input");
+  const bits = inputs.map(({ dtype }) => dtype.bits);
+  const unit = (32 * toldWarps * 8 * widestAccess) / Math.min(...bits);
+  // All blocks of a row have to run at once: one on each processor does. None is without elements.
+  const atOnce = powerOfTwoFrom(Math.floor(target.processors / count) + 1) / 2;
+  const blocks = Math.min(atOnce, powerOfTwoFrom(Math.ceil(columns / unit)));
+  if (blocks <= most) return undefined;
+  const share = Math.ceil(columns / blocks / unit) * unit;
+  const each = inputs.reduce(
+    (sum, { per, dtype }) => sum + (dtype.bits + (per === "element" ? op.compute.bits : 0)) / 32,
+    0,
+  );
+  if ((share / (32 * toldWarps)) * each > toldRegisters) return undefined;
+  return { rows: 1, columns: share, blocks, pieces: 1, told: { warps: toldWarps } };
+}
 
 export function chooseRows(
   op: RowOp,

@@ -164,7 +164,7 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
       return {
         configuration: { rows: rows.configuration, columns: columns?.configuration },
         source: "heuristic",
-        scratch: columns?.scratch,
+        scratch: { ...rows.scratch, ...columns?.scratch },
         launches: () =>
           all.flatMap(({ launches }) => (typeof launches === "function" ? launches() : launches)),
       };

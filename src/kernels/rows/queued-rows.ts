@@ -17,6 +17,7 @@ import type { Planned } from "../../device/operation.ts";
 import {
   array,
   barrier,
+  blockSync,
   clusterSync,
   commitShared,
   constant,
@@ -110,6 +111,24 @@ interface Holding {
   readonly held: readonly HeldPiece[];
   readonly own: Statistics | undefined;
   readonly at: RingPosition;
+}
+
+/** A piece that has been read, and its place, which may be filled again. */
+interface ReadPiece {
+  readonly piece: Scalar<"i32">;
+  readonly slot: Scalar<"i32">;
+}
+
+/** How many pieces are read before their places are filled again together: lanes meet each time, and most places are on their way. */
+function mostTogether({ slots }: QueuedRowsConfiguration): number {
+  return Math.min(4, Math.ceil(slots / 4));
+}
+
+/** The greatest number up to that by which a loop over so many pieces goes on. */
+function togetherOf(pieces: number, configuration: QueuedRowsConfiguration): number {
+  let together = mostTogether(configuration);
+  while (pieces % together !== 0) together -= 1;
+  return together;
 }
 
 const strideName = (position: number): string => `stride${position}`;
@@ -248,14 +267,22 @@ class QueuedRows {
     const { own, at: after } = this.#measureQueued(holding, startOf, measured);
     const statistics = this.#exchanged(turn, op.join(own));
     this.#storeRow(turn, ofRow, statistics);
+    const step = togetherOf(pieces - held, configuration);
     if (held < pieces)
-      loop({ from: held, to: pieces, carry: holding.at }, (index, at) => {
-        const start = startOf(index);
-        // Before the place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
-        const made = results(start, this.#queuedTiles(at.slot), statistics);
-        this.#refill(turn, index, turns, at.slot);
-        this.#storePiece(turn, start, made);
-        return ring(configuration.slots).next(at);
+      loop({ from: held, to: pieces, step, carry: holding.at }, (first, from) => {
+        const read: ReadPiece[] = [];
+        let at = from;
+        for (let each = 0; each < step; each += 1) {
+          const index = first.add(each);
+          const start = startOf(index);
+          // Before a place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
+          const made = results(start, this.#queuedTiles(at.slot), statistics);
+          read.push({ piece: index, slot: at.slot });
+          if (read.length === step) this.#refill(turn, turns, read);
+          this.#storePiece(turn, start, made);
+          at = ring(configuration.slots).next(at);
+        }
+        return at;
       });
     for (const { start, tiles } of holding.held) {
       // The elements again, so that registers hold them and not the wider numbers that they were measured as.
@@ -276,13 +303,16 @@ class QueuedRows {
     const { op, configuration } = this.#form;
     const { columns, pieces, slots } = configuration;
     const held: HeldPiece[] = [];
+    const read: ReadPiece[] = [];
     let at = position;
     let own: Statistics | undefined;
     for (let index = 0; index < configuration.held; index += 1) {
       const start = this.#part.mul(pieces).add(index).mul(columns);
       this.#brought(at);
       const tiles = this.#queuedTiles(at.slot);
-      this.#refill(turn, constant(dtypes.i32, index), turns, at.slot);
+      read.push({ piece: constant(dtypes.i32, index), slot: at.slot });
+      if (read.length === mostTogether(configuration) || index === configuration.held - 1)
+        this.#refill(turn, turns, read.splice(0));
       const more = measured(start, tiles);
       own = own === undefined ? more : op.merge(own, more);
       held.push({ start, tiles });
@@ -317,22 +347,21 @@ class QueuedRows {
     (this.#argument["brought"] as Barrier).at(slot).wait({ parity: phase });
   }
 
-  /** Copies what comes next into the place of a piece of this row that has been read, unless there is nothing. */
-  #refill(
-    turn: Scalar<"i32">,
-    piece: Scalar<"i32">,
-    turns: Scalar<"i32">,
-    slot: Scalar<"i32">,
-  ): void {
+  /** Copies what comes next into the places of pieces of this row that have been read, unless there is nothing. */
+  #refill(turn: Scalar<"i32">, turns: Scalar<"i32">, read: readonly ReadPiece[]): void {
     const { slots, pieces } = this.#form.configuration;
-    // It lies as many pieces further on as there are places.
-    const ahead = piece.add(slots % pieces);
-    const wraps = ahead.ge(pieces);
-    const next = turn.add(Math.floor(slots / pieces)).add(wraps.cast(dtypes.i32));
     commitShared();
-    when(next.lt(turns), () => {
-      this.#bring(next, wraps.select(ahead.sub(pieces), ahead), slot);
-    });
+    // Once for all of them: each copy would wait for the lanes on its own.
+    if (read.length > 1) blockSync();
+    for (const { piece, slot } of read) {
+      // It lies as many pieces further on as there are places.
+      const ahead = piece.add(slots % pieces);
+      const wraps = ahead.ge(pieces);
+      const next = turn.add(Math.floor(slots / pieces)).add(wraps.cast(dtypes.i32));
+      when(next.lt(turns), () => {
+        this.#bring(next, wraps.select(ahead.sub(pieces), ahead), slot);
+      });
+    }
   }
 
   #bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {

@@ -7,15 +7,19 @@
  *   | 1    | 1      | 1      | holds a row                                                                    |
  *   | 1    | 8      | 1      | holds an eighth of a row; the blocks of a cluster exchange statistics          |
  *   | 1    | 1, 8   | many   | goes through its part twice, for statistics and for results                    |
+ *   | 1    | 32     | 1      | holds its part of a row; blocks anywhere on the GPU tell each other statistics |
  *
  * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
  */
-import { cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { array, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { lanes } from "../support/sizes.ts";
+import { toldName } from "../support/told-words.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
-import { exchanged, rowPiece } from "./row-parts.ts";
+import { exchanged, rowPiece, toldShape, toldStatistics } from "./row-parts.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
@@ -30,10 +34,12 @@ export interface HeldRowsConfiguration {
   readonly rows: number;
   /** Columns of a piece. */
   readonly columns: number;
-  /** Blocks of a cluster that share a row. */
+  /** Blocks that share a row: a cluster, or where they are told, any. */
   readonly blocks: number;
   /** Pieces that a block goes through. */
   readonly pieces: number;
+  /** Where blocks tell each other statistics through memory: the warps of each. */
+  readonly told?: { readonly warps: number };
 }
 
 export function rowKernel(
@@ -41,7 +47,7 @@ export function rowKernel(
   form: StridedForm,
   configuration: HeldRowsConfiguration,
 ): KernelDefinition {
-  const { rows, columns, blocks } = configuration;
+  const { rows, columns, blocks, told } = configuration;
   const last = form.axes.length - 1;
   const leads = form.axes.slice(0, -1).map((_, axis) => axis);
   const step = (axis: number): number => (axis === last ? columns : axis === last - 1 ? rows : 1);
@@ -54,14 +60,26 @@ export function rowKernel(
   const grid = Object.fromEntries(
     leads.map((axis) => [`block${axis}`, cdiv(form.extents[axis] ?? 1, step(axis))]),
   );
+  const isCluster = blocks > 1 && told === undefined;
+  const numbers = smem(op.compute, [op.statistics.length, 1, 1]);
   return kernel(
     {
       name: op.name,
       grid: { ...grid, part: blocks },
-      ...(blocks > 1 && { cluster: { part: blocks } }),
+      ...(isCluster && { cluster: { part: blocks } }),
+      ...(isManyHeld(op, configuration) && { resident: manyBlocks }),
+      ...(told !== undefined && {
+        warps: told.warps,
+        inouts: {
+          [toldName]: array(dtypes.u64, toldShape(op, form.extents.slice(0, -1), blocks)),
+        },
+      }),
       inputs: named("input"),
       outputs: named("output"),
-      scratch: blocks > 1 ? { shared: smem(op.compute, [op.statistics.length, 1, 1]) } : {},
+      scratch: {
+        ...(blocks > 1 && { shared: numbers }),
+        ...(told !== undefined && { heard: numbers }),
+      },
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
@@ -69,10 +87,32 @@ export function rowKernel(
         (argument[`block${axis}`] as Scalar<"i32">).mul(step(axis)),
       );
       const part = argument["part"] as Scalar<"i32">;
-      const body = new RowBody(op, form, configuration, argument, starts);
-      body.run(part, blocks > 1 ? (argument["shared"] as Ref) : undefined);
+      const exchange = (own: Statistics): Statistics => {
+        if (blocks === 1) return own;
+        const shared = argument["shared"] as Ref;
+        if (isCluster) return exchanged(op, own, shared, blocks);
+        const words = (argument[toldName] as Ref<"u64">).at(...starts);
+        const heard = argument["heard"] as Ref;
+        return toldStatistics(op, own, { shared, heard, words, part, blocks });
+      };
+      new RowBody(op, form, configuration, argument, starts).run(part, exchange);
+      if (isCluster) clusterSync();
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Blocks of a processor whose lanes hold many elements each: while some compute, others load and store. */
+const manyBlocks = 4;
+
+/** Whether lanes hold many elements of one array, all of it so narrow that registers of so many blocks have room for them. */
+function isManyHeld(
+  { arrays }: RowOp,
+  { rows, columns, blocks, pieces }: HeldRowsConfiguration,
+): boolean {
+  const inputs = arrays.filter(({ per, role }) => per === "element" && role === "input");
+  const isNarrow = inputs.length === 1 && arrays.every(({ dtype }) => dtype.bits <= 16);
+  const each = (rows * columns) / lanes;
+  return isNarrow && blocks === 1 && pieces === 1 && each > 32 && each <= 64;
 }
 
 /** The body of the kernel, for one block. */
@@ -99,21 +139,24 @@ class RowBody {
     this.#last = form.axes.length - 1;
   }
 
-  run(part: Scalar<"i32">, shared: Ref | undefined): void {
-    const { columns, pieces } = this.#configuration;
+  run(part: Scalar<"i32">, exchange: (own: Statistics) => Statistics): void {
+    const { columns, pieces, told } = this.#configuration;
     const own = this.#rowTiles();
-    if (pieces === 1) {
-      const start = part.mul(columns);
-      const tiles = { ...own, ...this.#pieceTiles(start) };
-      const piece = this.#piece(start);
-      const statistics = this.#exchanged(this.#op.measure(tiles, piece), shared);
-      if (this.#hasResults()) {
-        const all = { ...tiles, ...this.#lateTiles(start) };
-        this.#storePiece(start, this.#op.results(all, statistics, piece));
-      }
-      this.#storeRows(part, own, statistics);
-    } else this.#runLooped(part, own, shared);
-    if (shared !== undefined) clusterSync();
+    if (pieces > 1) {
+      this.#runLooped(part, own, exchange);
+      return;
+    }
+    const start = part.mul(columns);
+    const tiles = { ...own, ...this.#pieceTiles(start) };
+    // A block that is alone on its processor has registers for what comes while others are heard.
+    const early = told === undefined ? undefined : this.#lateTiles(start);
+    const piece = this.#piece(start);
+    const statistics = exchange(this.#op.measure(tiles, piece));
+    if (this.#hasResults()) {
+      const all = { ...tiles, ...(early ?? this.#lateTiles(start)) };
+      this.#storePiece(start, this.#op.results(all, statistics, piece));
+    }
+    this.#storeRows(part, own, statistics);
   }
 
   #hasResults(): boolean {
@@ -121,7 +164,7 @@ class RowBody {
   }
 
   /** Twice through the part: its pieces may not fit in registers, and the second time they come from the cache. */
-  #runLooped(part: Scalar<"i32">, own: RowTiles, shared: Ref | undefined): void {
+  #runLooped(part: Scalar<"i32">, own: RowTiles, exchange: (own: Statistics) => Statistics): void {
     const { columns, blocks } = this.#configuration;
     const pieces = cdiv(this.#form.extents[this.#last] ?? 1, columns * blocks);
     const first = part.mul(columns).mul(pieces);
@@ -131,7 +174,7 @@ class RowBody {
     const all = loop({ from: 1, to: pieces, carry }, (index, sofar) =>
       this.#op.merge(sofar, measured(first.add(index.mul(columns)))),
     );
-    const statistics = this.#exchanged(all, shared);
+    const statistics = exchange(all);
     this.#storeRows(part, own, statistics);
     if (!this.#hasResults()) return;
     loop(pieces, (index) => {
@@ -139,12 +182,6 @@ class RowBody {
       const tiles = { ...own, ...this.#pieceTiles(start), ...this.#lateTiles(start) };
       this.#storePiece(start, this.#op.results(tiles, statistics, this.#piece(start)));
     });
-  }
-
-  #exchanged(own: Statistics, shared: Ref | undefined): Statistics {
-    return shared === undefined
-      ? own
-      : exchanged(this.#op, own, shared, this.#configuration.blocks);
   }
 
   #rowTiles(): RowTiles {

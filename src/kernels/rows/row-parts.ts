@@ -1,7 +1,10 @@
-/** What the kernels on rows share: the piece of rows that a tile is, and statistics of a cluster. */
+/** What the kernels on rows share: the piece of rows that a tile is, and statistics of blocks that share a row. */
 import { dtypes } from "../../formats/dtype.ts";
-import { clusterSync, constant, full, iota } from "../../lang/index.ts";
+import type { Size } from "../../ir/size.ts";
+import { clusterSync, constant, full, iota, warps, when } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import { heardStates, nothingTold, tellWords, wordShape } from "../support/told-words.ts";
+import type { ToldState } from "../support/told-words.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, Statistics } from "./row-op.ts";
 
@@ -66,4 +69,61 @@ export function exchanged(
   let merged = of(0);
   for (let rank = 1; rank < blocks; rank += 1) merged = merge(merged, of(rank));
   return merged;
+}
+
+function toldState({ statistics, compute }: Pick<RowOp, "statistics" | "compute">): ToldState {
+  return Object.fromEntries(statistics.map((name) => [name, { dtype: compute }]));
+}
+
+/** The shape of what blocks tell each other of their parts of rows. */
+export function toldShape(
+  op: Pick<RowOp, "statistics" | "compute">,
+  leads: readonly Size[],
+  blocks: number,
+): readonly Size[] {
+  return [...leads, ...wordShape(toldState(op), blocks)];
+}
+
+/**
+ * Statistics of whole rows, from those of blocks that all run at once and tell each other in `words`. One warp listens: the others
+ * wait for it, and not each for memory.
+ */
+export function toldStatistics(
+  op: RowOp,
+  own: Statistics,
+  {
+    shared,
+    heard,
+    words,
+    part,
+    blocks,
+  }: {
+    /** A block's own statistics, and those of the row. */
+    readonly shared: Ref;
+    readonly heard: Ref;
+    readonly words: Ref<"u64">;
+    readonly part: Scalar<"i32">;
+    readonly blocks: number;
+  },
+): Statistics {
+  const { statistics: names, compute } = op;
+  const state = toldState(op);
+  const put = (place: Ref, values: Statistics): void => {
+    for (const [position, name] of names.entries())
+      place.at(position).store((values[name] ?? full(compute, [1, 1], 0)).broadcastTo([1, 1]));
+  };
+  const get = (place: Ref): Statistics =>
+    Object.fromEntries(names.map((name, position) => [name, place.at(position).load()]));
+  put(shared, own);
+  warps((warp) => {
+    when(warp.eq(0), () => {
+      tellWords(state, words, part, get(shared));
+      const all = Object.entries(heardStates(state, words, nothingTold(state, blocks)));
+      put(
+        heard,
+        op.join(Object.fromEntries(all.map(([name, tile]) => [name, tile.reshape([blocks, 1])]))),
+      );
+    });
+  });
+  return get(heard);
 }

@@ -1,16 +1,22 @@
 /** An operation on rows for the sizes of a launch: axes in front become as few as they can, then a form is chosen. */
 import { libraryOperation } from "../../device/operation.ts";
-import type { Operation, Planned } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { array } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import { fill } from "../elementwise/cast.ts";
 import { collapsedAxes } from "../support/collapse.ts";
+import { composed } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
+import { toldName } from "../support/told-words.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseRows } from "./choose-rows.ts";
+import { chooseRows, chooseToldRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
 import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
+import { toldShape } from "./row-parts.ts";
 import { chooseHeldQueue, chooseQueuedRows } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { planQueuedRows } from "./queued-rows.ts";
@@ -114,6 +120,8 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
+  const shared = chooseToldRows(op, axes, target);
+  if (shared !== undefined) return planToldRows(op, axes, shared, kernels, target);
   const configuration = chooseRows(op, axes, target);
   const faster = staying(op, axes, target, configuration);
   if (faster !== undefined)
@@ -122,22 +130,56 @@ export function planRows(
       : planStreamedRows(op, noSums, axes, faster, kernels);
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
-  const { blocks, pieces } = configuration;
-  const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * configuration.columns;
-  const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
-  const launches = () => {
-    const { rows, columns: width } = configuration;
-    const text = JSON.stringify([rows, width, blocks, pieces === 1, isExact]) + formText(axes);
-    const known = kernels.get(text) ?? rowKernel(op, form, configuration);
-    kernels.set(text, known);
-    const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
-    return [
-      {
-        kernel: known,
-        arguments: Object.fromEntries(flat),
-        dimensions: form.dimensions(),
-      },
-    ];
-  };
+  const launches = (): readonly PlannedLaunch[] => [rowLaunch(op, axes, configuration, kernels)];
   return { configuration, source: "heuristic", launches };
+}
+
+function rowLaunch(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  configuration: HeldRowsConfiguration,
+  kernels: Map<string, KernelDefinition>,
+): PlannedLaunch {
+  const { rows, columns, blocks, pieces, told } = configuration;
+  const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * columns;
+  const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
+  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told]);
+  const known = kernels.get(text + formText(axes)) ?? rowKernel(op, form, configuration);
+  kernels.set(text + formText(axes), known);
+  const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
+  return {
+    kernel: known,
+    arguments: {
+      ...Object.fromEntries(flat),
+      ...(told !== undefined && { [toldName]: { argument: toldName } }),
+    },
+    dimensions: form.dimensions(),
+  };
+}
+
+/** Blocks that tell each other statistics, after what they tell has been cleared. */
+export function planToldRows(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  configuration: HeldRowsConfiguration,
+  kernels: Map<string, KernelDefinition>,
+  target: Target,
+): Planned<HeldRowsConfiguration> {
+  const leads = axes.slice(0, -1).map(({ extent }) => extent);
+  const shape = toldShape(op, leads, configuration.blocks) as readonly number[];
+  const cleared = {
+    operation: fill({ out: array(dtypes.u64, shape), value: 0 }) as unknown as Operation,
+    dimensions: {},
+    arrays: { out: toldName },
+  };
+  const { launches, scratch } = composed(
+    [cleared, () => [rowLaunch(op, axes, configuration, kernels)]],
+    target,
+  );
+  return {
+    configuration,
+    source: "heuristic",
+    launches,
+    scratch: { ...scratch, [toldName]: { dtype: dtypes.u64, shape } },
+  };
 }

@@ -300,11 +300,13 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test.each(looped)("rows that no block holds are gone through twice: $name", async ({ sizes }) => {
-  const device = await open("simulator", { target: "sm_80" });
+  // A single processor, with which no other shares a row.
+  const target = { ...targets.sm_80, processors: 1 };
+  const device = await open("simulator", { target });
   const [rows, columns] = sizes;
   const x = randomNumbers(bf16, [rows, columns], 1, 2, 1);
   const op = softmax({ x: bf16, out: f32 });
-  expect(op.plan({ m: rows, n: columns }, "sm_80").configuration.pieces).toBeGreaterThan(1);
+  expect(op.plan({ m: rows, n: columns }, target).configuration.pieces).toBeGreaterThan(1);
   const { out } = await device.run(op, { x: x.array });
   expectClose(out, rowsOf(x.values, columns).flatMap(softmaxOf), {
     relative: 4,
@@ -357,11 +359,15 @@ describe.each([
 });
 
 test("few rows that are long are held by clusters", async () => {
-  const device = await open("simulator");
+  // So few processors that no more blocks than a cluster has could share a row.
+  const target = { ...targets.sm_90a, processors: 16 };
+  const device = await open("simulator", { target });
   const [rows, columns] = [2, 65_600];
   const x = randomNumbers(bf16, [rows, columns], 1, 2, 1);
   const op = softmax({ x: bf16, out: f32 });
-  expect(op.plan({ m: rows, n: columns }).configuration).toMatchObject({ blocks: 8, pieces: 1 });
+  expect(op.plan({ m: rows, n: columns }, target).configuration).toMatchObject({
+    ...{ blocks: 8, pieces: 1, workers: 2 },
+  });
   const { out } = await device.run(op, { x: x.array });
   expectClose(out, rowsOf(x.values, columns).flatMap(softmaxOf), { relative: 8 });
   device.dispose();

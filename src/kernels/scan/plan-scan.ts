@@ -38,7 +38,8 @@ import {
   sharedWarps,
   slack,
 } from "./shared-scan.ts";
-import { toldName, toldShape } from "./told-totals.ts";
+import { toldName } from "../support/told-words.ts";
+import { toldShape } from "./told-totals.ts";
 
 export interface ScanProblem {
   readonly name: string;

@@ -50,7 +50,8 @@ import { alignedDimension, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { eachTile, nothing, only } from "./scan-kernel.ts";
 import type { ScanArray, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { hear, nothingTold, tell, toldName, toldShape } from "./told-totals.ts";
+import { toldName } from "../support/told-words.ts";
+import { hear, nothingHeard, tell, toldShape } from "./told-totals.ts";
 import type { Teller } from "./told-totals.ts";
 
 /** Warps that combine; as many serve them, of which three are needed. */
@@ -443,7 +444,7 @@ class QueuedBlock {
     loop({ to: this.#waves, carry }, (wave, { set, before }) => {
       // Nothing can be missed before this block has told its own; and by then lanes have read what was heard in this place last.
       this.#barrier("totalled", set).wait({ parity: set.phase });
-      const heard = hear(this.#teller, wave, nothingTold(this.#teller), before);
+      const heard = hear(this.#teller, wave, nothingHeard(this.#teller), before);
       this.#put(beforeName, set, heard.here, 1);
       this.#barrier("known", set).arrive();
       return { set: this.#sets.next(set), before: { ...heard.next } };

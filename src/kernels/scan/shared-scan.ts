@@ -20,7 +20,8 @@ import { widestAccess } from "../support/sizes.ts";
 import type { StridedForm } from "../support/strided.ts";
 import { eachTile, loadedPiece, nothing, only, scanArrays, storePiece } from "./scan-kernel.ts";
 import type { ScanArguments, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { ask, hear, nothingTold, tell, toldName, toldShape } from "./told-totals.ts";
+import { toldName } from "../support/told-words.ts";
+import { ask, hear, nothingHeard, tell, toldShape } from "./told-totals.ts";
 import type { Teller } from "./told-totals.ts";
 
 /** Warps of a block, and blocks of a processor: while one waits, another works. */
@@ -151,7 +152,7 @@ function runWaves(work: Work, waves: Scalar<"i32">): void {
   // Past the last wave pieces have no elements; telling their totals costs less than not telling them.
   loop({ to: waves, carry }, (wave, { pending: [oldest, ...others], loaded: piece, before }) => {
     // Asked now, heard when the next piece is combined.
-    const asked = ask(work, wave, nothingTold(work));
+    const asked = ask(work, wave, nothingHeard(work));
     const following = load(work, wave.add(slack + 1));
     const { running, total } = combine(work, piece);
     tell(work, wave.add(slack), total);

@@ -1,0 +1,160 @@
+/** Rows that blocks anywhere on the GPU share, who tell each other statistics through memory: against float64, and which rows are. */
+import { describe, expect, test } from "vitest";
+import { hasPtxas } from "../../../test/ptxas.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
+import { expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import { scheduleSeeds } from "../../../test/support/sample.ts";
+import type { Device } from "../../device/device.ts";
+import { operation } from "../../device/operation.ts";
+import { bf16, f32, f64 } from "../../formats/dtype.ts";
+import { array } from "../../lang/index.ts";
+import type { Tile } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
+import { computed, statistic } from "../support/numbers.ts";
+import { crossEntropy } from "./cross-entropy.ts";
+import { layerNormBackward } from "./norm-backward.ts";
+import { layerNorm, rmsNorm } from "./norm.ts";
+import type { HeldRowsConfiguration } from "./row-kernel.ts";
+import type { RowOp } from "./row-op.ts";
+import { planToldRows } from "./row-plan.ts";
+import { exponentialSums, logSoftmax, softmax } from "./softmax.ts";
+
+/** The shares of x, as a softmax gives them, times a number of each column; and the logarithm of the sum. */
+const op: RowOp = {
+  name: "weighed_softmax",
+  arrays: [
+    { name: "x", dtype: bf16, role: "input", per: "element" },
+    { name: "scale", dtype: f32, role: "input", per: "column", isLate: true },
+    { name: "out", dtype: f32, role: "output", per: "element" },
+    { name: "total", dtype: f32, role: "output", per: "row" },
+  ],
+  compute: f32,
+  heldBytes: 256,
+  ...exponentialSums({ from: bf16, compute: f32, out: f32 }, "x"),
+  results: ({ x, scale }, statistics) => {
+    const power = computed(x, f32).sub(statistic(statistics, "high")).exp();
+    return { out: power.div(statistic(statistics, "sum")).mul(scale as Tile<"f32">) };
+  },
+  rowResults: (_, statistics) => ({
+    total: statistic(statistics, "sum").log().add(statistic(statistics, "high")),
+  }),
+};
+
+interface Case {
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly configuration: HeldRowsConfiguration;
+}
+
+const told = (columns: number, blocks: number, warps: number): HeldRowsConfiguration => ({
+  ...{ rows: 1, columns, blocks, pieces: 1, told: { warps } },
+});
+
+const small: Case = { name: "whole parts", rows: 2, columns: 256, configuration: told(128, 2, 1) };
+
+const cases: readonly Case[] = [
+  small,
+  {
+    name: "a part that is cut, and a block that has none",
+    ...{ rows: 1, columns: 2 * 128 + 77, configuration: told(128, 4, 2) },
+  },
+];
+
+async function check(device: Device, { rows, columns, configuration }: Case): Promise<void> {
+  const axes = [
+    { extent: rows, strides: [columns, 0, columns, 1] },
+    { extent: columns, strides: [1, 1, 1, 0] },
+  ];
+  // -∞ has to be the least that is told, and not 0.
+  const x = randomNumbers(bf16, [rows, columns], 1, 6, -20);
+  const scale = randomNumbers(f32, [columns], 2, 1);
+  const shared = operation({
+    name: op.name,
+    inputs: { x: array(bf16, [rows, columns]), scale: array(f32, [columns]) },
+    outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
+    plan: (_, target) => planToldRows(op, axes, configuration, new Map(), target),
+  });
+  const { out, total } = await device.run(shared, { x: x.array, scale: scale.array });
+  const logs = Array.from({ length: rows }, (_, row) => {
+    const own = x.values.slice(row * columns, (row + 1) * columns);
+    return Math.log(own.reduce((sum, value) => sum + Math.exp(value), 0));
+  });
+  expectClose(total, logs, { relative: 4 });
+  const expected = x.values.map((value, index) => {
+    const [row, column] = [Math.floor(index / columns), index % columns];
+    return Math.exp(value - (logs[row] ?? NaN)) * (scale.values[column] ?? NaN);
+  });
+  expectClose(out, expected, { relative: 64, absolute: 1e-9 });
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test.each(cases)("$name", async (one) => {
+    const device = await open(kind);
+    await check(device, one);
+    device.dispose();
+  });
+});
+
+test.each(scheduleSeeds)("under schedule %i", async (seed) => {
+  const schedule = seed % 2 === 0 ? "random" : "adversarial";
+  const device = await open("simulator", { schedule, seed });
+  await check(device, small);
+  device.dispose();
+});
+
+test("a softmax and a norm of a long row on a GPU without clusters", async () => {
+  const target = { ...targets.sm_80, processors: 4 };
+  const device = await open("simulator", { target });
+  const columns = 17_000;
+  const x = randomNumbers(bf16, [1, columns], 1, 2, 1);
+  const op = softmax({ x: bf16, out: f32 });
+  expect(op.plan({ m: 1, n: columns }, target).configuration).toMatchObject(told(8192, 4, 16));
+  const { out } = await device.run(op, { x: x.array });
+  const sum = x.values.reduce((sofar, value) => sofar + Math.exp(value), 0);
+  expectClose(
+    out,
+    x.values.map((value) => Math.exp(value) / sum),
+    { relative: 8 },
+  );
+  const norm = await device.run(layerNorm({ x: bf16, out: f32 }), { x: x.array });
+  const mean = x.values.reduce((sofar, value) => sofar + value, 0) / columns;
+  const variance = x.values.reduce((sofar, value) => sofar + (value - mean) ** 2, 0) / columns;
+  expectClose(
+    norm.out,
+    x.values.map((value) => (value - mean) / Math.sqrt(variance + 1e-5)),
+    { relative: 8, absolute: 1e-6 },
+  );
+  device.dispose();
+});
+
+test("few long rows are shared by as many blocks as run at once, unless clusters have them soon", () => {
+  const of = (rows: number, columns: number) =>
+    layerNorm({ x: bf16, scale: bf16, bias: bf16 }).plan({ m: rows, n: columns }).configuration;
+  expect(of(8, 262_144)).toEqual(told(16_384, 16, 16));
+  expect(of(1, 262_144)).toEqual(told(4096, 64, 16));
+  expect(of(5, 250_000)).toEqual(told(16_384, 16, 16));
+  // As fast by clusters; as many blocks as a cluster has; more than lanes hold.
+  for (const found of [of(8, 65_536), of(16, 262_144), of(1, 2 ** 22)])
+    expect(found).not.toHaveProperty("told");
+});
+
+test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
+  const columns = { scale: bf16, bias: bf16 };
+  const [few, one] = [
+    { m: 8, n: 262_144 },
+    { m: 1, n: 2 ** 21 },
+  ];
+  const kernels = [
+    layerNorm({ x: bf16, ...columns }).kernels(few),
+    rmsNorm({ x: bf16, scale: f32 }).kernels(few),
+    softmax({ x: bf16 }).kernels(one),
+    softmax({ x: f32 }).kernels(one),
+    softmax({ x: f64 }).kernels({ m: 1, n: 2 ** 19 }),
+    logSoftmax({ x: bf16 }).kernels(one),
+    crossEntropy({ logits: bf16, gradient: true }).kernels(few),
+    layerNormBackward({ x: bf16 }).kernels(few),
+  ];
+  expect(assemblyProblems(kernels.flat())).toEqual([]);
+});
