@@ -4,6 +4,7 @@ import {
   accumulator,
   array,
   barrier,
+  bf16,
   clusterArrive,
   commitGlobal,
   commitShared,
@@ -21,6 +22,7 @@ import {
   TilewrightError,
   toNumbers,
   waitGroup,
+  wgmma,
   commitGroup,
   when,
 } from "tilewright";
@@ -208,6 +210,33 @@ describe("a commit counts for all that whoever makes it knows of", () => {
       },
     );
     await expectBoth(new Array<number>(64).fill(5), gather);
+  });
+});
+
+test("a product that does not add takes the place of all that was there, in every slab and over all of k", async () => {
+  const [m, n, k] = [128, 8, 32];
+  const products = kernel(
+    {
+      name: "products",
+      grid: { i: 2 },
+      inputs: { before: array(f32, [2, m, n]) },
+      outputs: { out: array(f32, [2, m, n]) },
+      scratch: { a: smem(bf16, [m, k]), b: smem(bf16, [k, n]) },
+    },
+    ({ i, before, out, a, b }) => {
+      a.store(full(bf16, [m, k], 1));
+      b.store(full(bf16, [k, n], 2));
+      commitShared();
+      const sums = accumulator(f32, [m, n], before.at(i).load());
+      out.at(i).store(wgmma(sums, a, b, { adds: i.gt(0) }).wait());
+    },
+  );
+  const halves = (first: number, second: number): number[] => [
+    ...new Array<number>(m * n).fill(first),
+    ...new Array<number>(m * n).fill(second),
+  ];
+  await expectBoth(halves(64, 69), products, {
+    before: fromNumbers(f32, [2, m, n], halves(NaN, 5)),
   });
 });
 

@@ -190,6 +190,13 @@ const kinds: readonly Mistake[] = [
     expected: "an accumulator",
   },
   {
+    name: "wgmma that adds by a number",
+    code: "TW1008",
+    make: () =>
+      trace(({ shared }) => wgmma(accumulator(f32, [64, 64]), shared, shared, { adds: wrong(1) })), // <- here
+    expected: "a bool scalar",
+  },
+  {
     name: "prefetch of a tile",
     code: "TW1008",
     make: () =>

@@ -95,6 +95,24 @@ test("products with a tile in registers and initial sums", () => {
   `);
 });
 
+test("products that take the place of sums", () => {
+  const scratch = { a: smem(bf16, [64, 16]), b: smem(bf16, [16, 8]) };
+  const definition = kernel({ name: "k", grid: { i: 2 }, scratch }, ({ i, a, b }) => {
+    wgmma(accumulator(f32, [64, 8]), a, b, { adds: i.gt(0) }).wait();
+  });
+  expect(bodyText(definition)).toMatchInlineSnapshot(`
+    "%0 = block_index {axis = "i"} : i32
+    %1 = alloc {space = smem, dtype = bf16, shape = [64, 16], name = "a"} : ref<smem, bf16, [64, 16]>
+    %2 = alloc {space = smem, dtype = bf16, shape = [16, 8], name = "b"} : ref<smem, bf16, [16, 8]>
+    %3 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
+    %4 = constant {value = 0, dtype = i32, shape = []} : i32
+    %5 = compare %0, %4 {predicate = gt} : bool
+    %6 = wgmma %3, %1, %2 adds(%5) : inflight<f32, [64, 8]>
+    %7 = wgmma_wait %6 {pending = 0, gives = tile} : tile<f32, [64, 8]>
+    yield"
+  `);
+});
+
 test("semaphores and meetings", () => {
   const definition = kernel(
     { name: "k", grid: { i: 4 }, cluster: { i: 2 }, scratch: { done: semaphore([4, 2]) } },

@@ -15,6 +15,7 @@ import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
 import { PickedRef } from "./picked-ref.ts";
 import { Ref } from "./ref.ts";
+import { Scalar } from "./scalar.ts";
 import { barrierOperands } from "./sync.ts";
 import type { Barrier } from "./sync.ts";
 import { Tile } from "./tile.ts";
@@ -116,6 +117,8 @@ export interface ProductOptions {
    * of tf32, which holds one of two), say which: four bits for each chunk, the first element's index in the low two.
    */
   readonly sparse?: Tile<"u16">;
+  /** Where it is false, the product takes the place of what is in the accumulator instead of being added to it. */
+  readonly adds?: Scalar<"bool">;
 }
 
 /** Starts adding the product of `a`, [m, k], and `b`, [k, n], to an accumulator, [m, n]. */
@@ -131,12 +134,19 @@ export function wgmma<D extends DTypeName>(
   if (!(a instanceof Ref) && !(a instanceof Tile))
     wrongKind("the left factor of wgmma", "a ref or a tile", a, location);
   if (!(b instanceof Ref)) wrongKind("the right factor of wgmma", "a ref", b, location);
-  requireKnownOptions("wgmma", options, ["sparse"], "TW1033", location);
-  const { sparse } = options;
+  requireKnownOptions("wgmma", options, ["sparse", "adds"], "TW1033", location);
+  const { sparse, adds } = options;
   if (sparse !== undefined && !(sparse instanceof Tile))
     wrongKind("sparse of wgmma", "a tile of metadata", sparse, location);
   const factors = { a: useValue(a, location), b: useValue(b, location) };
   const metadata = sparse && useValue(sparse, location);
-  const operands = { accumulator: accumulator.consume(location), ...factors, metadata };
+  if (adds !== undefined && !(adds instanceof Scalar))
+    wrongKind("adds of wgmma", "a bool scalar", adds, location);
+  const operands = {
+    accumulator: accumulator.consume(location),
+    ...factors,
+    metadata,
+    adds: adds && useValue(adds, location),
+  };
   return new Accumulator(emitOrigin("wgmma", operands, {}, location));
 }

@@ -14,6 +14,7 @@ import {
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import {
   bf16,
+  bool,
   f16,
   f32,
   f4e2m1fn,
@@ -392,6 +393,20 @@ const productMistakes: readonly Mistake[] = [
     make: () => multiply({ a: tile(tf32, 64, 32), b: ref("smem", tf32, 64, 32), metadata: words }),
     message: "the metadata of wgmma do not fit its left factor",
     expected: "a tile of u16, [64, 8]",
+  },
+  {
+    name: "wgmma that adds by a number",
+    code: "TW2006",
+    make: () => multiply({ adds: scalar(i32) }),
+    message: "adds of wgmma must be bool",
+    expected: "bool",
+    found: "i32",
+  },
+  {
+    name: "wgmma that adds by a tile",
+    code: "TW2002",
+    make: () => multiply({ adds: tile(bool, 64, 32) }),
+    message: "adds of wgmma must be a scalar",
   },
   {
     name: "wgmma of global memory",

@@ -11,6 +11,8 @@ import { shapeText } from "../size.ts";
 import { inflightType, tileType, typeText } from "../types.ts";
 import type { InflightType, RefType, TileType, Type } from "../types.ts";
 import {
+  requireBool,
+  scalarOperand,
   fail,
   inflightOperand,
   refOperand,
@@ -247,6 +249,8 @@ function wgmma(draft: Draft<"wgmma">): readonly Type[] {
     });
   if (metadata !== undefined)
     checkMetadata(draft, metadata, [m ?? 0, k / elementsPerWord(a.dtype)]);
+  const { adds } = draft.operands;
+  if (adds !== undefined) requireBool(draft, "adds", scalarOperand(draft, "adds", adds).dtype);
   return [accumulator];
 }
 

@@ -370,6 +370,7 @@ describe("blocks with several tiles each", () => {
   const tiles = [
     { name: "of one piece", configuration: small },
     { name: "of two pieces", configuration: wide },
+    { name: "of many steps", configuration: small, depth: 2056 },
     { name: "of three pieces", configuration: { ...small, columns: 192 } },
     { name: "the last of which are split", configuration: split },
     { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },

@@ -23,7 +23,7 @@ import type { Origin } from "../../order/access.ts";
 import { completion, Knowledge } from "../../order/knowledge.ts";
 import type { Epoch } from "../../order/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { barrierAt, inflightAt, lanesAt, toScalar, viewAt } from "../values.ts";
+import { barrierAt, inflightAt, lanesAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { Inflight, ScalarValue } from "../values.ts";
 import { product } from "../view.ts";
 import type { View } from "../view.ts";
@@ -219,7 +219,7 @@ function dtypeOfOperand({ type }: Value): DType {
 }
 
 function wgmma(op: Op<"wgmma">, code: Assembler): void {
-  const { accumulator, a, b, metadata } = op.operands;
+  const { accumulator, a, b, metadata, adds } = op.operands;
   const { type } = accumulator;
   if (type.kind !== "inflight" || b.type.kind !== "ref") throw new Error("malformed wgmma");
   const [m = 0, n = 0] = type.shape;
@@ -236,8 +236,10 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
   const [left, right] = [operandReader(code, a), operandReader(code, b)];
   const windows = code.slotsOf([a, b].filter((value) => value.type.kind === "ref"));
   const sparsity = metadata && code.slot(metadata);
+  const adding = adds && code.slot(adds);
   code.emit(op, (agent) => {
     const { lanes } = inflightAt(agent, slot);
+    const begins = adding !== undefined && scalarAt(agent, adding) === 0;
     const issue = beginIssue(agent, { writes: false });
     for (const window of windows) checkRead(agent, issue, viewAt(agent, window));
     const [readLeft, readRight] = [left(agent), right(agent)];
@@ -246,6 +248,7 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
       ...issue,
       done: false,
       compute: () => {
+        if (begins) lanes.fill(zeroOf(type.dtype) as never);
         if (words === undefined) dotLanes(shape, readLeft(), readRight(), lanes);
         else sparseDotLanes(shape, readLeft(), words, readRight(), lanes);
       },

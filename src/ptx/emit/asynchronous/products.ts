@@ -144,12 +144,14 @@ export interface ProductOperands {
   readonly right: SharedValue;
   /** Of a sparse left factor. */
   readonly metadata?: TileValue | undefined;
+  /** Whether it is added to what is in the accumulator, where that is known only then. */
+  readonly adds?: Register | undefined;
 }
 
 /** Starts accumulator += left · right and closes its group. */
 export function startProduct(context: EmitContext, product: ProductOperands): void {
   const { code } = context;
-  const { words, shape, left, right, metadata } = product;
+  const { words, shape, left, right, metadata, adds } = product;
   const [m, n, k] = shape;
   // Elements of k in an instruction, and those of them that are in the left factor.
   const held = 256 / left.dtype.bits;
@@ -177,7 +179,7 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
         first,
         b.descriptor(0, step * depth),
         ...(metadata === undefined ? [] : stepMetadata(metadata, slab, slabs, step, k / depth)),
-        integer(1),
+        step === 0 && adds !== undefined ? adds : integer(1),
         ...immediates,
       ]);
     }
@@ -264,6 +266,7 @@ export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
     left,
     right,
     metadata: op.operands.metadata && context.tile(op.operands.metadata),
+    adds: op.operands.adds && context.scalar(op.operands.adds).register,
   });
   context.define(op.results[0], accumulator);
 }

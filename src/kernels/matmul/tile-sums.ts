@@ -1,0 +1,310 @@
+/**
+ * What the steps of a tile come to: one product of two tiles in shared memory a step, begun as soon as they are there, and the slot given
+ * back once it is over.
+ *
+ *   | sums       | where                                                  | products in flight                   |
+ *   |------------|--------------------------------------------------------|--------------------------------------|
+ *   | `plain`    | both factors are read from shared memory               | the next is begun before one is over |
+ *   | `round`    | likewise, the first step in the loop, too              | likewise                             |
+ *   | `held`     | lanes hold a factor in registers                       | one                                  |
+ *   | `promoted` | sums of a step are added to others in f32              | one, the other thread's meanwhile    |
+ */
+import {
+  accumulator,
+  commitShared,
+  constant,
+  finiteCorrections,
+  loop,
+  slice,
+  wgmma,
+  when,
+  zeros,
+} from "../../lang/index.ts";
+import type { Accumulator, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Segment } from "../../lang/pipeline/segments.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { threadRows } from "./configuration.ts";
+import { computedRows } from "./computed-rows.ts";
+import { following } from "./copy-tiles.ts";
+import { doubleSums } from "./double-sums.ts";
+import { heldRows, orderedSums } from "./held-rows.ts";
+import { notBefore } from "./order.ts";
+import type { TilePlace } from "./order.ts";
+import type { Work } from "./persistent.ts";
+import { prologueOf } from "./problem.ts";
+import type { Prologue } from "./prologue.ts";
+import { columnsOfTile, rowsOfTile } from "./sides.ts";
+import { unpackedMetadata } from "./sparse-weights.ts";
+
+/** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, one that lies across k, or metadata. */
+function holdsOperand({ form: { problem }, sides }: Work): boolean {
+  return problem.sparse || sides.rows.held || prologueOf(problem) !== undefined;
+}
+
+/** How the products of steps are added up. */
+export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) => Sums {
+  const { recipe } = work.form;
+  if (recipe.instruction === "mma")
+    return (_, segment, first, index) =>
+      doubleSums(work, segment, first, index, (slot) => {
+        release(work, slot);
+      });
+  if (recipe.promoted) return promotedSums;
+  return holdsOperand(work) ? heldSums : plainSums;
+}
+
+/** Tells every block that fills it that a slot has been read. */
+function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
+  const { cluster } = form.configuration;
+  // The copy engine overwrites metadata that lanes have read.
+  if (metadata !== undefined) commitShared();
+  if (cluster === 1) empty.at(slot).arrive();
+  else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
+}
+
+/** What the steps of a segment come to, where the tile lies, and the slot after the last one. */
+interface Sums {
+  readonly product: Tile;
+  readonly place: TilePlace;
+  readonly slot: Scalar<"i32">;
+}
+
+/** What is done besides while tensor cores multiply. */
+interface Meanwhile {
+  readonly atFirst: () => void;
+  /** Of the second and following steps. */
+  readonly atStep: (step: Scalar<"i32">) => void;
+  readonly atLast: (place: TilePlace) => void;
+}
+
+/** Which thread multiplies, the number of the step in the whole of k, and where its tile lies, where that is asked for. */
+interface Turn {
+  readonly index: Scalar<"i32">;
+  readonly step: Scalar<"i32">;
+  readonly place: () => TilePlace;
+  /** Whether the product is added to the sums, where it may begin them. */
+  readonly adds?: Scalar<"bool">;
+}
+
+/** Waits until the tiles of a slot are there. Sums that begin with them are made then: zeros are none that are multiplied at once. */
+function waitFull({ full }: Work, slot: Scalar<"i32">): void {
+  full.at(slot).wait();
+}
+
+/** Adds the product of the tiles in a slot. */
+function multiplySlot(
+  work: Work,
+  sum: Accumulator<"f32">,
+  slot: Scalar<"i32">,
+  { index, step, place, adds }: Turn,
+): Accumulator<"f32"> {
+  const { sides, leftTiles, rightTiles } = work;
+  const mine = slice(index.mul(threadRows), threadRows);
+  const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
+  const { prologue } = sides.rows;
+  const computed = (of: Prologue): Tile<"bf16"> => {
+    const { batch, top } = place();
+    return computedRows(work, of, rows, {
+      ...{ slot, mine, batch, along: step.mul(work.shapes.depth) },
+      top: notBefore(top).add(index.mul(threadRows)),
+    });
+  };
+  const uncomputed = sides.rows.held ? (heldRows(rows) as Tile as Tile<"bf16">) : rows;
+  return wgmma(
+    sum,
+    prologue === undefined ? uncomputed : computed(prologue),
+    columnsOfTile(sides.columns, rightTiles, slot),
+    {
+      ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }),
+      ...(adds && { adds }),
+    },
+  );
+}
+
+/** The metadata of a thread's rows, which go with what is multiplied. */
+function rowsMetadata({ form }: Work, stored: Ref): Tile<"u16"> {
+  return unpackedMetadata(stored.load() as Tile<"u16">, form.recipe.b.bits);
+}
+
+function sumType({ form }: Work): DType<"f32"> {
+  return form.problem.accumulator as DType<"f32">;
+}
+
+function sumShape({ shapes }: Work): readonly [rows: number, columns: number] {
+  return [threadRows, shapes.columns];
+}
+
+/** Sums before there are any, as a tile. */
+export function emptyProduct(work: Work): Tile<"f32"> {
+  return zeros(sumType(work), sumShape(work)) as Tile<"f32">;
+}
+
+function emptySums(work: Work): Accumulator<"f32"> {
+  return accumulator(sumType(work), sumShape(work));
+}
+
+/**
+ * One sum, in the registers of the tensor cores. Something may be done while they multiply the first step, each of the others, and the last one; in
+ * the first, it is found out where the tile lies, which takes divisions, unless a prologue asks for it before.
+ */
+export function plainSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+  { atFirst, atStep, atLast }: Meanwhile,
+): Sums {
+  const { stages } = work.form.configuration;
+  const place = once(() => work.place(tile));
+  waitFull(work, first);
+  const started = multiplySlot(work, emptySums(work), first, { index, step: from, place });
+  const found = place();
+  atFirst();
+  const { sum, slot, last } = loop(
+    {
+      from: 1,
+      to: steps,
+      carry: { sum: started.waitPending(1), slot: following(first, stages), last: first },
+    },
+    (step, carried) => {
+      const turn = { index, step: from.add(step), place };
+      waitFull(work, carried.slot);
+      const begun = multiplySlot(work, carried.sum, carried.slot, turn);
+      atStep(step);
+      const running = begun.waitPending(1);
+      // The product of the step before is over, so its tiles may be replaced.
+      release(work, carried.last);
+      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+    },
+  );
+  atLast(found);
+  const product = sum.wait();
+  release(work, last);
+  return { product, place: found, slot };
+}
+
+/**
+ * Likewise, with the first step among the others, which begins the sums and finds out where the tile lies. The driver's assembler takes some
+ * 20 ms for each wgmma of 256 columns in a text, and this one has half as many. The registers of the sums are those of the tile before.
+ */
+export function roundSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  { slot: first, product: before }: { readonly slot: Scalar<"i32">; readonly product: Tile<"f32"> },
+  index: Scalar<"i32">,
+  { atStep, atLast }: Pick<Meanwhile, "atStep" | "atLast">,
+): Sums & { readonly product: Tile<"f32"> } {
+  const { stages } = work.form.configuration;
+  const zero = constant(dtypes.i32, 0);
+  const { sum, slot, last, place } = loop(
+    {
+      to: steps,
+      carry: {
+        sum: accumulator(sumType(work), sumShape(work), before),
+        slot: first,
+        last: first,
+        place: { batch: zero, top: zero, left: zero },
+      },
+    },
+    (step, carried) => {
+      const isLater = step.gt(0);
+      const turn = { index, step: from.add(step), place: () => carried.place, adds: isLater };
+      waitFull(work, carried.slot);
+      const begun = multiplySlot(work, carried.sum, carried.slot, turn);
+      const place = when(
+        isLater,
+        () => {
+          atStep(step);
+          return carried.place;
+        },
+        () => {
+          const { batch, top, left } = work.place(tile);
+          return { batch, top, left };
+        },
+      );
+      const running = begun.waitPending(1);
+      // The product of the step before is over, so its tiles may be replaced.
+      when(isLater, () => {
+        release(work, carried.last);
+      });
+      return { sum: running, slot: following(carried.slot, stages), last: carried.slot, place };
+    },
+  );
+  atLast(place);
+  const product = sum.wait();
+  release(work, last);
+  return { product, place, slot };
+}
+
+/**
+ * Likewise, where lanes hold an operand. Tensor cores that two threads share read registers long after a product was begun,
+ * so each product is waited for before lanes make what the next one takes.
+ */
+function heldSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+): Sums {
+  const { form } = work;
+  const [dtype, extents] = [sumType(work), sumShape(work)];
+  const place = work.place(tile);
+  const { product, slot } = loop(
+    { to: steps, carry: { product: emptyProduct(work), slot: first } },
+    (step, carried) => {
+      const turn = { index, step: from.add(step), place: () => place };
+      const sum = accumulator(dtype, extents, carried.product);
+      waitFull(work, carried.slot);
+      const done = multiplySlot(work, sum, carried.slot, turn).wait();
+      release(work, carried.slot);
+      return { product: done, slot: following(carried.slot, form.configuration.stages) };
+    },
+  );
+  const ordered = work.sides.rows.held ? orderedSums(product) : product;
+  return { product: ordered, place, slot };
+}
+
+/** What a function gives, found when it is first asked for. */
+function once<T extends object>(find: () => T): () => T {
+  let found: T | undefined;
+  return () => (found ??= find());
+}
+
+/** The products of small parts, which the greatest one is added to. */
+function corrections(work: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
+  return accumulator(dtypes.f32, sumShape(work), finiteCorrections(sum.wait()));
+}
+
+/** A sum for each step, which is added to others in f32; meanwhile the other thread multiplies. */
+function promotedSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+): Sums {
+  const { form } = work;
+  const { stages } = form.configuration;
+  const place = once(() => work.place(tile));
+  const found = place();
+  const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
+  const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
+    const turn = { index, step: from.add(step), place };
+    let { slot } = carried;
+    let sum: Accumulator<"f32"> | undefined;
+    let before: Scalar<"i32"> | undefined;
+    for (const [ofA, ofB] of form.recipe.terms) {
+      if (sum !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
+      waitFull(work, slot);
+      sum = multiplySlot(work, sum ?? emptySums(work), slot, turn).waitPending(1);
+      if (before !== undefined) release(work, before);
+      before = slot;
+      slot = following(slot, stages);
+    }
+    if (sum === undefined || before === undefined) throw new Error("a product has no terms");
+    const product = sum.wait();
+    release(work, before);
+    return { product: carried.product.add(product), slot };
+  });
+  return { ...sums, place: found };
+}
