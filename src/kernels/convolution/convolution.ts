@@ -15,13 +15,7 @@ import type { Target } from "../../targets/target.ts";
 import { laidOut } from "../support/sizes.ts";
 import type { MatmulConfiguration } from "../matmul/configuration.ts";
 import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
-import {
-  chooseCopiedWeights,
-  copiedWeightsKernel,
-  sumSlotsKernel,
-  sumSlotsText,
-} from "./copied-weights.ts";
-import type { CopiedWeightsConfiguration } from "./copied-weights.ts";
+import { copiedWeightsKernel, sumSlotsKernel, sumSlotsText } from "./copied-weights.ts";
 import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
 import type { CopiedConfiguration } from "./copied.ts";
 import {
@@ -49,6 +43,8 @@ import { phasesOf } from "./phases.ts";
 import { isProduct, planProduct } from "./products.ts";
 import { geometryOf, problemOf, withoutWindows } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
+import { chooseCopiedWeights } from "./weights-tiles.ts";
+import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
 
 /** How places of the result, or of the gradient of x, are made. */
 export type PixelConfiguration =
@@ -358,32 +354,33 @@ function planCopiedWeights(
   const shape = [slots, groups * outputs, wide];
   const values = { ...copiedDimensions(geometry, form), workers, slots };
   const text = JSON.stringify([configuration, copiedText(geometry, form)]);
+  const scalars = { share: { scalar: share }, period: { scalar: period } };
+  const product = (sums: string): PlannedLaunch => {
+    const kernel = known(kernels, text, () =>
+      copiedWeightsKernel(problem, geometry, form, configuration),
+    );
+    const arrays = reshaped(kernel, { x: "x", dOut: "dOut", sums }, values);
+    return launched(kernel, { ...arrays, ...scalars }, values);
+  };
+  if (configuration.isWhole)
+    return { configuration, source: "heuristic", launches: () => [product("dw")] };
   return {
     configuration,
     source: "heuristic",
     scratch: { sums: { dtype: problem.accumulator, shape } },
     launches: () => {
-      const product = known(kernels, text, () =>
-        copiedWeightsKernel(problem, geometry, form, configuration),
-      );
       const sumText = JSON.stringify([configuration, sumSlotsText(slots)]);
       const sum = known(kernels, sumText, () =>
         sumSlotsKernel(problem.w.dtype, configuration, slots),
       );
-      const arrays = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
       return [
-        launched(
-          product,
-          { ...arrays, share: { scalar: share }, period: { scalar: period } },
-          values,
-        ),
+        product("sums"),
         launched(
           sum,
           {
             sums: { argument: "sums" },
             out: { argument: "dw", shape: shape.slice(1) },
-            period: { scalar: period },
-            share: { scalar: share },
+            ...scalars,
             perGroup: { scalar: outputs },
           },
           {},

@@ -5,22 +5,14 @@
  *
  *   64 channels, 3 × 3     columns 0 … 63: tap (0, 0)   64 … 127: tap (0, 1)   …   512 … 575: tap (2, 2)
  *
- * Tiles are few and places are many, so all steps of all tiles are dealt evenly, and a tile may be the work of several
- * blocks. Each leaves its sums in a slot of its own, and a second launch adds them up in the order of the places:
- *
- *   2 tiles of 6 steps for 3 blocks     block 0: tile 0, 0 … 3     block 1: tile 0, 4 … 5 · tile 1, 0 … 1     block 2: tile 1, 2 … 5
- *
- * Where that would have blocks of different tiles fetch the same places from memory at different times, tiles have blocks of
- * their own instead, which are at the same places together:
- *
- *   2 tiles of 5 steps for 4 blocks     blocks 0 and 2: 0 … 2 of tile 0 and 1     blocks 1 and 3: 3 … 4 of them
+ * Steps are dealt to blocks, and a tile may be the work of several (`weights-tiles.ts`). Each leaves its sums in a slot of its own, and
+ * a second launch adds them up in the order of the places. A block that has a tile of its own rounds its sums itself.
  *
  * Boxes never reach past the rows and columns of the result: there dOut would be filled with zeros, but x need not be.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { multiplySizes } from "../../ir/size.ts";
-import { ratesOf } from "../../ir/cost/index.ts";
 import type { Size } from "../../ir/size.ts";
 import {
   accumulator,
@@ -45,114 +37,14 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, RingPosition, Scalar } from "../../lang/index.ts";
-import type { Target } from "../../targets/target.ts";
 import { followPrevious } from "../support/early-start.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
-import { boxesAcross, exactBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
-import {
-  boxWindow,
-  copiedSizes,
-  efficiency,
-  readSpec,
-  stepChannels,
-  tileColumns,
-} from "./copied.ts";
-import type { CopiedSizes, Corner, ReadForm, ReadSetting, TileColumns } from "./copied.ts";
-import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
-
-/** Places of a step. */
-const stepPlaces = 64;
-const threadRows = 64;
-
-export interface CopiedWeightsConfiguration {
-  readonly kernel: "copied";
-  /** The places of a step. */
-  readonly box: Box;
-  /** Program threads that multiply, 64 outputs each. */
-  readonly multipliers: 1 | 2;
-  /** Columns of a tile, over taps and channels. */
-  readonly columns: TileColumns;
-  readonly stages: number;
-}
-
-/** Steps of all tiles, and how they are dealt to blocks. */
-export interface Deal {
-  readonly workers: number;
-  /** Steps of a block. */
-  readonly share: number;
-  /** Steps that a tile counts for: its own, or more of them where blocks never go from one tile to the next. */
-  readonly period: number;
-  /** Blocks that may share a tile. */
-  readonly slots: number;
-}
-
-/** Steps that it takes a block to leave the sums of a tile. */
-const leavingSteps = 4;
-/** Steps that are worth a block of their own. */
-const leastSteps = 4;
-
-/** Seconds of a step, and of memory: where blocks are at the same places together, and where they are not. */
-interface DealSeconds {
-  readonly step: number;
-  readonly together: number;
-  readonly apart: number;
-}
-
-/**
- * All steps dealt evenly, or every tile's steps among blocks of its own. The former leaves nobody idle, but blocks of different tiles
- * are then at different places at a time: what the cache does not hold is fetched from memory for each tile.
- */
-function dealOf(tiles: number, steps: number, processors: number, seconds: DealSeconds): Deal {
-  const workers = Math.min(processors, tiles * Math.max(1, Math.floor(steps / leastSteps)));
-  const share = Math.ceil((tiles * steps) / workers);
-  const even: Deal = {
-    ...{ workers, share, period: steps },
-    slots: Math.ceil((steps - 1) / share) + 1,
-  };
-  const own = Math.ceil(steps / Math.max(1, Math.floor(workers / tiles)));
-  const blocks = Math.ceil(steps / own);
-  const apart: Deal = { workers: tiles * blocks, share: own, period: own * blocks, slots: blocks };
-  if (apart.workers > processors) return even;
-  const evenly = Math.max((share + 2 * leavingSteps) * seconds.step, seconds.apart);
-  const together = Math.max((own + leavingSteps) * seconds.step, seconds.together);
-  return together <= evenly ? apart : even;
-}
-
-export function chooseCopiedWeights(
-  { batch, outputs, groups, channels, taps, output, x, out }: Geometry,
-  target: Target,
-): { readonly configuration: CopiedWeightsConfiguration; readonly deal: Deal } {
-  const box = exactBox(stepPlaces, output);
-  const multipliers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
-  const wide = taps[0] * taps[1] * taps[2] * channels;
-  // A wider tile reads less for what it multiplies, but may overhang.
-  const cost = (columns: TileColumns): number =>
-    (Math.ceil(wide / columns) * columns) / efficiency[columns];
-  const columns = tileColumns.reduce((best, each) => (cost(each) < cost(best) ? each : best));
-  const rows = multipliers * threadRows;
-  const stepBytes = 2 * stepPlaces * (rows + columns);
-  const stages = Math.max(
-    2,
-    Math.min(8, Math.floor((target.sharedMemoryPerBlock - 2048) / stepBytes)),
-  );
-  const tiles = groups * Math.ceil(outputs / rows) * Math.ceil(wide / columns);
-  const steps = boxesAcross(batch, output, box);
-  const { l2, gmemBytes, products } = ratesOf(target);
-  const count = ({ extents }: FiveAxes): number => extents.reduce((all, each) => all * each, 1);
-  const bytes = 2 * (count(x) + count(out));
-  const rate = (products.half * efficiency[columns]) / target.processors;
-  return {
-    configuration: { kernel: "copied", box, multipliers, columns, stages },
-    deal: dealOf(tiles, steps, target.processors, {
-      step: (2 * stepPlaces * rows * columns) / rate,
-      together: bytes / gmemBytes,
-      // The cache holds everything twice, once for each half of the processors.
-      apart:
-        (bytes + Math.max(0, 1 - l2 / 2 / bytes) * (tiles * steps * stepBytes - bytes)) / gmemBytes,
-    }),
-  };
-}
+import { boxWindow, copiedSizes, readSpec, stepChannels } from "./copied.ts";
+import type { CopiedSizes, Corner, ReadForm, ReadSetting } from "./copied.ts";
+import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
+import { sharersOf, stepPlaces, threadRows } from "./weights-tiles.ts";
+import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
 
 interface Setting extends ReadSetting {
   readonly configuration: CopiedWeightsConfiguration;
@@ -171,20 +63,27 @@ interface TilePlace {
   /** The first output, counted through all groups. */
   readonly output: Scalar<"i32">;
   readonly column: Scalar<"i32">;
+  /** The first of the columns that it has of a shared run. */
+  readonly shared: Scalar<"i32">;
 }
 
 function tilePlace(
   { configuration, sizes, down, across }: Setting,
   tile: Scalar<"i32">,
 ): TilePlace {
-  const { multipliers, columns } = configuration;
+  const { multipliers, columns, shared } = configuration;
   const row = tile.div(across);
   const group = row.div(down);
   const within = row.sub(group.mul(down)).mul(multipliers * threadRows);
+  const number = tile.sub(row.mul(across));
+  const sharers = sharersOf(configuration);
+  const [before, index] = split(number, sharers);
+  const first = before.mul(sharers * (columns + shared));
   return {
     group,
     output: group.mul(sizes.made as never).add(within),
-    column: tile.sub(row.mul(across)).mul(columns),
+    column: first.add(index.mul(columns)),
+    shared: first.add(index.mul(shared).add(sharers * columns)),
   };
 }
 
@@ -223,6 +122,8 @@ interface Work {
   readonly sums: Ref;
   readonly left: Ref;
   readonly right: Ref;
+  /** Columns of a shared run, where tiles have some. */
+  readonly besides: Ref;
   readonly full: Barrier;
   readonly empty: Barrier;
 }
@@ -255,15 +156,17 @@ function overSegments(
 }
 
 /** One warp keeps the ring full. */
-function copySteps(setting: Setting, own: Own, { x, dOut, left, right, full, empty }: Work): void {
+function copySteps(setting: Setting, own: Own, work: Work): void {
+  const { x, dOut, left, right, full, empty } = work;
   const { configuration, sizes, form } = setting;
-  const { box, multipliers, columns, stages } = configuration;
+  const { box, multipliers, columns, shared, stages } = configuration;
   const slots = ring(stages);
   overSegments(setting, own, ({ tile, from, count }, before) => {
     const place = tilePlace(setting, tile);
     const chunks = Array.from({ length: columns / stepChannels }, (_, index) =>
       chunkOf(setting, place.column.add(index * stepChannels)),
     );
+    const last = chunkOf(setting, place.shared);
     return loop({ to: count, carry: before }, (step, at) => {
       empty.at(at.slot).wait({ parity: at.phase.xor(1) });
       const landed = { barrier: full.at(at.slot) };
@@ -284,6 +187,13 @@ function copySteps(setting: Setting, own: Own, { x, dOut, left, right, full, emp
         const target = right.at(at.slot, all, slice(index * stepChannels, stepChannels));
         copyAsync(window, target.reshape(window.shape), landed);
       }
+      if (shared > 0) {
+        const window = boxWindow(setting, x, {
+          ...{ box, corner, taps: last.taps, channels: shared },
+          channel: place.group.mul(sizes.summed as never).add(last.channel),
+        });
+        copyAsync(window, work.besides.at(at.slot).reshape(window.shape), landed);
+      }
       return slots.next(at);
     });
   });
@@ -292,29 +202,45 @@ function copySteps(setting: Setting, own: Own, { x, dOut, left, right, full, emp
 /** A thread multiplies its 64 outputs, and leaves the sums of each tile in the slot that is this block's. */
 function multiplySteps(setting: Setting, own: Own, work: Work, index: number): void {
   const { configuration, period, share } = setting;
-  const { columns, stages } = configuration;
+  const { columns, shared, isWhole, stages } = configuration;
   const { left, right, full, empty, sums } = work;
   const slots = ring(stages);
   const mine = slice(index * threadRows, threadRows);
   overSegments(setting, own, ({ tile, count }, before) => {
     const start = accumulator(dtypes.f32, [threadRows, columns]);
-    const carry = { sum: start, at: before, last: before.slot };
-    const done = loop({ to: count, carry }, (step, { sum, at, last }) => {
+    const carry = {
+      ...{ sum: start, at: before, last: before.slot },
+      ...(shared > 0 && { other: accumulator(dtypes.f32, [threadRows, shared]) }),
+    };
+    const done = loop({ to: count, carry }, (step, { sum, at, last, other }) => {
       full.at(at.slot).wait({ parity: at.phase });
       const factor = left.at(at.slot, all, mine).transpose();
-      const running = wgmma(sum, factor, right.at(at.slot)).waitPending(1);
-      // The product of the step before is over, so its tiles may be replaced.
+      const issued = wgmma(sum, factor, right.at(at.slot));
+      const beside = other && wgmma(other, factor, work.besides.at(at.slot));
+      const pending = beside === undefined ? 1 : 2;
+      const running = issued.waitPending(pending);
+      // The products of the step before are over, so its tiles may be replaced.
       when(step.gt(0), () => {
         empty.at(last).arrive();
       });
-      return { sum: running, at: slots.next(at), last: at.slot };
+      return {
+        ...{ sum: running, at: slots.next(at), last: at.slot },
+        ...(beside && { other: beside.waitPending(pending) }),
+      };
     });
     const product = done.sum.wait();
+    const beside = done.other?.wait();
     empty.at(done.last).arrive();
     const place = tilePlace(setting, tile);
     const slot = own.worker.sub(tile.mul(period).div(share));
     const down = slice(place.output.add(index * threadRows), threadRows);
-    sums.at(slot, down, slice(place.column, columns)).store(product);
+    const store = (sum: typeof product, column: Scalar<"i32">, width: number): void => {
+      const across = slice(column, width);
+      if (isWhole) sums.at(down, across).store(sum.cast(setting.problem.w.dtype));
+      else sums.at(slot, down, across).store(sum);
+    };
+    store(product, place.column, columns);
+    if (beside !== undefined) store(beside, place.shared, shared);
     return done.at;
   });
 }
@@ -325,7 +251,7 @@ export function copiedWeightsKernel(
   form: ReadForm,
   configuration: CopiedWeightsConfiguration,
 ): KernelDefinition {
-  const { multipliers, columns, stages } = configuration;
+  const { multipliers, columns, shared, isWhole, stages } = configuration;
   const sizes = copiedSizes(geometry, form);
   const { batch, group, summed, made, places, taps } = sizes;
   const rows = multipliers * threadRows;
@@ -348,11 +274,17 @@ export function copiedWeightsKernel(
         period: scalar(dtypes.i32),
       },
       // Not every tile has as many blocks as there are slots.
-      inouts: { sums: array(dtypes.f32, [dim("slots"), outputs, wide]) },
+      ...(isWhole
+        ? { outputs: { sums: array(problem.w.dtype, [outputs, wide]) } }
+        : { inouts: { sums: array(dtypes.f32, [dim("slots"), outputs, wide]) } }),
       scratch: {
         left: smem(dtype, [stages, stepPlaces, rows]),
         right: smem(dtype, [stages, stepPlaces, columns]),
-        full: barrier({ count: stages, arrivals: 1 + columns / stepChannels }),
+        ...(shared > 0 && { besides: smem(dtype, [stages, stepPlaces, shared]) }),
+        full: barrier({
+          count: stages,
+          arrivals: 1 + columns / stepChannels + (shared > 0 ? 1 : 0),
+        }),
         empty: barrier({ count: stages, arrivals: multipliers }),
       },
     },
@@ -365,7 +297,7 @@ export function copiedWeightsKernel(
       const setting: Setting = {
         ...{ problem, form, sizes, configuration, share, period, steps },
         down: zero.add(cdiv(made, rows) as never),
-        across: zero.add(cdiv(wide, columns) as never),
+        across: zero.add(cdiv(wide, columns + shared) as never),
       };
       const total = setting.down
         .mul(setting.across)
@@ -413,7 +345,7 @@ export function sumSlotsText(slots: number): string {
 /** Adds up the sums of each tile's blocks, in one order. */
 export function sumSlotsKernel(
   dtype: DType,
-  { multipliers, columns }: CopiedWeightsConfiguration,
+  { multipliers, columns, shared }: CopiedWeightsConfiguration,
   slotCount: number,
 ): KernelDefinition {
   const [outputs, wide, slots] = [dim("outputs"), dim("wide", { multipleOf: 64 }), dim("slots")];
@@ -434,11 +366,15 @@ export function sumSlotsKernel(
     ({ i, j, sums, period, share, perGroup, out }) => {
       followPrevious();
       const [top, left] = [i.mul(sumRows), j.mul(sumColumns)];
-      const across = constant(dtypes.i32, 0).add(cdiv(wide, columns));
+      // Tiles that share a run have as many blocks as any other, so that it counts as one tile's.
+      const across = constant(dtypes.i32, 0).add(cdiv(wide, columns + shared));
       const group = top.div(perGroup);
       const down = perGroup.add(rows - 1).div(rows);
       const row = group.mul(down).add(top.sub(group.mul(perGroup)).div(rows));
-      const begin = row.mul(across).add(left.div(columns)).mul(period);
+      const begin = row
+        .mul(across)
+        .add(left.div(columns + shared))
+        .mul(period);
       const count = begin.add(period).sub(1).div(share).sub(begin.div(share)).add(1);
       const here = [slice(top, sumRows), slice(left, sumColumns)] as const;
       const numbers = iota(dtypes.i32, [together, 1, 1], 0);

@@ -218,6 +218,8 @@ export interface Reading {
   readonly taps: Triple<Scalar<"i32">>;
   /** The first channel, counted through all groups. */
   readonly channel: Scalar<"i32">;
+  /** How many of them: as many as a step has, unless told. */
+  readonly channels?: number;
   /** Which phase the places are of, where there are some. */
   readonly phase?: Scalar<"i32"> | undefined;
 }
@@ -225,7 +227,7 @@ export interface Reading {
 export function boxWindow(
   { problem, form, sizes }: ReadSetting,
   read: Ref,
-  { box: [images, rows, columns], corner, taps, channel, phase }: Reading,
+  { box: [images, rows, columns], corner, taps, channel, channels, phase }: Reading,
 ): Ref {
   const { isDeep, halved, phases } = form;
   const firstOf = (axis: number) => phases && phase && ofPhase(phases, phase, axis, "shift");
@@ -247,7 +249,7 @@ export function boxWindow(
     along(corner.top, down, halved[0], rows),
     ...(halved[0] ? [slice(down.and(1), 1)] : []),
     along(corner.left, across, halved[1], columns),
-    slice(first, stepChannels),
+    slice(first, channels ?? stepChannels),
   );
 }
 

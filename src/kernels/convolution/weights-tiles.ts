@@ -1,0 +1,201 @@
+/**
+ * Tiles of the gradient of the weights, and how their steps are dealt to blocks. Tiles are few and places are many, so all steps
+ * of all tiles are dealt evenly, and a tile may be the work of several blocks:
+ *
+ *   2 tiles of 6 steps for 3 blocks     block 0: tile 0, 0 … 3     block 1: tile 0, 4 … 5 · tile 1, 0 … 1     block 2: tile 1, 2 … 5
+ *
+ * Where that would have blocks of different tiles fetch the same places from memory at different times, tiles have blocks of
+ * their own instead, which are at the same places together:
+ *
+ *   2 tiles of 5 steps for 4 blocks     blocks 0 and 2: 0 … 2 of tile 0 and 1     blocks 1 and 3: 3 … 4 of them
+ *
+ * And where there are about as many tiles as processors, each is the work of one block, and nothing is left to add. Tiles may be
+ * made as many as that: their columns are runs of 64 channels at one tap, of which some tiles may share one.
+ *
+ *   9 runs for 4 tiles of 2 ¼     tile 0: 0, 1, 8 (0 … 15)     tile 1: 2, 3, 8 (16 … 31)     …     tile 3: 6, 7, 8 (48 … 63)
+ */
+import { ratesOf } from "../../ir/cost/index.ts";
+import type { Target } from "../../targets/target.ts";
+import { boxesAcross, exactBox } from "./boxes.ts";
+import type { Box } from "./boxes.ts";
+import { stepChannels } from "./copied.ts";
+import type { TileColumns } from "./copied.ts";
+import type { FiveAxes, Geometry } from "./problem.ts";
+
+/** Places of a step. */
+export const stepPlaces = 64;
+/** Outputs of a program thread. */
+export const threadRows = 64;
+
+/** Columns of a tile, over taps and channels. */
+export interface WeightsColumns {
+  readonly columns: TileColumns;
+  /** Columns that it has besides, of a run that it shares with other tiles; 0 where it shares none. */
+  readonly shared: 0 | 16 | 32;
+}
+
+export interface CopiedWeightsConfiguration extends WeightsColumns {
+  readonly kernel: "copied";
+  /** The places of a step. */
+  readonly box: Box;
+  /** Program threads that multiply, 64 outputs each. */
+  readonly multipliers: 1 | 2;
+  /** Whether every tile is the work of one block, which rounds its sums itself. */
+  readonly isWhole: boolean;
+  readonly stages: number;
+}
+
+/** Steps of all tiles, and how they are dealt to blocks. */
+export interface Deal {
+  readonly workers: number;
+  /** Steps of a block. */
+  readonly share: number;
+  /** Steps that a tile counts for: its own, or more of them where blocks never go from one tile to the next. */
+  readonly period: number;
+  /** Blocks that may share a tile. */
+  readonly slots: number;
+}
+
+/** Tiles that share a run of 64 columns. */
+export function sharersOf({ shared }: WeightsColumns): number {
+  return shared === 0 ? 1 : stepChannels / shared;
+}
+
+/** Widths of tiles, and the part of the tensor cores' rate that two threads reach with them; one thread's steps take as long. */
+const widths: readonly (WeightsColumns & { readonly efficiency: number })[] = [
+  { columns: 256, shared: 32, efficiency: 0.85 },
+  { columns: 256, shared: 0, efficiency: 0.88 },
+  { columns: 192, shared: 0, efficiency: 0.86 },
+  { columns: 128, shared: 16, efficiency: 0.7 },
+  { columns: 128, shared: 0, efficiency: 0.63 },
+  { columns: 64, shared: 0, efficiency: 0.45 },
+];
+
+/** Steps that the beginning and the end of a tile take, and steps that are worth a block of their own. */
+const [tileSteps, leastSteps] = [4, 4];
+/** What a second launch takes by itself, and bytes in a second of sums that blocks leave, and that it adds up. */
+const [launchSeconds, leftBytes, addedBytes] = [2e-6, 3.4e12, 4e12];
+/** The part of what blocks at the same places read once more that memory is asked for again. */
+const driftingPart = 0.3;
+/** The part of products, or of copies, that goes on while nothing of the other does. */
+const exposedPart = 0.25;
+
+/** What a deal is judged by. */
+interface Work extends WeightsColumns {
+  readonly tiles: number;
+  readonly steps: number;
+  readonly processors: number;
+  /** Bytes of the sums of a tile. */
+  readonly tileBytes: number;
+  /** Seconds of a step, and of memory: where blocks are at the same places together, and where they are not. */
+  readonly step: number;
+  readonly together: number;
+  readonly apart: number;
+}
+
+interface Judged {
+  readonly deal: Deal;
+  readonly seconds: number;
+}
+
+function besideMemory(products: number, memory: number): number {
+  return Math.max(products, memory) + exposedPart * Math.min(products, memory);
+}
+
+/** So many blocks leave sums of a tile, which a second launch adds up. */
+function leavingSeconds({ tileBytes }: Work, left: number): number {
+  return launchSeconds + left * tileBytes * (1 / leftBytes + 1 / addedBytes);
+}
+
+/**
+ * Nobody is idle, but blocks end one tile and begin another, and those of different tiles are at different places: what the cache does
+ * not hold is fetched for each.
+ */
+function evenly(work: Work): Judged | undefined {
+  const { tiles, steps, processors, step, apart, shared } = work;
+  // Tiles that share a run would have different numbers of blocks.
+  if (shared > 0) return undefined;
+  const workers = Math.min(processors, tiles * Math.max(1, Math.floor(steps / leastSteps)));
+  const share = Math.ceil((tiles * steps) / workers);
+  return {
+    deal: { workers, share, period: steps, slots: Math.ceil((steps - 1) / share) + 1 },
+    seconds:
+      besideMemory((share + 3 * tileSteps) * step, apart) + leavingSeconds(work, workers + tiles),
+  };
+}
+
+/** Every tile's steps among blocks of its own; undefined where there are too few processors for two of each. */
+function byTiles(work: Work): Judged | undefined {
+  const { tiles, steps, processors, step, together } = work;
+  const most = Math.min(Math.floor(processors / tiles), Math.floor(steps / leastSteps));
+  if (most < 2) return undefined;
+  const share = Math.ceil(steps / most);
+  const slots = Math.ceil(steps / share);
+  const workers = tiles * slots;
+  return {
+    deal: { workers, share, period: share * slots, slots },
+    seconds: besideMemory((share + tileSteps) * step, together) + leavingSeconds(work, workers),
+  };
+}
+
+/** Whole tiles, of which a block has as many as there are rounds. */
+function wholly({ tiles, steps, processors, step, together }: Work): Judged {
+  const rounds = Math.ceil(tiles / processors);
+  return {
+    deal: { workers: Math.ceil(tiles / rounds), share: rounds * steps, period: steps, slots: 1 },
+    seconds: besideMemory(rounds * (steps + tileSteps) * step, together),
+  };
+}
+
+function product(numbers: readonly number[]): number {
+  return numbers.reduce((all, each) => all * each, 1);
+}
+
+export function chooseCopiedWeights(
+  { batch, outputs, groups, channels, taps, output, x, out }: Geometry,
+  target: Target,
+): { readonly configuration: CopiedWeightsConfiguration; readonly deal: Deal } {
+  const box = exactBox(stepPlaces, output);
+  const multipliers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
+  const wide = product(taps) * channels;
+  const rows = multipliers * threadRows;
+  const steps = boxesAcross(batch, output, box);
+  const { processors } = target;
+  const { l2, gmemBytes, products } = ratesOf(target);
+  const count = ({ extents }: FiveAxes): number => product(extents);
+  // Windows that lie apart do not meet all of x.
+  const met = Math.min(count(x), batch * product(output) * groups * wide);
+  const bytes = 2 * (met + count(out));
+  const judge = (width: (typeof widths)[number]) => {
+    const { columns, shared, efficiency } = width;
+    const all = columns + shared;
+    const tiles = groups * Math.ceil(outputs / rows) * Math.ceil(wide / all);
+    const read = tiles * steps * 2 * stepPlaces * (rows + all);
+    // The cache holds everything twice, once for each half of the processors.
+    const again = Math.max(0, 1 - l2 / 2 / bytes) * Math.max(0, read - bytes);
+    const work: Work = {
+      ...{ columns, shared, tiles, steps, processors, tileBytes: 4 * rows * all },
+      step: (2 * stepPlaces * 2 * threadRows * all * processors) / (products.half * efficiency),
+      together: (bytes + driftingPart * again) / gmemBytes,
+      apart: (bytes + again) / gmemBytes,
+    };
+    const deals = [wholly(work), byTiles(work) ?? [], evenly(work) ?? []].flat();
+    return { width, ...deals.reduce((best, each) => (each.seconds < best.seconds ? each : best)) };
+  };
+  // Runs are shared only where all of them come out even.
+  const { width, deal } = widths
+    .filter(
+      (each) => each.shared === 0 || wide % (sharersOf(each) * (each.columns + each.shared)) === 0,
+    )
+    .map(judge)
+    .reduce((best, each) => (each.seconds < best.seconds ? each : best));
+  const { columns, shared } = width;
+  const stepBytes = 2 * stepPlaces * (rows + columns + shared);
+  const room = Math.floor((target.sharedMemoryPerBlock - 2048) / stepBytes);
+  const stages = Math.max(2, Math.min(8, room));
+  const isWhole = deal.slots === 1;
+  return {
+    configuration: { kernel: "copied", box, multipliers, columns, shared, isWhole, stages },
+    deal,
+  };
+}
