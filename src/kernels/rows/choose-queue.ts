@@ -1,7 +1,7 @@
 /**
  * Which rows come through a queue (`queued-rows.ts`), and how they are cut:
  *
- *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps
+ *   bf16 layer norm, rows of     8,192     one piece, in the registers of 4 warps, by two blocks a processor
  *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
  *                              131,072     16 pieces, half of them in registers and half in the queue of 13
  *                              262,144     as much by each of 2 blocks
@@ -26,6 +26,8 @@ export interface QueuedRowsConfiguration {
   readonly held: number;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
+  /** Blocks of a processor, where there are several. */
+  readonly resident?: number;
 }
 
 /** Columns of a box of the copy engine at most, and at least, so that it moves whole sectors. */
@@ -44,6 +46,8 @@ const queueBytes = 216 * 1024;
 const [pieceBytes, pieceWarps] = [16 * 1024, 16] as const;
 /** Columns of rows that stay in registers, at most, and the warps that hold them. */
 const [heldColumns, heldWarps] = [8192, 8] as const;
+/** Blocks of a processor for rows so narrow that half as many warps hold one each: while one measures, the other stores. */
+const narrowBlocks = 2;
 /** Groups of processors on a GPU at most, and processors that lie together in one: clusters lie within a group. */
 const [processorGroups, neighbours] = [8, 2] as const;
 
@@ -111,7 +115,16 @@ export function chooseHeldQueue(
   if (!isHeld || inputs > 1 || op.compute.bits > 32 || !isBrought(op, axes, target))
     return undefined;
   const shape = { columns: heldColumns, blocks: 1, warps: heldWarps };
-  return configured(op, axes, target, shape);
+  const found = configured(op, axes, target, shape);
+  const isNarrow = op.arrays.every(({ dtype }) => dtype.bits <= 16);
+  if (found === undefined || !isNarrow) return found;
+  return {
+    ...found,
+    warps: heldWarps / narrowBlocks,
+    slots: Math.floor(found.slots / narrowBlocks),
+    workers: Math.min(axes[0]?.extent ?? 1, narrowBlocks * target.processors),
+    resident: narrowBlocks,
+  };
 }
 
 /** Rows that go through the queue piece by piece, by as few blocks as have room for them, or where rows are few by as many. */

@@ -233,12 +233,13 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expectClose(out, expected, { relative: 64, absolute: 1e-9 });
   });
 
-  test("a layer norm whose rows stay in registers, which are not filled", async () => {
+  test.each([f32, bf16])("a layer norm with $name whose rows do not fill registers", async (by) => {
     const [rows, columns] = [3, 6144];
-    const norm = layerNorm({ x: array(bf16, [rows, columns]), scale: f32, bias: f32 });
-    expect(norm.plan({}).configuration).toMatchObject({ columns: 8192, pieces: 1, warps: 8 });
+    const norm = layerNorm({ x: array(bf16, [rows, columns]), scale: by, bias: by });
+    const warps = by === f32 ? 8 : 4;
+    expect(norm.plan({}).configuration).toMatchObject({ columns: 8192, pieces: 1, warps });
     const x = randomNumbers(bf16, [rows, columns], 1, 2, 3);
-    const [scale, bias] = [2, 3].map((seed) => randomNumbers(f32, [columns], seed, 1));
+    const [scale, bias] = [2, 3].map((seed) => randomNumbers(by, [columns], seed, 1));
     if (scale === undefined || bias === undefined) throw new Error("two arrays of columns");
     const { out } = await device.run(norm, {
       ...{ x: x.array, scale: scale.array, bias: bias.array },
@@ -255,6 +256,14 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     });
     expectClose(out, expected.flat(), { relative: 2, absolute: 1e-5 });
   });
+});
+
+test("rows that registers hold are narrow by two blocks a processor, and else by one of more warps", () => {
+  const of = (dtype: typeof bf16 | typeof f32) =>
+    layerNorm({ x: bf16, scale: dtype, bias: dtype }).plan({ m: 16_384, n: 6144 }).configuration;
+  const held = { columns: 8192, blocks: 1, pieces: 1, held: 1 };
+  expect(of(bf16)).toMatchObject({ ...held, warps: 4, slots: 6, workers: 264, resident: 2 });
+  expect(of(f32)).toMatchObject({ ...held, warps: 8, slots: 13, workers: 132 });
 });
 
 test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
@@ -285,6 +294,8 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     softmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
     logSoftmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 262_144 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 8192 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 6144 }),
     rmsNorm({ x: bf16, residual: bf16, scale: f32 }).kernels({ m: 2048, n: 131_072 }),
     crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 2048, n: 131_072 }),
     softmaxBackward({ out: bf16 }).kernels({ m: 2048, n: 131_072 }),
