@@ -9,7 +9,10 @@ import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { checkForward } from "../../../test/support/attention-checks.ts";
 import { inputsOf } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
@@ -416,6 +419,23 @@ test("wide heads and FP8 have as many columns as registers and shared memory hol
   expect(tilesOf({ ...half, causal: true }, 128)).toMatchObject({ consumers: 2, columns: 128 });
   expect(tilesOf(f8, 128)).toMatchObject({ consumers: 3, columns: 96 });
   expect(tilesOf(f8, 256)).toMatchObject({ consumers: 2, columns: 64 });
+});
+
+test("tensor cores sum rounded powers where no logarithms are asked for and nothing is dropped", () => {
+  const sizes = { b: 1, s: 256, t: 256, h: 1, kv: 1, d: 32, e: 32 };
+  const textOf = (more: Partial<AttentionSpec>) => {
+    const spec = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16, ...more } as const;
+    const made = attention(spec)
+      .kernels(sizes)
+      .find(({ name }) => name === "attention");
+    if (made === undefined) throw new Error("attention is a kernel of this name");
+    return printPtx(lower(made.kernel, targets.sm_90a).module);
+  };
+  // Each step from nothing: the sum of all columns would lose powers, which are cut to the last of fourteen bits of it.
+  expect(textOf({})).toContain("wgmma.mma_async.sync.aligned.m64n8k32");
+  expect(textOf({ logSumExp: true })).not.toContain("m64n8k32");
+  expect(textOf({ dropout: 0.5 })).not.toContain("m64n8k32");
+  expect(textOf({ q: bf16, k: bf16, v: bf16 })).not.toContain("m64n8k");
 });
 
 test("a plan says why it is slow", () => {

@@ -27,6 +27,8 @@ const leastExponent = -(2 ** 24);
 export interface PowerFormat<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
   readonly lift: number;
+  /** The order that powers are multiplied in, where it is another: they are brought into it before they are rounded, and rounded ones share words. */
+  readonly dealt?: (powers: Tile<"f32">) => Tile<"f32">;
 }
 
 export interface RowSums {
@@ -58,7 +60,7 @@ export function startingRows(
 export function addColumns<D extends DTypeName>(
   { scores, scale }: Exponents,
   { largest, sum }: RowSums,
-  { dtype, lift }: PowerFormat<D>,
+  { dtype, lift, dealt = (powers) => powers }: PowerFormat<D>,
   kept?: () => Tile<"bool"> | undefined,
 ): {
   readonly rows: RowSums;
@@ -72,7 +74,8 @@ export function addColumns<D extends DTypeName>(
   const powers = scores.fma(scale, lift === 0 ? base.neg() : base.neg().add(lift)).exp2(fast);
   return {
     rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
-    powers: () => (kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
+    powers: () =>
+      dealt(kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
     change,
   };
 }

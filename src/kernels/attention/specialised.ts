@@ -32,7 +32,14 @@ import {
   when,
   zeros,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type {
+  Accumulator,
+  Barrier,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Tile,
+} from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { followPrevious } from "../support/early-start.ts";
@@ -100,6 +107,8 @@ interface Refs {
   readonly tileK: Ref<Half>;
   readonly tileV: Ref<Half>;
   readonly tileOut: Ref<Half>;
+  /** Of kernels that sum powers by products. */
+  readonly ones: Ref<Half>;
   readonly fullQ: Barrier;
   readonly fullK: Barrier;
   readonly fullV: Barrier;
@@ -119,7 +128,8 @@ export function attentionBytes(
   sizes: { readonly d: number; readonly e: number },
 ): number {
   const { d, e } = heads(problem, sizes);
-  const elements = consumers * consumerRows * d + stages * columns * (d + e);
+  const ones = sumsByProduct(problem) ? consumers * onesColumns * columns : 0;
+  const elements = consumers * consumerRows * d + stages * columns * (d + e) + ones;
   return (problem.q.dtype.bits / 8) * elements + 1024;
 }
 
@@ -134,9 +144,21 @@ function heads(
 /** FP8 powers have three bits behind the point, whatever the operands have. */
 function powersOf(problem: AttentionProblem): PowerFormat<Half> {
   return isNarrow(problem)
-    ? { dtype: dtypes.f8e4m3fn as unknown as DType<Half>, lift: 8 }
+    ? { dtype: dtypes.f8e4m3fn as unknown as DType<Half>, lift: 8, dealt: dealtPowers }
     : { dtype: problem.q.dtype as DType<Half>, lift: 0 };
 }
+
+/**
+ * Whether tensor cores sum the powers of a step, too, as they were rounded: by a product with ones, of the fewest columns there are, which takes a sixteenth of
+ * that with the values of heads of 128 where lanes would take an eighth of all their instructions. Steps are summed by lanes: tensor cores cut what they add
+ * to a large sum to fourteen bits, of which a power beside those of many columns has none. The logarithm of a sum is of what was not rounded.
+ */
+function sumsByProduct(problem: AttentionProblem): boolean {
+  return isNarrow(problem) && problem.logSumExp === undefined && problem.dropout === undefined;
+}
+
+/** Columns of ones. */
+const onesColumns = 8;
 
 /** Whether results leave through memory of their own, so that the next rows of q come while they do. */
 function hasOutTile(
@@ -181,6 +203,9 @@ export function specialisedAttention(
         tileV: smem(format, isTurned ? [stages, e, columns] : [stages, columns, e]),
         ...(hasOutTile(form, configuration) && {
           tileOut: smem(problem.out.dtype, [consumers, consumerRows, e]),
+        }),
+        ...(sumsByProduct(form.problem) && {
+          ones: smem(powersOf(problem).dtype, [consumers, onesColumns, columns]),
         }),
         fullQ: barrier({ count: consumers }),
         emptyQ: barrier({ count: consumers }),
@@ -277,6 +302,10 @@ function consume(work: Work, part: number): void {
   const given = registers[consumers];
   if (given !== undefined) setRegisters(given.consumer);
   if (part === 0 && takesTurns(consumers)) refs.turn.at(0).arrive();
+  if (sumsByProduct(work.form.problem)) {
+    refs.ones.at(part).store(1);
+    commitShared();
+  }
   const bounds = { to: order.count, carry: constant(dtypes.i32, 0) };
   loop(bounds, (turn, done) => consumeTile(work, part, order.placeOf(turn), done));
   waitGroup(0, { read: true });
@@ -307,6 +336,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     const start = accumulator(dtypes.f32, [consumerRows, e], sums);
     return wgmma(start, powers, isTurned ? there.transpose() : there);
   };
+  const byProduct = sumsByProduct(form.problem);
   const release = (ring: Barrier, step: Index) => {
     ring.at(slotOf(step)).arrive();
   };
@@ -318,22 +348,27 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
       if (takesTurns(consumers)) refs.turn.at(part).wait();
       const next = products(step.add(1));
       const running = values(step, carried.sums, carried.powers);
+      const counting = byProduct ? summedPowers(work, part, carried.powers) : undefined;
       if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
-      const later = next.wait({ pending: 1 });
+      const later = next.wait({ pending: byProduct ? 2 : 1 });
       release(emptyK, step.add(1));
       const { rows, powers, change } = added(visit, later, carried, isClear);
-      const sums = running.wait();
+      const sums = running.wait({ pending: byProduct ? 1 : 0 });
+      const sum = counting?.wait().add(carried.sum).mul(change) ?? rows.sum;
       release(emptyV, step);
-      return { ...rows, powers: powers(), sums: sums.mul(change) };
+      return { largest: rows.largest, sum, powers: powers(), sums: sums.mul(change) };
     };
 
   const opening = visits.at(zero);
   fullQ.at(part).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
-  const begun = added(opening, scores, startingRows(consumerRows, head, work.sinks, lift), false);
+  const empty = startingRows(consumerRows, head, work.sinks, lift);
+  const begun = added(opening, scores, empty, false);
+  const none = zeros(dtypes.f32, [consumerRows, onesColumns]);
   const start = {
-    ...begun.rows,
+    largest: begun.rows.largest,
+    sum: byProduct ? none.add(empty.sum.mul(begun.change)) : begun.rows.sum,
     powers: begun.powers(),
     sums: zeros(dtypes.f32, [consumerRows, e]),
   };
@@ -342,18 +377,26 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const end = stepsInOrder(clear, last, start, stepOf);
   const hasOwn = hasOutTile(form, configuration);
   if (hasOwn) emptyQ.at(part).arrive();
-  const sums = values(steps.sub(1), end.sums, end.powers, true).wait();
+  const running = values(steps.sub(1), end.sums, end.powers, true);
+  const counting = byProduct ? summedPowers(work, part, end.powers) : undefined;
+  const sums = running.wait({ pending: byProduct ? 1 : 0 });
+  const sum = counting?.wait().add(end.sum).max(1, { keep: true }) ?? end.sum;
   release(emptyV, steps.sub(1));
   if (place.stepsOf !== undefined) passSteps(work, part, done.add(steps), done.add(visits.steps));
-  const finished = finishedRows(sums, end, {
-    ...{ dropout: form.problem.dropout, lift, factor: ofValues() },
-  });
+  const options = { dropout: form.problem.dropout, lift, factor: ofValues() };
+  const finished = finishedRows(sums, { largest: end.largest, sum }, options);
   storeRows(work, part, { ...place, top }, finished.values);
   if (!hasOwn) emptyQ.at(part).arrive();
   work.logSumExp
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
   return done.add(visits.steps);
+}
+
+/** The sums of a step's powers, in each of the columns. */
+function summedPowers({ refs }: Work, part: number, powers: Tile<Half>): Accumulator<"f32"> {
+  const start = accumulator(dtypes.f32, [consumerRows, onesColumns]);
+  return wgmma(start, powers, refs.ones.at(part).transpose());
 }
 
 /**
@@ -444,8 +487,7 @@ function tileSoftmax(
       };
       const exponents = finishScores(own, scores, there);
       const kept = () => keptWeights(own, there);
-      const { powers, ...rest } = addColumns(exponents, before, powersOf(problem), kept);
-      return { ...rest, powers: () => (isNarrow(problem) ? dealtPowers(powers()) : powers()) };
+      return addColumns(exponents, before, powersOf(problem), kept);
     },
     ofValues: () => scales?.v.at(kvHead).loadScalar(),
   };
