@@ -3,43 +3,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
-import { operation } from "../../device/operation.ts";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import { array } from "../../lang/index.ts";
-import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
-import { computed, statistic } from "../support/numbers.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { planQueuedRows } from "./queued-rows.ts";
-import type { RowOp } from "./row-op.ts";
 import { softmaxBackward } from "./softmax-backward.ts";
-import { exponentialSums, logSoftmax, softmax } from "./softmax.ts";
-
-/** The shares of x, as a softmax gives them, times a number of each column and of each row; and the logarithm of the sum. */
-const op: RowOp = {
-  name: "weighed_softmax",
-  arrays: [
-    { name: "x", dtype: bf16, role: "input", per: "element" },
-    { name: "scale", dtype: f32, role: "input", per: "column", isLate: true },
-    { name: "weight", dtype: f32, role: "input", per: "row" },
-    { name: "out", dtype: f32, role: "output", per: "element" },
-    { name: "total", dtype: f32, role: "output", per: "row" },
-  ],
-  compute: f32,
-  heldBytes: 256,
-  ...exponentialSums({ from: bf16, compute: f32, out: f32 }, "x"),
-  results: ({ x, scale, weight }, statistics) => {
-    const power = computed(x, f32).sub(statistic(statistics, "high")).exp();
-    const share = power.div(statistic(statistics, "sum"));
-    return { out: share.mul(scale as Tile<"f32">).mul(weight as Tile<"f32">) };
-  },
-  rowResults: (_, statistics) => ({
-    total: statistic(statistics, "sum").log().add(statistic(statistics, "high")),
-  }),
-};
+import { logSoftmax, softmax } from "./softmax.ts";
 
 interface Case {
   readonly name: string;
@@ -201,36 +175,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 
   test.each(cases)("$name", async ({ rows, columns, form }) => {
-    const axes = [
-      { extent: rows, strides: [columns, 0, 1, columns, 1] },
-      { extent: columns, strides: [1, 1, 0, 1, 0] },
-    ];
-    const queued = operation({
-      name: op.name,
-      inputs: {
-        x: array(bf16, [rows, columns]),
-        scale: array(f32, [columns]),
-        weight: array(f32, [rows]),
-      },
-      outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
-      plan: () => planQueuedRows(op, axes, { rows: 1, ...form }, new Map()),
-    });
-    const x = randomNumbers(bf16, [rows, columns], 1, 6);
-    const scale = randomNumbers(f32, [columns], 2, 1);
-    const weight = randomNumbers(f32, [rows], 3, 1);
-    const given = { x: x.array, scale: scale.array, weight: weight.array };
-    const { out, total } = await device.run(queued, given);
-    const logs = Array.from({ length: rows }, (_, row) => {
-      const own = x.values.slice(row * columns, (row + 1) * columns);
-      return Math.log(own.reduce((sum, value) => sum + Math.exp(value), 0));
-    });
-    expectClose(total, logs, { relative: 4 });
-    const expected = x.values.map((value, index) => {
-      const [row, column] = [Math.floor(index / columns), index % columns];
-      const share = Math.exp(value - (logs[row] ?? NaN));
-      return share * (scale.values[column] ?? NaN) * (weight.values[row] ?? NaN);
-    });
-    expectClose(out, expected, { relative: 64, absolute: 1e-9 });
+    await checkWeighedSoftmax(device, { rows, columns }, (op, axes) =>
+      planQueuedRows(op, axes, { rows: 1, ...form }, new Map()),
+    );
   });
 
   test.each([f32, bf16])("a layer norm with $name whose rows do not fill registers", async (by) => {

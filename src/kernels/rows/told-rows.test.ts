@@ -4,42 +4,17 @@ import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
+import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
-import { operation } from "../../device/operation.ts";
 import { bf16, f32, f64 } from "../../formats/dtype.ts";
-import { array } from "../../lang/index.ts";
-import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
-import { computed, statistic } from "../support/numbers.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNormBackward } from "./norm-backward.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import type { HeldRowsConfiguration } from "./row-kernel.ts";
-import type { RowOp } from "./row-op.ts";
 import { planToldRows } from "./row-plan.ts";
-import { exponentialSums, logSoftmax, softmax } from "./softmax.ts";
-
-/** The shares of x, as a softmax gives them, times a number of each column; and the logarithm of the sum. */
-const op: RowOp = {
-  name: "weighed_softmax",
-  arrays: [
-    { name: "x", dtype: bf16, role: "input", per: "element" },
-    { name: "scale", dtype: f32, role: "input", per: "column", isLate: true },
-    { name: "out", dtype: f32, role: "output", per: "element" },
-    { name: "total", dtype: f32, role: "output", per: "row" },
-  ],
-  compute: f32,
-  heldBytes: 256,
-  ...exponentialSums({ from: bf16, compute: f32, out: f32 }, "x"),
-  results: ({ x, scale }, statistics) => {
-    const power = computed(x, f32).sub(statistic(statistics, "high")).exp();
-    return { out: power.div(statistic(statistics, "sum")).mul(scale as Tile<"f32">) };
-  },
-  rowResults: (_, statistics) => ({
-    total: statistic(statistics, "sum").log().add(statistic(statistics, "high")),
-  }),
-};
+import { logSoftmax, softmax } from "./softmax.ts";
 
 interface Case {
   readonly name: string;
@@ -62,31 +37,10 @@ const cases: readonly Case[] = [
   },
 ];
 
-async function check(device: Device, { rows, columns, configuration }: Case): Promise<void> {
-  const axes = [
-    { extent: rows, strides: [columns, 0, columns, 1] },
-    { extent: columns, strides: [1, 1, 1, 0] },
-  ];
-  // -∞ has to be the least that is told, and not 0.
-  const x = randomNumbers(bf16, [rows, columns], 1, 6, -20);
-  const scale = randomNumbers(f32, [columns], 2, 1);
-  const shared = operation({
-    name: op.name,
-    inputs: { x: array(bf16, [rows, columns]), scale: array(f32, [columns]) },
-    outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
-    plan: (_, target) => planToldRows(op, axes, configuration, new Map(), target),
-  });
-  const { out, total } = await device.run(shared, { x: x.array, scale: scale.array });
-  const logs = Array.from({ length: rows }, (_, row) => {
-    const own = x.values.slice(row * columns, (row + 1) * columns);
-    return Math.log(own.reduce((sum, value) => sum + Math.exp(value), 0));
-  });
-  expectClose(total, logs, { relative: 4 });
-  const expected = x.values.map((value, index) => {
-    const [row, column] = [Math.floor(index / columns), index % columns];
-    return Math.exp(value - (logs[row] ?? NaN)) * (scale.values[column] ?? NaN);
-  });
-  expectClose(out, expected, { relative: 64, absolute: 1e-9 });
+function check(device: Device, { configuration, ...size }: Case): Promise<void> {
+  return checkWeighedSoftmax(device, size, (op, axes, target) =>
+    planToldRows(op, axes, configuration, new Map(), target),
+  );
 }
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
