@@ -30,7 +30,6 @@ const folderOrder = [
   "kernels",
   "graph",
   "arrays",
-  "collectives",
   "cli",
 ];
 const entry = "src/index.ts";
@@ -125,11 +124,13 @@ function findCycle(): readonly string[] {
 }
 
 describe("architecture", () => {
-  test("every folder has its place in the order", () => {
+  test("every folder has its place in the order, and in the page on architecture", () => {
     const unplaced = files.filter(
       (file) => file !== entry && !folderOrder.includes(folderOf(file)),
     );
     expect(unplaced).toEqual([]);
+    const listed = readText("docs/architecture.md").matchAll(/^\| `src\/(\w+)` /gm);
+    expect([...listed].map(([, folder]) => folder)).toEqual(folderOrder);
   });
 
   test("relative imports name existing files, with their extension", () => {
