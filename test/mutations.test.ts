@@ -107,11 +107,17 @@ describe("results", () => {
     expect(printedSummary(some(2))).toContain("90.0%");
   });
 
-  test("the page lists each fault, with bars that do not end a cell", () => {
-    const page = markdownReport(results("caught"), "2026-01-31");
-    expect(page).toContain("On 2026-01-31 the tests caught 1 of 1 faults, 100.0%.");
-    expect(page).toContain(
-      "| name | file.ts: `a < b` becomes `a <= $& b` | caught | a test \\| its name |",
+  test("the page counts areas and lists what survived, with bars that do not end a cell", () => {
+    const escaped = { ...fault, replace: "a || b" };
+    const [survivor] = results("survived").map((result) => ({ ...result, fault: escaped }));
+    const page = markdownReport(
+      [...results("caught"), ...(survivor ? [survivor] : [])],
+      "2026-01-31",
     );
+    expect(page).toContain("On 2026-01-31 the tests caught 1 of 2 faults, 50.0%.");
+    expect(page).toContain("| area | 2 | 1 | 50.0% |");
+    expect(page).toContain("| area/name | file.ts: `a < b` becomes `a \\|\\| b` |");
+    expect(page.match(/area\/name/gu)).toHaveLength(1);
+    expect(markdownReport(results("caught"), "2026-01-31")).not.toContain("No test noticed");
   });
 });

@@ -84,19 +84,16 @@ function table(heading: readonly string[], rows: readonly (readonly string[])[])
     .join("\n");
 }
 
-function areaSection(area: string, results: readonly Result[]): string {
-  const rows = results
-    .filter(({ fault }) => fault.area === area)
-    .map(({ fault, verdict, detail }) => [
-      fault.id.slice(area.length + 1),
-      `${fault.file.replace("src/", "")}: ${code(fault.find)} becomes ${code(fault.replace)}`,
-      verdict,
-      detail.replaceAll("|", "\\|"),
-    ]);
-  return `### ${area}\n\n${table(["fault", "change", "result", "first test to fail"], rows)}`;
+/** Faults that no test noticed, with the line that each changes. */
+function survivorTable(survivors: readonly Result[]): string {
+  const rows = survivors.map(({ fault }) => [
+    fault.id,
+    `${fault.file.replace("src/", "")}: ${code(fault.find)} becomes ${code(fault.replace)}`,
+  ]);
+  return `No test noticed these:\n\n${table(["fault", "change"], rows)}`;
 }
 
-/** The results section of the page: the summary, then every fault by area. */
+/** The results section of the page: how many of each area were caught, and the faults that were not. */
 export function markdownReport(results: readonly Result[], date: string): string {
   const summaries = summarize(results);
   const all = summaries.at(-1);
@@ -110,9 +107,10 @@ export function markdownReport(results: readonly Result[], date: string): string
     String(summary.caught),
     percent(summary),
   ]);
+  const survivors = results.filter((result) => !isCaught(result));
   return [
     sentence,
     table(["area", "faults", "caught", "share"], rows),
-    ...summaries.slice(0, -1).map(({ area }) => areaSection(area, results)),
+    ...(survivors.length === 0 ? [] : [survivorTable(survivors)]),
   ].join("\n\n");
 }
