@@ -5,6 +5,7 @@ import type { ArgumentKind } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as evaluation from "./evaluate/index.ts";
 import { elementOfDType, elements } from "./ops/elements.ts";
+import type { GraphModule } from "./ops/node.ts";
 import { compilePlan as compile } from "./plan/compile.ts";
 import { planText as textOfPlan } from "./plan/text.ts";
 import * as text from "./text/index.ts";
@@ -25,6 +26,19 @@ const module: ArgumentKind = {
     return functions instanceof Map && Array.isArray(foreign);
   },
 };
+
+type AfterFirst<F extends (...values: never[]) => unknown> =
+  Parameters<F> extends readonly [unknown, ...infer Rest] ? Rest : never;
+
+const verified = new WeakSet<GraphModule>();
+
+/** A program whose types fit, verified the first time it is asked about: what does not fit would be read beyond its elements. */
+function sound(program: GraphModule): GraphModule {
+  if (verified.has(program)) return program;
+  verification.verifyGraph(program);
+  verified.add(program);
+  return program;
+}
 
 const isTensor = (value: unknown): boolean => {
   const { kind, element, shape, lanes } = fieldsOf(value, ["kind", "element", "shape", "lanes"]);
@@ -77,7 +91,8 @@ export const evaluate = checked(
     { expected: "a list of values for the function's parameters", holds: isListOf(isDatum) },
     options(),
   ],
-  evaluation.evaluate,
+  (program: GraphModule, ...rest: AfterFirst<typeof evaluation.evaluate>) =>
+    evaluation.evaluate(sound(program), ...rest),
 );
 export const disagreement = checked(
   "disagreement",
@@ -102,7 +117,11 @@ export const namedTensors = checked(
   ],
   evaluation.namedTensors,
 );
-export const compilePlan = checked("compilePlan", [module, string], compile);
+export const compilePlan = checked(
+  "compilePlan",
+  [module, string],
+  (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),
+);
 export const planText = checked(
   "planText",
   [

@@ -20,13 +20,14 @@ import {
   moduleOf,
   operandsOf,
   regionsOf,
+  sameType,
   typeText,
 } from "../ops/index.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/index.ts";
-import { datumText, emptyTensor } from "./datum.ts";
+import { datumText, emptyTensor, typeOf } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
-import { Frame } from "./frame.ts";
+import { Frame, unsupported } from "./frame.ts";
 import type { RuleResult, Session, Steps } from "./frame.ts";
 import { mapTensors } from "./map.ts";
 import { runProcesses } from "./processes.ts";
@@ -151,10 +152,22 @@ function* runRegion(
     limits.step(op.location);
     const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
     const results = isSteps(outcome) ? yield* outcome : outcome;
-    for (const [i, value] of op.results.entries()) frame.define(value, results[i] as Datum);
+    for (const [i, value] of op.results.entries()) {
+      const datum = results[i] as Datum;
+      requireDeclared(op, value, datum, frame);
+      frame.define(value, datum);
+    }
     for (const value of dying[index] ?? []) frame.forget(value);
   }
   return frame.data(region.results);
+}
+
+/** What an op makes of numbers that it is given when it runs has the type that the program was written for. */
+function requireDeclared(op: AnyGraphOp, value: GraphValue, datum: Datum, frame: Frame): void {
+  if (datum.kind !== "tensor" || !isTensor(value.type)) return;
+  const declared = frame.typeOf(value, op);
+  if (!sameType(declared, typeOf(datum)))
+    throw unsupported(op, `it gives ${datumText(datum)} where ${typeText(declared)} is declared`);
 }
 
 function isSteps(outcome: RuleResult): outcome is Steps<readonly Datum[]> {

@@ -5,7 +5,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import { elementKind } from "../ops/elements.ts";
+import { elementKind, elements } from "../ops/elements.ts";
 import type { ElementKind } from "../ops/elements.ts";
 import type { GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
@@ -124,6 +124,42 @@ export function requireAxes(
       rank === 0 ? "no axes" : `different axes from 0 to ${rank - 1}`,
       shapeText(axes),
     );
+}
+
+/** Fails unless axes are listed in rising order. */
+export function requireRising(draft: Draft, name: string, axes: readonly number[]): void {
+  if (axes.some((axis, i) => i > 0 && axis < (axes[i - 1] ?? axis)))
+    reject(draft, "TW9103", `${name} are not in order`, "rising axes", shapeText(axes));
+}
+
+/** Fails unless a region computes in the elements' own types, or in wider ones of their kind. */
+export function requirePromotion(
+  draft: Draft,
+  from: readonly TensorType[],
+  to: readonly TensorType[],
+): void {
+  for (const [i, { element }] of from.entries()) {
+    const wide = to[i]?.element ?? element;
+    const isWider =
+      elementKind(element) === elementKind(wide) && elements[wide].bits > elements[element].bits;
+    if (wide !== element && !isWider)
+      reject(draft, "TW9105", "a region computes in another type", `${element} or wider`, wide);
+  }
+}
+
+/** Fails unless values are scalars with the elements of the given types. */
+export function requireScalars(
+  draft: Draft,
+  name: string,
+  values: readonly GraphValue[],
+  types: readonly TensorType[],
+): void {
+  for (const [i, type] of types.entries()) {
+    const expected = scalarOf(type);
+    const found = values[i]?.type ?? expected;
+    if (!sameType(expected, found))
+      reject(draft, "TW9101", `${name} have other types`, typeText(expected), typeText(found));
+  }
 }
 
 export function requireCount(

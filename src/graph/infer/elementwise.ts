@@ -102,6 +102,29 @@ function complex(draft: Draft<"stablehlo.complex">): readonly GraphType[] {
   return reject(draft, "TW9102", "the parts are of another type", "f32 or f64", element);
 }
 
+/** How elements of a kind may be compared; one that the text does not name is their own. */
+const comparisons: { readonly [K in ElementKind]: readonly string[] } = {
+  bool: ["UNSIGNED"],
+  signed: ["SIGNED"],
+  unsigned: ["UNSIGNED"],
+  float: ["FLOAT", "TOTALORDER", "WEAKORDER"],
+  complex: ["FLOAT"],
+};
+
+function compare(draft: Draft<"stablehlo.compare">): readonly TensorType[] {
+  const type = requireSame(draft, [draft.operands.lhs, draft.operands.rhs]);
+  const { compare_type: named = "NOTYPE" } = draft.attributes;
+  const own = comparisons[elements[type.element].kind];
+  requireFit(
+    draft,
+    named === "NOTYPE" || own.includes(named),
+    `compare_type is not one of ${type.element}`,
+    own.join(" or "),
+    named,
+  );
+  return [tensorType("i1", type.shape)];
+}
+
 function select(draft: Draft<"stablehlo.select">): readonly GraphType[] {
   const { pred, on_true: onTrue, on_false: onFalse } = draft.operands;
   const type = requireSame(draft, [onTrue, onFalse]);
@@ -120,6 +143,19 @@ function clamp(draft: Draft<"stablehlo.clamp">): readonly GraphType[] {
     if (bound.shape.length > 0) requireShape(draft, "bound and operand", type.shape, bound.shape);
   }
   return [type];
+}
+
+/** The operand's type; a format has at least one bit of exponent. */
+function reducePrecision(draft: Draft<"stablehlo.reduce_precision">): readonly TensorType[] {
+  const { exponent_bits: exponent, mantissa_bits: mantissa } = draft.attributes;
+  requireFit(
+    draft,
+    exponent >= 1 && mantissa >= 0,
+    "the format has too few bits",
+    "exponent_bits of at least 1, mantissa_bits of at least 0",
+    `${exponent} and ${mantissa}`,
+  );
+  return [requireKinds(draft, tensorOf(draft, draft.operands.operand), real)];
 }
 
 export const elementwiseRules: InferRules<keyof typeof elementwiseOps> = {
@@ -168,12 +204,10 @@ export const elementwiseRules: InferRules<keyof typeof elementwiseOps> = {
   "stablehlo.shift_right_logical": binary(whole),
   "stablehlo.subtract": binary(numeric),
   "stablehlo.xor": binary(bits),
-  "stablehlo.compare": (draft) => [
-    tensorType("i1", requireSame(draft, [draft.operands.lhs, draft.operands.rhs]).shape),
-  ],
+  "stablehlo.compare": compare,
   "stablehlo.select": select,
   "stablehlo.clamp": clamp,
-  "stablehlo.reduce_precision": unary(real),
+  "stablehlo.reduce_precision": reducePrecision,
 };
 
 function chloBinary(kinds: readonly ElementKind[]) {

@@ -1,13 +1,17 @@
 /** Result types of products, convolutions, solvers, transforms and random bits. */
 import { algorithmText, isKnownAlgorithm, knownAlgorithmsText } from "../ops/dot-algorithms.ts";
-import { elements, isComplexElement, partOf } from "../ops/elements.ts";
+import { elementKind, elements, isComplexElement, partOf } from "../ops/elements.ts";
+import type { ElementKind } from "../ops/elements.ts";
+import type { GraphValue } from "../ops/node.ts";
 import type { productOps } from "../ops/products.ts";
-import { tensorType, typeText } from "../ops/types.ts";
+import { sameType, tensorType, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import {
   declaredTensor,
   extentOf,
+  reject,
   requireAxes,
+  requireCount,
   requireFit,
   requireKinds,
   requireShape,
@@ -18,9 +22,23 @@ import {
 import type { Draft, InferRules } from "./draft.ts";
 import { requireWindow, windowExtent } from "./window.ts";
 
-/** The element type that was asked for; the left operand's where nothing was. */
-function resultElement(draft: Draft, lhs: TensorType): TensorType["element"] {
-  return draft.declared.length === 0 ? lhs.element : declaredTensor(draft).element;
+/** Kinds of elements that products may mix. */
+const families: { readonly [K in ElementKind]: string } = {
+  bool: "whole numbers",
+  signed: "whole numbers",
+  unsigned: "whole numbers",
+  float: "floats",
+  complex: "complex numbers",
+};
+
+/** The element type that was asked for; the left operand's where nothing was. All three are of one kind of numbers. */
+function resultElement(draft: Draft, lhs: TensorType, rhs: TensorType): TensorType["element"] {
+  const result = draft.declared.length === 0 ? lhs : declaredTensor(draft);
+  const family = families[elementKind(lhs.element)];
+  for (const { element } of [rhs, result])
+    if (families[elementKind(element)] !== family)
+      reject(draft, "TW9101", "operands and result differ in kind", family, element);
+  return result.element;
 }
 
 function dotGeneral(draft: Draft<"stablehlo.dot_general">): readonly GraphType[] {
@@ -58,7 +76,7 @@ function dotGeneral(draft: Draft<"stablehlo.dot_general">): readonly GraphType[]
     shape.filter((_, axis) => !taken.includes(axis));
   const batch = pick(lhs.shape, numbers.lhs_batching_dimensions);
   const shape = [...batch, ...free(lhs.shape, left), ...free(rhs.shape, right)];
-  return [tensorType(resultElement(draft, lhs), shape)];
+  return [tensorType(resultElement(draft, lhs, rhs), shape)];
 }
 
 function dot(draft: Draft<"stablehlo.dot">): readonly GraphType[] {
@@ -72,7 +90,86 @@ function dot(draft: Draft<"stablehlo.dot">): readonly GraphType[] {
     shapeText(rhs.shape),
   );
   const shape = [...lhs.shape.slice(0, -1), ...rhs.shape.slice(1)];
-  return [tensorType(resultElement(draft, lhs), shape)];
+  return [tensorType(resultElement(draft, lhs, rhs), shape)];
+}
+
+/** Letters are axes: each has one extent, and the result's are among the operands'. Other formulas are refused where they would run. */
+function einsum(draft: Draft<"stablehlo.einsum" | "stablehlo.unary_einsum">): readonly GraphType[] {
+  const type = declaredTensor(draft);
+  const formula = draft.attributes.einsum_config.replaceAll(/\s/g, "");
+  const [inputs = "", output = ""] = formula.split("->");
+  const labels = inputs.split(",");
+  const given: readonly GraphValue[] = Object.values(draft.operands);
+  const operands = given.map((value) => tensorOf(draft, value).shape);
+  if (!/^[a-zA-Z,]*->[a-zA-Z]*$/.test(formula) || labels.length !== operands.length) return [type];
+  const extents = new Map<string, number>();
+  for (const [i, shape] of operands.entries()) {
+    const letters = [...(labels[i] ?? "")];
+    const fits =
+      letters.length === shape.length &&
+      letters.every((letter, axis) => {
+        const extent = extentOf(shape, axis);
+        const known = extents.get(letter) ?? extent;
+        extents.set(letter, known);
+        return known === extent;
+      });
+    requireFit(
+      draft,
+      fits,
+      `an operand does not fit ${formula}`,
+      `${labels[i]}, with one extent a letter`,
+      shapeText(shape),
+    );
+  }
+  const letters = [...output];
+  requireFit(
+    draft,
+    new Set(letters).size === letters.length && letters.every((letter) => extents.has(letter)),
+    "the result has letters twice, or some that no operand has",
+    `different ones of ${[...extents.keys()].join("")}`,
+    output,
+  );
+  return [
+    tensorType(
+      type.element,
+      letters.map((letter) => extents.get(letter) ?? 0),
+    ),
+  ];
+}
+
+/** Fails unless features and batches come in the groups that are asked for, of which there is one kind. */
+function requireGroups(
+  draft: Draft<"stablehlo.convolution">,
+  lhs: TensorType,
+  rhs: TensorType,
+): void {
+  const { dimension_numbers: numbers } = draft.attributes;
+  const { feature_group_count: groups, batch_group_count: batches } = draft.attributes;
+  requireFit(
+    draft,
+    groups >= 1 && batches >= 1 && (groups === 1 || batches === 1),
+    "groups are not of features or of batches",
+    "two counts from 1 up, one of which is 1",
+    `${groups} and ${batches}`,
+  );
+  const features = extentOf(lhs.shape, numbers.input_feature_dimension);
+  const kernelFeatures = extentOf(rhs.shape, numbers.kernel_input_feature_dimension);
+  requireFit(
+    draft,
+    features === kernelFeatures * groups,
+    `the input ${shapeText(lhs.shape)} and the kernel ${shapeText(rhs.shape)} differ in features`,
+    `${kernelFeatures} · ${groups}`,
+    `${features}`,
+  );
+  const batch = extentOf(lhs.shape, numbers.input_batch_dimension);
+  const outputs = extentOf(rhs.shape, numbers.kernel_output_feature_dimension);
+  requireFit(
+    draft,
+    batch % batches === 0 && outputs % batches === 0 && outputs % groups === 0,
+    "batch or output features are no multiple of the groups",
+    `multiples of ${batches} and ${groups}`,
+    `batch ${batch}, features ${outputs}`,
+  );
 }
 
 function convolution(draft: Draft<"stablehlo.convolution">): readonly GraphType[] {
@@ -111,27 +208,13 @@ function convolution(draft: Draft<"stablehlo.convolution">): readonly GraphType[
       `${axes.length}`,
     );
   }
-  const { feature_group_count: groups, batch_group_count: batches } = rest;
-  const features = extentOf(lhs.shape, numbers.input_feature_dimension);
-  const kernelFeatures = extentOf(rhs.shape, numbers.kernel_input_feature_dimension);
-  requireFit(
-    draft,
-    features === kernelFeatures * groups,
-    `the input ${shapeText(lhs.shape)} and the kernel ${shapeText(rhs.shape)} differ in features`,
-    `${kernelFeatures} · ${groups}`,
-    `${features}`,
-  );
   const batch = extentOf(lhs.shape, numbers.input_batch_dimension);
   const outputs = extentOf(rhs.shape, numbers.kernel_output_feature_dimension);
-  requireFit(
-    draft,
-    batch % batches === 0 && outputs % batches === 0 && outputs % groups === 0,
-    "batch or output features are no multiple of the groups",
-    `multiples of ${batches} and ${groups}`,
-    `batch ${batch}, features ${outputs}`,
-  );
+  requireGroups(draft, lhs, rhs);
+  if (rest.window_reversal !== undefined)
+    requireCount(draft, "window_reversal", rest.window_reversal, spatial.length);
   const result: number[] = [];
-  result[numbers.output_batch_dimension] = batch / batches;
+  result[numbers.output_batch_dimension] = batch / rest.batch_group_count;
   result[numbers.output_feature_dimension] = outputs;
   const window = requireWindow(draft, spatial.length, {
     sizes: numbers.kernel_spatial_dimensions.map((axis) => extentOf(rhs.shape, axis)),
@@ -146,7 +229,7 @@ function convolution(draft: Draft<"stablehlo.convolution">): readonly GraphType[
       i,
       extentOf(lhs.shape, axis),
     );
-  return [tensorType(resultElement(draft, lhs), result)];
+  return [tensorType(resultElement(draft, lhs, rhs), result)];
 }
 
 function fft(draft: Draft<"stablehlo.fft">): readonly GraphType[] {
@@ -199,18 +282,34 @@ function triangularSolve(draft: Draft<"stablehlo.triangular_solve">): readonly G
   const axis = draft.attributes.left_side ? -2 : -1;
   requireFit(
     draft,
-    a.shape.length === b.shape.length && a.shape.at(-1) === b.shape.at(axis),
+    a.element === b.element &&
+      sameShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) &&
+      a.shape.length === b.shape.length &&
+      a.shape.at(-1) === b.shape.at(axis),
     "the sides do not fit the matrices",
-    shapeText(a.shape),
-    shapeText(b.shape),
+    typeText(a),
+    typeText(b),
   );
   return [b];
 }
 
-/** Operand's type; mean and variance have the extent of the features. */
-function featureVector(draft: Draft, type: TensorType, axis: number): TensorType {
+/** The operand's type, a float's, and the one of its features, which all of these have: scale, offset, mean, variance. */
+function normalized(
+  draft: Draft<
+    "stablehlo.batch_norm_inference" | "stablehlo.batch_norm_training" | "stablehlo.batch_norm_grad"
+  >,
+): readonly [type: TensorType, vector: TensorType] {
+  const { operand, ...others } = draft.operands;
+  const type = requireKinds(draft, tensorOf(draft, operand), ["float"]);
+  const { feature_index: axis } = draft.attributes;
   requireAxes(draft, "feature_index", [axis], type.shape.length);
-  return tensorType(type.element, [extentOf(type.shape, axis)]);
+  const vector = tensorType(type.element, [extentOf(type.shape, axis)]);
+  for (const [name, value] of Object.entries(others)) {
+    const [expected, found] = [name === "grad_output" ? type : vector, tensorOf(draft, value)];
+    if (!sameType(expected, found))
+      reject(draft, "TW9101", `${name} does not fit`, typeText(expected), typeText(found));
+  }
+  return [type, vector];
 }
 
 /** A key and a counter, which has one word or, of PHILOX, also two; bits for elements that are made of whole bytes. */
@@ -243,37 +342,27 @@ function declared(draft: Draft): readonly GraphType[] {
   return [declaredTensor(draft)];
 }
 
-function normalized(
+/** The result, and a vector of features for each of two others. */
+function withVectors(
   draft: Draft<"stablehlo.batch_norm_training" | "stablehlo.batch_norm_grad">,
 ): readonly GraphType[] {
-  const type = tensorOf(draft, draft.operands.operand);
-  const vector = featureVector(draft, type, draft.attributes.feature_index);
-  requireShape(
-    draft,
-    "features and scale",
-    vector.shape,
-    tensorOf(draft, draft.operands.scale).shape,
-  );
+  const [type, vector] = normalized(draft);
   return [type, vector, vector];
 }
 
 export const productRules: InferRules<keyof typeof productOps> = {
   "stablehlo.dot_general": dotGeneral,
   "stablehlo.dot": dot,
-  "stablehlo.einsum": declared,
-  "stablehlo.unary_einsum": declared,
+  "stablehlo.einsum": einsum,
+  "stablehlo.unary_einsum": einsum,
   "stablehlo.convolution": convolution,
   "stablehlo.dynamic_conv": declared,
   "stablehlo.fft": fft,
   "stablehlo.cholesky": cholesky,
   "stablehlo.triangular_solve": triangularSolve,
-  "stablehlo.batch_norm_inference": (draft) => {
-    const type = tensorOf(draft, draft.operands.operand);
-    featureVector(draft, type, draft.attributes.feature_index);
-    return [type];
-  },
-  "stablehlo.batch_norm_training": normalized,
-  "stablehlo.batch_norm_grad": normalized,
+  "stablehlo.batch_norm_inference": (draft) => normalized(draft).slice(0, 1),
+  "stablehlo.batch_norm_training": withVectors,
+  "stablehlo.batch_norm_grad": withVectors,
   "stablehlo.rng": declared,
   "stablehlo.rng_bit_generator": bitGenerator,
 };

@@ -12,7 +12,9 @@ import {
   requireCount,
   requireKinds,
   requireParameters,
+  requirePromotion,
   requireResults,
+  requireScalars,
   requireShape,
   scalarOf,
   scalarResults,
@@ -32,9 +34,11 @@ function reduction(draft: Draft<"stablehlo.reduce" | "stablehlo.reduce_window">)
   if (first === undefined)
     return reject(draft, "TW9104", "it has no operands", "one or more", "none");
   for (const { shape } of inputs) requireShape(draft, "its operands", first.shape, shape);
+  requireScalars(draft, "init_values", draft.operands.init_values, inputs);
   const { body } = draft.regions;
   const scalars = scalarResults(draft, body, inputs.length);
   requireParameters(draft, body, [...scalars, ...scalars]);
+  requirePromotion(draft, inputs, scalars);
   return { shape: first.shape, scalars };
 }
 
@@ -75,10 +79,14 @@ function selectAndScatter(draft: Draft<"stablehlo.select_and_scatter">): readonl
   const windows = operand.shape.map((extent, axis) => windowExtent(window, axis, extent));
   requireShape(draft, "source and windows", windows, source.shape);
   const scalar = scalarOf(operand);
+  requireScalars(draft, "init_value", [draft.operands.init_value], [operand]);
+  if (source.element !== operand.element)
+    reject(draft, "TW9101", "its operands differ", operand.element, source.element);
   requireParameters(draft, regions.select, [scalar, scalar]);
   requireResults(draft, regions.select, [tensorType("i1", [])]);
   const [result = scalar] = scalarResults(draft, regions.scatter, 1);
   requireParameters(draft, regions.scatter, [result, result]);
+  requirePromotion(draft, [operand], [result]);
   return [tensorType(result.element, operand.shape)];
 }
 
@@ -103,10 +111,19 @@ function sort(draft: Draft<"stablehlo.sort">): readonly GraphType[] {
 
 function map(draft: Draft<"stablehlo.map">): readonly GraphType[] {
   const types = draft.operands.inputs.map((value) => tensorOf(draft, value));
+  const shape = types[0]?.shape ?? [];
+  for (const type of types) requireShape(draft, "its operands", shape, type.shape);
+  const { dimensions } = draft.attributes;
+  requireShape(
+    draft,
+    "dimensions, which are all in order,",
+    shape.map((_, axis) => axis),
+    dimensions,
+  );
   const { computation } = draft.regions;
   requireParameters(draft, computation, types.map(scalarOf));
   const [result] = scalarResults(draft, computation, 1);
-  return [tensorType(result?.element ?? "f32", types[0]?.shape ?? [])];
+  return [tensorType(result?.element ?? "f32", shape)];
 }
 
 export const reductionRules: InferRules<keyof typeof reductionOps> = {
@@ -164,11 +181,13 @@ function declared(draft: Draft): readonly GraphType[] {
 export const controlRules: InferRules<keyof typeof controlOps> = {
   "stablehlo.while": whileLoop,
   "stablehlo.case": (draft) => {
-    requireKinds(draft, tensorOf(draft, draft.operands.index), ["signed"]);
+    const { shape } = requireKinds(draft, tensorOf(draft, draft.operands.index), ["signed"]);
+    requireShape(draft, "the index, which is a scalar,", [], shape);
     return branches(draft, draft.regions.branches);
   },
   "stablehlo.if": (draft) => {
-    requireKinds(draft, tensorOf(draft, draft.operands.pred), ["bool"]);
+    const { shape } = requireKinds(draft, tensorOf(draft, draft.operands.pred), ["bool"]);
+    requireShape(draft, "the predicate, which is a scalar,", [], shape);
     return branches(draft, [draft.regions.true_branch, draft.regions.false_branch]);
   },
   "stablehlo.optimization_barrier": barrier,

@@ -10,20 +10,22 @@ import {
   requireCount,
   requireFit,
   requireKinds,
-  requireParameters,
   requireShape,
-  scalarResults,
   shapeText,
   tensorOf,
 } from "./draft.ts";
 import type { Draft, InferRules } from "./draft.ts";
+import { dynamicSlice, dynamicUpdateSlice, gather, indexSelect, scatter } from "./indexing.ts";
 
 /** The type that the op was declared to have; shapes known when it runs are not inferred. */
 function declared(draft: Draft): readonly GraphType[] {
   return [declaredTensor(draft)];
 }
 
-function broadcastInDim(draft: Draft<"stablehlo.broadcast_in_dim">): readonly GraphType[] {
+/** The type that is declared, which the operand fits. */
+function broadcastInDim(
+  draft: Draft<"stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim">,
+): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
   const type = declaredTensor(draft);
   const { broadcast_dimensions: axes } = draft.attributes;
@@ -45,7 +47,9 @@ function broadcastInDim(draft: Draft<"stablehlo.broadcast_in_dim">): readonly Gr
   return [type];
 }
 
-function reshape(draft: Draft<"stablehlo.reshape">): readonly GraphType[] {
+function reshape(
+  draft: Draft<"stablehlo.reshape" | "stablehlo.dynamic_reshape">,
+): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
   const type = declaredTensor(draft);
   requireFit(
@@ -145,103 +149,7 @@ function pad(draft: Draft<"stablehlo.pad">): readonly GraphType[] {
   return [tensorType(element, result)];
 }
 
-function dynamicSlice(draft: Draft<"stablehlo.dynamic_slice">): readonly GraphType[] {
-  const { shape, element } = tensorOf(draft, draft.operands.operand);
-  const { slice_sizes: sizes } = draft.attributes;
-  requireCount(draft, "slice_sizes", sizes, shape.length);
-  requireCount(draft, "start_indices", draft.operands.start_indices, shape.length);
-  requireFit(
-    draft,
-    sizes.every((size, axis) => size >= 0 && size <= extentOf(shape, axis)),
-    "the slice is larger than its operand",
-    `at most ${shapeText(shape)}`,
-    shapeText(sizes),
-  );
-  return [tensorType(element, sizes)];
-}
-
-function dynamicUpdateSlice(draft: Draft<"stablehlo.dynamic_update_slice">): readonly GraphType[] {
-  const type = tensorOf(draft, draft.operands.operand);
-  const update = tensorOf(draft, draft.operands.update);
-  requireCount(draft, "start_indices", draft.operands.start_indices, type.shape.length);
-  const fits =
-    update.shape.length === type.shape.length &&
-    update.shape.every((extent, axis) => extent <= extentOf(type.shape, axis)) &&
-    update.element === type.element;
-  requireFit(
-    draft,
-    fits,
-    "the update is larger than the operand",
-    `at most ${shapeText(type.shape)} of ${type.element}`,
-    `${shapeText(update.shape)} of ${update.element}`,
-  );
-  return [type];
-}
-
-function gather(draft: Draft<"stablehlo.gather">): readonly GraphType[] {
-  const { shape, element } = tensorOf(draft, draft.operands.operand);
-  const indices = tensorOf(draft, draft.operands.start_indices).shape;
-  const { dimension_numbers: numbers, slice_sizes: sizes } = draft.attributes;
-  requireCount(draft, "slice_sizes", sizes, shape.length);
-  const removed = [...numbers.collapsed_slice_dims, ...numbers.operand_batching_dims];
-  requireAxes(draft, "collapsed and batching axes", removed, shape.length);
-  requireAxes(draft, "start_index_map", numbers.start_index_map, shape.length);
-  requireFit(
-    draft,
-    sizes.every((size, axis) => size >= 0 && size <= extentOf(shape, axis)),
-    "the slices are larger than the operand",
-    `at most ${shapeText(shape)}`,
-    shapeText(sizes),
-  );
-  const batch = indices.filter((_, axis) => axis !== numbers.index_vector_dim);
-  const offsets = sizes.filter((_, axis) => !removed.includes(axis));
-  const rank = batch.length + offsets.length;
-  requireAxes(draft, "offset_dims", numbers.offset_dims, rank);
-  requireCount(draft, "offset_dims", numbers.offset_dims, offsets.length);
-  const nextBatch = batch[Symbol.iterator]();
-  const result = Array.from({ length: rank }, (_, axis) => {
-    const place = numbers.offset_dims.indexOf(axis);
-    return place >= 0 ? extentOf(offsets, place) : (nextBatch.next().value ?? 0);
-  });
-  return [tensorType(element, result)];
-}
-
-function scatter(draft: Draft<"stablehlo.scatter">): readonly GraphType[] {
-  const { inputs, updates, scatter_indices: indices } = draft.operands;
-  const inputTypes = inputs.map((value) => tensorOf(draft, value));
-  const updateTypes = updates.map((value) => tensorOf(draft, value));
-  const numbers = draft.attributes.scatter_dimension_numbers;
-  const indexShape = tensorOf(draft, indices).shape;
-  const batch = indexShape.filter((_, axis) => axis !== numbers.index_vector_dim);
-  const { update_computation: body } = draft.regions;
-  const results = scalarResults(draft, body, inputs.length);
-  requireParameters(draft, body, [...results, ...results]);
-  for (const [i, { shape }] of updateTypes.entries()) {
-    const rank = numbers.update_window_dims.length + batch.length;
-    requireFit(
-      draft,
-      shape.length === rank,
-      "an update has another rank",
-      `${rank}: ${numbers.update_window_dims.length} window axes and ${shapeText(batch)}`,
-      shapeText(shape),
-    );
-    requireAxes(draft, "update_window_dims", numbers.update_window_dims, rank);
-    const found = shape.filter((_, axis) => !numbers.update_window_dims.includes(axis));
-    requireShape(draft, "updates and indices", batch, found);
-    const removed = [...numbers.inserted_window_dims, ...numbers.input_batching_dims];
-    const input = inputTypes[i]?.shape ?? [];
-    requireFit(
-      draft,
-      input.length === removed.length + numbers.update_window_dims.length,
-      "the axes of the windows are not those of the operand",
-      `${input.length} axes of ${shapeText(input)}`,
-      `${removed.length} without and ${numbers.update_window_dims.length} with a window`,
-    );
-  }
-  return inputTypes.map(({ shape }, i) => tensorType(results[i]?.element ?? "f32", shape));
-}
-
-function iota(draft: Draft<"stablehlo.iota">): readonly GraphType[] {
+function iota(draft: Draft<"stablehlo.iota" | "stablehlo.dynamic_iota">): readonly GraphType[] {
   const type = declaredTensor(draft);
   requireKinds(draft, type, ["signed", "unsigned", "float", "complex"]);
   requireAxes(draft, "iota_dimension", [draft.attributes.iota_dimension], type.shape.length);
@@ -255,7 +163,15 @@ function constant(draft: Draft<"stablehlo.constant">): readonly GraphType[] {
 
 function broadcast(draft: Draft<"stablehlo.broadcast">): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
-  return [tensorType(element, [...draft.attributes.broadcast_sizes, ...shape])];
+  const { broadcast_sizes: sizes } = draft.attributes;
+  requireFit(
+    draft,
+    sizes.every((extent) => extent >= 0),
+    "an extent is negative",
+    "extents from 0 up",
+    shapeText(sizes),
+  );
+  return [tensorType(element, [...sizes, ...shape])];
 }
 
 function reverse(draft: Draft<"stablehlo.reverse">): readonly GraphType[] {
@@ -270,29 +186,15 @@ function dimensionSize(draft: Draft<"stablehlo.get_dimension_size">): readonly G
   return [tensorType("i32", [])];
 }
 
-function indexSelect(draft: Draft<"stablehlo.torch_index_select">): readonly GraphType[] {
-  const operand = tensorOf(draft, draft.operands.operand);
-  const index = tensorOf(draft, draft.operands.index).shape;
-  const { dim, batch_dims: batch } = draft.attributes;
-  requireAxes(draft, "dim", [dim], operand.shape.length);
-  return [
-    tensorType(operand.element, [
-      ...operand.shape.slice(0, dim),
-      ...index.slice(batch),
-      ...operand.shape.slice(dim + 1),
-    ]),
-  ];
-}
-
 export const shapeRules: InferRules<keyof typeof shapeOps> = {
   "stablehlo.constant": constant,
   "stablehlo.iota": iota,
-  "stablehlo.dynamic_iota": declared,
+  "stablehlo.dynamic_iota": iota,
   "stablehlo.broadcast_in_dim": broadcastInDim,
-  "stablehlo.dynamic_broadcast_in_dim": declared,
+  "stablehlo.dynamic_broadcast_in_dim": broadcastInDim,
   "stablehlo.broadcast": broadcast,
   "stablehlo.reshape": reshape,
-  "stablehlo.dynamic_reshape": declared,
+  "stablehlo.dynamic_reshape": reshape,
   "stablehlo.transpose": transpose,
   "stablehlo.reverse": reverse,
   "stablehlo.concatenate": concatenate,

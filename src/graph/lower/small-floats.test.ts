@@ -147,3 +147,34 @@ describe.each<Small>(["f8E4M3FN", "f8E5M2"])("codes of %s", (element) => {
       expect(found.map((code) => numberOf(element, code))).toEqual(wanted);
   });
 });
+
+describe("counts beyond the numbers of an element", () => {
+  test.each([
+    ["i2", 2, true],
+    ["ui2", 2, false],
+    ["i4", 4, true],
+    ["ui4", 4, false],
+  ] as const)("of %s wrap", async (element, bits, signed) => {
+    const text = `func.func @main() -> tensor<40x${element}> {
+      %0 = stablehlo.iota dim = 0 : tensor<40x${element}>
+      return %0 : tensor<40x${element}>
+    }`;
+    const wanted = Array.from({ length: 40 }, (_, i) =>
+      Number((signed ? BigInt.asIntN : BigInt.asUintN)(bits, BigInt(i))),
+    );
+    for (const found of await lanesOf(text, [])) expect(found).toEqual(wanted);
+  });
+
+  test("of f8E4M3FN are NaN", async () => {
+    const text = `func.func @main() -> tensor<500xf8E4M3FN> {
+      %0 = stablehlo.iota dim = 0 : tensor<500xf8E4M3FN>
+      return %0 : tensor<500xf8E4M3FN>
+    }`;
+    for (const found of await lanesOf(text, [])) {
+      expect(numberOf("f8E4M3FN", found[448] as number)).toBe(448);
+      // Above the tie between 448 and what would be 480 there is no number.
+      expect(numberOf("f8E4M3FN", found[464] as number)).toBe(448);
+      expect(numberOf("f8E4M3FN", found[465] as number)).toBeNaN();
+    }
+  });
+});

@@ -116,7 +116,7 @@ const cases: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     "TW9104",
-    "%0 = stablehlo.dynamic_update_slice %v, %m, %s : (tensor<4xf32>, tensor<2x3xf32>, tensor<f32>) -> tensor<4xf32>",
+    "%k = stablehlo.constant dense<1> : tensor<i32> %0 = stablehlo.dynamic_update_slice %v, %m, %k : (tensor<4xf32>, tensor<2x3xf32>, tensor<i32>) -> tensor<4xf32>",
     "[4]",
     "[2, 3]",
   ],

@@ -21,6 +21,7 @@ import type { Index } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { constantTile, select } from "../tiles/bits.ts";
+import { converted } from "../tiles/convert.ts";
 import { gatherAt, torchGatherNumbers } from "./gather.ts";
 
 function shapeOf(value: GraphValue): readonly number[] {
@@ -316,7 +317,8 @@ function iotaAt(
   const index = points.axis(op.attributes.iota_dimension);
   const [result] = op.results;
   if (result === undefined) throw new Error("an iota has a result");
-  return [tileOfIndex(index).cast(dtypeOf(result))];
+  // Counts beyond the element's numbers wrap or overflow as a conversion does.
+  return [converted(tileOfIndex(index), "i32", tensorTypeOf(result).element)];
 }
 
 /** A constant from its lane, which of floats below 32 bits is the bit pattern. */
