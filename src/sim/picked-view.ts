@@ -13,7 +13,7 @@ import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
 import type { Lanes } from "../formats/dtype.ts";
 import type { AnyOp } from "../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../ir/indexed.ts";
-import type { AccessOp, IndexedShape, Repetition } from "../ir/indexed.ts";
+import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
 import { placeText } from "../order/access.ts";
 import type { Agent } from "./agent.ts";
@@ -52,44 +52,56 @@ interface Beside {
 class Picker {
   readonly #op: AccessOp;
   readonly #shape: readonly number[];
-  readonly #picked: IndexedShape;
-  readonly #indices: readonly Beside[];
+  /** Where every lane's position along each axis of the window comes from: a tile of indices, or the lane itself. */
+  readonly #axes: readonly (Beside | Int32Array)[];
   readonly #mask: Beside | undefined;
 
   constructor(code: Assembler, op: AccessOp, shape: readonly number[]) {
     this.#op = op;
     this.#shape = shape;
-    this.#picked = pickedShape(op);
     const beside = repetitionsOf(op, shape).map((repetition) => ({
       slot: code.slot(repetition.value),
       lanes: repeatedLanes(repetition),
     }));
-    this.#indices = beside.slice(0, op.operands.indices.length);
+    const indices = beside.slice(0, op.operands.indices.length).values();
+    this.#axes = pickedShape(op).axisOf.map((axis) =>
+      axis === undefined ? (indices.next().value as Beside) : positionsAlong(shape, axis),
+    );
     this.#mask = beside[op.operands.indices.length];
   }
 
   view(agent: Agent, window: View): View {
-    const { axisOf } = this.#picked;
-    const indexed = axisOf.flatMap((axis, own) => (axis === undefined ? [own] : []));
-    const tiles = this.#indices.map(({ slot }) => lanesAt(agent, slot));
+    const { sizes, lower, upper, elements: listed } = window;
+    const strides = listed === undefined ? window.strides : rowMajorStrides(sizes);
     const mask = this.#mask && lanesAt(agent, this.#mask.slot);
+    const masked = this.#mask?.lanes;
+    const rank = this.#axes.length;
     const elements = new Int32Array(product(this.#shape)).fill(-1);
     for (let lane = 0; lane < elements.length; lane++) {
-      if (mask !== undefined && !isSet(mask, this.#mask?.lanes[lane] ?? 0)) continue;
-      const own = coordinatesOf(lane, this.#shape);
-      const position = axisOf.map((axis) => (axis === undefined ? 0 : (own[axis] ?? 0)));
-      indexed.forEach((axis, number) => {
-        const index = tiles[number]?.[this.#indices[number]?.lanes[lane] ?? 0] ?? 0;
-        if (index < 0 || index >= (window.sizes[axis] as number))
-          this.#refuse(agent, window, { axis, index, lane });
-        position[axis] = Number(index);
-      });
-      elements[lane] = elementAt(window, position);
+      if (mask !== undefined && !isSet(mask, masked?.[lane] ?? 0)) continue;
+      let element = listed === undefined ? window.offset : 0;
+      let isInside = true;
+      for (let axis = 0; axis < rank; axis++) {
+        const index = this.#indexOf(agent, window, axis, lane);
+        if (index < (lower[axis] as number) || index >= (upper[axis] as number)) isInside = false;
+        element += index * (strides[axis] as number);
+      }
+      if (isInside) elements[lane] = listed === undefined ? element : (listed[element] ?? -1);
     }
     const view = listedView(window, this.#shape, elements);
-    if (this.#op.kind === "store" && indexed.length > 0)
+    if (this.#op.kind === "store" && this.#op.operands.indices.length > 0)
       this.#requireDistinct(agent, view, elements);
     return view;
+  }
+
+  /** The position of a lane along an axis of the window. */
+  #indexOf(agent: Agent, window: View, axis: number, lane: number): number {
+    const from = this.#axes[axis] as Beside | Int32Array;
+    if (from instanceof Int32Array) return from[lane] as number;
+    const index = lanesAt(agent, from.slot)[from.lanes[lane] as number] as number | bigint;
+    if (index < 0 || index >= (window.sizes[axis] as number))
+      this.#refuse(agent, window, { axis, index, lane });
+    return Number(index);
   }
 
   #refuse(
@@ -158,19 +170,14 @@ function repeatedLanes({ from, to, axes }: Repetition): Int32Array {
   });
 }
 
-/** The element of a window at a position; −1 where it is out of bounds. */
-function elementAt(window: View, position: readonly number[]): number {
-  const { elements, sizes, lower, upper, strides, offset } = window;
-  if (elements !== undefined) {
-    const own = rowMajorStrides(sizes);
-    return elements[position.reduce((sum, each, axis) => sum + each * (own[axis] ?? 0), 0)] ?? -1;
-  }
-  let element = offset;
-  for (const [axis, each] of position.entries()) {
-    if (each < (lower[axis] ?? 0) || each >= (upper[axis] ?? 0)) return -1;
-    element += each * (strides[axis] ?? 0);
-  }
-  return element;
+/** The position of every lane along an axis of its own shape. */
+function positionsAlong(shape: readonly number[], axis: number): Int32Array {
+  const stride = product(shape.slice(axis + 1));
+  const extent = shape[axis] ?? 1;
+  return Int32Array.from(
+    { length: product(shape) },
+    (_, lane) => Math.floor(lane / stride) % extent,
+  );
 }
 
 /**

@@ -17,6 +17,7 @@ import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import type { Memory } from "./memory.ts";
 
+/** Every view has all of these, in this order: the engine then knows where each one lies without looking. */
 export interface View {
   readonly memory: Memory;
   readonly dtype: DType;
@@ -30,9 +31,9 @@ export interface View {
   /** Which member of a union the view reads and writes; 0 where there is no union. */
   readonly member: number;
   /** Elements in row-major order where offset and strides cannot say it. */
-  readonly elements?: Int32Array | undefined;
+  readonly elements: Int32Array | undefined;
   /** Why the view must not be accessed: an index that is not there, a window that leaves smem. */
-  readonly fault?: ViewFault | undefined;
+  readonly fault: ViewFault | undefined;
 }
 
 export interface ViewFault {
@@ -78,6 +79,8 @@ export function wholeView(
     lower: sizes.map(() => 0),
     upper: sizes,
     member: placement.member ?? 0,
+    elements: undefined,
+    fault: undefined,
   };
 }
 
@@ -101,24 +104,22 @@ export function sliceView(
   if (view.elements !== undefined)
     return sliceElements(view, view.elements, starts, sizes, dropped);
   let offset = view.offset;
-  const kept = {
-    sizes: [] as number[],
-    strides: [] as number[],
-    lower: [] as number[],
-    upper: [] as number[],
-  };
+  const kept: number[] = [];
+  const strides: number[] = [];
+  const lower: number[] = [];
+  const upper: number[] = [];
   for (let axis = 0; axis < sizes.length; axis++) {
     const start = starts[axis] as number;
     const size = sizes[axis] as number;
     offset += start * (view.strides[axis] as number);
     if (dropped[axis] === true) continue;
-    kept.sizes.push(size);
-    kept.strides.push(view.strides[axis] as number);
-    kept.lower.push(clamp((view.lower[axis] as number) - start, size));
-    kept.upper.push(clamp((view.upper[axis] as number) - start, size));
+    kept.push(size);
+    strides.push(view.strides[axis] as number);
+    lower.push(clamp((view.lower[axis] as number) - start, size));
+    upper.push(clamp((view.upper[axis] as number) - start, size));
   }
-  const { memory, dtype, member, fault } = view;
-  return { memory, dtype, member, fault, offset, ...kept };
+  const { memory, dtype, member, elements, fault } = view;
+  return { memory, dtype, offset, sizes: kept, strides, lower, upper, member, elements, fault };
 }
 
 function clamp(index: number, size: number): number {
@@ -157,7 +158,9 @@ function sliceElements(
 /** A view of elements one by one, of the same memory. */
 export function listedView(view: View, sizes: readonly number[], elements: Int32Array): View {
   const { memory, dtype, member, fault } = view;
-  return { ...wholeView(memory, dtype, sizes, { member }), elements, fault };
+  const lower = sizes.map(() => 0);
+  const strides = rowMajorStrides(sizes);
+  return { memory, dtype, offset: 0, sizes, strides, lower, upper: sizes, member, elements, fault };
 }
 
 export function transposeView(view: View, permutation: readonly number[]): View {
