@@ -84,13 +84,20 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
       name: "drawn",
       grid: { row: 3 },
       inputs: { keys: array(u32, [1, 2]) },
-      outputs: { bits: array(u32, [3, 7]), even: array(f32, [3, 7]), low: array(bool, [3, 7]) },
+      outputs: {
+        bits: array(u32, [3, 7]),
+        even: array(f32, [3, 7]),
+        turned: array(f32, [3, 7]),
+        low: array(bool, [3, 7]),
+      },
     },
-    ({ row, keys, bits, even, low }) => {
+    ({ row, keys, bits, even, turned, low }) => {
       const numbers = iota(i32, [7], 0).add(row.mul(7));
       const [first, second] = randomKey(keys.at(0)).split(2);
       bits.at(row).store((first ?? randomKey(0)).bits(numbers));
       even.at(row).store((second ?? randomKey(0)).uniform(numbers, { low: -2, high: 3 }));
+      // Bounds the wrong way around: nothing is below the first one.
+      turned.at(row).store((second ?? randomKey(0)).uniform(numbers, { low: 3, high: -2 }));
       low.at(row).store(randomKey(7).foldIn(5).bernoulli(0.3, numbers));
     },
   );
@@ -99,11 +106,12 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
   const wanted = {
     bits: await random.bits(first, [3, 7]).read(),
     even: await random.uniform(second, [3, 7], { low: -2, high: 3 }).read(),
+    turned: await random.uniform(second, [3, 7], { low: 3, high: -2 }).read(),
     low: await random.bernoulli(random.foldIn(random.key(7), 5), 0.3, [3, 7]).read(),
   };
   for (const device of devices) {
     const found = await device.run(drawn, { keys: fromNumbers(u32, [1, 2], [2 ** 8, 9]) });
-    for (const name of ["bits", "even", "low"] as const)
+    for (const name of ["bits", "even", "turned", "low"] as const)
       expect([...toNumbers(found[name])], name).toEqual([...toNumbers(wanted[name])]);
   }
 });

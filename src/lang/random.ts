@@ -171,7 +171,9 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
     const { low = 0, high = 1 } = options;
     const unit = this.bits(numbers).shr(9).or(0x3f800000).bitcast(f32).sub(1);
     const span = Math.fround(Math.fround(high) - Math.fround(low));
-    return unit.mul(span).add(low).maximum(low);
+    const drawn = unit.mul(span).add(low);
+    // What is not negative takes no sum below `low`.
+    return span >= 0 && Number.isFinite(span) ? drawn : drawn.maximum(low);
   }
 
   /** Numbers of the standard normal distribution. */
@@ -267,12 +269,13 @@ function isWord(item: unknown): item is Scalar<"u32"> {
 function inverseError(x: Tile<"f32">): Tile<"f32"> {
   const rest = x.mul(x).neg().add(1);
   const w = rest.log2({ approximate: true }).mul(-Math.LN2);
-  const isCentral = w.lt(5);
-  const at = isCentral.select(w.sub(2.5), w.sqrt({ approximate: true }).sub(3));
   const everywhere = (value: number): Tile<"f32"> => full(f32, [1], value).broadcastTo(x.shape);
-  const coefficients = inverseErrorCoefficients.map(([central, outer]) =>
-    isCentral.select(everywhere(central), everywhere(outer)),
-  );
-  const sum = coefficients.reduce((higher, coefficient) => higher.fma(at, coefficient));
-  return sum.mul(x);
+  const polynomial = (which: 0 | 1, at: Tile<"f32">): Tile<"f32"> =>
+    inverseErrorCoefficients
+      .map((coefficients) => everywhere(coefficients[which]))
+      .reduce((higher, coefficient) => higher.fma(at, coefficient));
+  // Both of them everywhere, and one choice: the hash of the bits keeps the pipe busy that would choose each coefficient.
+  const central = polynomial(0, w.sub(2.5));
+  const outer = polynomial(1, w.sqrt({ approximate: true }).sub(3));
+  return w.lt(5).select(central, outer).mul(x);
 }
