@@ -3,8 +3,8 @@
  * the result lies, and another where an array lies along that one, or where rows are short:
  *
  *   out [m, n] by rows, x [m, n] by columns        windows of 64 × 64, read along m, written along n
- *   out [m, 48], bias [48]                          windows of 64 × 64: several rows at once
- *   out [n], x [n]                                  windows of 1 × 4096
+ *   out [m, 48], bias [48]                          windows of 32 × 64: several rows at once, of bf16
+ *   out [n], x [n]                                  windows of 1 × 2048
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
@@ -32,8 +32,8 @@ export interface MapConfiguration {
   readonly columns: number;
 }
 
-/** Bytes of one array that a lane has in flight, and of all together. */
-const bytesInFlight = 64;
+/** Bytes of one array that a lane has in flight, and of all together: blocks that are soon through keep memory the busiest. */
+const bytesInFlight = 32;
 const mostBytes = 320;
 /** A window whose rows and columns both lie along some array. */
 const squareBytes = 128;

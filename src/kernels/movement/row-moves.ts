@@ -65,7 +65,7 @@ export function sizesOf(
 }
 
 /** Bytes of rows that a lane has in flight. */
-const bytesInFlight = 64;
+const bytesInFlight = 32;
 
 export function chooseMoves(
   dtype: DType,

@@ -202,7 +202,7 @@ function drawnArray(
 }
 
 /** Elements that a lane draws, where there are enough for all processors, and elsewhere. */
-const [mostPerLane, leastPerLane] = [8, 4];
+const [mostPerLane, leastPerLane] = [16, 4];
 
 function spanFor(count: number, processors: number): number {
   let each = mostPerLane;
