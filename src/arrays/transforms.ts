@@ -19,11 +19,6 @@ import { arraysOf, inlineGraph, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
 
-export interface GradOptions {
-  /** Which argument the gradient is of; the first where none is given. */
-  readonly argument?: number | undefined;
-}
-
 /** The places of one argument's arrays among all of them; those that are floats. */
 function placesOf(args: readonly unknown[], argument: number): readonly number[] {
   const before = flatten(args.slice(0, argument)).leaves.length;

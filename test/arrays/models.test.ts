@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../../src/device/device.ts";
 import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
-import { fromNumbers, dtypes } from "../../src/formats/index.ts";
+import { f32, fromNumbers } from "tilewright";
 import { isTensor, sizeOf } from "../../src/graph/ops/index.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
 import { Program } from "../../src/graph/plan/program.ts";
@@ -262,7 +262,7 @@ async function expectAgreement(f: (x: F32) => unknown, shape: readonly number[])
       { length: sizeOf(type.shape) },
       () => 2 * draws.uniform() - 1,
     );
-    return tensorOfArray(fromNumbers(dtypes.f32, type.shape, numbers));
+    return tensorOfArray(fromNumbers(f32, type.shape, numbers));
   });
   const program = await Program.load(device, compilePlan(module, "main"));
   try {

@@ -1,7 +1,7 @@
 /** Programs of JAX on the simulator: those that take little time. `docs/stablehlo.md` has the command for all. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
-import { f32, fromNumbers } from "../../src/formats/index.ts";
+import { f32, fromNumbers } from "tilewright";
 import { disagreement, evaluate, tensor, tensorOfArray } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import type { GraphModule } from "../../src/graph/ops/index.ts";

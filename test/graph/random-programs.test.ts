@@ -9,7 +9,7 @@
  * among evaluations from inputs that differ in their last bit: how far f32 goes astray in it, chance aside.
  */
 import { expect, test } from "vitest";
-import { f32, fromNumbers } from "../../src/formats/index.ts";
+import { f32, fromNumbers } from "tilewright";
 import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import { numbersOf } from "../../src/graph/evaluate/scalars.ts";

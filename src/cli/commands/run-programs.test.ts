@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../../test/source-files.ts";
 import { writeNpz } from "../../files/index.ts";
-import { f32, fromNumbers } from "../../formats/index.ts";
+import { f32, fromNumbers } from "tilewright";
 import type { RunLimits } from "../../support/run-limits.ts";
 import { Output } from "../output.ts";
 import { runProgramsCommand } from "./run-programs.ts";

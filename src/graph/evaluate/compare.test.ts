@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { bf16, f32, fromNumbers } from "../../formats/index.ts";
-import type { DType } from "../../formats/index.ts";
+import { bf16, f32, fromNumbers } from "tilewright";
+import type { DType } from "tilewright";
 import { disagreement } from "./compare.ts";
 import { tensorOfArray } from "./datum.ts";
 

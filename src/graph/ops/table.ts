@@ -35,8 +35,6 @@ export type GraphRegions<K extends GraphOpKind> = Regions<Table[K]["regions"]>;
 /** The table with its entries' form but without their literal types, for generic code. */
 export const graphOpTable: { readonly [K in GraphOpKind]: GraphOpSchema } = table;
 
-export const graphOpKinds = Object.freeze(Object.keys(table)) as readonly GraphOpKind[];
-
 export function isGraphOpKind(name: string): name is GraphOpKind {
   return Object.hasOwn(table, name);
 }

@@ -13,7 +13,6 @@ import {
 } from "../../../test/layout-oracle.ts";
 import type { Places } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
-import { coversLanes, joinLayouts, meetLayouts, sameLanes } from "./lattice.ts";
 import {
   broadcastLayout,
   halvesApart,
@@ -22,7 +21,7 @@ import {
   sliceLayout,
   transposeLayout,
 } from "./operations.ts";
-import { replicatedLayout, replication, splat } from "./register-layout.ts";
+import { splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { reshapeLayout } from "./reshape.ts";
 import { parseLayout } from "./text.ts";
@@ -113,27 +112,11 @@ describe("worked examples", () => {
     expect(() => reshapeLayout(parseLayout("(L0)"), [4], [5])).toThrow("cannot be reshaped");
   });
 
-  test("of lattices", () => {
-    const shape = [8, 8];
-    const both = (left: string, right: string) => [
-      text(meetLayouts(parseLayout(left), parseLayout(right), shape)),
-      text(joinLayouts(parseLayout(left), parseLayout(right), shape)),
-    ];
-    expect(both("(L0 L1 |)", "(L2 L3)")).toEqual(["(L0 L1 | L2 L3)", "()"]);
-    expect(both("(L0 L1 | L2)", "(L0 | L2)")).toEqual(["(L0 L1 | L2)", "(L0 | L2)"]);
-    expect(both("(L0 | L1)", "(L1 | L0)")).toEqual([undefined, "()"]);
-    expect(both("(L0 |)", "(L1 |)")).toEqual([undefined, "()"]);
-    expect(both("splat", "(L1 |)")).toEqual(["(L1 |)", "splat"]);
-    expect(both("(L1 |)", "splat")).toEqual(["(L1 |)", "splat"]);
-  });
-
   test("a splat stays one", () => {
     expect(reduceLayout(splat, [4, 4], [0])).toBe(splat);
     expect(transposeLayout(splat, [4, 4], [1, 0])).toBe(splat);
     expect(sliceLayout(splat, [4, 4], [1, 1], [2, 2])).toBe(splat);
     expect(broadcastLayout(splat, { from: [4], to: [4, 4], axes: [0] })).toBe(splat);
-    expect(coversLanes(splat, replicatedLayout, [4])).toBe(true);
-    expect(coversLanes(replicatedLayout, splat, [4])).toBe(false);
   });
 });
 
@@ -312,76 +295,6 @@ describe("against brute force", () => {
   });
 });
 
-describe("the order of replication", () => {
-  const isSubset = (inner: readonly number[], outer: readonly number[] | undefined) =>
-    inner.every((thread) => outer?.includes(thread) === true);
-
-  test("covering, meet and join follow the sets of lanes", () => {
-    const found = { meet: 0, refused: 0, join: 0, covers: 0 };
-    for (let seed = 0; seed < 160; seed += 1) {
-      const random = new Random(seed);
-      const shape = randomShape(random, 2);
-      const left = layoutOf(randomSpelling(random, 2, 1));
-      const kept = spellingOf(left).axes.map((bits) => bits.filter(() => random.below(4) > 0));
-      const right =
-        random.below(3) === 0
-          ? layoutOf(randomSpelling(random, 2, 1))
-          : layoutOf({ kind: left.kind, axes: kept });
-      const message = `seed ${seed}: ${left.text} and ${right.text} on ${shape.join()}`;
-      const ours = lanes(left, shape);
-      const theirs = lanes(right, shape);
-      const covered = theirs.every((threads, element) => isSubset(threads, ours[element]));
-      expect(coversLanes(left, right, shape), message).toBe(covered);
-      if (covered) found.covers += 1;
-      const same = ours.every((threads, element) => threads.join() === theirs[element]?.join());
-      expect(sameLanes(left, right, shape), message).toBe(same);
-
-      const meet = meetLayouts(left, right, shape);
-      const common = ours.map((threads, element) =>
-        threads.filter((thread) => theirs[element]?.includes(thread) === true),
-      );
-      if (meet === undefined) found.refused += 1;
-      else {
-        const described = `${message} meet in ${meet.text}`;
-        expectLanes(lanes(meet, shape), (element) => common[element], described);
-        found.meet += 1;
-      }
-      const join = joinLayouts(left, right, shape);
-      if (join === undefined) continue;
-      const above = lanes(join, shape);
-      const covers = above.every(
-        (threads, element) =>
-          isSubset(ours[element] ?? [], threads) && isSubset(theirs[element] ?? [], threads),
-      );
-      expect(covers, `${message} join in ${join.text}`).toBe(true);
-      found.join += 1;
-    }
-    expect(Math.min(...Object.values(found))).toBeGreaterThan(10);
-  });
-
-  test("no layout between a join and its two covers both with fewer copies", () => {
-    for (let seed = 0; seed < 60; seed += 1) {
-      const random = new Random(seed);
-      const shape = [8, 8];
-      const spelling = () => {
-        const bits = shuffled(random, ["L0", "L1", "L2"]).slice(0, random.below(4));
-        const cut = random.below(bits.length + 1);
-        return layoutOf({ kind: "axes", axes: [bits.slice(0, cut), bits.slice(cut)] });
-      };
-      const [left, right] = [spelling(), spelling()];
-      const join = joinLayouts(left, right, shape);
-      const message = `seed ${seed}: ${left.text}, ${right.text}, ${text(join)}`;
-      expect(join, message).toBeDefined();
-      for (let attempt = 0; attempt < 30; attempt += 1) {
-        const other = spelling();
-        if (!coversLanes(other, left, shape) || !coversLanes(other, right, shape)) continue;
-        expect(coversLanes(other, join ?? splat, shape), `${message}, ${other.text}`).toBe(true);
-        expect(replication(other), message).toBeGreaterThanOrEqual(replication(join ?? splat));
-      }
-    }
-  });
-});
-
 describe("words of eight elements by halves", () => {
   test("bring elements together that are four registers apart", () => {
     const layout = parseLayout("(L2 L3 L4 | R0 R1 R2 R3 L0 L1)");
@@ -397,9 +310,9 @@ describe("words of eight elements by halves", () => {
       const { layout, shape, message } = randomCase(seed, 2);
       const together = halvesTogether(layout, shape);
       if (together === undefined) continue;
-      expect(sameLanes(together, layout, shape), message).toBe(true);
+      expect(lanes(together, shape), message).toEqual(lanes(layout, shape));
       const apart = halvesApart(together, shape);
-      if (apart !== undefined) expect(sameLanes(apart, layout, shape), message).toBe(true);
+      if (apart !== undefined) expect(lanes(apart, shape), message).toEqual(lanes(layout, shape));
     }
   });
 });

@@ -80,8 +80,8 @@ export interface Broadcast {
 
 /**
  * The repeated tile: each lane repeats what it holds, in registers. Other layouts of the result are
- * as good: all those from which `reduceLayout` over the repeated axes leads to lanes that the source
- * covers (see `coversLanes`).
+ * as good: all those from which `reduceLayout` over the repeated axes leads to lanes that hold the
+ * source's elements.
  */
 export function broadcastLayout(
   layout: RegisterLayout,

@@ -26,7 +26,6 @@ import { namedLayouts, tcgen05Collective } from "./named.ts";
 import { sameLayout } from "./register-layout.ts";
 import type { RegisterLayout } from "./register-layout.ts";
 
-export const tmemLanes = 128;
 export const tmemColumnLimit = 512;
 
 /** Tiles of numbers, as the accumulators and operands of tcgen05 lie. */

@@ -105,16 +105,6 @@ function movedBase(
   return moved;
 }
 
-/** b64: the address of an element of the window; of the byte that holds it for 4-bit formats. */
-export function globalElementAddress(
-  context: EmitContext,
-  window: GlobalValue,
-  indices: readonly IndexValue[],
-): Register {
-  const positions = windowPositions(context, window, indices);
-  return wideRegister(context, arraySum(context, window, positions));
-}
-
 /** The position along each axis of the array of an element of the window. */
 export function windowPositions(
   context: EmitContext,
@@ -127,22 +117,6 @@ export function windowPositions(
     positions[root] = addIndex(context, start, indices[axis] ?? constantPosition(0));
   });
   return positions;
-}
-
-/** The address of the element at a position of the array, the base included. */
-function arraySum(
-  context: EmitContext,
-  { array, base, dtype }: GlobalValue,
-  positions: readonly IndexValue[],
-) {
-  const sum = (scale: number, start: Register | undefined) =>
-    array.reduce(
-      (total, { stride }, axis) =>
-        addProduct(context, total, positions[axis] ?? constantPosition(0), stride, scale),
-      { register: start, constant: 0 },
-    );
-  if (dtype.bits !== 4) return sum(dtype.bits / 8, base);
-  return halved(context, base, sum(1, undefined));
 }
 
 /** The byte of a 4-bit element. */
