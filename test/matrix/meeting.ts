@@ -136,9 +136,11 @@ function barrierCases(): readonly MatrixCase[] {
           landed.at(2).wait();
           const first = own.load();
           commitShared();
-          loop(3, () => {
-            copyAsync(source.at(i), own, { barrier: landed.at(i.add(34)) });
-            landed.at(i.add(34)).wait();
+          // Barriers of one word take turns: each has a parity of its own.
+          loop(5, (round) => {
+            const turn = landed.at(round.rem(2).add(i).add(34));
+            copyAsync(source.at(i), own, { barrier: turn });
+            turn.wait();
           });
           out.at(i).store(own.load().add(first));
         },

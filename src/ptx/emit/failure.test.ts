@@ -121,6 +121,16 @@ describe("loops end", () => {
       },
     );
     await fails(own, { x: word(4) });
+    // Lanes of a warp may read the cell one after the other, and must leave together.
+    let text = "";
+    const change: EmulationOptions["change"] = (module) => {
+      text = printPtx(module);
+      return module;
+    };
+    emulateKernel(own, { x: word(6) }, { change });
+    expect(text).toMatch(
+      /setp\.ne\.u64 (%\w+), .*\n\s*vote\.sync\.any\.pred (%\w+), \1, -1;\n\s*@\2 bra/u,
+    );
   });
 });
 

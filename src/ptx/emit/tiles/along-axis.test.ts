@@ -1,4 +1,6 @@
 /** Scans and sorts on random layouts and shapes, run on lanes, against the simulator's arithmetic. */
+import { test } from "vitest";
+import { layoutOf } from "../../../../test/layout-oracle.ts";
 import {
   all,
   axisOf,
@@ -9,7 +11,9 @@ import {
   randomLanes,
   same,
 } from "../../../../test/support/tile-cases.ts";
+import type { Case } from "../../../../test/support/tile-cases.ts";
 import { expectTile } from "../../../../test/support/tile-rules.ts";
+import type { RuleRun } from "../../../../test/support/tile-rules.ts";
 import { scanLanes, sortLanes } from "../../../formats/arithmetic/index.ts";
 import { scanFunctions } from "../../../formats/arithmetic/functions.ts";
 import { allocateLanes, i32 } from "../../../formats/dtype.ts";
@@ -17,6 +21,7 @@ import type { DType, Lanes } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
 import { topK } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
+import { Random } from "../../../support/random.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 
 cases("scan", numbers, 20, false, (one) => {
@@ -73,12 +78,32 @@ cases("sort", numbers, 20, true, (one) => {
 });
 
 cases("sort of the first", numbers, 30, true, (one) => {
-  const { random, dtype, shape, lanes, read, about } = one;
+  const { random, shape, read } = one;
   if (registersPerLane(read, shape) > mostRegisters) return undefined;
   const axis = random.below(shape.length);
-  const extent = shape[axis] ?? 1;
   const least = random.below(2) === 1;
-  const count = 1 + random.below(extent);
+  return firstOf(one, { axis, least, count: 1 + random.below(shape[axis] ?? 1) });
+});
+
+test("the first, kept in registers, where the lowest places lie in lanes", () => {
+  const shape = [256];
+  const bits = ["L0", "L1", "L2", "L3", "L4", "R0", "R1", "R2"];
+  const read = layoutOf({ kind: "axes", axes: [bits] });
+  const random = new Random(1);
+  const one = { random, dtype: i32, shape, source: read, read, oneWarp: true, about: read.text };
+  const lanes = randomLanes(random, i32, 256, false);
+  for (const count of [2, 4, 8]) firstOf({ ...one, lanes }, { axis: 0, least: true, count });
+});
+
+interface FirstOptions {
+  readonly axis: number;
+  readonly least: boolean;
+  readonly count: number;
+}
+
+function firstOf(one: Case, { axis, least, count }: FirstOptions): RuleRun {
+  const { dtype, shape, lanes, read, about } = one;
+  const extent = shape[axis] ?? 1;
   const body = (x: never) => topK(x as Tile, count, axis, { least });
   const run = outcome(one, body, "sort", [read, read]);
   const keys = lanes.slice() as Lanes;
@@ -101,7 +126,7 @@ cases("sort of the first", numbers, 30, true, (one) => {
   const numbered = { dtype: i32, shape, codes: repeated(laneCodes(i32, places)) };
   expectTile(run, run.results[1], numbered, text);
   return run;
-});
+}
 
 cases("sort with payloads", numbers, 20, true, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
