@@ -10,6 +10,7 @@
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
 import { combinerKind } from "../ops/combiner.ts";
 import { isNarrowFloat, sizeOf } from "../ops/index.ts";
+import type { Window } from "../ops/windows.ts";
 import { emptyTensor, splat } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import type { Frame } from "./frame.ts";
@@ -107,15 +108,6 @@ export function reduce(reduction: Reduction, dimensions: readonly number[]): rea
   const elements = { start: 0, strides: stridesOf(shape) };
   forEachPlace(shape, { start: 0, strides }, elements, fold);
   return finish();
-}
-
-/** How windows lie on an axis. */
-export interface Window {
-  readonly size: number;
-  readonly stride: number;
-  readonly baseDilation: number;
-  readonly windowDilation: number;
-  readonly low: number;
 }
 
 /** The place on the axis that element `tap` of window `position` covers; undefined for padding and holes. */

@@ -1,31 +1,14 @@
 /** Rules of ops that combine elements by a region. */
 import type { GraphOp, GraphRules } from "../../ops/index.ts";
+import { windowsOf } from "../../ops/windows.ts";
 import { emptyTensor } from "../datum.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { mapTensors } from "../map.ts";
 import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";
-import type { Reduction, Window } from "../reduce.ts";
+import type { Reduction } from "../reduce.ts";
 import { regionFunction } from "../region.ts";
 import type { Scalar } from "../scalars.ts";
 import { sort } from "../sort.ts";
-
-function windowsOf(
-  sizes: readonly number[],
-  attributes: {
-    readonly window_strides?: readonly number[] | undefined;
-    readonly base_dilations?: readonly number[] | undefined;
-    readonly window_dilations?: readonly number[] | undefined;
-    readonly padding?: readonly (readonly number[])[] | undefined;
-  },
-): readonly Window[] {
-  return sizes.map((size, axis) => ({
-    size,
-    stride: attributes.window_strides?.[axis] ?? 1,
-    baseDilation: attributes.base_dilations?.[axis] ?? 1,
-    windowDilation: attributes.window_dilations?.[axis] ?? 1,
-    low: attributes.padding?.[axis]?.[0] ?? 0,
-  }));
-}
 
 function reductionOf(
   op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,

@@ -10,6 +10,8 @@ import { isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
 import { sizeOf } from "../../ops/types.ts";
+import { windowsOf } from "../../ops/windows.ts";
+import type { Window } from "../../ops/windows.ts";
 import type { PointContext } from "../context.ts";
 import { fold } from "../lowering.ts";
 import type { Lowerings } from "../lowering.ts";
@@ -101,33 +103,6 @@ function reduceAt(
     const values = operands.inputs.map((value) => lift(inner.element(value, place)));
     return combine(carry, values, points, inner);
   }).map(finish);
-}
-
-/** How windows lie on an axis. */
-interface Window {
-  readonly size: number;
-  readonly stride: number;
-  readonly baseDilation: number;
-  readonly windowDilation: number;
-  readonly low: number;
-}
-
-function windowsOf(
-  sizes: readonly number[],
-  attributes: {
-    readonly window_strides?: readonly number[] | undefined;
-    readonly base_dilations?: readonly number[] | undefined;
-    readonly window_dilations?: readonly number[] | undefined;
-    readonly padding?: readonly (readonly number[])[] | undefined;
-  },
-): readonly Window[] {
-  return sizes.map((size, axis) => ({
-    size,
-    stride: attributes.window_strides?.[axis] ?? 1,
-    baseDilation: attributes.base_dilations?.[axis] ?? 1,
-    windowDilation: attributes.window_dilations?.[axis] ?? 1,
-    low: attributes.padding?.[axis]?.[0] ?? 0,
-  }));
 }
 
 /** The element that a tap of a window covers along an axis, and whether it is one. */
