@@ -19,6 +19,23 @@ export function isTaken(place: number, oneIn: number): boolean {
   return takesAll || (tossed >>> 8) % oneIn === 0;
 }
 
+/**
+ * The cases that a run takes on a device, of cases some or all of which are for both. What the emulator runs is lowered from
+ * what the simulator would run, so that these are dealt out, one to each in turns; the others are the simulator's.
+ */
+export function dealtTo<T>(
+  kind: "simulator" | "emulator",
+  cases: readonly T[],
+  isForBoth: (one: T) => boolean = () => true,
+): readonly T[] {
+  const both = cases.filter(isForBoth);
+  return cases.filter((one) => {
+    const place = both.indexOf(one);
+    if (place < 0) return kind === "simulator";
+    return takesAll || (place % 2 === 0 ? "simulator" : "emulator") === kind;
+  });
+}
+
 /** The first of the cases, and of the others about one in so many. */
 export function sampleOf<T>(cases: readonly T[], oneIn: number): readonly T[] {
   return cases.filter((_, place) => place === 0 || isTaken(place, oneIn));

@@ -424,7 +424,9 @@ test("wide heads and FP8 have as many columns as registers and shared memory hol
 test("tensor cores sum rounded powers where no logarithms are asked for and nothing is dropped", () => {
   const sizes = { b: 1, s: 256, t: 256, h: 1, kv: 1, d: 32, e: 32 };
   const textOf = (more: Partial<AttentionSpec>) => {
-    const spec = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16, ...more } as const;
+    const configuration = { kernel: "specialised", consumers: 1, columns: 32, stages: 2 } as const;
+    const given = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 } as const;
+    const spec = { ...given, configuration, ...more } as const;
     const made = attention(spec)
       .kernels(sizes)
       .find(({ name }) => name === "attention");

@@ -4,6 +4,7 @@ import { expectWithin } from "../../../test/support/processor-time.ts";
 import { productOf } from "../../../test/support/exact-product.ts";
 import type { Matrix } from "../../../test/support/exact-product.ts";
 import { openFake } from "../../../test/support/fake-driver/harness.ts";
+import { dealtTo } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -386,7 +387,7 @@ describe("blocks with several tiles each", () => {
   const places = ["simulator", "emulator"] as const;
   type Given = { shift?: number; depth?: number };
 
-  test.each(tiles.flatMap((one) => places.map((place) => ({ ...one, place }))))(
+  test.each(places.flatMap((place) => dealtTo(place, tiles).map((one) => ({ ...one, place }))))(
     "$name, on the $place",
     async ({ configuration, place, ...given }) => {
       const { columns, turned, cluster, multipliers, schedule } = configuration;

@@ -1,6 +1,7 @@
 /** Reductions and scans against sums in float64 of small whole numbers, which every order gives alike. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, randomNumbers, wholeNumbers } from "../../../test/support/library-checks.ts";
+import { dealtTo } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, f64, f8e4m3fn, i32, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -213,7 +214,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }
     // Three blocks share a row of 8 pieces, the last of which overhangs: three waves, the last one uneven.
     const long = wholeNumbers(i32, [2, 4000], 3);
-    for (const reverse of kind === "simulator" ? [false, true] : [true]) {
+    for (const reverse of dealtTo(kind, [false, true])) {
       const configuration = { rows: 1, columns: 512, workers: 3 };
       const op = scan({ x: array(i32, spec), reverse, configuration });
       const { out } = await device.run(op, { x: long.array });

@@ -8,7 +8,7 @@ import {
   randomNumbers,
   wholeNumbers,
 } from "../../../test/support/library-checks.ts";
-import { scheduleSeeds } from "../../../test/support/sample.ts";
+import { dealtTo, scheduleSeeds, takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -38,12 +38,12 @@ const queued = (columns: number, workers: number, slots: number, slack: number) 
 const cases: readonly Case[] = [
   {
     name: "a queue that begins anew, and a last wave of which a block has nothing",
-    ...{ dtype: f32, shape: [1, 10 * 1024 + 320], configuration: queued(1024, 3, 4, 2) },
+    ...{ dtype: f32, shape: [1, 10 * 256 + 96], configuration: queued(256, 3, 4, 2) },
   },
   {
     name: "from the end, where the first piece overhangs",
-    ...{ dtype: i32, shape: [1, 7 * 1024 + 320], reverse: true },
-    configuration: queued(1024, 3, 4, 2),
+    ...{ dtype: i32, shape: [1, 7 * 512 + 320], reverse: true },
+    configuration: queued(512, 3, 4, 2),
   },
   {
     name: "several rows, and results that follow at once",
@@ -90,7 +90,7 @@ async function check(device: Device, one: Case, told: string): Promise<void> {
 }
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
-  test.each(cases)("$name", async (one) => {
+  test.each(dealtTo(kind, cases))("$name", async (one) => {
     const device = await open(kind);
     await check(device, one, one.name);
     device.dispose();
@@ -140,6 +140,7 @@ test.each([false, true])("a recurrence of two arrays, from the end: %s", async (
   }
   const op = recurrence(length, reverse, queued(512, 2, 4, 2));
   for (const kind of ["simulator", "emulator"] as const) {
+    if (!dealtTo(kind, [false, true]).includes(reverse)) continue;
     const device = await open(kind);
     const { h } = await device.run(op, { a: a.array, b: b.array });
     expectClose(h, expected, { relative: 8, absolute: 1e-5 });
@@ -193,7 +194,8 @@ test.runIf(hasPtxas)(
         op.plan({}, targets.sm_90a).launches.map(({ kernel }) => kernel),
         spilled,
       );
-    for (const dtype of [f32, bf16, i8])
+    // Of the narrowest elements lanes hold the most.
+    for (const dtype of takesAll ? [f32, bf16, i8] : [i8])
       expect(problems(scan({ x: array(dtype, [length]) }), 0), dtype.name).toEqual([]);
     expect(problems(recurrence(length, true) as never, 0)).toEqual([]);
     expect(problems(wide(length) as never, 512)).toEqual([]);
