@@ -9,7 +9,7 @@
 import type { Location } from "../support/location.ts";
 import { inferResults } from "./infer/index.ts";
 import type { InferContext } from "./infer/index.ts";
-import { opOf, regionOf } from "./make-op.ts";
+import { noSlots, nothing, opOf, regionOf } from "./make-op.ts";
 import type { AnyOp, Region, Value } from "./node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
 import type { Type } from "./types.ts";
@@ -21,18 +21,17 @@ interface OpenRegion {
 
 /** A frozen copy whose lists are frozen copies too, so that no caller can change them later. */
 function freezeSlots<T extends object>(slots: T): T {
+  if (slots === noSlots) return slots;
   const copy = { ...slots } as { [name: string]: unknown };
   let isEmpty = true;
   for (const name in copy) {
     isEmpty = false;
     const item = copy[name];
     if (Array.isArray(item) && !Object.isFrozen(item))
-      copy[name] = Object.freeze([...(item as readonly unknown[])]);
+      copy[name] = Object.freeze((item as readonly unknown[]).slice());
   }
   return isEmpty ? (noSlots as T) : Object.freeze(copy as T);
 }
-
-const noSlots = Object.freeze({});
 
 export class Builder {
   readonly #context: InferContext;
@@ -94,9 +93,9 @@ export class Builder {
       regions: freezeSlots(regions),
       location,
     };
-    const results = Object.freeze(
-      inferResults(draft, this.#context).map((type) => this.value(type)),
-    );
+    const types = inferResults(draft, this.#context);
+    const results =
+      types.length === 0 ? nothing : Object.freeze(types.map((type) => this.value(type)));
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
     this.append(opOf({ ...draft, results }) as unknown as AnyOp);
     return results;

@@ -10,6 +10,7 @@
  * Where ways join, the smaller count holds, since a wait then leaves more of them running. A loop is followed
  * until the counts of its carries no longer shrink.
  */
+import { noSlots } from "./make-op.ts";
 import type { AnyOp, Op, Region, Value } from "./node.ts";
 import { repeats, traitsOf } from "./traits.ts";
 import { regionList, yieldedValues } from "./traverse.ts";
@@ -43,7 +44,7 @@ class Flights {
   }
 
   follow({ ops }: Region, counts: Counts): void {
-    for (const op of ops) this.#step(op, counts);
+    ops.forEach((op) => this.#step(op, counts));
   }
 
   #step(op: AnyOp, counts: Counts): void {
@@ -71,6 +72,7 @@ class Flights {
   }
 
   #regions(op: AnyOp, counts: Counts): void {
+    if (op.regions === noSlots) return;
     if (repeats(op)) return this.#loop(op, counts);
     const { regions } = traitsOf(op);
     for (const region of regionList(op)) {

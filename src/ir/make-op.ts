@@ -6,16 +6,22 @@ import type { AnyOp, Op, Region, Value } from "./node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
 import type { placedOps } from "./ops/placed.ts";
 
+/** Operands, attributes or regions where there are none. Most ops have no regions; whoever walks over them knows those by this. */
+export const noSlots = Object.freeze({});
+
+/** A list where there is nothing to list. */
+export const nothing: readonly never[] = Object.freeze([]);
+
 /** A frozen op of parts that are frozen already. */
-export function opOf<K extends OpKind>({
-  kind,
-  operands,
-  attributes,
-  regions,
-  results,
-  location,
-}: Op<K>): Op<K> {
-  return Object.freeze({ kind, operands, attributes, regions, results, location });
+export function opOf<K extends OpKind>(parts: Op<K>): Op<K> {
+  return Object.freeze({
+    kind: parts.kind,
+    operands: parts.operands,
+    attributes: parts.attributes,
+    regions: parts.regions,
+    results: parts.results,
+    location: parts.location,
+  });
 }
 
 /** What may be other in an op that is made from one. */
@@ -28,14 +34,12 @@ interface Changes {
 
 /** The op with other parts, which are frozen and those of its kind. */
 export function changedOp<T extends AnyOp>(op: T, changes: Changes): T {
-  const { operands = op.operands, attributes = op.attributes, regions = op.regions } = changes;
-  const { results = op.results } = changes;
-  return opOf({
+  return Object.freeze({
     kind: op.kind,
-    operands: operands as OpOperands<OpKind>,
-    attributes: attributes as OpAttributes<OpKind>,
-    regions: regions as OpRegions<OpKind>,
-    results,
+    operands: changes.operands ?? op.operands,
+    attributes: changes.attributes ?? op.attributes,
+    regions: changes.regions ?? op.regions,
+    results: changes.results ?? op.results,
     location: op.location,
   }) as unknown as T;
 }
@@ -47,8 +51,6 @@ export function regionOf({ parameters, ops }: Region): Region {
 
 type AddedKind = keyof typeof placedOps | "prefetch_maps" | "proxy_fence";
 
-const noRegions = Object.freeze({});
-
 /** An op without regions that the compiler adds to a kernel. */
 export function makeOp<K extends AddedKind>(
   kind: K,
@@ -58,12 +60,12 @@ export function makeOp<K extends AddedKind>(
     readonly results?: Op<K>["results"];
   },
 ): AnyOp {
-  const { operands = {}, attributes = {}, results = [], location } = parts;
+  const { operands = noSlots, attributes = noSlots, results = nothing, location } = parts;
   return opOf({
     kind,
     operands: Object.freeze(operands) as OpOperands<K>,
     attributes: Object.freeze(attributes) as OpAttributes<K>,
-    regions: noRegions as OpRegions<K>,
+    regions: noSlots as OpRegions<K>,
     results: Object.freeze(results),
     location,
   }) as unknown as AnyOp;

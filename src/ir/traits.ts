@@ -52,8 +52,9 @@ export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[]
   const { accesses } = traitsOf(op);
   if (!("by" in accesses) && accesses.length === 0) return noAccesses;
   const found: OperandAccess[] = [];
-  for (const access of accessesBy(op, accesses, method))
-    for (const value of operandsNamed(op, access.of)) found.push({ ...access, value });
+  accessesBy(op, accesses, method).forEach((access) => {
+    operandsNamed(op, access.of).forEach((value) => found.push({ ...access, value }));
+  });
   return found;
 }
 

@@ -17,18 +17,28 @@ import { optionText } from "../support/options.ts";
 const formats = new Set<unknown>(Object.values(dtypes));
 
 /** What JavaScript must have for an attribute of each form; whether its value makes sense is inferred. */
-const formKinds: { readonly [F in AttributeForm]: readonly [string, (item: unknown) => boolean] } =
-  {
-    integer: ["a number", (item) => typeof item === "number"],
-    integers: ["a list of numbers", (item) => isListOf(item, "number")],
-    text: ["a text", (item) => typeof item === "string"],
-    texts: ["a list of texts", (item) => isListOf(item, "string")],
-    flag: ["true or false", (item) => typeof item === "boolean"],
-    literal: ["a plain value", (item) => ["number", "bigint", "boolean"].includes(typeof item)],
-    dtype: ["a number format, such as f32", (item) => formats.has(item)],
-    size: ["a size", isSizeKind],
-    sizes: ["a list of sizes", (item) => Array.isArray(item) && item.every(isSizeKind)],
-  };
+interface FormKind {
+  readonly expected: string;
+  readonly holds: (item: unknown) => boolean;
+}
+
+const formKinds: { readonly [F in AttributeForm]: FormKind } = {
+  integer: { expected: "a number", holds: (item) => typeof item === "number" },
+  integers: { expected: "a list of numbers", holds: (item) => isListOf(item, "number") },
+  text: { expected: "a text", holds: (item) => typeof item === "string" },
+  texts: { expected: "a list of texts", holds: (item) => isListOf(item, "string") },
+  flag: { expected: "true or false", holds: (item) => typeof item === "boolean" },
+  literal: {
+    expected: "a plain value",
+    holds: (item) => ["number", "bigint", "boolean"].includes(typeof item),
+  },
+  dtype: { expected: "a number format, such as f32", holds: (item) => formats.has(item) },
+  size: { expected: "a size", holds: isSizeKind },
+  sizes: {
+    expected: "a list of sizes",
+    holds: (item) => Array.isArray(item) && item.every(isSizeKind),
+  },
+};
 
 function isListOf(item: unknown, type: string): boolean {
   return Array.isArray(item) && item.every((each) => typeof each === type);
@@ -41,11 +51,10 @@ function isSizeKind(item: unknown): boolean {
 /** Refuses an attribute of another kind, which only a program whose types were erased can give. */
 export function requireAttributeKinds(kind: OpKind, attributes: object, location: Location): void {
   const values = attributes as { readonly [name: string]: unknown };
-  for (const { name, slot } of attributeSlotsOf(opTable[kind])) {
-    const { form, optional } = slot;
-    const [expected, holds] = formKinds[form ?? "text"];
+  attributeSlotsOf(opTable[kind]).forEach(({ name, slot: { form, optional } }) => {
+    const { expected, holds } = formKinds[form ?? "text"];
     const item = values[name];
-    if (holds(item) || (optional && item === undefined)) continue;
+    if (holds(item) || (optional && item === undefined)) return;
     throw new TilewrightError({
       code: "TW1008",
       message: `${name} of ${kind} must be ${expected}`,
@@ -57,5 +66,5 @@ export function requireAttributeKinds(kind: OpKind, attributes: object, location
           ? `import the format and give it without quotes: ${item}`
           : `give ${expected}`,
     });
-  }
+  });
 }

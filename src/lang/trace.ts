@@ -12,6 +12,7 @@
  */
 import { Builder } from "../ir/builder.ts";
 import type { InferContext } from "../ir/infer/index.ts";
+import { noSlots } from "../ir/make-op.ts";
 import type { AnyOp, Region, Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
@@ -178,7 +179,7 @@ export function emit<K extends OpKind>(
 ): readonly Value[] {
   requireAttributeKinds(kind, attributes, location);
   const trace = activeTrace(opName({ kind, attributes }), location);
-  return trace.add(kind, operands, attributes, {} as OpRegions<K>, location);
+  return trace.add(kind, operands, attributes, noSlots as OpRegions<K>, location);
 }
 
 /** Adds an op of one result, and gives the result with its origin. */

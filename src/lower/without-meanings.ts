@@ -6,13 +6,21 @@
  *   %6 = inline_ptx sources(%3, %4) meaning(%5) {code = "add.f32 …"}             %6 = inline_ptx sources(%3, %4) {code = "add.f32 …"}
  */
 import { changedOp } from "../ir/make-op.ts";
-import type { AnyOp, Kernel, Region } from "../ir/node.ts";
+import type { AnyOp, Kernel, Op, Region } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { walkOps } from "../ir/traverse.ts";
 import { deadCode } from "../passes/dead-code.ts";
 
 export function withoutMeanings(kernel: Kernel): Kernel {
-  const body = strippedRegion(kernel.body);
-  return body === kernel.body ? kernel : deadCode(changeBody(kernel, body));
+  let meant = false;
+  walkOps(kernel.body, (op) => {
+    meant ||= hasMeaning(op);
+  });
+  return meant ? deadCode(changeBody(kernel, strippedRegion(kernel.body))) : kernel;
+}
+
+function hasMeaning(op: AnyOp): op is Op<"inline_ptx"> {
+  return op.kind === "inline_ptx" && op.operands.meaning.length > 0;
 }
 
 function strippedRegion(region: Region): Region {
@@ -23,7 +31,7 @@ function strippedRegion(region: Region): Region {
 }
 
 function stripped(op: AnyOp): AnyOp {
-  if (op.kind !== "inline_ptx" || op.operands.meaning.length === 0) return op;
+  if (!hasMeaning(op)) return op;
   const operands = Object.freeze({ sources: op.operands.sources, meaning: Object.freeze([]) });
   return changedOp(op, { operands });
 }

@@ -7,6 +7,7 @@
  *        otherwise { %3 = unary %0 {fn = neg} }          seen only in here
  *   %4 = unary %0 {fn = neg}                             not %3
  */
+import { noSlots } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { opTable } from "../ir/ops.ts";
 import { attributesText } from "../ir/printer.ts";
@@ -31,24 +32,26 @@ export function commonSubexpressions(kernel: Kernel): Kernel {
 function mergeRegion(region: Region, seen: Seen, substitution: Map<Value, Value>): Region {
   const added: string[] = [];
   const ops: AnyOp[] = [];
-  for (const original of region.ops) {
+  region.ops.forEach((original) => {
     const op = substituteOperands(original, substitution);
     const key = onlyComputes(op) ? keyOf(op) : undefined;
     const earlier = key === undefined ? undefined : seen.get(key);
     if (earlier !== undefined) {
-      for (const [index, result] of op.results.entries())
-        substitution.set(result, earlier.results[index] ?? result);
-      continue;
+      op.results.forEach((result, index) =>
+        substitution.set(result, earlier.results[index] ?? result),
+      );
+      return;
     }
     if (key !== undefined) {
       seen.set(key, op);
       added.push(key);
     }
+    if (op.regions === noSlots) return ops.push(op);
     // A warp of its own computes its own values: those of all four warps are not laid out for it.
     const visible: Seen = op.kind === "warps" ? new Map() : seen;
     ops.push(changeRegions(op, (inner) => mergeRegion(inner, visible, substitution)));
-  }
-  for (const key of added) seen.delete(key);
+  });
+  added.forEach((key) => seen.delete(key));
   return changeOps(region, ops);
 }
 

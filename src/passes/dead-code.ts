@@ -10,6 +10,7 @@
  *     yield %x, %n
  *   }
  */
+import { noSlots } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { keepSlots, slotsOf } from "../ir/rewrite/slots.ts";
 import type { Slot } from "../ir/rewrite/slots.ts";
@@ -39,16 +40,21 @@ class Liveness {
   /** Notes what defines and contains what, and the ops that have effects. */
   enter(region: Region, parent: AnyOp | undefined): void {
     if (parent !== undefined)
-      for (const parameter of region.parameters) this.#parents.set(parameter, parent);
-    for (const op of region.ops) {
+      region.parameters.forEach((parameter) => this.#parents.set(parameter, parent));
+    region.ops.forEach((op) => {
       if (parent !== undefined) this.#parents.set(op, parent);
-      for (const result of op.results) this.#definitions.set(result, op);
-      for (const slot of slotsOf(op))
-        for (const value of [slot.result, ...slot.parameters]) this.#slots.set(value, slot);
+      op.results.forEach((result) => this.#definitions.set(result, op));
       const regions = regionList(op);
-      if (regions.length === 0 && hasEffect(op)) this.#roots.push(op);
-      for (const inner of regions) this.enter(inner, op);
-    }
+      if (regions.length === 0) {
+        if (hasEffect(op)) this.#roots.push(op);
+        return;
+      }
+      slotsOf(op).forEach((slot) => {
+        this.#slots.set(slot.result, slot);
+        slot.parameters.forEach((parameter) => this.#slots.set(parameter, slot));
+      });
+      regions.forEach((inner) => this.enter(inner, op));
+    });
   }
 
   mark(): void {
@@ -67,9 +73,10 @@ class Liveness {
   #markOp(op: AnyOp): void {
     if (this.#liveOps.has(op)) return;
     this.#liveOps.add(op);
-    const carried = regionList(op).length > 0 ? reusedBy(op) : [];
+    const carried = regionList(op).length > 0 ? reusedBy(op).length : 0;
     const operands = operandValues(op);
-    for (const value of operands.slice(0, operands.length - carried.length)) this.#markValue(value);
+    const own = carried === 0 ? operands : operands.slice(0, operands.length - carried);
+    own.forEach((value) => this.#markValue(value));
     if (op.kind === "while") yieldedValues(op.regions.condition).forEach((v) => this.#markValue(v));
     const parent = this.#parents.get(op);
     if (parent !== undefined) this.#markOp(parent);
@@ -81,22 +88,23 @@ class Liveness {
     const slot = this.#slots.get(value);
     if (slot === undefined) return;
     const { result, initial, parameters, yielded } = slot;
-    for (const needed of [result, initial ?? [], parameters, yielded].flat())
-      this.#markValue(needed);
+    this.#markValue(result);
+    if (initial !== undefined) this.#markValue(initial);
+    parameters.forEach((parameter) => this.#markValue(parameter));
+    yielded.forEach((each) => this.#markValue(each));
   }
 
   /** The region with what is live. */
   sweep(region: Region): Region {
     const isLive = (value: Value): boolean => this.#liveValues.has(value);
-    const ops = region.ops
-      .filter((op) => op.kind === "yield" || this.#liveOps.has(op))
-      .map((op) => {
-        const slim = withoutUnused(
-          keepSlots(op, ({ result }) => isLive(result)),
-          isLive,
-        );
-        return changeRegions(slim, (inner) => this.sweep(inner));
-      });
+    const isKept = ({ result }: Slot): boolean => isLive(result);
+    const sweep = (inner: Region): Region => this.sweep(inner);
+    const ops: AnyOp[] = [];
+    region.ops.forEach((op) => {
+      if (op.kind !== "yield" && !this.#liveOps.has(op)) return;
+      const slim = op.regions === noSlots ? op : keepSlots(op, isKept);
+      ops.push(changeRegions(withoutUnused(slim, isLive), sweep));
+    });
     return changeOps(region, ops);
   }
 }

@@ -24,6 +24,7 @@ import { readLane, writeLane } from "../formats/values.ts";
 import type { GridAxis, Kernel, Op, Value } from "../ir/node.ts";
 import type { OpKind } from "../ir/ops.ts";
 import { rewriteKernel } from "../ir/rewrite/engine.ts";
+import type { Settled } from "../ir/rewrite/engine.ts";
 import { defineRules, rule } from "../ir/rewrite/rules.ts";
 import type { RewriteContext, Rule } from "../ir/rewrite/rules.ts";
 import type { Literal } from "../ir/schema.ts";
@@ -192,6 +193,6 @@ const launch = defineRules("fold", {
 
 const foldingRules = Object.freeze([...elementwise, ...launch]);
 
-export function foldConstants(kernel: Kernel): Kernel {
-  return rewriteKernel(kernel, foldingRules);
+export function foldConstants(kernel: Kernel, settled?: Settled): Kernel {
+  return rewriteKernel(kernel, foldingRules, settled);
 }

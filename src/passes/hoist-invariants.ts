@@ -9,6 +9,7 @@
  * Inner loops come first: what leaves one may leave the loop around it as well. Ops inside a branch
  * stay there, where they run only when they are needed.
  */
+import { noSlots } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues } from "../ir/traverse.ts";
@@ -20,11 +21,12 @@ export function hoistInvariants(kernel: Kernel): Kernel {
 
 function hoistWithin(region: Region): Region {
   const ops: AnyOp[] = [];
-  for (const op of region.ops) {
+  region.ops.forEach((op) => {
+    if (op.regions === noSlots) return ops.push(op);
     const inner = changeRegions(op, hoistWithin);
     if (!repeats(inner)) ops.push(inner);
     else ops.push(changeRegions(inner, (body) => splitInvariants(body, ops)));
-  }
+  });
   return changeOps(region, ops);
 }
 
@@ -32,13 +34,13 @@ function hoistWithin(region: Region): Region {
 function splitInvariants(region: Region, outside: AnyOp[]): Region {
   const inside = new Set<Value>(region.parameters);
   const kept: AnyOp[] = [];
-  for (const op of region.ops) {
+  region.ops.forEach((op) => {
     if (onlyComputes(op) && !operandValues(op).some((value) => inside.has(value))) {
       outside.push(op);
-      continue;
+      return;
     }
     kept.push(op);
-    for (const result of op.results) inside.add(result);
-  }
+    op.results.forEach((result) => inside.add(result));
+  });
   return changeOps(region, kept);
 }

@@ -48,6 +48,16 @@ test("the trace sees each pass that changed something, in order", () => {
   ]);
 });
 
+test("what only a dropped operand used goes as well", () => {
+  const kernel = kernelWith(`%5 = load %x : tile<f32, [8]>
+  %6 = iota {shape = [8], axis = 0, dtype = i32} : tile<i32, [8]>
+  %7, %8 = sort %5 payloads(%6) {axis = 0, descending = false} : tile<f32, [8]>, tile<i32, [8]>
+  store %x, %7`);
+  const after = runPasses(kernel);
+  expect(bodyText(after)).not.toContain("iota");
+  expect(runPasses(after)).toBe(after);
+});
+
 test("a kernel with nothing to do is returned as it is", () => {
   const kernel = kernelWith("%5 = load %x : tile<f32, [8]>\nstore %x, %5");
   expect(runPasses(kernel, { trace: () => expect.fail("no pass changes it") })).toBe(kernel);

@@ -8,7 +8,7 @@
  * Where one is asked for, the kernel gets one more array (`ir/profile-ring.ts`), every mark writes the time there, and
  * two more marks stand at the kernel's start and end.
  */
-import { changedOp } from "../ir/make-op.ts";
+import { changedOp, noSlots } from "../ir/make-op.ts";
 import { u32 } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Region } from "../ir/node.ts";
 import { headSlots, isMark, ringsPerBlock, slotWords } from "../ir/profile-ring.ts";
@@ -22,6 +22,7 @@ import type { Location } from "../support/location.ts";
 
 /** The kernel without the marks of scopes that nobody asked for. */
 export function withoutMarks(kernel: Kernel): Kernel {
+  if (!hasMarks(kernel)) return kernel;
   const isIdle = (op: AnyOp): boolean => isMark(op) && op.operands.ring === undefined;
   return changeBody(kernel, without(isIdle, kernel.body));
 }
@@ -57,11 +58,15 @@ export interface ProfiledKernel {
 
 /** The kernel with its marks writing; undefined where it has none. */
 export function profiledKernel(kernel: Kernel): ProfiledKernel | undefined {
+  return hasMarks(kernel) ? new RingWriter(kernel).build() : undefined;
+}
+
+function hasMarks({ body }: Kernel): boolean {
   let marked = false;
-  walkOps(kernel.body, (op) => {
+  walkOps(body, (op) => {
     marked ||= isMark(op);
   });
-  return marked ? new RingWriter(kernel).build() : undefined;
+  return marked;
 }
 
 class RingWriter {
@@ -112,7 +117,7 @@ class RingWriter {
       kind: "profile_mark",
       operands: Object.freeze({ ring: this.#ring }),
       attributes: Object.freeze({ edge, name: this.#kernel.name }),
-      regions: Object.freeze({}),
+      regions: noSlots,
       results: Object.freeze([]),
       location,
     });

@@ -63,7 +63,7 @@ export class Code {
 
   /** The whole body. */
   get statements(): readonly Statement[] {
-    return [...this.#prologue, ...this.#body, ...this.#aside];
+    return this.#prologue.concat(this.#body, this.#aside);
   }
 
   /** Emits at the kernel's start, whatever is being written now. */
@@ -117,7 +117,9 @@ export class Code {
   /** An instruction whose one result is a fresh register, which is given back. */
   make(type: RegisterClass, opcode: string, ...operands: readonly Operand[]): Register {
     const result = this.register(type);
-    this.emit(opcode, [result, ...operands]);
+    const all: Operand[] = [result];
+    operands.forEach((operand) => all.push(operand));
+    this.emit(opcode, all);
     return result;
   }
 

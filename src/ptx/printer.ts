@@ -103,7 +103,8 @@ function printPosition({ position }: Instruction, indent: string, body: Body): v
 
 function samePosition(left: SourcePosition, right: SourcePosition): boolean {
   if (left === right) return true;
-  const [from, to] = [left.inlined, right.inlined];
+  const from = left.inlined;
+  const to = right.inlined;
   return (
     left.line === right.line &&
     left.column === right.column &&
@@ -124,7 +125,10 @@ function positionText({ file, line, column, inlined }: SourcePosition): string {
 export function instructionText({ opcode, operands, guard, comment }: Instruction): string {
   const condition =
     guard === undefined ? "" : `@${guard.negated ? "!" : ""}${guard.register.name} `;
-  const listed = operands.map(operandText).join(", ");
+  let listed = "";
+  operands.forEach((operand) => {
+    listed += listed === "" ? operandText(operand) : `, ${operandText(operand)}`;
+  });
   const note = comment === undefined ? "" : ` // ${quoted(comment)}`;
   return `${condition}${opcode}${listed === "" ? "" : ` ${listed}`};${note}`;
 }

@@ -24,11 +24,11 @@ export function registerHomes(body: readonly Statement[]): Homes {
   const places = new Map<Register, Place>();
   visitBlock({ body, depth: 0, around: undefined }, places);
   const homes = new Map<readonly Statement[], Register[]>();
-  for (const [register, place] of places) {
+  places.forEach((place, register) => {
     const declared = homes.get(place.body);
     if (declared === undefined) homes.set(place.body, [register]);
     else declared.push(register);
-  }
+  });
   return homes;
 }
 
@@ -43,7 +43,7 @@ function visitBlock(place: Place, places: Map<Register, Place>): void {
       visitBlock({ body: statement.body, depth: place.depth + 1, around: place }, places);
     if (statement.kind !== "instruction") continue;
     if (statement.guard !== undefined) see(statement.guard.register);
-    for (const operand of statement.operands) visitRegisters(operand, see);
+    statement.operands.forEach((operand) => visitRegisters(operand, see));
   }
 }
 
@@ -66,11 +66,11 @@ export function visitRegisters(operand: Operand, visit: (register: Register) => 
       return;
     case "address":
       visitRegisters(operand.base, visit);
-      for (const coordinate of operand.coordinates ?? []) visitRegisters(coordinate, visit);
+      operand.coordinates?.forEach((coordinate) => visitRegisters(coordinate, visit));
       return;
     case "vector":
     case "list":
-      for (const element of operand.elements) visitRegisters(element, visit);
+      operand.elements.forEach((element) => visitRegisters(element, visit));
       return;
     case "pair":
       visitRegisters(operand.first, visit);

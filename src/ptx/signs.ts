@@ -25,11 +25,11 @@ function signChange({ opcode, guard, operands }: Instruction): "abs.f32" | "neg.
 /** The same statements, with such signs that assemblers know. */
 export function arithmeticSigns(statements: readonly Statement[]): readonly Statement[] {
   const changes = new Map<Register, Instruction>();
-  for (const statement of statements)
-    if (statement.kind === "instruction" && signChange(statement) !== undefined) {
-      const [to] = statement.operands;
-      if (to?.kind === "register") changes.set(to, statement);
-    }
+  statements.forEach((statement) => {
+    if (statement.kind !== "instruction" || signChange(statement) === undefined) return;
+    const to = statement.operands[0];
+    if (to?.kind === "register") changes.set(to, statement);
+  });
   if (changes.size === 0) return statements;
   for (const statement of statements) seeUses(statement, changes);
   return statements.map((statement) => {

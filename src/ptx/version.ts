@@ -66,8 +66,9 @@ export function ptxVersion(target: string, body: readonly Statement[]): string {
       found: target,
     });
   let version = floor;
-  for (const statement of body)
+  body.forEach((statement) => {
     if (statement.kind === "instruction") version = newest(version, opcodeFloor(statement.opcode));
+  });
   return version;
 }
 

@@ -94,7 +94,8 @@ function multiply(left: Fact, right: Fact): Fact {
     left.greatest * right.least,
     left.greatest * right.greatest,
   ];
-  const [m, n] = [left.modulus, right.modulus];
+  const m = left.modulus;
+  const n = right.modulus;
   const sized = left.size !== undefined && right.size !== undefined;
   return {
     least: least(...corners),

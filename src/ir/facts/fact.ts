@@ -66,9 +66,14 @@ export function between(least: bigint, greatest: bigint, below: Fact["below"] = 
 }
 
 export function gcd(left: bigint, right: bigint): bigint {
-  let [a, b] = [left < 0n ? -left : left, right < 0n ? -right : right];
-  while (b !== 0n) [a, b] = [b, a % b];
-  return a;
+  let divisor = left < 0n ? -left : left;
+  let rest = right < 0n ? -right : right;
+  while (rest !== 0n) {
+    const next = divisor % rest;
+    divisor = rest;
+    rest = next;
+  }
+  return divisor;
 }
 
 /** What is left of a value from 0 below the modulus; the value itself for the modulus 0. */

@@ -6,6 +6,7 @@
  *   loop(cdiv(k, 64), (step) => …)     step: from 0, below ceildiv(k, 64)
  *   x.at(slice(step.mul(64), 64))      step · 64: from 0, a multiple of 64, below k
  */
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, GridAxis, Kernel, Op, Value } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
@@ -64,6 +65,7 @@ export class Facts {
     const sameGrid = before !== undefined && before.#kernel.grid === kernel.grid;
     this.sizes = sameGrid ? before.sizes : new SizeFacts(kernel.grid);
     walkOps(kernel.body, (op) => {
+      if (op.regions === noSlots) return;
       if (repeats(op))
         for (const carried of carriedBy(op))
           for (const parameter of carried.parameters) this.#carried.set(parameter, carried);
@@ -81,8 +83,12 @@ export class Facts {
     const own = this.#kernel;
     if (grid !== own.grid || threads.length !== own.threads.length || warps !== own.warps)
       return false;
+    let same = true;
+    this.definitions.forEach((op, value) => {
+      same &&= !isInteger(value) || other.#makes(value, op);
+    });
     return (
-      [...this.definitions].every(([value, op]) => !isInteger(value) || other.#makes(value, op)) &&
+      same &&
       [...this.#carried].every(([parameter, carried]) => other.#carries(parameter, carried)) &&
       [...this.#indices].every(([parameter, op]) => other.#counts(parameter, op))
     );

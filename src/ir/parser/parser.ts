@@ -18,7 +18,7 @@
  *
  * Values may have any name of word characters; the printer numbers them.
  */
-import { opOf } from "../make-op.ts";
+import { noSlots, opOf } from "../make-op.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -298,14 +298,15 @@ class KernelParser {
   #regions(kind: OpKind, start: Token): Parts<Region> {
     const cursor = this.#cursor;
     const parts: Parts<Region> = {};
-    for (const [name, arity] of Object.entries(opTable[kind].regions)) {
+    const declared = Object.entries(opTable[kind].regions);
+    for (const [name, arity] of declared) {
       const found: Region[] = [];
       while (cursor.accept(name)) found.push(this.#region());
       if (arity === "many") parts[name] = Object.freeze(found);
       else if (found.length === 1) parts[name] = found[0];
       else cursor.fail("TW2508", start, `${kind} has ${found.length} regions ${name}`, "one");
     }
-    return Object.freeze(parts);
+    return declared.length === 0 ? noSlots : Object.freeze(parts);
   }
 
   #surplus(token: Token, start: Token, part: string): never {

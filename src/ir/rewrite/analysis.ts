@@ -7,7 +7,7 @@ import { operandValues, regionList, walkOps } from "../traverse.ts";
 export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyOp> => {
   const definitions = new Map<Value, AnyOp>();
   walkOps(region, (op) => {
-    for (const result of op.results) definitions.set(result, op);
+    op.results.forEach((result) => definitions.set(result, op));
   });
   return definitions;
 });
@@ -16,7 +16,7 @@ export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyO
 export const countUses = onceForEach((region: Region): ReadonlyMap<Value, number> => {
   const uses = new Map<Value, number>();
   walkOps(region, (op) => {
-    for (const value of operandValues(op)) uses.set(value, (uses.get(value) ?? 0) + 1);
+    operandValues(op).forEach((value) => uses.set(value, (uses.get(value) ?? 0) + 1));
   });
   return uses;
 });
@@ -24,13 +24,13 @@ export const countUses = onceForEach((region: Region): ReadonlyMap<Value, number
 /** A number above every value's id. */
 export function nextValueId(kernel: Kernel): number {
   let next = 0;
-  const see = (values: readonly Value[]) => {
-    for (const { id } of values) next = Math.max(next, id + 1);
+  const see = ({ id }: Value): void => {
+    if (id >= next) next = id + 1;
   };
-  see(kernel.body.parameters);
+  kernel.body.parameters.forEach(see);
   walkOps(kernel.body, (op) => {
-    see(op.results);
-    for (const { parameters } of regionList(op)) see(parameters);
+    op.results.forEach(see);
+    regionList(op).forEach(({ parameters }) => parameters.forEach(see));
   });
   return next;
 }

@@ -47,6 +47,32 @@ debug_print %5 {format = "{}"}`);
     );
   });
 
+  test("looks again at an op when what defines its operands has changed, however far away", () => {
+    const replaced = (from: string, to: "abs" | "floor") =>
+      rule("unary", ({ operands, attributes }, context) =>
+        attributes.fn === from ? context.createOne("unary", operands, { fn: to }) : undefined,
+      );
+    const rules = defineRules("test", {
+      // Of two sweeps, since what a rule creates is looked at in the next: the third op is settled by then.
+      first: replaced("sqrt", "abs"),
+      second: replaced("abs", "floor"),
+      far: rule("unary", ({ operands, attributes }, { definition }) => {
+        const inner = attributes.fn === "neg" ? definition(operands.source) : undefined;
+        const innermost = inner?.kind === "unary" ? definition(inner.operands.source) : undefined;
+        return innermost?.kind === "unary" && innermost.attributes.fn === "floor"
+          ? innermost.results[0]
+          : undefined;
+      }),
+    });
+    const kernel = kernelWith(`%5 = unary %a {fn = sqrt} : f32
+%6 = unary %5 {fn = exp} : f32
+%7 = unary %6 {fn = neg} : f32
+debug_print %7 {format = "{}"}`);
+    expect(bodyText(rewriteKernel(kernel, rules))).toBe(`%5 = unary %a {fn = floor} : f32
+%6 = unary %5 {fn = exp} : f32
+debug_print %5 {format = "{}"}`);
+  });
+
   test("rejects a replacement of another type, or of another number", () => {
     const kernel = kernelWith(chain);
     const wrongType = defineRules("test", {

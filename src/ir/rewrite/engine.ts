@@ -5,32 +5,40 @@
  *   %2 = binary %0, %1 {fn = add}      a rule gives %0 for %2:  the op is dropped,
  *   %3 = unary %2 {fn = neg}           and what follows reads %0
  *
- * Ops that a rule creates are looked at in the next sweep. Rules that undo each other would go on for
- * ever; after a limit the driver stops and names them.
+ * Ops that a rule creates are looked at in the next sweep. An op for which no rule had anything is settled: rules see nothing but the op,
+ * what defines its operands, and the kernel's grid and threads, so that it is passed over until one of those that define it is another.
+ * Rules that undo each other would go on for ever; after a limit the driver stops and names them.
  */
 import type { Location } from "../../support/location.ts";
 import { inferResults } from "../infer/index.ts";
-import { opOf } from "../make-op.ts";
+import { noSlots, opOf } from "../make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ops.ts";
 import type { Literal } from "../schema.ts";
-import { yieldedValues } from "../traverse.ts";
+import { operandValues, yieldedValues } from "../traverse.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
 import type { DataType } from "../types.ts";
-import { nextValueId } from "./analysis.ts";
+import { definingOps, nextValueId } from "./analysis.ts";
 import type { NamedRule, RewriteContext } from "./rules.ts";
 import { changeBody, changeOps, changeRegions, substituteOperands } from "./substitute.ts";
 
 /** Real kernels settle after a handful. */
 const sweepLimit = 100;
 
+/** Ops for which the rules of one list had nothing when they were last looked at; of kernels with the same grid and threads. */
+export type Settled = Set<AnyOp>;
+
 /** Applies the rules to a fixed point; the kernel itself where none fires. */
-export function rewriteKernel(kernel: Kernel, rules: readonly NamedRule[]): Kernel {
+export function rewriteKernel(
+  kernel: Kernel,
+  rules: readonly NamedRule[],
+  settled: Settled = new Set(),
+): Kernel {
   const byKind = rulesByKind(rules);
   let current = kernel;
   let fired: ReadonlySet<string> = new Set();
   for (let count = 0; count < sweepLimit; count++) {
-    const sweep = new Sweep(current, byKind);
+    const sweep = new Sweep(current, byKind, settled);
     current = sweep.run();
     fired = sweep.fired;
     if (fired.size === 0) return current;
@@ -58,8 +66,12 @@ class Sweep implements RewriteContext {
   readonly kernel: Kernel;
   readonly fired = new Set<string>();
   readonly #rules: RulesByKind;
-  /** Of the ops so far: whatever an op uses is defined before it. */
-  readonly #definitions = new Map<Value, AnyOp>();
+  readonly #settled: Settled;
+  /** What ops that were not passed over define, where some may be passed over: whatever uses it is looked at. */
+  readonly #fresh: Set<Value> | undefined;
+  readonly #definitions: ReadonlyMap<Value, AnyOp>;
+  /** Of the ops so far that are not those of the kernel: whatever an op uses is defined before it. */
+  readonly #redefined = new Map<Value, AnyOp>();
   readonly #substitution = new Map<Value, Value>();
   /** The ops so far of the region being rebuilt. */
   #emitted: AnyOp[] = [];
@@ -67,9 +79,12 @@ class Sweep implements RewriteContext {
   /** Known once an op is created, which few sweeps do. */
   #nextId: number | undefined;
 
-  constructor(kernel: Kernel, rules: RulesByKind) {
+  constructor(kernel: Kernel, rules: RulesByKind, settled: Settled) {
     this.kernel = kernel;
     this.#rules = rules;
+    this.#settled = settled;
+    this.#fresh = settled.size === 0 ? undefined : new Set();
+    this.#definitions = definingOps(kernel.body);
     this.#location = kernel.location;
   }
 
@@ -77,24 +92,44 @@ class Sweep implements RewriteContext {
     return changeBody(this.kernel, this.#region(this.kernel.body));
   }
 
-  #region(region: Region): Region {
+  readonly #region = (region: Region): Region => {
     const outside = this.#emitted;
     this.#emitted = [];
-    for (const op of region.ops) this.#visit(op);
+    region.ops.forEach((op) => this.#visit(op));
     const ops = this.#emitted;
     this.#emitted = outside;
     return changeOps(region, ops);
-  }
+  };
 
   #visit(op: AnyOp): void {
     const substituted = substituteOperands(op, this.#substitution);
-    const current = changeRegions(substituted, (region) => this.#region(region));
-    this.#location = op.location;
-    if (!this.#apply(current)) this.#emit(current);
+    const current = changeRegions(substituted, this.#region);
+    if (!this.#isSettled(current)) {
+      this.#location = op.location;
+      if (this.#fresh !== undefined) this.#see(this.#fresh, current);
+      if (this.#apply(current)) return;
+      this.#settled.add(current);
+    }
+    this.#emitted.push(current);
+    if (current !== op) this.#redefine(current);
+  }
+
+  #see(fresh: Set<Value>, { results }: AnyOp): void {
+    results.forEach((result) => fresh.add(result));
+  }
+
+  /** Whether nothing has changed that rules could see of the op. */
+  #isSettled(op: AnyOp): boolean {
+    const fresh = this.#fresh;
+    if (fresh === undefined || op.regions !== noSlots || !this.#settled.has(op)) return false;
+    return fresh.size === 0 || !operandValues(op).some((value) => fresh.has(value));
   }
 
   #apply(op: AnyOp): boolean {
-    for (const rule of this.#rules.get(op.kind) ?? []) {
+    const rules = this.#rules.get(op.kind);
+    if (rules === undefined) return false;
+    for (let place = 0; place < rules.length; place += 1) {
+      const rule = rules[place] as NamedRule;
       const replacement = rule.rewrite(op, this);
       if (replacement === undefined) continue;
       this.#replace(rule, op, Array.isArray(replacement) ? replacement : [replacement]);
@@ -115,12 +150,12 @@ class Sweep implements RewriteContext {
     this.fired.add(rule.name);
   }
 
-  #emit(op: AnyOp): void {
-    this.#emitted.push(op);
-    for (const result of op.results) this.#definitions.set(result, op);
+  #redefine(op: AnyOp): void {
+    op.results.forEach((result) => this.#redefined.set(result, op));
   }
 
-  readonly definition = (value: Value): AnyOp | undefined => this.#definitions.get(value);
+  readonly definition = (value: Value): AnyOp | undefined =>
+    this.#redefined.get(value) ?? this.#definitions.get(value);
 
   readonly literal = (value: Value): Literal | undefined => {
     const op = this.definition(value);
@@ -134,14 +169,19 @@ class Sweep implements RewriteContext {
     regions: OpRegions<K>,
   ): readonly Value[] => {
     const draft = { kind, operands, attributes, regions, location: this.#location };
-    for (const part of [operands, attributes, regions]) freezePart(part);
+    freezePart(operands);
+    freezePart(attributes);
+    freezePart(regions);
     const types = inferResults(draft, this.kernel);
     const first = this.#nextId ?? nextValueId(this.kernel);
     this.#nextId = first + types.length;
     const results = types.map((type, index) => Object.freeze({ id: first + index, type }));
     const op: Op<K> = opOf({ ...draft, results: Object.freeze(results) });
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
-    this.#emit(op as unknown as AnyOp);
+    const created = op as unknown as AnyOp;
+    if (this.#fresh !== undefined) this.#see(this.#fresh, created);
+    this.#emitted.push(created);
+    this.#redefine(created);
     return op.results;
   };
 
@@ -150,14 +190,14 @@ class Sweep implements RewriteContext {
     operands: OpOperands<K>,
     attributes: OpAttributes<K>,
   ): Value => {
-    const [result, ...others] = this.create(kind, operands, attributes, {} as OpRegions<K>);
+    const [result, ...others] = this.create(kind, operands, attributes, noSlots as OpRegions<K>);
     if (result === undefined || others.length > 0) throw new Error(`${kind} has not one result`);
     return result;
   };
 
   readonly createConstant = (literal: Literal, type: DataType): Value => {
     const attributes = { value: literal, dtype: type.dtype, shape: dataShape(type) };
-    return this.createOne("constant", {}, attributes);
+    return this.createOne("constant", noSlots, attributes);
   };
 
   readonly inline = (region: Region, parameters: readonly Value[]): readonly Value[] => {
@@ -175,6 +215,7 @@ class Sweep implements RewriteContext {
 
 /** Freezes the operands, attributes or regions of a new op and the lists among them. */
 function freezePart(part: object): void {
+  if (part === noSlots) return;
   const items = part as { readonly [name: string]: unknown };
   for (const name in items) if (Array.isArray(items[name])) Object.freeze(items[name]);
   Object.freeze(part);

@@ -2,29 +2,27 @@
  * Rebuilding frozen nodes with some values replaced. Whatever does not change is kept as the same
  * object, so a pass that changes nothing returns the kernel it was given, and `===` tells.
  */
-import { changedOp, regionOf } from "../make-op.ts";
+import { changedOp, noSlots, regionOf } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
-import { operandValues, regionList, withOperands, withRegions } from "../traverse.ts";
+import { changedRegions, operandValues, withOperands } from "../traverse.ts";
 
 export type Substitution = ReadonlyMap<Value, Value>;
 
 /** The op with its operands replaced; its regions stay as they are. */
 export function substituteOperands(op: AnyOp, substitution: Substitution): AnyOp {
-  if (substitution.size === 0) return op;
-  if (!operandValues(op).some((value) => substitution.has(value))) return op;
-  return withOperands(op, (value) => substitution.get(value) ?? value);
+  if (substitution.size === 0 || op.operands === noSlots) return op;
+  const operands = operandValues(op);
+  for (let place = 0; place < operands.length; place += 1)
+    if (substitution.has(operands[place] as Value))
+      return withOperands(op, (value) => substitution.get(value) ?? value);
+  return op;
 }
 
 /** The op with each region replaced by `change` of it. */
 export function changeRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
-  const regions = regionList(op);
-  if (regions.length === 0) return op;
-  const changed = new Map<Region, Region>();
-  for (const region of regions) {
-    const after = change(region);
-    if (after !== region) changed.set(region, after);
-  }
-  return changed.size === 0 ? op : withRegions(op, (region) => changed.get(region) ?? region);
+  if (op.regions === noSlots) return op;
+  const regions = changedRegions(op, change);
+  return regions === op.regions ? op : changedOp(op, { regions });
 }
 
 /** The op with some of its attributes decided anew. */

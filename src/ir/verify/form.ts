@@ -98,12 +98,13 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
   verifyNames(op, "region", regions, schema.regions);
   verifyArities(op, "operand", operands, schema.operands);
   verifyArities(op, "region", regions, schema.regions);
-  for (const { name, slot } of attributeSlotsOf(schema))
+  attributeSlotsOf(schema).forEach(({ name, slot }) => {
     if (!attributeFits(slot, attributes[name]))
       reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${slotText(schema, name)}`, {
         expected: slotText(schema, name),
         found: optionText(attributes[name]),
       });
+  });
 }
 
 function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
@@ -123,18 +124,18 @@ function verifyOp(op: AnyOp): void {
   verifyFrozen(op, op.kind, op.operands);
   verifyFrozen(op, op.kind, op.attributes);
   verifyFrozen(op, op.kind, op.regions);
-  for (const result of op.results) verifyFrozen(op, op.kind, result);
-  for (const region of regionList(op)) verifyForm(region, op);
+  op.results.forEach((result) => verifyFrozen(op, op.kind, result));
+  regionList(op).forEach((region) => verifyForm(region, op));
 }
 
 /** Checks a region and everything in it; `owner` says where the region was written. */
 export function verifyForm(region: Region, owner: { readonly location: Location }): void {
   verifyFrozen(owner, "a region", region);
   const last = region.ops.length - 1;
-  for (const [position, op] of region.ops.entries()) {
+  region.ops.forEach((op, position) => {
     if (op.kind === "yield" && position !== last)
       reject(op, "TW2202", "a yield stands before the end of its region");
     verifyOp(op);
-  }
+  });
   if (region.ops.at(-1)?.kind !== "yield") reject(owner, "TW2202", "a region ends without a yield");
 }

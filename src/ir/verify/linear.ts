@@ -45,19 +45,24 @@ class LinearVerifier {
   }
 
   #visitOps(region: Region, uses: Uses): void {
-    for (const op of region.ops) {
-      for (const value of operandValues(op)) if (isInflight(value)) this.#consume(op, value, uses);
-      for (const inner of regionList(op))
+    region.ops.forEach((op) => {
+      operandValues(op).forEach((value) => {
+        if (isInflight(value)) this.#consume(op, value, uses);
+      });
+      regionList(op).forEach((inner) => {
         if (traitsOf(op).regions === "once") this.#visitOps(inner, uses);
         else if (op.kind === "while" && inner === op.regions.condition)
           this.verifyRegion({ parameters: [], ops: inner.ops });
         else this.verifyRegion(inner);
+      });
       this.#define(op.results, uses);
-    }
+    });
   }
 
   #define(values: readonly Value[], uses: Uses): void {
-    for (const value of values) if (isInflight(value)) uses.set(value, undefined);
+    values.forEach((value) => {
+      if (isInflight(value)) uses.set(value, undefined);
+    });
   }
 
   #consume(op: AnyOp, value: Value, uses: Uses): void {

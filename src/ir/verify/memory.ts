@@ -28,14 +28,14 @@ class MemoryCheck {
   }
 
   verify(region: Region, threadPrivate: boolean): void {
-    for (const op of region.ops) {
+    region.ops.forEach((op) => {
       this.#follow(op, threadPrivate);
       this.#verifyWrite(op);
       if (op.kind === "peer_ref") this.#verifyPeer(op);
       const some =
         op.kind === "on_threads" && op.attributes.threads.length < this.#kernel.threads.length;
-      for (const inner of regionList(op)) this.verify(inner, threadPrivate || some);
-    }
+      regionList(op).forEach((inner) => this.verify(inner, threadPrivate || some));
+    });
   }
 
   #follow(op: AnyOp, threadPrivate: boolean): void {
@@ -46,10 +46,10 @@ class MemoryCheck {
   }
 
   #verifyWrite(op: AnyOp): void {
-    for (const { mode, value } of accessesOf(op)) {
+    accessesOf(op).forEach(({ mode, value }) => {
       const source = mode === "write" ? this.#sources.get(value) : undefined;
       if (source?.kind === "input") this.#rejectWrite(op, source);
-    }
+    });
   }
 
   #rejectWrite(op: AnyOp, source: Source & { readonly kind: "input" }): never {

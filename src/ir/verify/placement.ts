@@ -12,6 +12,7 @@
  *
  * `scoped` inside `on_threads` is entered by those threads alone, so it is not collective there.
  */
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Region } from "../node.ts";
 import { opName } from "../op-names.ts";
 import { allocatesShared, traitsOf } from "../traits.ts";
@@ -68,16 +69,17 @@ function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
 }
 
 function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void {
-  for (const op of region.ops) {
+  region.ops.forEach((op) => {
     verifyPlace(op, kernel, place);
+    if (op.regions === noSlots) return;
     const inside: Surroundings = {
       owner: op,
       threads: op.kind === "on_threads" ? op.attributes.threads : place.threads,
       selection: op.kind === "on_threads" ? op : place.selection,
       warps: traitsOf(op).regions === "each warp" ? op : place.warps,
     };
-    for (const inner of regionList(op)) verifyRegion(inner, kernel, inside);
-  }
+    regionList(op).forEach((inner) => verifyRegion(inner, kernel, inside));
+  });
 }
 
 export function verifyPlacement(kernel: Kernel): void {

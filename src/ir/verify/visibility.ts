@@ -35,10 +35,10 @@ export function collectDefinitions(kernel: Kernel): Definitions {
     ids.set(value.id, owner.location);
     definitions.set(value, owner.location);
   };
-  for (const value of kernel.body.parameters) define(value, kernel);
+  kernel.body.parameters.forEach((value) => define(value, kernel));
   walkOps(kernel.body, (op) => {
-    for (const value of op.results) define(value, op);
-    for (const region of regionList(op)) for (const value of region.parameters) define(value, op);
+    op.results.forEach((value) => define(value, op));
+    regionList(op).forEach(({ parameters }) => parameters.forEach((value) => define(value, op)));
   });
   return definitions;
 }
@@ -69,13 +69,16 @@ export function verifyVisibility(
   definitions: Definitions,
   visible: Set<Value> = new Set(),
 ): void {
-  const own = [...region.parameters];
-  for (const value of own) visible.add(value);
-  for (const op of region.ops) {
-    for (const value of operandValues(op)) verifyUse(op, value, visible, definitions);
-    for (const inner of regionList(op)) verifyVisibility(inner, definitions, visible);
-    for (const value of op.results) visible.add(value);
-    own.push(...op.results);
-  }
-  for (const value of own) visible.delete(value);
+  const own: Value[] = [];
+  const see = (value: Value): void => {
+    visible.add(value);
+    own.push(value);
+  };
+  region.parameters.forEach(see);
+  region.ops.forEach((op) => {
+    operandValues(op).forEach((value) => verifyUse(op, value, visible, definitions));
+    regionList(op).forEach((inner) => verifyVisibility(inner, definitions, visible));
+    op.results.forEach(see);
+  });
+  own.forEach((value) => visible.delete(value));
 }

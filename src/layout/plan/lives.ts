@@ -113,25 +113,26 @@ export class Lives {
 
   #walk(region: Region, surroundings: Surroundings): void {
     this.#findFollowers(region);
-    for (const op of region.ops) {
+    region.ops.forEach((op) => {
       this.#first.set(op, this.#next++);
       this.#branches.set(op, surroundings.branch);
       this.#visit(op, surroundings);
-      for (const inner of regionList(op)) this.#walk(inner, inside(op, surroundings));
+      regionList(op).forEach((inner) => this.#walk(inner, inside(op, surroundings)));
       this.#last.set(op, this.#next - 1);
-    }
+    });
   }
 
   #findFollowers({ ops }: Region): void {
     let next: AnyOp | undefined;
-    for (const op of [...ops].reverse()) {
+    for (let place = ops.length - 1; place >= 0; place -= 1) {
+      const op = ops[place] as AnyOp;
       if (op.kind === "alloc_scratch" && next !== undefined) this.#after.set(op, next);
       if (regionList(op).length > 0) next = op;
     }
   }
 
   #visit(op: AnyOp, { scope, branch, loop }: Surroundings): void {
-    const [result] = op.results;
+    const result = op.results[0];
     if (result !== undefined && allocatesShared(op)) {
       this.#buffers.set(result, {
         scope,
@@ -143,15 +144,15 @@ export class Lives {
       this.#roots.set(result, result);
       return;
     }
-    for (const operand of operandValues(op)) {
+    operandValues(op).forEach((operand) => {
       const root = this.#roots.get(operand);
       const buffer = root && this.#buffers.get(root);
-      if (root === undefined || buffer === undefined) continue;
+      if (root === undefined || buffer === undefined) return;
       if (buffer.scratch !== undefined) buffer.users.push(op);
       else if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
       else if (isSynchronous(op, operand)) buffer.users.push(loop ?? op);
       else buffer.asynchronous = true;
-    }
+    });
   }
 }
 

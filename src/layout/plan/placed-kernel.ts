@@ -14,7 +14,7 @@ import { changedOp, makeOp, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { nextValueId } from "../../ir/rewrite/analysis.ts";
-import { withOperands, withRegions } from "../../ir/traverse.ts";
+import { changedOperands, changedRegions } from "../../ir/traverse.ts";
 import { isSpread, refType, withLayout } from "../../ir/types.ts";
 import type { Type } from "../../ir/types.ts";
 import type { Location } from "../../support/location.ts";
@@ -49,10 +49,10 @@ class Builder {
     return Object.freeze({ ...kernel, body, placed });
   }
 
-  #region({ parameters, ops }: Region): Region {
-    const own = Object.freeze(parameters.map((parameter) => this.#define(parameter)));
+  readonly #region = ({ parameters, ops }: Region): Region => {
+    const own = this.#defined(parameters);
     return regionOf({ parameters: own, ops: Object.freeze(ops.flatMap((op) => this.#op(op))) });
-  }
+  };
 
   /** The op and what comes before it. */
   #op(op: AnyOp): readonly AnyOp[] {
@@ -60,18 +60,21 @@ class Builder {
       (area) => (area.own ? area.users.some((use) => use.op === op) : area.region === op),
       op,
     );
-    const { ops: conversions, op: reading } = this.#converted(op);
-    const inside = withRegions(reading, (region) => this.#region(region));
-    const results = Object.freeze(op.results.map((result) => this.#define(result)));
-    const placed = changedOp(inside, { attributes: this.#attributes(op), results });
+    const { conversions, operands } = this.#converted(op);
+    const regions = changedRegions(op, this.#region);
+    const results = this.#defined(op.results);
+    const placed = changedOp(op, { operands, attributes: this.#attributes(op), regions, results });
     return [...scratch, ...conversions, placed];
   }
 
-  /** The op with its operands where it needs them, and the conversions that bring them there. */
-  #converted(op: AnyOp): { readonly ops: readonly AnyOp[]; readonly op: AnyOp } {
+  /** The op's operands where it needs them, and the conversions that bring them there. */
+  #converted(op: AnyOp): {
+    readonly conversions: readonly AnyOp[];
+    readonly operands: AnyOp["operands"];
+  } {
     const needs = [...(this.#placement.needs.get(op) ?? [])];
     const made = new Map<string, Value>();
-    const ops: AnyOp[] = [];
+    const conversions: AnyOp[] = [];
     const change = (value: Value): Value => {
       const position = needs.findIndex((need) => need.value === value);
       const [need] = position < 0 ? [] : needs.splice(position, 1);
@@ -82,16 +85,15 @@ class Builder {
       if (known !== undefined) return known;
       const conversion = this.#conversion(op, own, need.layout);
       const [result = own] = conversion.results;
-      ops.push(conversion);
+      conversions.push(conversion);
       made.set(key, result);
       return result;
     };
-    const reading = withOperands(op, change);
+    const operands = changedOperands(op, change);
     if (needs.length > 0) throw new Error(`${op.kind} needs what is no operand of it`);
     const scratch = this.#scratch.get(op);
-    if (scratch?.itself !== true) return { ops, op: reading };
-    const operands = Object.freeze({ ...reading.operands, scratch: scratch.value });
-    return { ops, op: changedOp(reading, { operands }) };
+    if (scratch?.itself !== true) return { conversions, operands };
+    return { conversions, operands: Object.freeze({ ...operands, scratch: scratch.value }) };
   }
 
   #conversion(op: AnyOp, source: Value, layout: RegisterLayout): AnyOp {
@@ -139,6 +141,14 @@ class Builder {
 
   #use(value: Value): Value {
     return this.#values.get(value) ?? value;
+  }
+
+  /** The values with their layouts; the list itself where none has one. */
+  #defined(values: readonly Value[]): readonly Value[] {
+    const defined = values.map((value) => this.#define(value));
+    return defined.every((value, index) => value === values[index])
+      ? values
+      : Object.freeze(defined);
   }
 
   /** The value with its layout, in place of the traced one. */

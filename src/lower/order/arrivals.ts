@@ -20,12 +20,12 @@ export function scalesOf({ body, warps }: Kernel): Scales {
 }
 
 function collect({ ops }: Region, byWarps: Set<Value>): void {
-  for (const op of ops) {
+  ops.forEach((op) => {
     if (op.kind === "barrier_arrive") byWarps.add(op.operands.barrier);
     const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
     if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")
       byWarps.add(barrier);
     // Warps on their own arrive one by one, with whatever count the others need.
-    if (op.kind !== "warps") for (const inner of regionList(op)) collect(inner, byWarps);
-  }
+    if (op.kind !== "warps") regionList(op).forEach((inner) => collect(inner, byWarps));
+  });
 }

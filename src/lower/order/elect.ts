@@ -12,6 +12,7 @@
  * The warps meet before and after the whole loop, and agree on the phases that were waited for.
  */
 import { bool, i32 } from "../../formats/dtype.ts";
+import { noSlots, nothing, opOf, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import { countUses, nextValueId } from "../../ir/rewrite/analysis.ts";
@@ -61,14 +62,14 @@ class Elector {
   #elect(loop: AnyOp): AnyOp {
     const { location } = loop;
     const make = <K extends OpKind>(kind: K, parts: Partial<Op<K>>): AnyOp =>
-      Object.freeze({
-        ...{ operands: nothing, attributes: nothing, regions: nothing, results: noValues },
+      opOf({
+        ...{ operands: noSlots, attributes: noSlots, regions: noSlots, results: nothing },
         ...parts,
         ...{ kind, location },
-      }) as unknown as AnyOp;
-    const region = (ops: readonly AnyOp[], parameters: readonly Value[] = noValues): Region => {
-      const end = make("yield", { operands: Object.freeze({ values: noValues }) });
-      return Object.freeze({ parameters, ops: Object.freeze([...ops, end]) });
+      } as unknown as AnyOp) as unknown as AnyOp;
+    const region = (ops: readonly AnyOp[], parameters: readonly Value[] = nothing): Region => {
+      const end = make("yield", { operands: Object.freeze({ values: nothing }) });
+      return regionOf({ parameters, ops: Object.freeze([...ops, end]) });
     };
     const [warp, zero] = [this.#value(scalarType(i32)), this.#value(scalarType(i32))];
     const first = this.#value(scalarType(bool));
@@ -100,9 +101,6 @@ class Elector {
     return Object.freeze({ id: this.#nextId++, type });
   }
 }
-
-const nothing = Object.freeze({});
-const noValues: readonly Value[] = Object.freeze([]);
 
 /** Whether one warp may do it for all: it waits, or one lane does it anyway, or it computes a number. */
 function mayBeLeft(op: AnyOp): boolean {

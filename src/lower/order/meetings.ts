@@ -68,7 +68,7 @@ class Planner {
 
   /** Follows the region's ops; `pending` is changed to what is pending at its end. */
   follow(region: Region, pending: Pending): void {
-    for (const op of this.#stepsOf(region)) this.#step(op, pending);
+    this.#stepsOf(region).forEach((op) => this.#step(op, pending));
   }
 
   #stepsOf(region: Region): readonly AnyOp[] {
@@ -97,7 +97,7 @@ class Planner {
     if (accesses.length > 0) this.#settle(op, accesses, pending);
     if (toldBy(op) !== "nobody") this.#handOver(op, pending);
     this.#meet(op, "before", pending);
-    for (const access of accesses) pending.record(access);
+    accesses.forEach((access) => pending.record(access));
     // Users write this one themselves; the lanes need not have met.
     if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
     this.#followRegions(op, pending);
@@ -142,9 +142,10 @@ class Planner {
 
   /** Where the op's own instructions have the lanes meet. */
   #meet(op: AnyOp, at: Meeting["at"], pending: Pending): void {
-    for (const meeting of traitsOf(op).meets)
+    traitsOf(op).meets.forEach((meeting) => {
       if (meeting.at === at && (meeting.who !== "warp" || this.#oneWarp))
         pending.meet(meeting.part);
+    });
   }
 
   #followRegions(op: AnyOp, pending: Pending): void {

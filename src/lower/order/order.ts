@@ -25,7 +25,7 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
-import { changedOp, makeOp } from "../../ir/make-op.ts";
+import { changedOp, makeOp, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";
@@ -62,26 +62,27 @@ export function order(placed: Kernel): Kernel {
 
 function orderedRegion(region: Region, needs: Needs): Region {
   let unready: AnyOp | undefined;
-  const ops = region.ops.flatMap((op) => {
+  const ops: AnyOp[] = [];
+  region.ops.forEach((op) => {
     const ready = unready !== undefined && traitsOf(op).results !== "memory" ? unready : undefined;
     if (ready !== undefined) unready = undefined;
     if (op.kind === "alloc_barrier") unready = op;
-    if (op.kind === "barriers_ready") return [op];
+    if (op.kind === "barriers_ready") return ops.push(op);
     const inner = changeRegions(op, (each) => orderedRegion(each, needs));
-    return [
-      ...(ready === undefined ? [] : [makeOp("barriers_ready", { location: ready.location })]),
-      ...before(op, needs),
-      withScale(withScope(inner, needs.reaching.has(op)), needs.scales),
-    ];
+    if (ready !== undefined) ops.push(makeOp("barriers_ready", { location: ready.location }));
+    before(op, needs).forEach((each) => ops.push(each));
+    ops.push(withScale(withScope(inner, needs.reaching.has(op)), needs.scales));
   });
   return changeOps(region, ops);
 }
 
 /** What the compiler owes the op. */
 function before(op: AnyOp, { meetings, products }: Needs): readonly AnyOp[] {
-  const { location } = op;
-  const { barrier, fence } = meetings.get(op) ?? {};
+  const meeting = meetings.get(op);
   const pending = products.get(op);
+  if (meeting === undefined && pending === undefined) return nothing;
+  const { location } = op;
+  const { barrier, fence } = meeting ?? {};
   const fenced = { space: "smem", reason: fence } as const;
   return [
     ...(fence === undefined ? [] : [makeOp("proxy_fence", { attributes: fenced, location })]),
@@ -105,7 +106,7 @@ function withScope(op: AnyOp, reaches: boolean): AnyOp {
 
 /** Barriers say how many arrivals of the hardware one of the language is. */
 function withScale(op: AnyOp, scales: Scales): AnyOp {
-  const [barrier] = op.results;
+  const barrier = op.results[0];
   if (op.kind !== "alloc_barrier" || barrier === undefined) return op;
   const attributes = Object.freeze({ ...op.attributes, scale: scales(barrier) });
   return changedOp(op, { attributes });
@@ -126,16 +127,16 @@ export function verifyOrder(kernel: Kernel): void {
 function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">): void {
   const { reaching, scales } = needs;
   let unready = false;
-  for (const op of ops) {
+  ops.forEach((op) => {
     if (unready && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
       throw new Error(`${op.kind} comes before barriers are ready`);
     unready = op.kind === "alloc_barrier" || (unready && op.kind !== "barriers_ready");
     const { scope } = op.attributes as { readonly scope?: string };
     if (reaching.has(op) && "scope" in op.attributes && scope !== "cluster")
       throw new Error(`${op.kind} does not reach the cluster`);
-    const [barrier] = op.results;
+    const barrier = op.results[0];
     if (op.kind === "alloc_barrier" && barrier && op.attributes.scale !== scales(barrier))
       throw new Error(`each arrival on a barrier is ${scales(barrier)} of the hardware`);
-    for (const region of regionList(op)) verifyRegion(region, needs);
-  }
+    regionList(op).forEach((region) => verifyRegion(region, needs));
+  });
 }

@@ -30,12 +30,10 @@ export class Pending {
 
   /** Adds what is pending on another way here; tells whether that was anything new. */
   include(other: Pending): boolean {
-    const grown = [
-      includeDeeds(this.#open, other.#open),
-      includeDeeds(this.#arrived, other.#arrived),
-      includePlaces(this.#unfenced, other.#unfenced),
-    ];
-    return grown.includes(true);
+    const open = includeDeeds(this.#open, other.#open);
+    const arrived = includeDeeds(this.#arrived, other.#arrived);
+    const unfenced = includePlaces(this.#unfenced, other.#unfenced);
+    return open || arrived || unfenced;
   }
 
   clear(): void {
@@ -61,6 +59,7 @@ export class Pending {
   }
 
   hasUnfenced(places: ReadonlySet<Place>): boolean {
+    if (this.#unfenced.size === 0 || places.size === 0) return false;
     return [...this.#unfenced].some((place) => places.has(place));
   }
 
@@ -105,16 +104,13 @@ function clearDeeds(deeds: Deeds): void {
 function includeDeeds(into: Deeds, other: Deeds): boolean {
   const fenced = !into.fenced && other.fenced;
   into.fenced ||= other.fenced;
-  const grown = [
-    includePlaces(into.reads, other.reads),
-    includePlaces(into.writes, other.writes),
-    fenced,
-  ];
-  return grown.includes(true);
+  const read = includePlaces(into.reads, other.reads);
+  const written = includePlaces(into.writes, other.writes);
+  return read || written || fenced;
 }
 
 function includePlaces(into: Set<Place>, other: ReadonlySet<Place>): boolean {
   const before = into.size;
-  for (const place of other) into.add(place);
+  other.forEach((place) => into.add(place));
   return into.size > before;
 }

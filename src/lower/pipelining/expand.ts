@@ -12,6 +12,7 @@
  * is what `pipeline` of the language would have recorded.
  */
 import { i32 } from "../../formats/dtype.ts";
+import { noSlots, opOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import {
   changeRegions,
@@ -28,10 +29,9 @@ export function expandLoop(kernel: Kernel, plan: LoopPlan, depth: number): AnyOp
   const { results, location } = plan.loop;
   const writer = new Writer(kernel, location);
   const body = writer.region([], () => new Expansion(writer, plan, depth).write());
-  const nothing = Object.freeze({});
   const regions = Object.freeze({ body });
-  return Object.freeze({
-    ...{ kind: "scoped", operands: nothing, attributes: nothing },
+  return opOf({
+    ...{ kind: "scoped", operands: noSlots, attributes: noSlots },
     ...{ regions, results, location },
   });
 }

@@ -1,4 +1,5 @@
 /** Whether everything has been decided: a target, a layout for each tile, attributes of ops that need them. */
+import { nothing } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
@@ -24,7 +25,8 @@ const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
 function decidedOf(op: AnyOp): readonly string[] {
   // TypeScript cannot see that the rule and the op share their kind.
   const rule = decided[op.kind] as ((op: AnyOp) => readonly string[]) | undefined;
-  return [...(rule?.(op) ?? []), ...(accessesByLanes(op) ? ["unit"] : [])];
+  const named = rule === undefined ? nothing : rule(op);
+  return accessesByLanes(op) ? [...named, "unit"] : named;
 }
 
 /** What the kernel was placed for. */
@@ -33,12 +35,14 @@ export function verifyForm(kernel: Kernel): PlacedFor {
   if (placed === undefined) return reject(kernel, "TW6201", `${kernel.name} has not been placed`);
   walkOps(kernel.body, (op) => {
     const attributes = op.attributes as { readonly [name: string]: unknown };
-    for (const name of decidedOf(op))
+    decidedOf(op).forEach((name) => {
       if (attributes[name] === undefined)
         reject(op, "TW6201", `${op.kind} has no ${name}`, { expected: `{${name} = …}` });
-    for (const { id, type } of definedBy(op))
+    });
+    definedBy(op).forEach(({ id, type }) => {
       if (isSpread(type) && type.layout === undefined)
         reject(op, "TW6201", `%${id} of ${op.kind} has no layout`);
+    });
   });
   return placed;
 }

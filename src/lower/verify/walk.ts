@@ -17,10 +17,10 @@ export function walkAgents(
 }
 
 function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
-  for (const op of region.ops) {
+  region.ops.forEach((op) => {
     visit(op, agents);
-    for (const inner of regionList(op)) walk(inner, walkedInside(op, agents), visit);
-  }
+    regionList(op).forEach((inner) => walk(inner, walkedInside(op, agents), visit));
+  });
 }
 
 /** Who runs the regions of an op that these run. */

@@ -4,6 +4,7 @@
  */
 import type { Kernel } from "../../ir/node.ts";
 import { rewriteKernel } from "../../ir/rewrite/engine.ts";
+import type { Settled } from "../../ir/rewrite/engine.ts";
 import { binaryRules, unaryRules } from "./arithmetic.ts";
 import { castRules, compareRules, selectRules } from "./choice.ts";
 import { controlRules } from "./control.ts";
@@ -20,6 +21,6 @@ export const canonicalizationRules = Object.freeze([
   ...controlRules,
 ]);
 
-export function canonicalize(kernel: Kernel): Kernel {
-  return rewriteKernel(kernel, canonicalizationRules);
+export function canonicalize(kernel: Kernel, settled?: Settled): Kernel {
+  return rewriteKernel(kernel, canonicalizationRules, settled);
 }

@@ -10,7 +10,7 @@
  *
  * Registers are numbered; those without a number do not matter to whoever asks.
  */
-import type { Instruction, Operand, Register } from "../module.ts";
+import type { Instruction, Operand, Register, Statement } from "../module.ts";
 import { visitRegisters } from "../registers.ts";
 
 export interface Effects {
@@ -20,32 +20,46 @@ export interface Effects {
 
 export const isProduct = ({ opcode }: Instruction): boolean => opcode.startsWith("wgmma.mma_async");
 
+const none: readonly number[] = Object.freeze([]);
+
+/** Of what touches no register that has a number: most of the instructions. */
+const noEffects: Effects = Object.freeze({ reads: none, writes: none });
+
+/** What each statement reads and writes; undefined of what is no instruction. */
 export function effectsOf(
-  instruction: Instruction,
+  statements: readonly Statement[],
   numbers: ReadonlyMap<Register, number>,
-): Effects {
-  const reads: number[] = [];
-  const writes: number[] = [];
+): readonly (Effects | undefined)[] {
+  let reads: number[] | undefined;
+  let writes: number[] | undefined;
   const reading = (register: Register): void => {
     const number = numbers.get(register);
-    if (number !== undefined) reads.push(number);
+    if (number !== undefined) (reads ??= []).push(number);
   };
   const writing = (register: Register): void => {
     const number = numbers.get(register);
-    if (number !== undefined) writes.push(number);
+    if (number !== undefined) (writes ??= []).push(number);
   };
-  const { guard, operands } = instruction;
-  const hasResult = givesResult(instruction);
-  if (guard !== undefined) reading(guard.register);
-  for (const [position, operand] of operands.entries()) {
-    const written = position === 0 && hasResult;
-    if (written) visitRegisters(operand, writing);
-    if (!written || guard !== undefined || isProduct(instruction)) visitRegisters(operand, reading);
-  }
-  return { reads, writes };
+  return statements.map((statement) => {
+    if (statement.kind !== "instruction") return undefined;
+    const { guard, operands } = statement;
+    const hasResult = givesResult(statement);
+    reads = undefined;
+    writes = undefined;
+    if (guard !== undefined) reading(guard.register);
+    operands.forEach((operand, position) => {
+      const written = position === 0 && hasResult;
+      if (written) visitRegisters(operand, writing);
+      if (!written || guard !== undefined || isProduct(statement)) visitRegisters(operand, reading);
+    });
+    return reads === undefined && writes === undefined
+      ? noEffects
+      : { reads: reads ?? none, writes: writes ?? none };
+  });
 }
 
-function givesResult({ opcode, operands: [first] }: Instruction): boolean {
+function givesResult({ opcode, operands }: Instruction): boolean {
+  const first = operands[0];
   if (first === undefined || !isResult(first)) return false;
   const meets = opcode.startsWith("bar") && !opcode.startsWith("barrier.red");
   return !meets && !opcode.startsWith("nanosleep");

@@ -46,8 +46,9 @@ export function flightsOf(
       if (statement?.kind !== "instruction") continue;
       follow(statement, at, running, ended);
       if (running.size === 0 || isProduct(statement)) continue;
-      for (const register of [...(effects[at]?.reads ?? []), ...(effects[at]?.writes ?? [])])
-        addAll(touched, register, running.keys());
+      const touch = (register: number): void => addAll(touched, register, running.keys());
+      effects[at]?.reads.forEach(touch);
+      effects[at]?.writes.forEach(touch);
     }
     for (const next of block.next) if (join(entries[next], running)) waiting.add(next);
   }
@@ -77,16 +78,18 @@ function committed(
 }
 
 function follow(
-  { opcode, operands: [pending] }: Statement & { readonly kind: "instruction" },
+  { opcode, operands }: Statement & { readonly kind: "instruction" },
   at: number,
   running: Running,
   ended: Map<number, Set<number>>,
 ): void {
+  if (!opcode.startsWith("wgmma.")) return;
   if (opcode.startsWith("wgmma.commit_group")) {
     for (const [product, count] of running) running.set(product, count + 1);
     running.set(at, 0);
   }
   if (!opcode.startsWith("wgmma.wait_group")) return;
+  const pending = operands[0];
   const left = pending?.kind === "integer" ? Number(pending.value) : 0;
   const over = [...running].flatMap(([product, count]) => (count >= left ? [product] : []));
   for (const product of over) running.delete(product);

@@ -19,24 +19,20 @@ export interface Block {
 
 /** Undefined where statements are nested, or jumps lead where only a register knows. */
 export function blocksOf(statements: readonly Statement[]): readonly Block[] | undefined {
-  const plain = statements.every(
-    (each) =>
-      each.kind === "label" ||
-      each.kind === "pragma" ||
-      (each.kind === "instruction" && !leadsAnywhere(each.opcode)),
-  );
-  if (!plain) return undefined;
-  const starts = statements.flatMap((statement, index) => {
-    const before = statements[index - 1];
-    const behindJump = before?.kind === "instruction" && leaves(before);
-    return index === 0 || statement.kind === "label" || behindJump ? [index] : [];
-  });
-  const blockAt = new Map(starts.map((start, block) => [start, block]));
+  const starts: number[] = [];
   const labels = new Map<string, number>();
-  statements.forEach((statement, index) => {
-    const block = blockAt.get(index);
-    if (statement.kind === "label" && block !== undefined) labels.set(statement.name, block);
-  });
+  let behindJump = true;
+  for (let index = 0; index < statements.length; index += 1) {
+    const statement = statements[index] as Statement;
+    const isLabel = statement.kind === "label";
+    if (behindJump || isLabel) starts.push(index);
+    behindJump = false;
+    if (isLabel) labels.set(statement.name, starts.length - 1);
+    else if (statement.kind === "instruction") {
+      if (leadsAnywhere(statement.opcode)) return undefined;
+      behindJump = leaves(statement);
+    } else if (statement.kind !== "pragma") return undefined;
+  }
   return starts.map((from, block) => {
     const to = starts[block + 1] ?? statements.length;
     const last = statements[to - 1];

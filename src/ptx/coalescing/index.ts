@@ -33,17 +33,15 @@ interface Move {
 
 /** The same statements with fewer registers and moves. */
 export function coalesce(statements: readonly Statement[]): readonly Statement[] {
-  const moves = statements.flatMap((statement, at) => moveOf(statement, at));
+  const moves = movesOf(statements);
   const blocks = moves.length === 0 ? undefined : blocksOf(statements);
   if (blocks === undefined) return statements;
   const registers = [...new Set(moves.flatMap(({ to, from }) => [to, from]))];
   const numbers = new Map(registers.map((register, number) => [register, number]));
-  const effects = statements.map((statement) =>
-    statement.kind === "instruction" ? effectsOf(statement, numbers) : undefined,
-  );
+  const effects = effectsOf(statements, numbers);
   const flights = flightsOf(statements, blocks, effects);
   if (flights === undefined) return statements;
-  const holding = effects.map((each, at) => withHeld(each, at, flights));
+  const holding = withHeld(effects, flights);
   const classes = new Classes(
     flights,
     livesOf(blocks, holding, registers.length),
@@ -62,24 +60,31 @@ export function coalesce(statements: readonly Statement[]): readonly Statement[]
 
 const moveOpcodes: ReadonlySet<string> = new Set(["mov.pred", "mov.b16", "mov.b32", "mov.b64"]);
 
-function moveOf(statement: Statement, at: number): readonly Move[] {
-  if (statement.kind !== "instruction" || statement.guard !== undefined) return [];
-  if (!moveOpcodes.has(statement.opcode)) return [];
-  const [to, from] = statement.operands;
-  if (to?.kind !== "register" || from?.kind !== "register" || to.type !== from.type) return [];
-  return [{ at, to, from }];
+function movesOf(statements: readonly Statement[]): readonly Move[] {
+  const moves: Move[] = [];
+  statements.forEach((statement, at) => {
+    if (statement.kind !== "instruction" || statement.guard !== undefined) return;
+    if (!moveOpcodes.has(statement.opcode)) return;
+    const [to, from] = statement.operands;
+    if (to?.kind === "register" && from?.kind === "register" && to.type === from.type)
+      moves.push({ at, to, from });
+  });
+  return moves;
 }
 
 /** A wait reads the registers of the products that it ends, as far as lives are concerned. */
 function withHeld(
-  effects: Effects | undefined,
-  at: number,
+  effects: readonly (Effects | undefined)[],
   { ended, registers }: Flights,
-): Effects | undefined {
-  const over = ended.get(at);
-  if (over === undefined || effects === undefined) return effects;
-  const held = [...over].flatMap((product) => registers.get(product) ?? []);
-  return { reads: [...effects.reads, ...held], writes: effects.writes };
+): readonly (Effects | undefined)[] {
+  const holding = effects.slice();
+  for (const [at, over] of ended) {
+    const own = effects[at];
+    if (own === undefined) continue;
+    const held = [...over].flatMap((product) => registers.get(product) ?? []);
+    holding[at] = { reads: [...own.reads, ...held], writes: own.writes };
+  }
+  return holding;
 }
 
 function movedFrom(
@@ -155,28 +160,26 @@ function renamed(
   names: ReadonlyMap<Register, Register>,
 ): readonly Statement[] {
   const nameOf = (register: Register): Register => names.get(register) ?? register;
-  return statements.flatMap((statement): readonly Statement[] => {
-    if (statement.kind !== "instruction") return [statement];
-    const { guard, operands } = statement;
-    const changed = isChanged(operands, names);
-    const other = guard && nameOf(guard.register);
-    const sameGuard = other === undefined || other === guard?.register;
-    if (!changed && sameGuard) return [statement];
-    const own = changed ? operands.map((operand) => renamedOperand(operand, nameOf)) : operands;
-    const [to, from] = own;
-    if (statement.opcode.startsWith("mov.") && to === from) return [];
-    const renamedGuard = guard && other && { ...guard, register: other };
-    return [{ ...statement, operands: own, guard: renamedGuard }];
-  });
-}
-
-function isChanged(operands: readonly Operand[], names: ReadonlyMap<Register, Register>): boolean {
   let changed = false;
-  const visit = (register: Register): void => {
+  const see = (register: Register): void => {
     changed ||= names.has(register);
   };
-  for (const operand of operands) visitRegisters(operand, visit);
-  return changed;
+  const after: Statement[] = [];
+  statements.forEach((statement) => {
+    if (statement.kind !== "instruction") return after.push(statement);
+    const { guard, operands } = statement;
+    changed = false;
+    operands.forEach((operand) => visitRegisters(operand, see));
+    const other = guard && nameOf(guard.register);
+    const sameGuard = other === undefined || other === guard?.register;
+    if (!changed && sameGuard) return after.push(statement);
+    const own = changed ? operands.map((operand) => renamedOperand(operand, nameOf)) : operands;
+    const [to, from] = own;
+    if (statement.opcode.startsWith("mov.") && to === from) return;
+    const renamedGuard = guard && other && { ...guard, register: other };
+    after.push({ ...statement, operands: own, guard: renamedGuard });
+  });
+  return after;
 }
 
 function renamedOperand(operand: Operand, nameOf: (register: Register) => Register): Operand {

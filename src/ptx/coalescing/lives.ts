@@ -38,14 +38,16 @@ export function livesOf(
     for (let at = to - 1; at >= from; at -= 1) {
       const each = effects[at];
       if (each === undefined) continue;
-      for (const register of each.writes) {
+      each.writes.forEach((register) => {
         const life = lives[register] as WrittenLife;
         life.writes.push(at);
         const end = until[register] as number;
         if (end >= 0) life.begin(at, end);
         until[register] = -1;
-      }
-      for (const register of each.reads) if (until[register] === -1) until[register] = at;
+      });
+      each.reads.forEach((register) => {
+        if (until[register] === -1) until[register] = at;
+      });
     }
     for (let register = 0; register < count; register += 1) {
       const end = until[register] as number;
@@ -93,7 +95,8 @@ function endsOf(
   for (let grown = true; grown;) {
     grown = false;
     for (let index = blocks.length - 1; index >= 0; index -= 1) {
-      const [end, start] = [ends[index] as BitSet, starts[index] as BitSet];
+      const end = ends[index] as BitSet;
+      const start = starts[index] as BitSet;
       const { written } = own[index] as OwnEffects;
       for (const next of (blocks[index] as Block).next) {
         const following = starts[next] as BitSet;
@@ -126,12 +129,14 @@ function ownEffects(
   for (let at = from; at < to; at += 1) {
     const each = effects[at];
     if (each === undefined) continue;
-    for (const register of each.reads)
+    each.reads.forEach((register) => {
       reads[register >> 5] =
         (reads[register >> 5] as number) |
         ((1 << (register & 31)) & ~(written[register >> 5] as number));
-    for (const register of each.writes)
+    });
+    each.writes.forEach((register) => {
       written[register >> 5] = (written[register >> 5] as number) | (1 << (register & 31));
+    });
   }
   return { reads, written };
 }

@@ -226,7 +226,8 @@ function writtenBy(instruction: Instruction): readonly string[] {
       found.push(register);
     });
   const numbers = new Map(found.map((register, at) => [register, at]));
-  return effectsOf(instruction, numbers).writes.flatMap((at) => found[at]?.name ?? []);
+  const [effects] = effectsOf([instruction], numbers);
+  return effects?.writes.flatMap((at) => found[at]?.name ?? []) ?? [];
 }
 
 /** The class of our own registers that a declared one becomes; instructions say how they read it. */
