@@ -73,7 +73,7 @@ export function targetForGpu(gpu: Gpu): Target {
   return same ? known : Object.freeze({ ...known, ...limits });
 }
 
-export const oldestDriver = 12000;
+const oldestDriver = 12000;
 
 const ptxVersions: readonly (readonly [driver: number, ptx: string])[] = [
   [13000, "9.0"],

@@ -52,7 +52,7 @@ export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
 }
 
 /** A back end on a GPU of the given driver. */
-export function openOn(
+function openOn(
   driver: Driver,
   { gpu = 0, ...options }: GpuOptions = {},
   cache = processCache(),
@@ -78,7 +78,7 @@ function backendOn(context: CudaContext, cache: KernelCache, options: CudaOption
 }
 
 /** The cache that this process's settings name. */
-export function processCache(): KernelCache {
+function processCache(): KernelCache {
   const { folder, limitBytes } = cacheSettings();
   const store = folder === undefined ? undefined : new FileStore(folder, limitBytes);
   return new KernelCache(store, compilerFingerprint(import.meta.url));

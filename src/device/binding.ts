@@ -259,7 +259,7 @@ function checkStrides(
   });
 }
 
-export function evaluateShape(
+function evaluateShape(
   shape: readonly Size[],
   dimensions: ReadonlyMap<string, number>,
 ): readonly number[] {
@@ -285,10 +285,7 @@ function checkSpan(
 }
 
 /** Elements from the first to the last that a parameter reaches, both included. */
-export function spanElements(
-  parameter: ArrayParameter,
-  dimensions: ReadonlyMap<string, number>,
-): number {
+function spanElements(parameter: ArrayParameter, dimensions: ReadonlyMap<string, number>): number {
   const shape = evaluateShape(parameter.type.shape, dimensions);
   if (parameter.strides === undefined) return shape.reduce((count, extent) => count * extent, 1);
   if (shape.includes(0)) return 0;

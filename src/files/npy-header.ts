@@ -117,7 +117,7 @@ function layoutOf(
 }
 
 /** The bytes of one element in a file, where nothing shares a byte. */
-export function storedUnit({ bits }: DType): number {
+function storedUnit({ bits }: DType): number {
   return Math.max(1, bits / 8);
 }
 

@@ -136,7 +136,7 @@ const buffer = record<BufferPlan>({
   holds: absentOr(either(oneOf("barriers"), elements)),
 });
 
-export const isGrid = list(record<GridAxis>({ name: text, extent: isSize, cluster: positive }));
+const isGrid = list(record<GridAxis>({ name: text, extent: isSize, cluster: positive }));
 
 const plan = record<Omit<LaunchPlan, "target">>({
   name: text,

@@ -179,7 +179,7 @@ function offsetText(offset: number): string {
   return offset === 0 ? "" : `+${offset}`;
 }
 
-export function variableText(variable: Variable): string {
+function variableText(variable: Variable): string {
   const { space, name, type, count, vector, alignment, linkage, initial } = variable;
   const { pointer, attribute } = variable;
   const parts = [

@@ -25,7 +25,7 @@ function aligned(bytes: number): number {
 }
 
 /** Bytes of shared memory that the op itself allocates, with other stages where it has any. */
-export function sharedBytesOf(op: AnyOp, stages?: Stages): number {
+function sharedBytesOf(op: AnyOp, stages?: Stages): number {
   if (op.kind === "alloc_union") return aligned(op.attributes.bytes);
   const share = stages?.ops.includes(op) === true ? stages.count / stages.given : 1;
   if (op.kind === "alloc_barrier") return op.attributes.count * share * barrierBytes;

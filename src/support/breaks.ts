@@ -13,7 +13,7 @@ const resumeLater: (resume: () => void) => void =
     ? (resume) => void setImmediate(resume)
     : (resume) => void setTimeout(resume, 0);
 
-export function giveWay(): Promise<void> {
+function giveWay(): Promise<void> {
   return new Promise<void>(resumeLater);
 }
 

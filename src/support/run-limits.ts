@@ -122,7 +122,7 @@ export class LimitWatch {
 }
 
 /** Whether anything is limited. */
-export function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
+function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
   return signal !== undefined || timeLimit !== undefined || stepLimit !== undefined;
 }
 

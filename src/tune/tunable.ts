@@ -136,7 +136,7 @@ function planOf(
 }
 
 /** The arguments of a kernel as text: names, formats, shapes and strides. */
-export function signatureText({ parameters }: KernelInterface): string {
+function signatureText({ parameters }: KernelInterface): string {
   return parameters
     .map(({ name, role, value: { type }, strides }) => {
       if (type.kind !== "ref") return `${role} ${name}`;

@@ -4,7 +4,7 @@ declare module "*?text" {
   export default text;
 }
 
-/** The library's entry without what the build leaves for later: see `commonFolders` in build/playground.mjs. */
+/** The library's entry without what the build leaves for later: see `commonFolders` in build/bundle.mjs. */
 declare module "*/src/index.ts?common" {
   const exports: { readonly [name: string]: unknown };
   export = exports;

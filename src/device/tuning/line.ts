@@ -22,7 +22,7 @@ export interface Choice {
 }
 
 /** Why a choice is out of the question: it cannot be planned or compiled, the model gives it no chance, or it is wrong. */
-export const rejections = ["plan", "compile", "model", "wrong"] as const;
+const rejections = ["plan", "compile", "model", "wrong"] as const;
 export type Rejection = (typeof rejections)[number];
 
 /** What a line is of. */

@@ -63,13 +63,13 @@ const pointerBytes = 8;
 /** Types that hold several numbers take bytes alone. */
 const several: readonly PtxType[] = ["f16x2", "bf16x2", "b128"];
 
-export function parameterText({ name, type, count, vector }: EntryParameter): string {
+function parameterText({ name, type, count, vector }: EntryParameter): string {
   const array = count === undefined ? "" : `[${count}]`;
   return `.param ${vector === undefined ? "" : `.v${vector} `}.${type} ${name}${array}`;
 }
 
 /** What a parameter takes, in words. */
-export function takenText(parameter: EntryParameter): string {
+function takenText(parameter: EntryParameter): string {
   const { type, count, vector, bytes } = parameter;
   const asBytes = `a Uint8Array of ${bytes} bytes`;
   if (count !== undefined || vector !== undefined || several.includes(type))

@@ -122,7 +122,7 @@ function doubleResult(
 }
 
 /** Makes a rule of an operation on numbers; the operands are those behind the result. */
-export function floatRule(operation: Operation, count: number): LaneRule {
+function floatRule(operation: Operation, count: number): LaneRule {
   return (instruction, writer) => {
     const form = floatForm(instruction);
     if (form === undefined) throw new OperandError(`type .${instruction.type}`);

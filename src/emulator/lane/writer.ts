@@ -22,7 +22,7 @@ import type { RegisterPlace } from "../program/registers.ts";
 import { Definedness } from "./definedness.ts";
 
 /** The NaN that f32 arithmetic makes. */
-export const nanWord = 0x7fffffff;
+const nanWord = 0x7fffffff;
 
 export interface Pair {
   readonly low: string;

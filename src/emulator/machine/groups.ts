@@ -214,7 +214,7 @@ export class LaneGroups {
   }
 }
 
-export function newGroup(mask: number, step: number, frame: Frame, join: Join | undefined): Group {
+function newGroup(mask: number, step: number, frame: Frame, join: Join | undefined): Group {
   return { mask, step, frame, join, attendance: undefined, blockedAt: -1, spent: 0 };
 }
 

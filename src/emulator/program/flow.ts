@@ -23,7 +23,7 @@ export interface FlowBlock {
 export type JumpTargets = (flat: FlatInstruction) => readonly number[] | undefined;
 
 /** Whether control never passes on to the next instruction. */
-export function endsFlow({ instruction: { opcode, guard } }: FlatInstruction): boolean {
+function endsFlow({ instruction: { opcode, guard } }: FlatInstruction): boolean {
   if (guard !== undefined) return false;
   const [root] = opcode.split(".");
   return root === "bra" || root === "brx" || root === "exit" || root === "ret" || root === "trap";
@@ -57,7 +57,7 @@ export function flowOf({ instructions }: FlatBody, targetsOf: JumpTargets): read
 }
 
 /** Immediate post-dominators, by iteration over the blocks in post-order of the reversed graph. */
-export function postDominators(
+function postDominators(
   successors: readonly (readonly number[])[],
 ): readonly (number | undefined)[] {
   const exit = successors.length;

@@ -14,7 +14,7 @@ import type { VariablePlace } from "./symbols.ts";
 import type { VariableMap } from "./variables.ts";
 
 /** The high word of addresses of functions. */
-export const functionWindow = 5;
+const functionWindow = 5;
 
 export interface ResolverSources {
   readonly module: PtxModule;

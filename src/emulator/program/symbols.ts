@@ -16,7 +16,7 @@ export function variableBytes({ type, count, vector }: Variable): number {
   return (bitsOf(type) / 8) * (vector ?? 1) * (count ?? 1);
 }
 
-export function variableAlignment({ type, alignment, vector }: Variable): number {
+function variableAlignment({ type, alignment, vector }: Variable): number {
   return alignment ?? (bitsOf(type) / 8) * (vector ?? 1);
 }
 

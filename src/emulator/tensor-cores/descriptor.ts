@@ -69,7 +69,7 @@ function swizzled(address: number, { swizzle, baseOffset }: MatrixDescriptor): n
 const addressMask = 0x3ffff;
 
 /** The address of the chunk with bytes 16·part … of row `row`'s k. */
-export function rowChunk(descriptor: MatrixDescriptor, row: number, part: number): number {
+function rowChunk(descriptor: MatrixDescriptor, row: number, part: number): number {
   const { start, leading, stride, swizzle } = descriptor;
   const within =
     swizzle === 0
@@ -79,7 +79,7 @@ export function rowChunk(descriptor: MatrixDescriptor, row: number, part: number
 }
 
 /** The address of the chunk with rows 8·group … 8·group + 7 at one k, elements of 16 bits. */
-export function columnChunk(descriptor: MatrixDescriptor, group: number, k: number): number {
+function columnChunk(descriptor: MatrixDescriptor, group: number, k: number): number {
   const { start, leading, stride, swizzle } = descriptor;
   const offset =
     swizzle === 0

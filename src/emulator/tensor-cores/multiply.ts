@@ -27,7 +27,7 @@ export interface ProductForm {
   readonly signB: 1 | -1;
 }
 
-export function isFloatType(type: string): type is FloatType {
+function isFloatType(type: string): type is FloatType {
   return type in floatFormats;
 }
 

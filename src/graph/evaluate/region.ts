@@ -143,7 +143,7 @@ function interpreted(region: GraphRegion, frame: Frame, op: AnyGraphOp): RegionF
   };
 }
 
-export function scalarTensor(element: ElementType, value: Scalar): Tensor {
+function scalarTensor(element: ElementType, value: Scalar): Tensor {
   const lanes = allocateElementLanes(element, 1);
   writer(element, lanes)(0, value);
   return tensor(element, [], lanes);

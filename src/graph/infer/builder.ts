@@ -21,7 +21,7 @@ export interface Origin {
   readonly location: Location;
 }
 
-export const noOrigin: Origin = Object.freeze({ name: "", location: unknownLocation });
+const noOrigin: Origin = Object.freeze({ name: "", location: unknownLocation });
 
 /** What only some ops need. */
 export interface OpDetails<K extends GraphOpKind> {

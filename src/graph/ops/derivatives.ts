@@ -11,7 +11,7 @@ import { list, text, withDefault } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
 /** Which values of a checkpointed computation are kept for the way back; the others are computed again. */
-export const checkpointPolicies = ["nothing", "dots", "dotsWithoutBatch", "names"] as const;
+const checkpointPolicies = ["nothing", "dots", "dotsWithoutBatch", "names"] as const;
 export type CheckpointPolicy = (typeof checkpointPolicies)[number];
 
 export const derivativeOps = defineGraphOps({

@@ -14,8 +14,8 @@ function binary(summary: string) {
   return { ...pure, summary, operands: sides } as const;
 }
 
-export const comparisonDirections = ["EQ", "NE", "GE", "GT", "LE", "LT"] as const;
-export const comparisonTypes = [
+const comparisonDirections = ["EQ", "NE", "GE", "GT", "LE", "LT"] as const;
+const comparisonTypes = [
   "NOTYPE",
   "FLOAT",
   "TOTALORDER",

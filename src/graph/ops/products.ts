@@ -35,9 +35,9 @@ const convolutionAttributes = {
  */
 export const shortSum = 8;
 
-export const fftTypes = ["FFT", "IFFT", "RFFT", "IRFFT"] as const;
+const fftTypes = ["FFT", "IFFT", "RFFT", "IRFFT"] as const;
 export const transposes = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"] as const;
-export const rngAlgorithms = ["DEFAULT", "THREE_FRY", "PHILOX"] as const;
+const rngAlgorithms = ["DEFAULT", "THREE_FRY", "PHILOX"] as const;
 
 export const productOps = defineGraphOps({
   "stablehlo.dot_general": {

@@ -147,7 +147,7 @@ const convolutionFields: StructureFields = {
 };
 
 /** The pieces of `text` between commas that no bracket encloses. */
-export function splitTopLevel(text: string): readonly string[] {
+function splitTopLevel(text: string): readonly string[] {
   const pieces: string[] = [];
   let depth = 0;
   let piece = "";

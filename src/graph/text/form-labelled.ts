@@ -67,7 +67,7 @@ interface Head {
 }
 
 /** Operands and labelled attributes, then the dictionary. */
-export function readHead(reader: OpReader, name: string): Head {
+function readHead(reader: OpReader, name: string): Head {
   const { scanner } = reader;
   const labels = labelsOf(name);
   const attributes = new Map<string, Attribute>();

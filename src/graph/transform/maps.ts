@@ -346,7 +346,7 @@ export function dynamicUpdating(
 }
 
 /** A gather's dimension numbers as those of the scatter that goes back, and the other way round. */
-export function scatterNumbersOf(numbers: GatherNumbers): ScatterNumbers {
+function scatterNumbersOf(numbers: GatherNumbers): ScatterNumbers {
   return {
     update_window_dims: numbers.offset_dims,
     inserted_window_dims: numbers.collapsed_slice_dims,

@@ -19,7 +19,7 @@ import type { DataType, RefType, Type, TypeKind } from "../types.ts";
 import type { Draft, InferContext } from "./draft.ts";
 
 /** Lanes share a tile; this many elements is already 8192 registers of each of the 128 lanes. */
-export const largestTile = 2 ** 20;
+const largestTile = 2 ** 20;
 
 /** The draft of any kind: what a shared check needs of it. */
 export type AnyDraft = Pick<Draft, "kind" | "attributes" | "location">;

@@ -23,7 +23,7 @@ import { valueRules } from "./values.ts";
 
 export type { Draft, InferContext } from "./draft.ts";
 
-export const inferRules: InferRules = Object.freeze({
+const inferRules: InferRules = Object.freeze({
   ...valueRules,
   ...tileRules,
   ...memoryRules,

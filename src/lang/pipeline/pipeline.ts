@@ -72,7 +72,7 @@ export type StepArgument<G, I extends Formats, O extends Formats> = AxesOf<G> &
   BlocksOf<I> &
   BlocksOf<O>;
 
-export const pipelineOptions = [
+const pipelineOptions = [
   ...["grid", "inputs", "outputs", "depth", "lookahead", "delay", "prefetch", "synchronous"],
   "carry",
 ];

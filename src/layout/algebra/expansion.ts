@@ -132,7 +132,7 @@ function takeDigits(digits: Digit[], extent: number): readonly Digit[] | undefin
   return taken;
 }
 
-export function capacity(digits: readonly Digit[]): number {
+function capacity(digits: readonly Digit[]): number {
   let found = 1;
   for (const { radix } of digits) found *= radix;
   return found;

@@ -28,7 +28,7 @@ function alreadyPlaced({ kind }: AnyOp): never {
   throw new Error(`a kernel with ${kind} is placed already`);
 }
 
-export const layoutRules: OpRules<[LayoutContext], void> = {
+const layoutRules: OpRules<[LayoutContext], void> = {
   ...valueRules,
   ...tileRules,
   ...memoryRules,

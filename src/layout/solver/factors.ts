@@ -35,7 +35,7 @@ function strideOf(factor: Table, group: number, sizes: readonly number[]): numbe
   return stride;
 }
 
-export function isHard(data: Float64Array): boolean {
+function isHard(data: Float64Array): boolean {
   for (let entry = 0; entry < data.length; entry++) if (data[entry] === Infinity) return true;
   return false;
 }

@@ -152,7 +152,7 @@ export function barrierAddress(
 }
 
 /** The shared::cluster address of the same place in another block. */
-export function peerAddress(
+function peerAddress(
   { code }: EmitContext,
   { base, offset }: BarrierPlace,
   rank: Register,

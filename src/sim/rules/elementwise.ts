@@ -12,7 +12,7 @@ import type { Assembler, Step } from "../program.ts";
 import { lanesAt, scalarAt, toScalar } from "../values.ts";
 import { product } from "../view.ts";
 
-export function dataTypeOf(value: Value): DataType {
+function dataTypeOf(value: Value): DataType {
   if (!isData(value.type)) throw new Error(`%${value.id} is no tile or scalar`);
   return value.type;
 }

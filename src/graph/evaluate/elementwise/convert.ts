@@ -181,7 +181,7 @@ export function bitsOfReal(element: Exclude<FloatElement, "f64">, value: number)
   return scratchFloatBits[0] as number;
 }
 
-export function realOfBits(element: Exclude<FloatElement, "f64">, bits: number): number {
+function realOfBits(element: Exclude<FloatElement, "f64">, bits: number): number {
   if (element !== "f32") return decodeElement(element, bits);
   scratchFloatBits[0] = bits;
   return scratchFloat[0] as number;

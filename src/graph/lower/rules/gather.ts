@@ -31,7 +31,7 @@ export interface StartNumbers {
   readonly indicesBatching: readonly number[];
 }
 
-export function gatherStarts(numbers: GatherNumbers): StartNumbers {
+function gatherStarts(numbers: GatherNumbers): StartNumbers {
   return {
     vectorAxis: numbers.index_vector_dim,
     map: numbers.start_index_map,

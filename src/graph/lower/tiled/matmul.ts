@@ -6,8 +6,8 @@
  *
  *   lhs [b, t, h, d]   batch b, h   free t   contracted d        window (b, slice t, h, slice d)
  *
- * An operand can be read so where, in memory, its free axes are one run and its contracted axes are one; others are
- * transposed first (`expand/products.ts`).
+ * An operand can be read so where, in memory, its free axes are one run and its contracted axes are one; products of
+ * others are made step by step, too.
  */
 import { dtypes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";

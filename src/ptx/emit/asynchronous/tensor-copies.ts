@@ -130,10 +130,7 @@ function multicastMask(context: EmitContext, axes: readonly string[]): Register 
 }
 
 /** Ranks, relative to the group's lowest, that differ along the axes alone. */
-export function ranksOf(
-  grid: EmitContext["kernel"]["grid"],
-  axes: readonly string[],
-): readonly number[] {
+function ranksOf(grid: EmitContext["kernel"]["grid"], axes: readonly string[]): readonly number[] {
   let ranks: readonly number[] = [0];
   let inner = 1;
   for (const axis of grid.toReversed()) {

@@ -297,7 +297,7 @@ export class TileGuards {
   }
 }
 
-export const noRooms: Rooms = Object.freeze({ low: undefined, high: undefined });
+const noRooms: Rooms = Object.freeze({ low: undefined, high: undefined });
 
 /** Whether a window of `extents` elements is inside as a whole, the same in all lanes. */
 export function wholeInside(
