@@ -89,10 +89,10 @@ export { bincount, histogram } from "./reduce/histogram.ts";
 export type {
   BincountSpec,
   EdgesHistogramSpec,
-  HistogramConfiguration,
   HistogramOperation,
   RangeHistogramSpec,
 } from "./reduce/histogram.ts";
+export type { HistogramConfiguration } from "./reduce/histogram-steps.ts";
 export { reduce } from "./reduce/reduce.ts";
 export type { ReduceInputs, ReduceOperation, ReduceSpec } from "./reduce/reduce.ts";
 export { reduceWith } from "./reduce/reduce-with.ts";

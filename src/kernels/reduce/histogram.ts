@@ -7,7 +7,7 @@
 import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName, IntegerName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import type { Operation } from "../../device/operation.ts";
 import { addSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
@@ -15,9 +15,7 @@ import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import type { Target } from "../../targets/target.ts";
-import { cast, fill } from "../elementwise/cast.ts";
-import { segmentReduce } from "../movement/segment-reduce.ts";
+import { fill } from "../elementwise/cast.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import {
@@ -33,18 +31,8 @@ import { computeFormat } from "../support/numbers.ts";
 import { laidOut } from "../support/sizes.ts";
 import { byEdges, byNumber, byRange } from "./binning.ts";
 import type { Binning } from "./binning.ts";
-import {
-  binKernel,
-  countKernel,
-  edgesKernel,
-  mostShared,
-  mostWeighed,
-  span,
-  weighKernel,
-  weighedSpan,
-} from "./histogram-kernels.ts";
-import type { HistogramForm } from "./histogram-kernels.ts";
-import { reduce } from "./reduce.ts";
+import { countSteps, edgesSteps, weighSteps } from "./histogram-steps.ts";
+import type { HistogramConfiguration } from "./histogram-steps.ts";
 
 interface OfElements<X extends DTypeName, W extends FloatName> {
   /** A format is an array of n elements. */
@@ -94,12 +82,6 @@ export interface BincountSpec<
 > extends OfElements<X, W> {
   /** Numbers from 0 to length − 1 are counted. */
   readonly length: number;
-}
-
-/** Blocks of the launch, and where they add: in shared memory, in the result, or by sorting first. */
-export interface HistogramConfiguration {
-  readonly blocks: number;
-  readonly adds: "shared" | "result" | "sorted";
 }
 
 /** Sums of weights are f32, of f64 f64. */
@@ -278,11 +260,6 @@ interface Counted {
   readonly findsEdges?: boolean;
 }
 
-type Kernels = Map<string, KernelDefinition>;
-
-/** Blocks for each processor. */
-const blocksEach = 8;
-
 function counting(counted: Counted, given: GivenArray | undefined, location: Location): Operation {
   const { name, x, edges, findsEdges = false } = counted;
   requireRows("x", name, x, location);
@@ -295,7 +272,7 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
   }
   const summed = weights === undefined ? dtypes.i32 : computeFormat(weights.dtype);
   const out = array(summed, [counted.bins]);
-  const kernels: Kernels = new Map();
+  const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
     inputs: { x, ...(edges && !findsEdges && { edges }), ...(weights && { weights }) },
@@ -332,148 +309,4 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
       return { configuration, source, launches, scratch: all };
     },
   }) as unknown as Operation;
-}
-
-interface Steps {
-  readonly configuration: HistogramConfiguration;
-  readonly steps: readonly Step[];
-  readonly scratch: { readonly [name: string]: ScratchArray };
-}
-
-function known(kernels: Kernels, text: string, make: () => KernelDefinition): KernelDefinition {
-  const found = kernels.get(text) ?? make();
-  kernels.set(text, found);
-  return found;
-}
-
-function inputsOf({ edges }: HistogramForm, count: number): PlannedLaunch["arguments"] {
-  return {
-    x: { argument: "x", shape: [count] },
-    ...(edges && { edges: { argument: "edges" } }),
-  };
-}
-
-/** The least and the greatest element, and the edges between them. */
-function edgesSteps(
-  { dtype, bins }: HistogramForm,
-  count: number,
-  edges: DType,
-  kernels: Kernels,
-): Pick<Steps, "steps" | "scratch"> {
-  const found = (["min", "max"] as const).map((combine): Step => {
-    const out = combine === "min" ? "least" : "greatest";
-    // Of nothing the least is greater than the greatest.
-    const ended =
-      count === 0
-        ? fill({ out: array(dtype, [1]), value: combine === "min" ? 1 : 0 } as never)
-        : reduce({ x: array(dtype, [count]), combine } as never);
-    return {
-      operation: ended as unknown as Operation,
-      dimensions: {},
-      arrays: { x: "x", out },
-    };
-  });
-  const spread = (): readonly PlannedLaunch[] => [
-    {
-      kernel: known(kernels, `edges ${bins}`, () => edgesKernel(dtype, edges, bins)),
-      arguments: {
-        least: { argument: "least", shape: [1] },
-        greatest: { argument: "greatest", shape: [1] },
-        edges: { argument: "edges" },
-      },
-    },
-  ];
-  const one = { dtype, shape: [1] };
-  return { steps: [...found, spread], scratch: { least: one, greatest: one } };
-}
-
-function countSteps(
-  form: HistogramForm,
-  count: number,
-  cleared: Step,
-  kernels: Kernels,
-  { processors }: Target,
-): Steps {
-  const blocks = Math.min(Math.ceil(count / span), blocksEach * processors);
-  const counted = (): readonly PlannedLaunch[] => [
-    {
-      kernel: known(kernels, `count ${form.bins}`, () => countKernel(form)),
-      arguments: { ...inputsOf(form, count), out: { argument: "out" } },
-      dimensions: { blocks },
-    },
-  ];
-  const adds = form.bins <= mostShared ? "shared" : "result";
-  return { configuration: { blocks, adds }, steps: [cleared, counted], scratch: {} };
-}
-
-function weighSteps(
-  form: HistogramForm,
-  weights: DType,
-  count: number,
-  kernels: Kernels,
-  target: Target,
-): Steps {
-  const compute = computeFormat(weights);
-  if (form.bins > mostWeighed(compute)) return sortSteps(form, weights, compute, count, kernels);
-  const blocks = Math.min(Math.ceil(count / weighedSpan), blocksEach * target.processors);
-  const weighed = (): readonly PlannedLaunch[] => [
-    {
-      kernel: known(kernels, `weigh ${form.bins}`, () => weighKernel(form, weights, compute)),
-      arguments: {
-        ...inputsOf(form, count),
-        weights: { argument: "weights", shape: [count] },
-        parts: { argument: "parts" },
-      },
-    },
-  ];
-  const parts = array(compute, [blocks, form.bins]);
-  const added: Step = {
-    operation: reduce({ x: parts, axes: [0] }) as unknown as Operation,
-    dimensions: {},
-    arrays: { x: "parts", out: "out" },
-  };
-  return {
-    configuration: { blocks, adds: "shared" },
-    steps: [weighed, added],
-    scratch: { parts: { dtype: compute, shape: [blocks, form.bins] } },
-  };
-}
-
-/** Bins of elements first; weights of one bin are then brought together, and added in their order. */
-function sortSteps(
-  form: HistogramForm,
-  weights: DType,
-  compute: DType<"f32">,
-  count: number,
-  kernels: Kernels,
-): Steps {
-  const binned = (): readonly PlannedLaunch[] => [
-    {
-      kernel: known(kernels, `bins ${form.bins}`, () => binKernel(form)),
-      arguments: { ...inputsOf(form, count), out: { argument: "numbers" } },
-    },
-  ];
-  const isWide = weights === compute;
-  const widened: Step = {
-    operation: cast({ x: array(weights, [count]), out: compute }) as unknown as Operation,
-    dimensions: {},
-    arrays: { x: "weights", out: "wide" },
-  };
-  const summed: Step = {
-    operation: segmentReduce({
-      x: array(compute, [count]),
-      segments: array(dtypes.i32, [count]),
-      count: form.bins,
-    }) as unknown as Operation,
-    dimensions: {},
-    arrays: { x: isWide ? "weights" : "wide", segments: "numbers", out: "out" },
-  };
-  return {
-    configuration: { blocks: Math.ceil(count / span), adds: "sorted" },
-    steps: [binned, ...(isWide ? [] : [widened]), summed],
-    scratch: {
-      numbers: { dtype: dtypes.i32, shape: [count] },
-      ...(!isWide && { wide: { dtype: compute, shape: [count] } }),
-    },
-  };
 }
