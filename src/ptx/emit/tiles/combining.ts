@@ -9,6 +9,8 @@
  *   | 2    | lanes that differ in L4, L3, L2       | `shfl.sync.bfly`, or one `redux.sync`    |
  *   | 3    | warps that differ in W1, W0           | scratch; each lane combines what it reads |
  *
+ * Where all lanes of a warp hold the same by then, one of them tells it (`warp-words.ts`); here lanes of two columns do not.
+ *
  * Lanes of a pair take the same step on the same two operands, so that in the end all of them hold the
  * same bits. Padding takes part as the neutral element. What is combined is a *carrier*: the registers of
  * one element, such as a key and its index.
@@ -25,6 +27,7 @@ import type { TileValue } from "../values.ts";
 import { TilePlaces } from "./places.ts";
 import { shuffleWord } from "./relayout.ts";
 import { tradeValues } from "./trade.ts";
+import { warpValues } from "./warp-words.ts";
 
 /** The registers of one element. */
 export type Carrier = readonly Register[];
@@ -71,7 +74,9 @@ export function combineAlong(
   const threads = threadsAlong(along);
   let left = slots.flatMap((slot) => (slot === undefined ? [] : [slot]));
   left = acrossLanes(context, left, threads, unowned(along), combination);
-  left = acrossWarps(context, op, left, threads, combination);
+  const alike = threads.reduce((mask, thread) => mask | (1 << thread), unowned(along));
+  const isAlike = (alike & (lanesPerWarp - 1)) === lanesPerWarp - 1;
+  left = acrossWarps(context, op, left, threads, isAlike, combination);
   numbers.forEach((number, index) => {
     slots[number] = left[index];
   });
@@ -235,6 +240,8 @@ function acrossWarps(
   op: AnyOp,
   carriers: readonly Carrier[],
   threads: readonly number[],
+  /** Whether all lanes of a warp hold the same. */
+  isAlike: boolean,
   { combine }: Combination,
 ): Carrier[] {
   const warps = threads.filter((thread) => thread >= laneBits && thread < threadBits);
@@ -243,21 +250,23 @@ function acrossWarps(
     (sums, warp) => [...sums, ...sums.map((sum) => sum | (1 << warp))],
     [0],
   );
-  const others = masks.slice(1);
-  const traded = tradeValues(context, op, carriers.flat(), others);
+  const values = carriers.flat();
+  const held = isAlike
+    ? warpValues(context, op, values, warps)
+    : [values, ...tradeValues(context, op, values, masks.slice(1))];
   let first = 0;
   return carriers.map((own) => {
     const start = first;
     first += own.length;
-    const held = new Map<number, Carrier>([[0, own]]);
-    others.forEach((mask, index) => {
-      held.set(mask, (traded[index] ?? []).slice(start, start + own.length));
-    });
-    return fold(held, warps, combine);
+    const members = masks.map((mask, index): readonly [number, Carrier] => [
+      mask,
+      (held[index] ?? []).slice(start, start + own.length),
+    ]);
+    return fold(new Map(members), warps, combine);
   });
 }
 
-/** What lanes hold by the bits in which they differ from this one, combined bit by bit. */
+/** What lanes hold by the bits in which they differ from this one, or from the first, combined bit by bit. */
 function fold(
   held: ReadonlyMap<number, Carrier>,
   warps: readonly number[],

@@ -16,7 +16,7 @@ import { ScratchMemory } from "./scratch.ts";
 
 const longestRun = 4;
 
-interface Run {
+export interface Run {
   /** Its first word. */
   readonly start: number;
   readonly length: number;
@@ -29,15 +29,18 @@ export function tradeValues(
   values: readonly Register[],
   masks: readonly number[],
 ): readonly (readonly Register[])[] {
-  const words = values.flatMap((value) =>
-    value.type === "b64" ? splitWide(context, value) : [value],
-  );
-  const traded = tradeWords(context, new ScratchMemory(context, op), words, masks);
+  const scratch = new ScratchMemory(context, op);
+  const traded = tradeWords(context, scratch, wordsOf(context, values), masks);
   return traded.map((found) => joinedAs(context, values, found));
 }
 
+/** The words of values. */
+export function wordsOf(context: EmitContext, values: readonly Register[]): readonly Register[] {
+  return values.flatMap((value) => (value.type === "b64" ? splitWide(context, value) : [value]));
+}
+
 /** Words as registers of the same classes as the values that they were taken from. */
-function joinedAs(
+export function joinedAs(
   context: EmitContext,
   values: readonly Register[],
   words: readonly Register[],
@@ -88,10 +91,10 @@ function tradeWords(
   return found;
 }
 
-const suffixes: { readonly [length: number]: string } = { 1: "", 2: ".v2", 4: ".v4" };
+export const suffixes: { readonly [length: number]: string } = { 1: "", 2: ".v2", 4: ".v4" };
 
 /** Runs of powers of two. */
-function runsOf(count: number): readonly Run[] {
+export function runsOf(count: number): readonly Run[] {
   const runs: Run[] = [];
   for (let start = 0; start < count;) {
     let length = longestRun;
