@@ -5,7 +5,7 @@
  *   | op                 | what goes through the buffer                         | bytes                     |
  *   |--------------------|------------------------------------------------------|---------------------------|
  *   | convert_layout     | what lies elsewhere afterwards                       | as its plan says          |
- *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 128 a warp and word, 16384 at most |
+ *   | reduce, arg_reduce | what each lane or warp has combined, where warps share an axis | 128 a warp and word, 16384 at most |
  *   | scan               | totals of each lane, likewise                        | the same                  |
  *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |

@@ -246,13 +246,14 @@ function acrossWarps(
 ): Carrier[] {
   const warps = threads.filter((thread) => thread >= laneBits && thread < threadBits);
   if (warps.length === 0 || carriers.length === 0) return [...carriers];
-  const masks = warps.reduce<readonly number[]>(
+  const ascending = warps.toSorted((left, right) => left - right);
+  const masks = ascending.reduce<readonly number[]>(
     (sums, warp) => [...sums, ...sums.map((sum) => sum | (1 << warp))],
     [0],
   );
   const values = carriers.flat();
   const held = isAlike
-    ? warpValues(context, op, values, warps)
+    ? warpValues(context, op, values, ascending)
     : [values, ...tradeValues(context, op, values, masks.slice(1))];
   let first = 0;
   return carriers.map((own) => {
