@@ -17,10 +17,10 @@ export function productOf(
   const [left, right] = [Float64Array.from(a.values), Float64Array.from(b.values)];
   for (let i = 0; i < rows; i += 1)
     for (let l = 0; l < depth; l += 1) {
-      const factor = left[i * a.down + l * a.along] ?? NaN;
+      const factor = left[i * a.down + l * a.along] as number;
+      const [row, from] = [i * columns, l * b.down];
       for (let j = 0; j < columns; j += 1)
-        sums[i * columns + j] =
-          (sums[i * columns + j] ?? NaN) + factor * (right[l * b.down + j * b.along] ?? NaN);
+        sums[row + j] = (sums[row + j] as number) + factor * (right[from + j * b.along] as number);
     }
   return sums;
 }

@@ -37,10 +37,11 @@ function exactCounts(
   const within = (start: number, each: number, size: number) =>
     Array.from({ length: Math.min(size, start + each) - start }, (_, index) => start + index);
   const kindOf = (batch: number, head: number, top: number, left: number) => {
-    const seen = within(top, rows, s).flatMap((row) =>
-      within(left, columns, t).map((column) => masks[name].sees({ batch, head, row, column })),
-    );
-    return seen.every(Boolean) ? "whole" : seen.some(Boolean) ? "mixed" : "empty";
+    let [seen, all] = [0, 0];
+    for (let row = top; row < Math.min(s, top + rows); row += 1)
+      for (let column = left; column < Math.min(t, left + columns); column += 1, all += 1)
+        seen += Number(masks[name].sees({ batch, head, row, column }));
+    return seen === all ? "whole" : seen > 0 ? "mixed" : "empty";
   };
   for (const batch of within(0, b, b))
     for (const head of within(0, h, h))

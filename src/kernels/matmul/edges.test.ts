@@ -93,14 +93,14 @@ const cases: readonly Case[] = [
   {
     name: "b by rows",
     place: "emulator",
-    sizes: [136, 200, 200],
+    sizes: [136, 200, 136],
     edges: { row: 32, column: 64 },
     configuration: { multipliers: 2 },
   },
   {
     name: "both by columns, in pairs",
     place: "emulator",
-    sizes: [136, 200, 200],
+    sizes: [136, 200, 136],
     edges: { row: undefined, column: 24, moved: true },
     configuration: { cluster: 2 },
     byColumns: ["a", "b"],
@@ -108,14 +108,14 @@ const cases: readonly Case[] = [
   {
     name: "b by rows, in pairs",
     place: "simulator",
-    sizes: [136, 200, 200],
+    sizes: [136, 200, 136],
     edges: { row: 16, column: 64 },
     configuration: { cluster: 2 },
   },
   {
     name: "b by columns, of pairs of which one block has nothing",
     place: "simulator",
-    sizes: [64, 200, 200],
+    sizes: [64, 200, 136],
     edges: { row: 16, column: 24, moved: true },
     configuration: { cluster: 2 },
     byColumns: ["b"],
@@ -123,7 +123,7 @@ const cases: readonly Case[] = [
   {
     name: "b by columns, of pairs of which one block has nothing and the other nearly all",
     place: "emulator",
-    sizes: [136, 280, 200],
+    sizes: [136, 280, 136],
     edges: { row: 16, column: undefined, moved: true },
     configuration: { cluster: 2 },
     byColumns: ["b"],
