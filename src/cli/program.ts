@@ -190,8 +190,14 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     const limits = { timeLimit, stepLimit };
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
       command.error("error: --profile writes files that end in .svg or .json");
-    if (file.endsWith(".mlir")) {
-      if (profile !== undefined) command.error("error: --profile goes with kernels");
+    const isProgram = file.endsWith(".mlir");
+    // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
+    const [others, kind] = isProgram
+      ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
+      : [{ inputs, compare }, "programs of StableHLO"];
+    for (const [name, value] of Object.entries(others))
+      if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
+    if (isProgram) {
       const { device = "evaluator" } = options;
       const files = [file, ...programArguments];
       choose(async (output) => {
