@@ -143,11 +143,13 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       waitForPreviousKernel();
       launchNextKernel();
       const zero = constant(dtypes.i32, 0);
+      const none = constant(dtypes.i64, 0);
       const chunks = cdiv(g, groupsTogether);
-      const all = loop({ to: chunks, carry: { rows: zero, tiles: zero } }, (chunk, before) => {
+      const all = loop({ to: chunks, carry: { rows: none, tiles: zero } }, (chunk, before) => {
         const own = groupsOf(groupSizes, chunk);
         return {
-          rows: before.rows.add(own.sum()),
+          // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
+          rows: before.rows.add(own.cast(dtypes.i64).sum()),
           tiles: before.tiles.add(
             own
               .add(unit - 1)
@@ -156,15 +158,20 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
           ),
         };
       });
+      const tiles = all.tiles.minimum(dim("most"));
       when(block.eq(0), () => {
-        assert(all.rows.le(m), "the groups of a ragged product have no more rows than there are");
-        tables.count.at(0).store(all.tiles);
+        const rows = zero.add(m).cast(dtypes.i64);
+        assert(
+          all.rows.le(rows),
+          "the groups of a ragged product have no more rows than there are",
+        );
+        tables.count.at(0).store(tiles);
       });
-      const lists = all.tiles.add(tilesTogether - 1).div(tilesTogether);
+      const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
       loop({ from: block, to: lists, step: blocks }, (list) => {
         writeTables(tables, groupSizes, chunks, list.mul(tilesTogether), unit);
       });
-      clearRows(result as Ref, all.rows, block, zero.add(m), zero.add(n));
+      clearRows(result as Ref, all.rows.cast(dtypes.i32), block, zero.add(m), zero.add(n));
     },
   ) as unknown as KernelDefinition;
 }

@@ -1,6 +1,7 @@
 /** Products of rows in groups on any GPU, of any formats, sizes and strides: blocks of one thread that read memory themselves. */
 import {
   array,
+  assert,
   cdiv,
   constant,
   dim,
@@ -105,10 +106,17 @@ export function outerKernel(
     },
     ({ group, i, j, a, b, groupSizes, out }) => {
       const zero = constant(dtypes.i32, 0);
-      const start = loop({ to: group, carry: zero }, (before, sum) =>
-        sum.add(groupSizes.at(before).loadScalar().maximum(0)),
+      // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
+      const rowsBefore = loop({ to: group, carry: constant(dtypes.i64, 0) }, (before, sum) =>
+        sum.add(groupSizes.at(before).loadScalar().maximum(0).cast(dtypes.i64)),
       );
       const size = groupSizes.at(group).loadScalar().maximum(0);
+      const most = zero.add(length).cast(dtypes.i64);
+      assert(
+        rowsBefore.add(size.cast(dtypes.i64)).le(most),
+        "the groups of a ragged product have no more rows than there are",
+      );
+      const start = rowsBefore.cast(dtypes.i32);
       const end = start.add(size);
       const [down, across] = [slice(i.mul(rows), rows), slice(j.mul(columns), columns)];
       const steps = size.add(depth - 1).div(depth);

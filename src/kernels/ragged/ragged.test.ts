@@ -149,17 +149,38 @@ test("tables are read when the kernel that writes them is over", () => {
   expect(loads).toBeGreaterThan(waits);
 });
 
-test("groups of more rows than there are stop the kernel", async () => {
-  const device = await open("simulator");
-  onTestFinished(() => {
-    device.dispose();
+const most = 2 ** 31 - 1;
+
+describe.each([
+  ["a row too many", [5, 4]],
+  // As i32 these sums are 2, -2 and -2147483646, none of which is more than the rows there are.
+  ["a sum that wraps to one that fits", [most, most, 4]],
+  ["a sum that wraps to a negative one", [most, most]],
+  ["a sum that is the least i32 and a few", [3, most]],
+] as const)("groups of more rows than there are stop the kernel: %s", (_, groups) => {
+  const g = groups.length;
+  const inputs = {
+    a: fromNumbers(bf16, [8, 16], new Float64Array(128).fill(1)),
+    groupSizes: fromNumbers(i32, [g], groups),
+  };
+  const matrices = fromNumbers(bf16, [g, 16, 16], new Float64Array(g * 256).fill(1));
+  const rows = { a: fromNumbers(f32, [8, 16], new Float64Array(128).fill(1)) };
+  test.each([
+    ["raggedDot", raggedDot({ a: bf16, b: bf16 }), { ...inputs, b: matrices }],
+    ["raggedOuter", raggedOuter({ a: bf16, b: bf16 }), { ...inputs, b: inputs.a }],
+    [
+      "raggedOuter of the plain kernel",
+      raggedOuter({ a: f32, b: f32, precision: "tf32" }),
+      { ...inputs, ...rows, b: rows.a },
+    ],
+  ] as const)("%s", async (_name, op, given) => {
+    const device = await open("simulator");
+    onTestFinished(() => {
+      device.dispose();
+    });
+    const run = device.run(op as never, given as never);
+    await expect(run).rejects.toThrow("the groups of a ragged product have no more rows");
   });
-  const { a, b } = raggedInputs({ name: "", groups: [5, 5], sizes: [8, 16, 16] });
-  const run = device.run(raggedDot({ a: bf16, b: bf16 }), {
-    ...{ a: a.array, b: b.array },
-    groupSizes: fromNumbers(i32, [2], [5, 5]),
-  } as never);
-  await expect(run).rejects.toThrow("the groups of a ragged product have no more rows");
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {

@@ -94,15 +94,18 @@ export function groupStartsKernel({ a }: MatmulProblem): KernelDefinition {
           .at(slice(chunk.mul(groupsTogether), groupsTogether))
           .load()
           .maximum(0);
-      const before = loop({ to: list, carry: constant(dtypes.i32, 0) }, (chunk, sum) =>
-        sum.add(sizesOf(chunk).sum()),
+      // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
+      const sumOf = (sizes: Tile<"i32">) => sizes.cast(dtypes.i64).sum();
+      const before = loop({ to: list, carry: constant(dtypes.i64, 0) }, (chunk, sum) =>
+        sum.add(sumOf(sizesOf(chunk))),
       );
       const own = sizesOf(list);
-      const end = before.add(own.sum());
-      assert(end.le(rows), "the groups of a ragged product have no more rows than there are");
+      const end = before.add(sumOf(own));
+      const most = constant(dtypes.i32, 0).add(rows).cast(dtypes.i64);
+      assert(end.le(most), "the groups of a ragged product have no more rows than there are");
       starts
         .at(slice(list.mul(groupsTogether), groupsTogether))
-        .store(own.cumsum(0).sub(own).add(before));
+        .store(own.cumsum(0).sub(own).add(before.cast(dtypes.i32)));
     },
   ) as unknown as KernelDefinition;
 }
