@@ -134,9 +134,18 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
       },
     });
     const pieces = finishTile(work, product, place, index, vectors);
-    return { slot, waiting: { isThere: segment.from.eq(0), pieces, place }, product };
+    const waiting = { isThere: segment.from.eq(0), pieces, place };
+    return { slot, waiting, product: endsSums(work) ? emptyProduct(work) : product };
   });
   return waiting;
+}
+
+/**
+ * Whether the next tile begins with zeros instead of sums that it does not read. These would stay in registers while an epilogue needs
+ * them: it then worked on one number after the other, and a tile's GELU took 6700 cycles instead of 3700.
+ */
+function endsSums({ form: { problem } }: Work): boolean {
+  return problem.epilogue !== undefined;
 }
 
 function emptyPieces({ form, shapes: { columns, piece } }: Work): readonly Tile[] {
