@@ -55,7 +55,7 @@ import { copiedInputs, prologueSpecs } from "./prologue.ts";
 import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { sidesOf, sideSpec, tileShape } from "./sides.ts";
-import { depthOf, pieceOf, resultBuffers } from "./tile-shapes.ts";
+import { depthOf, endsInOrder, pieceOf, resultBuffers } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
 import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
@@ -102,6 +102,8 @@ export interface Work {
   readonly metadata: { readonly all: Ref; readonly tiles: Ref } | undefined;
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
   readonly handed: Handing | undefined;
+  /** By which the first thread tells the second that it has begun the last step of a tile; undefined where nobody waits for that. */
+  readonly ahead: Barrier | undefined;
   readonly worker: Scalar<"i32">;
   /** Elements along k. */
   readonly depth: Scalar<"i32">;
@@ -156,6 +158,7 @@ function traced(form: PersistentForm): KernelDefinition {
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
   const splits = schedule === "split";
+  const ordered = endsInOrder(problem, recipe, configuration, form.sizes);
   const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
@@ -198,6 +201,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ),
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
         empty: barrier({ count: stages, arrivals: multipliers * cluster }),
+        ...(ordered && { ahead: barrier() }),
         ...(splits && {
           handed: gmem(problem.accumulator, [workers, cluster * multipliers, threadRows, columns]),
           told: semaphore([workers, cluster * multipliers]),
@@ -297,6 +301,9 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
+    ahead: endsInOrder(problem, form.recipe, configuration, form.sizes)
+      ? aheadOf(argument)
+      : undefined,
     deal: () => known ?? found(),
   };
 }
@@ -322,6 +329,11 @@ function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref 
   const found = named[name];
   if (found === undefined) throw new Error(`the kernel has no argument ${name}`);
   return found;
+}
+
+function aheadOf(argument: object): Barrier {
+  const { ahead } = argument as { readonly ahead: Barrier };
+  return ahead;
 }
 
 function handedOf(argument: object): Handing {

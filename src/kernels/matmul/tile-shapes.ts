@@ -4,6 +4,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
+import { isHeld } from "./held-rows.ts";
 import type { PieceShape } from "./outputs.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -79,16 +80,36 @@ export function tradedRegisters({ instruction }: Recipe): {
 const registersOfTiles = 192;
 
 /** Whether a tile of so many columns may be stored while the next one is multiplied, if the copy engine writes it and no lanes hold rows. */
-export function mayDeferStores(
-  problem: MatmulProblem,
-  { instruction, promoted }: Recipe,
-  columns: number,
-): boolean {
+export function mayDeferStores(problem: MatmulProblem, recipe: Recipe, columns: number): boolean {
   const lanes = 128;
   const elements = (threadRows * columns) / lanes;
   const registers = elements + (elements * problem.out.dtype.bits) / 32;
-  const isPlain = !problem.sparse && prologueOf(problem) === undefined;
-  return isPlain && instruction === "wgmma" && !promoted && registers <= registersOfTiles;
+  return isSummedOnce(problem, recipe) && registers <= registersOfTiles;
+}
+
+/** Whether tensor cores add up all products of a tile, and read both factors from shared memory unless lanes hold rows. */
+function isSummedOnce(problem: MatmulProblem, { instruction, promoted }: Recipe): boolean {
+  const isRead = !problem.sparse && prologueOf(problem) === undefined;
+  return isRead && instruction === "wgmma" && !promoted;
+}
+
+/**
+ * Whether two threads that share tiles end them one after the other (`tile-ends.ts`), for which tiles have more steps than there are slots.
+ */
+export function endsInOrder(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  configuration: PersistentConfiguration,
+  { k }: ProductSizes,
+): boolean {
+  const { multipliers, schedule, stages, turned } = configuration;
+  return (
+    multipliers === 2 &&
+    schedule === "tiles" &&
+    isSummedOnce(problem, recipe) &&
+    !isHeld(problem, recipe, turned ? "b" : "a", configuration) &&
+    Math.ceil(k / depthOf(problem, recipe)) > stages
+  );
 }
 
 /** Bytes that a row and a column of tiles take in a stage. */

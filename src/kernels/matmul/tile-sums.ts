@@ -36,6 +36,7 @@ import { prologueOf } from "./problem.ts";
 import type { Prologue } from "./prologue.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
+import { letFirstEnd, letSecondEnd } from "./tile-ends.ts";
 
 /** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, one that lies across k, or metadata. */
 function holdsOperand({ form: { problem }, sides }: Work): boolean {
@@ -169,6 +170,7 @@ export function plainSums(
     },
     (step, carried) => {
       const turn = { index, step: from.add(step), place };
+      letFirstEnd(work, index, step, steps);
       waitFull(work, carried.slot);
       const begun = multiplySlot(work, carried.sum, carried.slot, turn);
       atStep(step);
@@ -178,6 +180,7 @@ export function plainSums(
       return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
     },
   );
+  letSecondEnd(work, index);
   atLast(found);
   const product = sum.wait();
   release(work, last);
@@ -210,6 +213,7 @@ export function roundSums(
     (step, carried) => {
       const isLater = step.gt(0);
       const turn = { index, step: from.add(step), place: () => carried.place, adds: isLater };
+      letFirstEnd(work, index, step, steps);
       waitFull(work, carried.slot);
       const begun = multiplySlot(work, carried.sum, carried.slot, turn);
       const place = when(
@@ -231,6 +235,7 @@ export function roundSums(
       return { sum: running, slot: following(carried.slot, stages), last: carried.slot, place };
     },
   );
+  letSecondEnd(work, index);
   atLast(place);
   const product = sum.wait();
   release(work, last);
