@@ -26,8 +26,6 @@ export interface QueuedRowsConfiguration {
   readonly held: number;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
-  /** Blocks of a processor, where there are several. */
-  readonly resident?: number;
 }
 
 /** Columns of a box of the copy engine at most, and at least, so that it moves whole sectors. */
@@ -46,8 +44,6 @@ const queueBytes = 216 * 1024;
 const [pieceBytes, pieceWarps] = [16 * 1024, 16] as const;
 /** Columns of rows that stay in registers, at most, and the warps that hold them. */
 const [heldColumns, heldWarps] = [8192, 8] as const;
-/** Blocks of a processor for rows so narrow that half as many warps hold one each: while one measures, the other stores. */
-const narrowBlocks = 2;
 /** Groups of processors on a GPU at most, and processors that lie together in one: clusters lie within a group. */
 const [processorGroups, neighbours] = [8, 2] as const;
 
@@ -115,16 +111,7 @@ export function chooseHeldQueue(
   if (!isHeld || inputs > 1 || op.compute.bits > 32 || !isBrought(op, axes, target))
     return undefined;
   const shape = { columns: heldColumns, blocks: 1, warps: heldWarps };
-  const found = configured(op, axes, target, shape);
-  const isNarrow = op.arrays.every(({ dtype }) => dtype.bits <= 16);
-  if (found === undefined || !isNarrow) return found;
-  return {
-    ...found,
-    warps: heldWarps / narrowBlocks,
-    slots: Math.floor(found.slots / narrowBlocks),
-    workers: Math.min(axes[0]?.extent ?? 1, narrowBlocks * target.processors),
-    resident: narrowBlocks,
-  };
+  return configured(op, axes, target, shape);
 }
 
 /** Rows that go through the queue piece by piece, by as few blocks as have room for them, or where rows are few by as many. */

@@ -16,11 +16,13 @@ import type { RowOp } from "./row-op.ts";
 
 /**
  * Elements that a lane holds of all arrays per element together; of blocks of a cluster, which wait for each other, so that
- * more of them have to fit on a processor; and of each array where rows are short or looped.
+ * more of them have to fit on a processor; of each array where rows are looped, or where neighbours belong to different rows; and
+ * where rows are short: blocks that are soon through keep memory the busiest.
  */
 const heldElements = 128;
 const sharedElements = 64;
-const shortElements = 32;
+const loopedElements = 32;
+const shortElements = 16;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
 
@@ -70,9 +72,10 @@ export function chooseRows(
   const heldOf = (all: number): number =>
     Math.max(8, powerOfTwoFrom(all / Math.max(1, inputs.length) / wide));
   const held = heldOf(heldElements);
+  const looped = Math.max(4, Math.min(held, loopedElements / wide));
   const short = Math.max(4, Math.min(held, shortElements / wide));
   const crossing = crossingAxis(op, axes);
-  if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, short);
+  if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, looped);
   const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
   if (columns <= unit) return shortForm(columns, leads.at(-1)?.extent ?? 1, count, short, target);
   const most = target.features.includes("cluster") ? target.clusterSize : 1;
@@ -89,13 +92,39 @@ export function chooseRows(
     const share = Math.ceil(columns / blocks);
     return { rows: 1, columns: Math.ceil(share / unit) * unit, blocks, pieces: 1 };
   }
-  const piece = Math.max(unit, short * lanes);
+  const piece = Math.max(unit, looped * lanes);
   return {
     rows: 1,
     columns: piece,
     blocks,
     pieces: Math.ceil(columns / (blocks * piece)),
   };
+}
+
+/** Registers of a processor, how many a lane is given at a time, and how many it has at least to compute with. */
+const [processorRegisters, registerUnit, fewestRegisters] = [65_536, 8, 56] as const;
+/** The fewest blocks of a processor that hide from each other what each of them waits for. */
+const fewestBlocks = 3;
+
+/**
+ * Rows that meet several arrays of columns: these are asked for together with the row, since behind it they would wait for memory a
+ * second time, even in the cache, behind the rows of other blocks. Undefined where registers hold too few blocks for that.
+ */
+export function earlyRows(
+  { arrays, compute }: RowOp,
+  { rows, columns, blocks, pieces }: HeldRowsConfiguration,
+): HeldRowsConfiguration | undefined {
+  const inputs = arrays.filter(({ per, role }) => per === "element" && role === "input");
+  const late = arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
+  if (rows * blocks * pieces > 1 || inputs.length > 1 || late.length < 2) return undefined;
+  // A row as it came and as it is computed with, and the columns.
+  const words =
+    [...inputs, ...late].reduce((sum, { dtype }) => sum + dtype.bits, compute.bits) / 32;
+  const wanted = Math.max(fewestRegisters, (columns / lanes) * words);
+  const registers = registerUnit * Math.ceil(wanted / registerUnit);
+  const resident = Math.floor(processorRegisters / (lanes * registers));
+  if (resident < fewestBlocks) return undefined;
+  return { rows, columns, blocks, pieces, early: { resident } };
 }
 
 /** Several rows a block, but no fewer blocks than keep the processors busy. */

@@ -181,13 +181,18 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     );
   });
 
-  test.each(dealtTo(kind, [f32, bf16]))(
-    "a layer norm with $name whose rows do not fill registers",
-    async (by) => {
-      const [rows, columns] = [3, 6144];
+  // Rows that do not fill registers: in a queue, and with what belongs to columns beside them.
+  const norms = [
+    { by: f32, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
+    { by: bf16, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
+    { by: f32, rows: 67, columns: 1100, form: { columns: 2048, early: { resident: 9 } } },
+    { by: bf16, rows: 67, columns: 1100, form: { columns: 2048, early: { resident: 9 } } },
+  ];
+  test.each(dealtTo(kind, norms))(
+    "a layer norm of $rows × $columns with $by.name",
+    async ({ by, rows, columns, form }) => {
       const norm = layerNorm({ x: array(bf16, [rows, columns]), scale: by, bias: by });
-      const warps = by === f32 ? 8 : 4;
-      expect(norm.plan({}).configuration).toMatchObject({ columns: 8192, pieces: 1, warps });
+      expect(norm.plan({}).configuration).toMatchObject(form);
       const x = randomNumbers(bf16, [rows, columns], 1, 2, 3);
       const [scale, bias] = [2, 3].map((seed) => randomNumbers(by, [columns], seed, 1));
       if (scale === undefined || bias === undefined) throw new Error("two arrays of columns");
@@ -209,12 +214,16 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   );
 });
 
-test("rows that registers hold are narrow by two blocks a processor, and else by one of more warps", () => {
-  const of = (dtype: typeof bf16 | typeof f32) =>
-    layerNorm({ x: bf16, scale: dtype, bias: dtype }).plan({ m: 16_384, n: 6144 }).configuration;
-  const held = { columns: 8192, blocks: 1, pieces: 1, held: 1 };
-  expect(of(bf16)).toMatchObject({ ...held, warps: 4, slots: 6, workers: 264, resident: 2 });
-  expect(of(f32)).toMatchObject({ ...held, warps: 8, slots: 13, workers: 132 });
+test("what belongs to columns comes with the rows where registers hold it for three blocks, and else rows come through a queue", () => {
+  const of = (dtype: typeof bf16 | typeof f32, n: number) =>
+    layerNorm({ x: bf16, scale: dtype, bias: dtype }).plan({ m: 16_384, n }).configuration;
+  const whole = { rows: 1, blocks: 1, pieces: 1 };
+  expect(of(bf16, 2048)).toEqual({ ...whole, columns: 2048, early: { resident: 9 } });
+  expect(of(bf16, 5120)).toEqual({ ...whole, columns: 5120, early: { resident: 4 } });
+  expect(of(bf16, 8192)).toEqual({ ...whole, columns: 8192, early: { resident: 3 } });
+  const held = { ...whole, columns: 8192, held: 1 };
+  expect(of(f32, 8192)).toMatchObject({ ...held, warps: 8, slots: 13, workers: 132 });
+  expect(of(bf16, 16_384)).toMatchObject({ keepsColumns: true });
 });
 
 test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
@@ -247,6 +256,8 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 262_144 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 8192 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 6144 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 5120 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 2048 }),
     rmsNorm({ x: bf16, residual: bf16, scale: f32 }).kernels({ m: 2048, n: 131_072 }),
     crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 2048, n: 131_072 }),
     softmaxBackward({ out: bf16 }).kernels({ m: 2048, n: 131_072 }),

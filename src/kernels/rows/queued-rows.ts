@@ -158,7 +158,7 @@ function arraySpec(form: QueuedForm, { per, dtype }: RowArray, position: number)
 
 function queuedRowsKernel(form: QueuedForm): KernelDefinition {
   const { op, configuration, box } = form;
-  const { blocks, workers, slots, columns, resident } = configuration;
+  const { blocks, workers, slots, columns } = configuration;
   const named = (role: "input" | "output") =>
     Object.fromEntries(
       op.arrays.flatMap((each, position) =>
@@ -181,7 +181,6 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
       grid: { worker: workers, part: blocks },
       ...(blocks > 1 && { cluster: { part: blocks } }),
       warps: configuration.warps,
-      ...(resident !== undefined && { resident }),
       inputs: named("input"),
       outputs: named("output"),
       scratch: {

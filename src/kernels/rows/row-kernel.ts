@@ -40,6 +40,8 @@ export interface HeldRowsConfiguration {
   readonly pieces: number;
   /** Where blocks tell each other statistics through memory: the warps of each. */
   readonly told?: { readonly warps: number };
+  /** Where what only results need is loaded with the row: the blocks of a processor. */
+  readonly early?: { readonly resident: number };
 }
 
 export function rowKernel(
@@ -47,7 +49,7 @@ export function rowKernel(
   form: StridedForm,
   configuration: HeldRowsConfiguration,
 ): KernelDefinition {
-  const { rows, columns, blocks, told } = configuration;
+  const { rows, columns, blocks, told, early } = configuration;
   const last = form.axes.length - 1;
   const leads = form.axes.slice(0, -1).map((_, axis) => axis);
   const step = (axis: number): number => (axis === last ? columns : axis === last - 1 ? rows : 1);
@@ -68,6 +70,7 @@ export function rowKernel(
       grid: { ...grid, part: blocks },
       ...(isCluster && { cluster: { part: blocks } }),
       ...(isManyHeld(op, configuration) && { resident: manyBlocks }),
+      ...early,
       ...(told !== undefined && {
         warps: told.warps,
         inouts: {
@@ -140,7 +143,7 @@ class RowBody {
   }
 
   run(part: Scalar<"i32">, exchange: (own: Statistics) => Statistics): void {
-    const { columns, pieces, told } = this.#configuration;
+    const { columns, pieces, told, early: asked } = this.#configuration;
     const own = this.#rowTiles();
     if (pieces > 1) {
       this.#runLooped(part, own, exchange);
@@ -149,7 +152,7 @@ class RowBody {
     const start = part.mul(columns);
     const tiles = { ...own, ...this.#pieceTiles(start) };
     // A block that is alone on its processor has registers for what comes while others are heard.
-    const early = told === undefined ? undefined : this.#lateTiles(start);
+    const early = told === undefined && asked === undefined ? undefined : this.#lateTiles(start);
     const piece = this.#piece(start);
     const statistics = exchange(this.#op.measure(tiles, piece));
     if (this.#hasResults()) {

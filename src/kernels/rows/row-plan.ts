@@ -12,7 +12,7 @@ import { StridedForm, formText } from "../support/strided.ts";
 import { toldName } from "../support/told-words.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseRows, chooseToldRows } from "./choose-rows.ts";
+import { chooseRows, chooseToldRows, earlyRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
 import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
@@ -122,8 +122,10 @@ export function planRows(
   const axes = rowAxes(problem, dimensions);
   const shared = chooseToldRows(op, axes, target);
   if (shared !== undefined) return planToldRows(op, axes, shared, kernels, target);
-  const configuration = chooseRows(op, axes, target);
-  const faster = staying(op, axes, target, configuration);
+  const chosen = chooseRows(op, axes, target);
+  const early = earlyRows(op, chosen);
+  const configuration = early ?? chosen;
+  const faster = early === undefined ? staying(op, axes, target, chosen) : undefined;
   if (faster !== undefined)
     return "slots" in faster
       ? planQueuedRows(op, axes, faster, kernels)
@@ -140,10 +142,10 @@ function rowLaunch(
   configuration: HeldRowsConfiguration,
   kernels: Map<string, KernelDefinition>,
 ): PlannedLaunch {
-  const { rows, columns, blocks, pieces, told } = configuration;
+  const { rows, columns, blocks, pieces, told, early } = configuration;
   const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * columns;
   const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
-  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told]);
+  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told, early]);
   const known = kernels.get(text + formText(axes)) ?? rowKernel(op, form, configuration);
   kernels.set(text + formText(axes), known);
   const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
