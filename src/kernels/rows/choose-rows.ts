@@ -118,8 +118,8 @@ export function earlyRows(
   const late = arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
   if (rows * blocks * pieces > 1 || inputs.length > 1 || late.length < 2) return undefined;
   // A row as it came and as it is computed with, and the columns.
-  const words =
-    [...inputs, ...late].reduce((sum, { dtype }) => sum + dtype.bits, compute.bits) / 32;
+  const bits = [compute, ...[...inputs, ...late].map(({ dtype }) => dtype)];
+  const words = bits.reduce((sum, each) => sum + each.bits, 0) / 32;
   const wanted = Math.max(fewestRegisters, (columns / lanes) * words);
   const registers = registerUnit * Math.ceil(wanted / registerUnit);
   const resident = Math.floor(processorRegisters / (lanes * registers));

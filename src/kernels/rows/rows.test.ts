@@ -327,7 +327,7 @@ test.each(looped)("rows that no block holds are gone through twice: $name", asyn
 
 describe.each([
   { kind: "simulator", sizes: [3, 7000], workers: 2, blocks: 1 },
-  { kind: "emulator", sizes: [3, 4200], workers: 2, blocks: 1 },
+  { kind: "emulator", sizes: [3, 6200], workers: 2, blocks: 1 },
 ] as const)("blocks that stay, on the $kind", ({ kind, sizes, workers, blocks }) => {
   test("go through all rows", async () => {
     // So few processors that a worker has several rows.
