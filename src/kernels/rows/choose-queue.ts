@@ -1,7 +1,7 @@
 /**
  * Which rows come through a queue (`queued-rows.ts`), and how they are cut:
  *
- *   bf16 layer norm, rows of     8,192     one piece, in the registers of 4 warps, by two blocks a processor
+ *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps, where scale and bias are f32
  *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
  *                              131,072     16 pieces, half of them in registers and half in the queue of 13
  *                              262,144     as much by each of 2 blocks
