@@ -52,9 +52,13 @@ export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[]
   const { accesses } = traitsOf(op);
   if (!("by" in accesses) && accesses.length === 0) return noAccesses;
   const found: OperandAccess[] = [];
-  accessesBy(op, accesses, method).forEach((access) => {
-    operandsNamed(op, access.of).forEach((value) => found.push({ ...access, value }));
-  });
+  const made = accessesBy(op, accesses, method);
+  for (let place = 0; place < made.length; place += 1) {
+    const access = made[place] as Access;
+    const values = operandsNamed(op, access.of);
+    for (let index = 0; index < values.length; index += 1)
+      found.push({ ...access, value: values[index] as Value });
+  }
   return found;
 }
 

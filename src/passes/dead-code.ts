@@ -12,6 +12,7 @@
  */
 import { noSlots } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
+import { definingOps } from "../ir/rewrite/analysis.ts";
 import { keepSlots, slotsOf } from "../ir/rewrite/slots.ts";
 import type { Slot } from "../ir/rewrite/slots.ts";
 import { withoutUnused } from "../ir/rewrite/unused-results.ts";
@@ -20,7 +21,7 @@ import { operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
 import { hasEffect, reusedBy } from "../ir/traits.ts";
 
 export function deadCode(kernel: Kernel): Kernel {
-  const liveness = new Liveness();
+  const liveness = new Liveness(definingOps(kernel.body));
   liveness.enter(kernel.body, undefined);
   liveness.mark();
   return changeBody(kernel, liveness.sweep(kernel.body));
@@ -29,7 +30,7 @@ export function deadCode(kernel: Kernel): Kernel {
 class Liveness {
   readonly #liveValues = new Set<Value>();
   readonly #liveOps = new Set<AnyOp>();
-  readonly #definitions = new Map<Value, AnyOp>();
+  readonly #definitions: ReadonlyMap<Value, AnyOp>;
   /** The slot of a result or of a parameter that receives a carry. */
   readonly #slots = new Map<Value, Slot>();
   /** The op around the region that a parameter or op belongs to. */
@@ -37,23 +38,26 @@ class Liveness {
   readonly #pending: Value[] = [];
   readonly #roots: AnyOp[] = [];
 
-  /** Notes what defines and contains what, and the ops that have effects. */
+  constructor(definitions: ReadonlyMap<Value, AnyOp>) {
+    this.#definitions = definitions;
+  }
+
+  /** Notes what contains what, and the ops that have effects. */
   enter(region: Region, parent: AnyOp | undefined): void {
     if (parent !== undefined)
       region.parameters.forEach((parameter) => this.#parents.set(parameter, parent));
     region.ops.forEach((op) => {
       if (parent !== undefined) this.#parents.set(op, parent);
-      op.results.forEach((result) => this.#definitions.set(result, op));
       const regions = regionList(op);
       if (regions.length === 0) {
         if (hasEffect(op)) this.#roots.push(op);
         return;
       }
-      slotsOf(op).forEach((slot) => {
+      for (const slot of slotsOf(op)) {
         this.#slots.set(slot.result, slot);
-        slot.parameters.forEach((parameter) => this.#slots.set(parameter, slot));
-      });
-      regions.forEach((inner) => this.enter(inner, op));
+        for (const parameter of slot.parameters) this.#slots.set(parameter, slot);
+      }
+      for (const inner of regions) this.enter(inner, op);
     });
   }
 

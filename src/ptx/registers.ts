@@ -66,11 +66,11 @@ export function visitRegisters(operand: Operand, visit: (register: Register) => 
       return;
     case "address":
       visitRegisters(operand.base, visit);
-      operand.coordinates?.forEach((coordinate) => visitRegisters(coordinate, visit));
+      if (operand.coordinates !== undefined) visitAll(operand.coordinates, visit);
       return;
     case "vector":
     case "list":
-      operand.elements.forEach((element) => visitRegisters(element, visit));
+      visitAll(operand.elements, visit);
       return;
     case "pair":
       visitRegisters(operand.first, visit);
@@ -89,6 +89,11 @@ export function visitRegisters(operand: Operand, visit: (register: Register) => 
     case "discard":
       return;
   }
+}
+
+/** Apart, because a function that makes another one allocates for it whenever it is called. */
+function visitAll(operands: readonly Operand[], visit: (register: Register) => void): void {
+  operands.forEach((operand) => visitRegisters(operand, visit));
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Who defines and who uses a value. */
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { operandValues, regionList, walkOps } from "../traverse.ts";
@@ -7,7 +8,9 @@ import { operandValues, regionList, walkOps } from "../traverse.ts";
 export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyOp> => {
   const definitions = new Map<Value, AnyOp>();
   walkOps(region, (op) => {
-    op.results.forEach((result) => definitions.set(result, op));
+    const { results } = op;
+    for (let place = 0; place < results.length; place += 1)
+      definitions.set(results[place] as Value, op);
   });
   return definitions;
 });
@@ -16,7 +19,11 @@ export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyO
 export const countUses = onceForEach((region: Region): ReadonlyMap<Value, number> => {
   const uses = new Map<Value, number>();
   walkOps(region, (op) => {
-    operandValues(op).forEach((value) => uses.set(value, (uses.get(value) ?? 0) + 1));
+    const operands = operandValues(op);
+    for (let place = 0; place < operands.length; place += 1) {
+      const value = operands[place] as Value;
+      uses.set(value, (uses.get(value) ?? 0) + 1);
+    }
   });
   return uses;
 });
@@ -30,7 +37,7 @@ export function nextValueId(kernel: Kernel): number {
   kernel.body.parameters.forEach(see);
   walkOps(kernel.body, (op) => {
     op.results.forEach(see);
-    regionList(op).forEach(({ parameters }) => parameters.forEach(see));
+    if (op.regions !== noSlots) for (const region of regionList(op)) region.parameters.forEach(see);
   });
   return next;
 }

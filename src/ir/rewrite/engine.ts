@@ -122,7 +122,7 @@ class Sweep implements RewriteContext {
   #isSettled(op: AnyOp): boolean {
     const fresh = this.#fresh;
     if (fresh === undefined || op.regions !== noSlots || !this.#settled.has(op)) return false;
-    return fresh.size === 0 || !operandValues(op).some((value) => fresh.has(value));
+    return fresh.size === 0 || !hasAny(fresh, operandValues(op));
   }
 
   #apply(op: AnyOp): boolean {
@@ -211,6 +211,10 @@ class Sweep implements RewriteContext {
     this.#location = location;
     return yieldedValues(region).map((value) => this.#substitution.get(value) ?? value);
   };
+}
+
+function hasAny(set: ReadonlySet<Value>, values: readonly Value[]): boolean {
+  return values.some((value) => set.has(value));
 }
 
 /** Freezes the operands, attributes or regions of a new op and the lists among them. */

@@ -13,9 +13,12 @@ export function substituteOperands(op: AnyOp, substitution: Substitution): AnyOp
   if (substitution.size === 0 || op.operands === noSlots) return op;
   const operands = operandValues(op);
   for (let place = 0; place < operands.length; place += 1)
-    if (substitution.has(operands[place] as Value))
-      return withOperands(op, (value) => substitution.get(value) ?? value);
+    if (substitution.has(operands[place] as Value)) return substituted(op, substitution);
   return op;
+}
+
+function substituted(op: AnyOp, substitution: Substitution): AnyOp {
+  return withOperands(op, (value) => substitution.get(value) ?? value);
 }
 
 /** The op with each region replaced by `change` of it. */

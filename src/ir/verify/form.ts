@@ -3,7 +3,8 @@
  * frozen nodes, and one yield at the end of every region. The other checks rely on it.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import type { AnyOp, Region } from "../node.ts";
+import { noSlots } from "../make-op.ts";
+import type { AnyOp, Region, Value } from "../node.ts";
 import { opTable } from "../ops.ts";
 import { attributeSlot, attributeSlotsOf } from "../schema.ts";
 import type { AttributeForm, AttributeSlot, OpSchema } from "../schema.ts";
@@ -98,13 +99,15 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
   verifyNames(op, "region", regions, schema.regions);
   verifyArities(op, "operand", operands, schema.operands);
   verifyArities(op, "region", regions, schema.regions);
-  attributeSlotsOf(schema).forEach(({ name, slot }) => {
+  const slots = attributeSlotsOf(schema);
+  for (let place = 0; place < slots.length; place += 1) {
+    const { name, slot } = slots[place] as (typeof slots)[number];
     if (!attributeFits(slot, attributes[name]))
       reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${slotText(schema, name)}`, {
         expected: slotText(schema, name),
         found: optionText(attributes[name]),
       });
-  });
+  }
 }
 
 function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
@@ -124,8 +127,9 @@ function verifyOp(op: AnyOp): void {
   verifyFrozen(op, op.kind, op.operands);
   verifyFrozen(op, op.kind, op.attributes);
   verifyFrozen(op, op.kind, op.regions);
-  op.results.forEach((result) => verifyFrozen(op, op.kind, result));
-  regionList(op).forEach((region) => verifyForm(region, op));
+  for (let place = 0; place < op.results.length; place += 1)
+    verifyFrozen(op, op.kind, op.results[place] as Value);
+  if (op.regions !== noSlots) for (const region of regionList(op)) verifyForm(region, op);
 }
 
 /** Checks a region and everything in it; `owner` says where the region was written. */

@@ -14,6 +14,7 @@
  * A scoped body runs once, wherever it stands, and counts as part of the region around it. The
  * condition of a while loop sees the carries but leaves them to the body.
  */
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import { traitsOf } from "../traits.ts";
@@ -46,23 +47,26 @@ class LinearVerifier {
 
   #visitOps(region: Region, uses: Uses): void {
     region.ops.forEach((op) => {
-      operandValues(op).forEach((value) => {
+      const operands = operandValues(op);
+      for (let place = 0; place < operands.length; place += 1) {
+        const value = operands[place] as Value;
         if (isInflight(value)) this.#consume(op, value, uses);
-      });
-      regionList(op).forEach((inner) => {
-        if (traitsOf(op).regions === "once") this.#visitOps(inner, uses);
-        else if (op.kind === "while" && inner === op.regions.condition)
-          this.verifyRegion({ parameters: [], ops: inner.ops });
-        else this.verifyRegion(inner);
-      });
+      }
+      if (op.regions !== noSlots)
+        for (const inner of regionList(op))
+          if (traitsOf(op).regions === "once") this.#visitOps(inner, uses);
+          else if (op.kind === "while" && inner === op.regions.condition)
+            this.verifyRegion({ parameters: [], ops: inner.ops });
+          else this.verifyRegion(inner);
       this.#define(op.results, uses);
     });
   }
 
   #define(values: readonly Value[], uses: Uses): void {
-    values.forEach((value) => {
+    for (let place = 0; place < values.length; place += 1) {
+      const value = values[place] as Value;
       if (isInflight(value)) uses.set(value, undefined);
-    });
+    }
   }
 
   #consume(op: AnyOp, value: Value, uses: Uses): void {

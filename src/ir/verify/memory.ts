@@ -6,6 +6,7 @@
  *   %7 = transpose_ref %6    %7 ← %6 ← %0, the input x
  *   store %7, …              refused
  */
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import { accessesOf, traitsOf, windowedBy } from "../traits.ts";
@@ -34,7 +35,8 @@ class MemoryCheck {
       if (op.kind === "peer_ref") this.#verifyPeer(op);
       const some =
         op.kind === "on_threads" && op.attributes.threads.length < this.#kernel.threads.length;
-      regionList(op).forEach((inner) => this.verify(inner, threadPrivate || some));
+      if (op.regions !== noSlots)
+        for (const inner of regionList(op)) this.verify(inner, threadPrivate || some);
     });
   }
 
@@ -46,10 +48,12 @@ class MemoryCheck {
   }
 
   #verifyWrite(op: AnyOp): void {
-    accessesOf(op).forEach(({ mode, value }) => {
+    const accesses = accessesOf(op);
+    if (accesses.length === 0) return;
+    for (const { mode, value } of accesses) {
       const source = mode === "write" ? this.#sources.get(value) : undefined;
       if (source?.kind === "input") this.#rejectWrite(op, source);
-    });
+    }
   }
 
   #rejectWrite(op: AnyOp, source: Source & { readonly kind: "input" }): never {

@@ -78,7 +78,7 @@ function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void
       selection: op.kind === "on_threads" ? op : place.selection,
       warps: traitsOf(op).regions === "each warp" ? op : place.warps,
     };
-    regionList(op).forEach((inner) => verifyRegion(inner, kernel, inside));
+    for (const inner of regionList(op)) verifyRegion(inner, kernel, inside);
   });
 }
 

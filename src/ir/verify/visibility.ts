@@ -10,6 +10,7 @@
  */
 import type { Location } from "../../support/location.ts";
 import { formatPosition } from "../../support/location.ts";
+import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { operandValues, regionList, walkOps } from "../traverse.ts";
 import { typeText } from "../types.ts";
@@ -37,8 +38,10 @@ export function collectDefinitions(kernel: Kernel): Definitions {
   };
   kernel.body.parameters.forEach((value) => define(value, kernel));
   walkOps(kernel.body, (op) => {
-    op.results.forEach((value) => define(value, op));
-    regionList(op).forEach(({ parameters }) => parameters.forEach((value) => define(value, op)));
+    for (let place = 0; place < op.results.length; place += 1)
+      define(op.results[place] as Value, op);
+    if (op.regions === noSlots) return;
+    for (const region of regionList(op)) for (const value of region.parameters) define(value, op);
   });
   return definitions;
 }
@@ -76,8 +79,11 @@ export function verifyVisibility(
   };
   region.parameters.forEach(see);
   region.ops.forEach((op) => {
-    operandValues(op).forEach((value) => verifyUse(op, value, visible, definitions));
-    regionList(op).forEach((inner) => verifyVisibility(inner, definitions, visible));
+    const operands = operandValues(op);
+    for (let place = 0; place < operands.length; place += 1)
+      verifyUse(op, operands[place] as Value, visible, definitions);
+    if (op.regions !== noSlots)
+      for (const inner of regionList(op)) verifyVisibility(inner, definitions, visible);
     op.results.forEach(see);
   });
   own.forEach((value) => visible.delete(value));

@@ -14,6 +14,7 @@
  * behind the last op that names a buffer; scratch lives until the last op that has it. Where a kernel has one program thread and only plain loads and
  * stores touch a buffer, it lives from its first use to its last.
  */
+import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { accessesOf, allocatesShared, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
@@ -117,7 +118,8 @@ export class Lives {
       this.#first.set(op, this.#next++);
       this.#branches.set(op, surroundings.branch);
       this.#visit(op, surroundings);
-      regionList(op).forEach((inner) => this.#walk(inner, inside(op, surroundings)));
+      if (op.regions !== noSlots)
+        for (const inner of regionList(op)) this.#walk(inner, inside(op, surroundings));
       this.#last.set(op, this.#next - 1);
     });
   }
@@ -144,15 +146,17 @@ export class Lives {
       this.#roots.set(result, result);
       return;
     }
-    operandValues(op).forEach((operand) => {
+    const operands = operandValues(op);
+    for (let place = 0; place < operands.length; place += 1) {
+      const operand = operands[place] as Value;
       const root = this.#roots.get(operand);
       const buffer = root && this.#buffers.get(root);
-      if (root === undefined || buffer === undefined) return;
+      if (root === undefined || buffer === undefined) continue;
       if (buffer.scratch !== undefined) buffer.users.push(op);
       else if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
       else if (isSynchronous(op, operand)) buffer.users.push(loop ?? op);
       else buffer.asynchronous = true;
-    });
+    }
   }
 }
 

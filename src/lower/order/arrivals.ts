@@ -7,6 +7,7 @@
  *
  * Where both arrive on one barrier, the copy arrives as often as the warps do.
  */
+import { noSlots } from "../../ir/make-op.ts";
 import type { Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
 
@@ -26,6 +27,7 @@ function collect({ ops }: Region, byWarps: Set<Value>): void {
     if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")
       byWarps.add(barrier);
     // Warps on their own arrive one by one, with whatever count the others need.
-    if (op.kind !== "warps") regionList(op).forEach((inner) => collect(inner, byWarps));
+    if (op.kind !== "warps" && op.regions !== noSlots)
+      for (const inner of regionList(op)) collect(inner, byWarps);
   });
 }

@@ -142,10 +142,11 @@ class Planner {
 
   /** Where the op's own instructions have the lanes meet. */
   #meet(op: AnyOp, at: Meeting["at"], pending: Pending): void {
-    traitsOf(op).meets.forEach((meeting) => {
+    const { meets } = traitsOf(op);
+    if (meets.length === 0) return;
+    for (const meeting of meets)
       if (meeting.at === at && (meeting.who !== "warp" || this.#oneWarp))
         pending.meet(meeting.part);
-    });
   }
 
   #followRegions(op: AnyOp, pending: Pending): void {

@@ -25,7 +25,7 @@ import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
-import { changedOp, makeOp, nothing } from "../../ir/make-op.ts";
+import { changedOp, makeOp, noSlots, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";
@@ -137,6 +137,6 @@ function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">
     const barrier = op.results[0];
     if (op.kind === "alloc_barrier" && barrier && op.attributes.scale !== scales(barrier))
       throw new Error(`each arrival on a barrier is ${scales(barrier)} of the hardware`);
-    regionList(op).forEach((region) => verifyRegion(region, needs));
+    if (op.regions !== noSlots) for (const region of regionList(op)) verifyRegion(region, needs);
   });
 }

@@ -1,4 +1,5 @@
 /** Ops of a placed kernel with who runs them. */
+import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
 
@@ -19,7 +20,9 @@ export function walkAgents(
 function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
   region.ops.forEach((op) => {
     visit(op, agents);
-    regionList(op).forEach((inner) => walk(inner, walkedInside(op, agents), visit));
+    if (op.regions === noSlots) return;
+    const inside = walkedInside(op, agents);
+    for (const inner of regionList(op)) walk(inner, inside, visit);
   });
 }
 
