@@ -1,0 +1,82 @@
+/**
+ * Random programs whose results are known: ops with unusual attributes and types, at the edges of their numbers, each computed a second
+ * time from the specification (`odd/`). The evaluator, the printed program, the passes and a device have to give the same bits. A few run here;
+ * `PROGRAMS=20000 SEED=1 npx vitest run test/graph/known-programs.test.ts` runs many, and `DEVICE=emulator` or `gpu` elsewhere.
+ */
+import { expect, test } from "vitest";
+import { evaluate } from "../../src/graph/evaluate/index.ts";
+import type { Tensor } from "../../src/graph/evaluate/index.ts";
+import { runPasses } from "../../src/graph/passes/pipeline.ts";
+import { compilePlan } from "../../src/graph/plan/compile.ts";
+import { Program } from "../../src/graph/plan/program.ts";
+import { parseGraph, printGraph } from "../../src/graph/text/index.ts";
+import type { GraphModule } from "../../src/graph/ops/index.ts";
+import { verifyGraph } from "../../src/graph/verify/index.ts";
+import type { Device } from "../../src/device/device.ts";
+import { open } from "../../src/runtime/open.ts";
+import type { DeviceName } from "../../src/runtime/open-options.ts";
+import { difference, knownProgram } from "./odd/harness.ts";
+import type { KnownProgram } from "./odd/harness.ts";
+
+const { PROGRAMS = "150", SEED = "1", DEVICE = "simulator" } = process.env;
+
+function moduleOf(text: string): GraphModule {
+  const [module] = parseGraph(text);
+  if (module === undefined) throw new Error("no program");
+  verifyGraph(module);
+  return module;
+}
+
+async function onDevice(
+  device: Device,
+  module: GraphModule,
+  inputs: readonly Tensor[],
+): Promise<readonly Tensor[]> {
+  const program = await Program.load(device, compilePlan(module, "main"));
+  try {
+    return await program.run(inputs);
+  } finally {
+    program.dispose();
+  }
+}
+
+/** How those who run a program differ from what it is known to give. */
+async function differences(
+  device: Device,
+  { text, inputs, results }: KnownProgram,
+): Promise<readonly string[]> {
+  const module = moduleOf(text);
+  const run = (each: GraphModule) => evaluate(each, "main", inputs) as readonly Tensor[];
+  const found: { readonly [who: string]: readonly Tensor[] } = {
+    evaluator: run(module),
+    printed: run(moduleOf(printGraph(module))),
+    passes: run(runPasses(module)),
+    [device.name]: await onDevice(device, module, inputs),
+  };
+  return Object.entries(found).flatMap(([who, tensors]) =>
+    results.flatMap((value, i) => {
+      const what = difference(tensors[i] as Tensor, value);
+      return what === undefined ? [] : [`${who}: ${what}`];
+    }),
+  );
+}
+
+test(
+  `${PROGRAMS} programs from seed ${SEED} on the ${DEVICE}`,
+  { timeout: 3_600_000 },
+  async () => {
+    const device = await open(DEVICE as DeviceName, { onNotes: () => undefined });
+    const wrong: string[] = [];
+    try {
+      for (let seed = Number(SEED); seed < Number(SEED) + Number(PROGRAMS); seed++) {
+        const program = knownProgram(seed);
+        if (program === undefined) continue;
+        for (const what of await differences(device, program))
+          wrong.push(`seed ${seed}: ${what}\n${program.text}`);
+      }
+    } finally {
+      device.dispose();
+    }
+    expect(wrong).toEqual([]);
+  },
+);
