@@ -155,6 +155,19 @@ describe("elementwise operations", () => {
     `);
   });
 
+  test("a product may say that its factor is often one", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      const tile = x.load();
+      tile.mul(tile, { oftenOne: true }).mul(tile, { oftenOne: false });
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = load %0 : tile<f32, [4]>
+      %2 = binary %1, %1 {fn = mul, oftenOne = true} : tile<f32, [4]>
+      %3 = binary %2, %1 {fn = mul} : tile<f32, [4]>
+      yield"
+    `);
+  });
+
   test("every function has its method", () => {
     const functions = [
       ...unaryFunctions.map((fn) => ({ fn, ofFloats: acceptsUnary(fn, f32), others: 0 })),

@@ -58,6 +58,12 @@ export interface Accuracy {
   readonly approximate?: boolean;
 }
 
+/** What is known of the factors of a product. */
+export interface Factors {
+  /** Of f32: the other factor is one for most rows, so that warps that have nothing else to multiply by go past the product. */
+  readonly oftenOne?: boolean;
+}
+
 /** Makes the object for a result. */
 export const make = Symbol("make");
 
@@ -87,9 +93,9 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#binary("sub", other);
   }
 
-  /** Product. */
-  mul<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#binary("mul", other);
+  /** Product; one of f32 may say of its other factor that it is often one. */
+  mul<O extends Operand<D>>(other: O, options?: Factors): Combined<K, O, D> {
+    return this.#binary("mul", other, options);
   }
 
   /** Quotient; of integers rounded towards zero. */
@@ -407,12 +413,13 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   #binary<O extends Operand<D>>(
     fn: BinaryFunction,
     other: O,
-    options: Accuracy = {},
+    options: Accuracy & Factors = {},
   ): Combined<K, O, D> {
     const location = captureLocation();
     const name = opName({ kind: "binary", attributes: { fn } });
     const [left, right] = resolveOperands(name, this.dtype, [this, other], location);
-    const attributes = { fn, ...accuracyOf(fn, options, location) };
+    const chosen = fn === "mul" ? factorsOf(options, location) : accuracyOf(fn, options, location);
+    const attributes = { fn, ...chosen };
     const value = emitValue("binary", { left, right }, attributes, location);
     return combine(this, [other], noteCondition(value, name, location), location);
   }
@@ -438,6 +445,12 @@ function accuracyOf(
 ): { readonly approximate?: true } {
   requireKnownOptions(name, options, ["approximate"], "TW1033", location);
   return options.approximate === true ? { approximate: true } : {};
+}
+
+/** The attribute that says of a factor that it is often one, absent where nobody says so. */
+function factorsOf(options: Factors, location: Location): { readonly oftenOne?: true } {
+  requireKnownOptions("mul", options, ["oftenOne"], "TW1033", location);
+  return options.oftenOne === true ? { oftenOne: true } : {};
 }
 
 /** A result of `self` and `others`, made by the one of them that is a tile, if any. */

@@ -182,6 +182,21 @@ const valueMistakes: readonly Mistake[] = [
     message: "mul has no approximate form for f32",
   },
   {
+    name: "factors of bf16 that are often one",
+    code: "TW2017",
+    make: () =>
+      infer("binary", { left: tile(bf16, 8), right: tile(bf16, 8) }, { fn: "mul", oftenOne: true }),
+    message: "mul of bf16 has no form for factors that are often one",
+    expected: "mul of f32",
+    found: "mul of bf16",
+  },
+  {
+    name: "a sum with what is often one",
+    code: "TW2017",
+    make: () => infer("binary", { left: row, right: row }, { fn: "add", oftenOne: true }),
+    message: "add of f32 has no form for factors that are often one",
+  },
+  {
     name: "PTX of one's own with operands of two shapes",
     code: "TW2016",
     make: () =>

@@ -93,6 +93,21 @@ function requireApproximation(
   });
 }
 
+/** Whether factors that are often one are those of a product that has a form for them. */
+function requireFactors(draft: Draft<"binary">, dtype: DType): void {
+  const { fn, oftenOne } = draft.attributes;
+  if (oftenOne !== true || (fn === "mul" && dtype.name === "f32")) return;
+  fail(
+    draft,
+    "TW2017",
+    `${opName(draft)} of ${dtype.name} has no form for factors that are often one`,
+    {
+      expected: "mul of f32",
+      found: `${opName(draft)} of ${dtype.name}`,
+    },
+  );
+}
+
 /** Refuses an option that the conversion has not. */
 function requireChoice(
   draft: Draft<"cast">,
@@ -169,6 +184,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     sameTypes(draft, left, right);
     requireFunction(draft, left.dtype, acceptsBinary(fn, left.dtype));
     requireApproximation(draft, left.dtype);
+    requireFactors(draft, left.dtype);
     return [left];
   },
 

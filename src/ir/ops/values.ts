@@ -75,9 +75,9 @@ export const valueOps = defineOps({
   },
   binary: {
     summary:
-      "A function of two numbers of one type, element by element; with `approximate`, by the GPU's own approximation.",
+      "A function of two numbers of one type, element by element; with `approximate`, by the GPU's own approximation. With `oftenOne`, of products of f32 alone, warps whose right factors are all one leave them out.",
     operands: { left: "one", right: "one" },
-    attributes: { fn: binaryFunctions, approximate: "flag?" },
+    attributes: { fn: binaryFunctions, approximate: "flag?", oftenOne: "flag?" },
     regions: {},
     traits: computes,
   },

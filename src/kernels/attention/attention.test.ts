@@ -71,6 +71,11 @@ const cases: readonly AttentionCase[] = [
     configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2 },
   },
   {
+    name: "three consumers, whole tiles and short ones behind them",
+    sizes: [1, 450, 70, 2, 1, 16, 16],
+    configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2, workers: 2 },
+  },
+  {
     name: "three consumers, of which each sees another last tile",
     sizes: [1, 250, 240, 1, 1, 16, 16],
     causal: true,
@@ -270,7 +275,7 @@ describe("on the emulator", () => {
     "80 columns at a time, causal",
     "dropout of one tile",
     "a window",
-    "three consumers",
+    "three consumers, whole tiles and short ones behind them",
     "plain, everything",
     "FP8, causal, with scales",
     "FP8 of two bits, sinks",

@@ -24,6 +24,7 @@ import { attentionFields, isNarrow, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes, specialisedAttention } from "./specialised.ts";
+import { hasShortTiles, shortDeal } from "./short-tiles.ts";
 import { workersOf } from "./tile-order.ts";
 import { turnedScratch, turnValues } from "./turned-values.ts";
 import { visitLists } from "./visit-lists.ts";
@@ -135,6 +136,12 @@ function planOf(
     ...(lists === undefined ? [] : ["visits"]),
   ];
   const isTurned = configuration.kernel === "specialised" && isNarrow(problem);
+  const workers =
+    configuration.kernel === "specialised" ? workersOf(configuration, form, target) : undefined;
+  const whole =
+    configuration.kernel === "specialised" && hasShortTiles(form, configuration)
+      ? shortDeal(sizes, configuration.workers ?? target.processors).whole
+      : undefined;
   return {
     ...{ configuration, source, notes },
     scratch: {
@@ -150,12 +157,11 @@ function planOf(
         arguments: {
           ...Object.fromEntries(named.map((name) => [name, { argument: name }])),
           ...(isTurned && { v: { argument: "turned" } }),
+          ...(whole !== undefined && { whole: { scalar: whole } }),
         },
         dimensions: {
           ...{ b, s, t, h, kv, ...(ends > 0 && { ends }) },
-          ...(configuration.kernel === "specialised" && {
-            workers: workersOf(configuration, form, target),
-          }),
+          ...(workers !== undefined && { workers }),
         },
       },
     ],

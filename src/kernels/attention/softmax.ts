@@ -27,6 +27,8 @@ const leastExponent = -(2 ** 24);
 export interface PowerFormat<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
   readonly lift: number;
+  /** By how much exponents may be more than what they are taken beneath, before sums are scaled down to a larger one. */
+  readonly slack?: number;
   /** The order that powers are multiplied in, where it is another: they are brought into it before they are rounded, and rounded ones share words. */
   readonly dealt?: (powers: Tile<"f32">) => Tile<"f32">;
 }
@@ -60,14 +62,17 @@ export function startingRows(
 export function addColumns<D extends DTypeName>(
   { scores, scale }: Exponents,
   { largest, sum }: RowSums,
-  { dtype, lift, dealt = (powers) => powers }: PowerFormat<D>,
+  { dtype, lift, slack = 0, dealt = (powers) => powers }: PowerFormat<D>,
   kept?: () => Tile<"bool"> | undefined,
 ): {
   readonly rows: RowSums;
   readonly powers: () => Tile<D>;
   readonly change: Tile<"f32">;
 } {
-  const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
+  const reached = scores.max(1, { keep: true }).mul(scale);
+  const larger = largest.maximum(reached);
+  const stays = () => reached.le(largest.add(slack)).and(largest.ge(leastExponent));
+  const high = slack === 0 ? larger : stays().select(largest, larger);
   // A row that has seen nothing yet stays there: -∞ must not be subtracted from itself.
   const base = high.lt(leastExponent).select(zeros(dtypes.f32, high.shape), high);
   const change = largest.sub(base).exp2(fast);

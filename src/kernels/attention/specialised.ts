@@ -23,6 +23,7 @@ import {
   iota,
   kernel,
   loop,
+  scalar,
   setRegisters,
   slice,
   smem,
@@ -55,6 +56,7 @@ import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import type { PowerFormat, RowSums } from "./softmax.ts";
 import { dealtPowers, turnedSpec } from "./turned-values.ts";
+import { hasShortTiles } from "./short-tiles.ts";
 import { tileOrder } from "./tile-order.ts";
 import type { Place, TileOrder } from "./tile-order.ts";
 import type { Visit, VisitLists } from "./visit-lists.ts";
@@ -149,6 +151,19 @@ function powersOf(problem: AttentionProblem): PowerFormat<Half> {
 }
 
 /**
+ * Whether sums are scaled only where a row has an exponent that is too large for the format of its powers: where a lane has more sums than scores. Where it has fewer,
+ * asking whether some row of the warp has takes longer than scaling all (0.99 of the rate for heads of 128 in bf16, where FP8 gains 1% and heads of 256 gain 3%).
+ */
+function isSeldomScaled({ sizes }: AttentionForm, { columns }: SpecialisedAttention): boolean {
+  return paddedHead(sizes.e) > columns;
+}
+
+/** By how much exponents may pass what powers are taken beneath: FP8 ends at 448, between 2⁸ and 2⁹, where those of the others could be much larger. */
+function slackOf({ problem }: AttentionForm): number {
+  return isNarrow(problem) ? 0.75 : 8;
+}
+
+/**
  * Whether tensor cores sum the powers of a step, too, as they were rounded: by a product with ones, of the fewest columns there are, which takes a sixteenth of
  * that with the values of heads of 128 where lanes would take an eighth of all their instructions. Steps are summed by lanes: tensor cores cut what they add
  * to a large sum to fourteen bits, of which a power beside those of many columns has none. The logarithm of a sum is of what was not rounded.
@@ -160,15 +175,22 @@ function sumsByProduct(problem: AttentionProblem): boolean {
 /** Columns of ones. */
 const onesColumns = 8;
 
-/** Whether results leave through memory of their own, so that the next rows of q come while they do. */
-function hasOutTile(
-  { problem, sizes }: AttentionForm,
-  configuration: SpecialisedAttention,
-): boolean {
-  if (sizes.ends > 0) return false;
-  const bytes = problem.out.dtype.bits / 8;
-  const own = bytes * configuration.consumers * consumerRows * paddedHead(sizes.e);
-  return attentionBytes(problem, configuration, sizes) + own <= sharedBytes;
+/** What lies beside the operands where there is room. */
+interface Spare {
+  /** Tiles of q of a consumer: with two, the rows of the next tile come under the steps of one. */
+  readonly queries: 1 | 2;
+  /** Whether results leave through memory of their own, so that the tile of q is free while they do. */
+  readonly hasOut: boolean;
+}
+
+function spareOf({ problem, sizes }: AttentionForm, configuration: SpecialisedAttention): Spare {
+  const rows = configuration.consumers * consumerRows;
+  const { d, e } = heads(problem, sizes);
+  const out = (problem.out.dtype.bits / 8) * rows * e;
+  const query = (problem.q.dtype.bits / 8) * rows * d;
+  const free = sharedBytes - attentionBytes(problem, configuration, sizes);
+  const hasOut = sizes.ends === 0 && out <= free;
+  return { queries: query <= free - (hasOut ? out : 0) ? 2 : 1, hasOut };
 }
 
 /** What a block has of a processor with wgmma. */
@@ -186,6 +208,7 @@ export function specialisedAttention(
   const format = problem.q.dtype;
   const isTurned = isNarrow(problem);
   const names = consumerNames.slice(0, consumers);
+  const { queries, hasOut } = spareOf(form, configuration);
   return kernel(
     {
       name: "attention",
@@ -195,20 +218,21 @@ export function specialisedAttention(
         ...inputs,
         ...(isTurned && { v: turnedSpec(form) }),
         ...(lists && { visits: lists.spec }),
+        ...(hasShortTiles(form, configuration) && { whole: scalar(dtypes.i32) }),
       },
       outputs,
       scratch: {
-        tileQ: smem(format, [consumers, consumerRows, d]),
+        tileQ: smem(format, [queries * consumers, consumerRows, d]),
         tileK: smem(format, [stages, columns, d]),
         tileV: smem(format, isTurned ? [stages, e, columns] : [stages, columns, e]),
-        ...(hasOutTile(form, configuration) && {
+        ...(hasOut && {
           tileOut: smem(problem.out.dtype, [consumers, consumerRows, e]),
         }),
         ...(sumsByProduct(form.problem) && {
           ones: smem(powersOf(problem).dtype, [consumers, onesColumns, columns]),
         }),
-        fullQ: barrier({ count: consumers }),
-        emptyQ: barrier({ count: consumers }),
+        fullQ: barrier({ count: queries * consumers }),
+        emptyQ: barrier({ count: queries * consumers }),
         fullK: barrier({ count: stages }),
         fullV: barrier({ count: stages }),
         emptyK: barrier({ count: stages, arrivals: consumers }),
@@ -260,6 +284,7 @@ function copyOperands(work: Work): void {
 /** Gives how many steps there have been, in all tiles. */
 function copyTile({ form, configuration, order, refs }: Work, turn: Index, done: Index): Index {
   const { consumers, columns, stages } = configuration;
+  const { queries } = spareOf(form, configuration);
   const { sizes } = form;
   const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
   const { sequence, head, top, visits } = order.placeOf(turn);
@@ -268,13 +293,15 @@ function copyTile({ form, configuration, order, refs }: Work, turn: Index, done:
   const { d, e } = heads(form.problem, sizes);
   const [along, across] = [slice(0, d), slice(0, e)];
   const isTurned = isNarrow(form.problem);
-  for (let part = 0; part < consumers; part += 1) {
-    when(turn.gt(0), () => {
-      emptyQ.at(part).wait();
+  const copyRows = (part: number): void => {
+    const slot = queryOf(turn, part, consumers, queries);
+    when(turn.ge(queries), () => {
+      emptyQ.at(slot).wait();
     });
     const rows = fromSpan(sequence.rows, top.add(part * consumerRows), consumerRows);
-    copyAsync(q.at(memory, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
-  }
+    copyAsync(q.at(memory, rows, head, along), tileQ.at(slot), { barrier: fullQ.at(slot) });
+  };
+  copyRows(0);
   loop(visits.steps, (step) => {
     const passed = done.add(step);
     const slot = passed.and(stages - 1);
@@ -284,6 +311,11 @@ function copyTile({ form, configuration, order, refs }: Work, turn: Index, done:
       emptyK.at(slot).wait();
     });
     copyAsync(k.at(memory, here, kvHead, along), tileK.at(slot), { barrier: fullK.at(slot) });
+    // The first consumer is the first to be done with a tile, and begins the next while others still have rows of the one before.
+    if (consumers > 1)
+      when(step.eq(0), () => {
+        for (let part = 1; part < consumers; part += 1) copyRows(part);
+      });
     when(isUsed, () => {
       emptyV.at(slot).wait();
     });
@@ -293,6 +325,14 @@ function copyTile({ form, configuration, order, refs }: Work, turn: Index, done:
     copyAsync(values, tileV.at(slot), { barrier: fullV.at(slot) });
   });
   return done.add(visits.steps);
+}
+
+/** Where the rows of a consumer's tile lie. */
+function queryOf(turn: Index, part: number, consumers: number, queries: 1 | 2): Index {
+  return turn
+    .and(queries - 1)
+    .mul(consumers)
+    .add(part);
 }
 
 /** A consumer's 64 rows of each tile. */
@@ -307,12 +347,38 @@ function consume(work: Work, part: number): void {
     commitShared();
   }
   const bounds = { to: order.count, carry: constant(dtypes.i32, 0) };
-  loop(bounds, (turn, done) => consumeTile(work, part, order.placeOf(turn), done));
+  loop(bounds, (turn, done) => {
+    const place = order.placeOf(turn);
+    const take = () => {
+      consumeTile(work, part, turn, place, done);
+    };
+    if (place.isShort === undefined || part + 1 < consumers) take();
+    else
+      when(
+        place.isShort,
+        () => {
+          passTile(work, part, turn, done, done.add(place.visits.steps));
+        },
+        take,
+      );
+    return done.add(place.visits.steps);
+  });
   waitGroup(0, { read: true });
 }
 
-/** Gives how many steps there have been, in all tiles. */
-function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
+/** Lets a tile pass of which a consumer has no rows. */
+function passTile(work: Work, part: number, turn: Index, from: Index, to: Index): void {
+  const { form, configuration, refs } = work;
+  const { queries } = spareOf(form, configuration);
+  const query = queryOf(turn, part, configuration.consumers, queries);
+  refs.fullQ.at(query).wait();
+  refs.emptyQ.at(query).arrive();
+  passStep(work, from); // the first step of a tile is nobody's turn
+  passSteps(work, part, from.add(1), to);
+}
+
+/** `done` is how many steps there have been, in all tiles. */
+function consumeTile(work: Work, part: number, turn: Index, place: Place, done: Index): void {
   const { form, configuration, refs } = work;
   const { sequence, head, visits } = place;
   const steps = place.stepsOf?.(part) ?? visits.steps;
@@ -323,11 +389,13 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const { e } = heads(form.problem, form.sizes);
   const zero = constant(dtypes.i32, 0);
   const top = place.top.add(part * consumerRows);
+  const spare = spareOf(form, configuration);
+  const query = queryOf(turn, part, consumers, spare.queries);
   const slotOf = (step: Index): Index => done.add(step).and(stages - 1);
   const products = (step: Index) => {
     fullK.at(slotOf(step)).wait();
     const start = accumulator(dtypes.f32, [consumerRows, columns]);
-    return wgmma(start, tileQ.at(part), tileK.at(slotOf(step)).transpose());
+    return wgmma(start, tileQ.at(query), tileK.at(slotOf(step)).transpose());
   };
   const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>, isLast = false) => {
     fullV.at(slotOf(step)).wait();
@@ -356,11 +424,12 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
       const sums = running.wait({ pending: byProduct ? 1 : 0 });
       const sum = counting?.wait().add(carried.sum).mul(change) ?? rows.sum;
       release(emptyV, step);
-      return { largest: rows.largest, sum, powers: powers(), sums: sums.mul(change) };
+      const scaled = sums.mul(change, { oftenOne: isSeldomScaled(form, configuration) });
+      return { largest: rows.largest, sum, powers: powers(), sums: scaled };
     };
 
   const opening = visits.at(zero);
-  fullQ.at(part).wait();
+  fullQ.at(query).wait();
   const scores = products(zero).wait();
   release(emptyK, zero);
   const empty = startingRows(consumerRows, head, work.sinks, lift);
@@ -375,8 +444,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   const last = steps.sub(1);
   const clear = clearTiles({ ...work.rules, t: sequence.columns.count }, top, columns);
   const end = stepsInOrder(clear, last, start, stepOf);
-  const hasOwn = hasOutTile(form, configuration);
-  if (hasOwn) emptyQ.at(part).arrive();
+  if (spare.hasOut) emptyQ.at(query).arrive();
   const running = values(steps.sub(1), end.sums, end.powers, true);
   const counting = byProduct ? summedPowers(work, part, end.powers) : undefined;
   const sums = running.wait({ pending: byProduct ? 1 : 0 });
@@ -385,12 +453,11 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   if (place.stepsOf !== undefined) passSteps(work, part, done.add(steps), done.add(visits.steps));
   const options = { dropout: form.problem.dropout, lift, factor: ofValues() };
   const finished = finishedRows(sums, { largest: end.largest, sum }, options);
-  storeRows(work, part, { ...place, top }, finished.values);
-  if (!hasOwn) emptyQ.at(part).arrive();
+  storeRows(work, part, query, { ...place, top }, finished.values);
+  if (!spare.hasOut) emptyQ.at(query).arrive();
   work.logSumExp
     ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
-  return done.add(visits.steps);
 }
 
 /** The sums of a step's powers, in each of the columns. */
@@ -417,19 +484,24 @@ function stepsInOrder(
 }
 
 /** Lets steps pass whose columns none of a consumer's rows sees: operands come and are given back, and turns go around. */
-function passSteps({ configuration, refs }: Work, part: number, from: Index, to: Index): void {
-  const { consumers, stages } = configuration;
+function passSteps(work: Work, part: number, from: Index, to: Index): void {
+  const { consumers } = work.configuration;
   loop({ from, to }, (step) => {
-    const slot = step.and(stages - 1);
     if (takesTurns(consumers)) {
-      refs.turn.at(part).wait();
-      refs.turn.at((part + 1) % consumers).arrive();
+      work.refs.turn.at(part).wait();
+      work.refs.turn.at((part + 1) % consumers).arrive();
     }
-    refs.fullK.at(slot).wait();
-    refs.emptyK.at(slot).arrive();
-    refs.fullV.at(slot).wait();
-    refs.emptyV.at(slot).arrive();
+    passStep(work, step);
   });
+}
+
+/** Operands of a step come, and are given back. */
+function passStep({ configuration, refs }: Work, step: Index): void {
+  const slot = step.and(configuration.stages - 1);
+  refs.fullK.at(slot).wait();
+  refs.emptyK.at(slot).arrive();
+  refs.fullV.at(slot).wait();
+  refs.emptyV.at(slot).arrive();
 }
 
 /**
@@ -479,6 +551,7 @@ function tileSoftmax(
   const kvHead = head.div(sizes.h / sizes.kv);
   const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
   const own = { ...rules, t: sequence.columns.count, factor };
+  const slack = isSeldomScaled(form, configuration) ? slackOf(form) : 0;
   return {
     added: ({ tile, isMasked }, scores, before, isClear) => {
       const there = {
@@ -487,7 +560,7 @@ function tileSoftmax(
       };
       const exponents = finishScores(own, scores, there);
       const kept = () => keptWeights(own, there);
-      return addColumns(exponents, before, powersOf(problem), kept);
+      return addColumns(exponents, before, { ...powersOf(problem), slack }, kept);
     },
     ofValues: () => scales?.v.at(kvHead).loadScalar(),
   };
@@ -497,6 +570,7 @@ function tileSoftmax(
 function storeRows(
   { form, configuration, refs }: Work,
   part: number,
+  query: Index,
   { sequence, head, top }: Place,
   values: Tile<"f32">,
 ): void {
@@ -506,18 +580,18 @@ function storeRows(
   const rows = inSpan(sequence.rows, top.maximum(0), consumerRows);
   const window = refs.out.at(sequence.memory.maximum(0), rows, head.maximum(0), slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
-  const hasOwn = hasOutTile(form, configuration);
+  const { hasOut } = spareOf(form, configuration);
   const isAlike = d === e && problem.out.dtype === problem.q.dtype;
   // The copy engine knows no end of a sequence.
-  if (sizes.ends > 0 || !(isAlike || hasOwn)) {
+  if (sizes.ends > 0 || !(isAlike || hasOut)) {
     window.store(result);
     return;
   }
-  const own = (hasOwn ? refs.tileOut : refs.tileQ).at(part) as Ref;
-  if (hasOwn) waitGroup(0, { read: true }); // what the tile before left there
+  const own = (hasOut ? refs.tileOut.at(part) : refs.tileQ.at(query)) as Ref;
+  if (hasOut) waitGroup(0, { read: true }); // what the tile before left there
   own.store(result);
   commitShared();
   copyAsync(own, window);
   commitGroup();
-  if (!hasOwn) waitGroup(0, { read: true });
+  if (!hasOut) waitGroup(0, { read: true });
 }

@@ -24,6 +24,8 @@ import type { AttentionForm } from "./dimensions.ts";
 import { offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
 import type { Offsets, Sequence } from "./packing.ts";
 import { columnTiles } from "./scores.ts";
+import { hasShortTiles, shortDeal, shortTiles } from "./short-tiles.ts";
+import type { ShortTiles } from "./short-tiles.ts";
 import { stretch } from "./visit-lists.ts";
 import type { VisitLists, Visits } from "./visit-lists.ts";
 
@@ -37,6 +39,8 @@ export interface Place {
   readonly visits: Visits;
   /** Steps of one consumer, where the last tiles may be seen by rows of others alone. */
   readonly stepsOf?: (part: number) => Index;
+  /** Whether the last consumer has no rows of the tile, of kernels that have such tiles. */
+  readonly isShort?: Scalar<"bool">;
 }
 
 /** The tiles of one block. */
@@ -90,14 +94,18 @@ export function workersOf(
   const rows = consumers * consumerRows;
   const dealing = dealingOf(form, configuration);
   const each = dealing === "in pairs" ? 2 : 1;
+  const dealt = hasShortTiles(form, configuration)
+    ? shortDeal(sizes, workers ?? target.processors)
+    : undefined;
   const taken =
     ends > 0
       ? h * (Math.floor(s / rows) + ends)
-      : (b * h * slots(Math.ceil(s / rows), dealing)) / each;
+      : (dealt?.tiles ?? (b * h * slots(Math.ceil(s / rows), dealing)) / each);
   if (workers !== undefined) return Math.min(workers, taken);
   const isKnown = ends === 0 && problem.mask === undefined;
-  const rounds = taken / target.processors;
-  const isEven = dealing === "back and forth" || Math.ceil(rounds) <= mostUneven * rounds;
+  const rounds = dealt?.even ?? taken / target.processors;
+  const busiest = dealt?.time ?? Math.ceil(rounds);
+  const isEven = dealing === "back and forth" || busiest <= mostUneven * rounds;
   return isKnown && isEven ? Math.min(target.processors, taken) : taken;
 }
 
@@ -154,20 +162,24 @@ export function tileOrder(
   const dealing = dealingOf(form, configuration);
   const b = zero.add(dimensions.b);
   const blocks = zero.add(cdiv(dimensions.s, rows));
-  const { count, tileOf } = dealings[dealing]({ blocks, heads: b.mul(h), worker });
+  const dealt = { blocks, heads: b.mul(h), worker };
+  const { count, tileOf }: Hand = hasShortTiles(form, configuration)
+    ? shortLast(dealt, shortTiles(argument, zero.add(dimensions.s)))
+    : dealings[dealing](dealt);
   return {
     count,
     placeOf: (turn) => {
-      const { number, block } = tileOf(turn);
+      const { number, block, short } = tileOf(turn);
       const { above: batch, below: head } = divided(number, h);
-      const top = block.mul(rows);
+      const top = short?.top ?? block.mul(rows);
       const { sequence } = wholeBatch(dimensions, { batch, block });
       const t = sequence.columns.count;
       // The place of a pair that has no rows goes over one tile, or over what is listed of the last: nothing of it is stored.
       const seen = dealing === "in pairs" ? block.lt(blocks).select(t, zero) : t;
       const listed = dealing === "in pairs" ? block.minimum(blocks.sub(1)) : block;
       const visits = visitsOf(sequence, head, listed, top, seen);
-      return { sequence, head, top, visits, ...ownSteps(sequence, visits, top, seen) };
+      const isShort = short && { isShort: short.is };
+      return { sequence, head, top, visits, ...ownSteps(sequence, visits, top, seen), ...isShort };
     },
   };
 }
@@ -182,7 +194,28 @@ interface Dealt {
 /** How many tiles a worker has, and which head and which rows each of them is. */
 interface Hand {
   readonly count: Index;
-  readonly tileOf: (turn: Index) => { readonly number: Index; readonly block: Index };
+  readonly tileOf: (turn: Index) => {
+    readonly number: Index;
+    readonly block: Index;
+    /** Whether it is a short one, and where it begins, of tiles that are not all alike. */
+    readonly short?: { readonly is: Scalar<"bool">; readonly top: Index };
+  };
+}
+
+/** Whole tiles head by head, and the short ones behind all of them. */
+function shortLast({ heads, worker }: Dealt, { whole, short, topOf }: ShortTiles): Hand {
+  const first = whole.mul(heads);
+  return {
+    count: share(first.add(short.mul(heads)), worker),
+    tileOf: (turn) => {
+      const number = taken(turn, worker);
+      const is = number.ge(first);
+      // Where there are none of a kind, nothing is divided by how many there are.
+      const each = is.select(short, whole).maximum(1);
+      const { above, below } = divided(is.select(number.sub(first), number), each);
+      return { number: above, block: below, short: { is, top: topOf(is, below) } };
+    },
+  };
 }
 
 const dealings: { readonly [D in TileDealing]: (dealt: Dealt) => Hand } = {

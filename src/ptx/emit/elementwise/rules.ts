@@ -31,6 +31,7 @@ import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
 import { isHalf } from "./halves.ts";
 import { halvesCast } from "./paired.ts";
+import { seldomProducts } from "./seldom.ts";
 import { castFactors } from "./scaled-casts.ts";
 import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
@@ -214,7 +215,7 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   binary(op, context) {
-    const { fn, approximate } = op.attributes;
+    const { fn, approximate, oftenOne = false } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
     if (context.scaledCasts.has(left)) {
@@ -225,9 +226,11 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     pointwise(context, op, [left, right], {
       element: (first, second) => emitBinary(context, fn, dtype, first, second, manner),
       words: (...tiles) =>
-        eachWord(tiles, ([first, second], used) => [
-          binaryWord(context, fn, dtype, first, second, used, manner),
-        ]),
+        oftenOne
+          ? seldomProducts(context, ...tiles)
+          : eachWord(tiles, ([first, second], used) => [
+              binaryWord(context, fn, dtype, first, second, used, manner),
+            ]),
     });
   },
 

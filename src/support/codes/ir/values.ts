@@ -105,6 +105,13 @@ export const valueCodes = registerCodes({
     example: "inlinePtx({ operands: [x], results: [f32], meaning: (x) => [x.cast(i32)], … })",
     remedy: "declare the results as the meaning gives them",
   },
+  TW2017: {
+    title: "factors that are often one of something else than a product of f32",
+    cause:
+      "Warps go past products of f32 whose right factors are all one. Narrower floats share words, and integers are multiplied as fast as they are compared.",
+    example: "x.cast(bf16).mul(factors, { oftenOne: true })",
+    remedy: "leave the option out, or multiply in f32",
+  },
   TW2104: {
     title: "option that a conversion has not",
     cause:
