@@ -9,25 +9,15 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import {
-  bf16,
-  bool,
-  f16,
-  f32,
-  f64,
-  f8e4m3fn,
-  f8e5m2,
-  i32,
-  i64,
-  i8,
-  u64,
-  u8,
-} from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
 import { dimension } from "../size.ts";
 import { tileCodes } from "../../support/codes/ir/tiles.ts";
 import { valueCodes } from "../../support/codes/ir/values.ts";
 
+const { bf16, bool, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i64, i8, u64, u8 } = dtypes;
 const row = tile(f32, 64);
+const half = tile(bf16, 64);
+const square = tile(bf16, 64, 64);
 const matrix = tile(f32, 128, 64);
 
 const valueMistakes: readonly Mistake[] = [
@@ -184,8 +174,7 @@ const valueMistakes: readonly Mistake[] = [
   {
     name: "factors of bf16 that are often one",
     code: "TW2017",
-    make: () =>
-      infer("binary", { left: tile(bf16, 8), right: tile(bf16, 8) }, { fn: "mul", oftenOne: true }),
+    make: () => infer("binary", { left: half, right: half }, { fn: "mul", oftenOne: true }),
     message: "mul of bf16 has no form for factors that are often one",
     expected: "mul of f32",
     found: "mul of bf16",
@@ -567,12 +556,7 @@ const tileMistakes: readonly Mistake[] = [
   {
     name: "precision of a product of bf16",
     code: "TW2033",
-    make: () =>
-      infer(
-        "dot",
-        { left: tile(bf16, 64, 64), right: tile(bf16, 64, 64) },
-        { dtype: f32, precision: "tf32" },
-      ),
+    make: () => infer("dot", { left: square, right: square }, { dtype: f32, precision: "tf32" }),
     message: 'precision "tf32" is for f32, and the operands are bf16',
   },
   {
