@@ -350,3 +350,15 @@ test("numbers that make another shape than the program declares are refused when
   if (module === undefined) throw new Error("no program");
   expect(() => evaluate(module, "main", [])).toThrow("TW9501");
 });
+
+test("a reduction whose region computes in a wider type begins with what it is given in that type", () => {
+  const [module] = parseGraph(`func.func @main() -> tensor<2xi64> {
+    %x = stablehlo.constant dense<[[100, 100], [-100, -100]]> : tensor<2x2xi8>
+    %init = stablehlo.constant dense<100> : tensor<i8>
+    %0 = "stablehlo.reduce"(%x, %init) <{dimensions = array<i64: 1>}> ${region("add", "tensor<i64>")} : (tensor<2x2xi8>, tensor<i8>) -> tensor<2xi64>
+    return %0 : tensor<2xi64>
+  }`);
+  if (module === undefined) throw new Error("no program");
+  const [sums] = evaluate(module, "main", []);
+  expect(sums).toMatchObject({ element: "i64", lanes: BigInt64Array.of(300n, -100n) });
+});

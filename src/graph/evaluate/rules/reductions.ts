@@ -1,7 +1,9 @@
 /** Rules of ops that combine elements by a region. */
-import type { GraphOp, GraphRules } from "../../ops/index.ts";
+import type { ElementType, GraphOp, GraphRules } from "../../ops/index.ts";
 import { windowsOf } from "../../ops/windows.ts";
 import { emptyTensor } from "../datum.ts";
+import type { Tensor } from "../datum.ts";
+import { conversion } from "../elementwise/convert.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { mapTensors } from "../map.ts";
 import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";
@@ -14,14 +16,24 @@ function reductionOf(
   op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,
   frame: Frame,
 ): Reduction {
+  const types = op.results.map((_, i) => frame.result(op, i));
+  const wide = (tensors: readonly Tensor[]): readonly Tensor[] =>
+    tensors.map((each, i) => promoted(each, types[i]?.element ?? each.element));
   return {
-    inputs: frame.tensors(op.operands.inputs),
-    inits: frame.tensors(op.operands.init_values),
+    inputs: wide(frame.tensors(op.operands.inputs)),
+    inits: wide(frame.tensors(op.operands.init_values)),
     body: op.regions.body,
-    types: op.results.map((_, i) => frame.result(op, i)),
+    types,
     frame,
     op,
   };
+}
+
+/** Elements in the type that a region computes in, which may be wider than theirs. */
+function promoted(source: Tensor, element: ElementType): Tensor {
+  if (source.element === element) return source;
+  const result = emptyTensor({ element, shape: source.shape });
+  return mapTensors(result, conversion(source.element, element), [source]);
 }
 
 export const reductionRules = {
