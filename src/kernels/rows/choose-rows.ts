@@ -73,7 +73,9 @@ export function chooseRows(
     Math.max(8, powerOfTwoFrom(all / Math.max(1, inputs.length) / wide));
   const held = heldOf(heldElements);
   const looped = Math.max(4, Math.min(held, loopedElements / wide));
-  const short = Math.max(4, Math.min(held, shortElements / wide));
+  // Rows that leave lanes without elements, or load several arrays of columns, have more to gain from more of them at a time.
+  const isLean = columns === powerOfTwoFrom(columns) && columnArrays(op) < 2;
+  const short = isLean ? Math.max(4, Math.min(held, shortElements / wide)) : looped;
   const crossing = crossingAxis(op, axes);
   if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, looped);
   const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
@@ -125,6 +127,10 @@ export function earlyRows(
   const resident = Math.floor(processorRegisters / (lanes * registers));
   if (resident < fewestBlocks) return undefined;
   return { rows, columns, blocks, pieces, early: { resident } };
+}
+
+function columnArrays({ arrays }: RowOp): number {
+  return arrays.filter(({ per, role }) => per === "column" && role === "input").length;
 }
 
 /** Several rows a block, but no fewer blocks than keep the processors busy. */

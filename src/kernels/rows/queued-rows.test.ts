@@ -226,6 +226,14 @@ test("what belongs to columns comes with the rows where registers hold it for th
   expect(of(bf16, 16_384)).toMatchObject({ keepsColumns: true });
 });
 
+test("short rows have two loads a lane, unless they leave lanes without elements or meet several arrays of columns", () => {
+  const of = (n: number) => softmax({ x: bf16 }).plan({ m: 131_072, n }).configuration;
+  expect(of(512)).toMatchObject({ rows: 4, columns: 512 });
+  expect(of(400)).toMatchObject({ rows: 8, columns: 512 });
+  const norm = layerNorm({ x: bf16, scale: bf16, bias: bf16 });
+  expect(norm.plan({ m: 131_072, n: 512 }).configuration).toMatchObject({ rows: 8 });
+});
+
 test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
   const of = (rows: number, columns: number) =>
     softmax({ x: array(bf16, [rows, columns]) }).plan({}).configuration;
