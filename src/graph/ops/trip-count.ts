@@ -58,8 +58,9 @@ function wholeNumbers(counter: GraphValue | undefined): (value: bigint) => boole
 function counterOf(cond: GraphRegion, constants: Constants): Counter | undefined {
   const op = definition(cond.results[0], cond);
   if (op?.kind !== "stablehlo.compare") return undefined;
-  const { comparison_direction: direction } = op.attributes;
-  if (direction === "EQ") return undefined;
+  const { comparison_direction: direction, compare_type: order } = op.attributes;
+  // Zeros differ in total order, and a whole number has no sign of its zero.
+  if (direction === "EQ" || order === "TOTALORDER") return undefined;
   const { lhs, rhs } = op.operands;
   const left = cond.parameters.indexOf(lhs);
   const right = cond.parameters.indexOf(rhs);

@@ -225,25 +225,30 @@ describe("loops", () => {
 
   test.each([
     // A counter that wraps runs on; literals of small floats are bit patterns; sums of truth values are no sums.
-    ["i8", "120", "LT", "126", "10", 103],
-    ["ui8", "250", "LT", "254", "10", 26],
-    ["ui8", "2", "NE", "1", "1", 255],
-    ["i8", "126", "LT", "127", "1", 1],
-    ["bf16", "0.0", "LT", "3.0", "1.0", 3],
-    ["f16", "4.0", "GT", "1.0", "-1.0", 3],
-    ["f8E4M3FN", "0.0", "LE", "2.0", "1.0", 3],
-    ["f32", "0.0", "LE", "2.0", "1.0", 3],
-    ["f64", "0.5", "LT", "3.0", "1.0", 3],
-  ] as const)("a counter of %s from %s while %s %s by %s", (type, from, is, to, by, trips) => {
-    const [module] = parseGraph(
-      `func.func @main(%n: tensor<i32>) -> tensor<i32> {
+    ["i8", "120", "LT", "126", "10", 103, ""],
+    ["ui8", "250", "LT", "254", "10", 26, ""],
+    ["ui8", "2", "NE", "1", "1", 255, ""],
+    ["i8", "126", "LT", "127", "1", 1, ""],
+    ["bf16", "0.0", "LT", "3.0", "1.0", 3, ""],
+    ["f16", "4.0", "GT", "1.0", "-1.0", 3, ""],
+    ["f8E4M3FN", "0.0", "LE", "2.0", "1.0", 3, ""],
+    ["f32", "0.0", "LE", "2.0", "1.0", 3, ""],
+    ["f64", "0.5", "LT", "3.0", "1.0", 3, ""],
+    // In total order -0 comes before 0.
+    ["f32", "-0.0", "LT", "0.0", "1.0", 1, ", TOTALORDER"],
+    ["f64", "0.0", "LE", "2.0", "1.0", 3, ", TOTALORDER"],
+  ] as const)(
+    "a counter of %s from %s while %s %s by %s",
+    (type, from, is, to, by, trips, order) => {
+      const [module] = parseGraph(
+        `func.func @main(%n: tensor<i32>) -> tensor<i32> {
          %from = stablehlo.constant dense<${from}> : tensor<${type}>
          %to = stablehlo.constant dense<${to}> : tensor<${type}>
          %by = stablehlo.constant dense<${by}> : tensor<${type}>
          %one = stablehlo.constant dense<1> : tensor<i32>
          %0:2 = stablehlo.while(%i = %from, %m = %n) : tensor<${type}>, tensor<i32>
          cond {
-           %p = stablehlo.compare ${is}, %i, %to : (tensor<${type}>, tensor<${type}>) -> tensor<i1>
+           %p = stablehlo.compare ${is}, %i, %to${order} : (tensor<${type}>, tensor<${type}>) -> tensor<i1>
            stablehlo.return %p : tensor<i1>
          } do {
            %j = stablehlo.add %i, %by : tensor<${type}>
@@ -251,17 +256,18 @@ describe("loops", () => {
            stablehlo.return %j, %k : tensor<${type}>, tensor<i32>
          }
          return %0#1 : tensor<i32> }`,
-      "test.mlir",
-    );
-    if (module === undefined) throw new Error("no program");
-    const zero = tensor("i32", [], Int32Array.of(0));
-    const runs = [module, unrollPass.run(module)].map((each) =>
-      evaluate(each, "main", [zero]).flatMap((datum) =>
-        isTensorDatum(datum) ? [...datum.lanes] : [],
-      ),
-    );
-    expect(runs).toEqual([[trips], [trips]]);
-  });
+        "test.mlir",
+      );
+      if (module === undefined) throw new Error("no program");
+      const zero = tensor("i32", [], Int32Array.of(0));
+      const runs = [module, unrollPass.run(module)].map((each) =>
+        evaluate(each, "main", [zero]).flatMap((datum) =>
+          isTensorDatum(datum) ? [...datum.lanes] : [],
+        ),
+      );
+      expect(runs).toEqual([[trips], [trips]]);
+    },
+  );
   test("a few trips are written out, many are not", () => {
     const few = after(unrollPass, loop(3));
     expect(few.some((line) => line.includes("while"))).toBe(false);
