@@ -13,8 +13,11 @@ export type MatmulConfiguration =
       readonly columns: (typeof persistentColumns)[number];
       /** Pairs of tiles in flight. */
       readonly stages: number;
-      /** Whether tiles of the last round are whole, or split along k (`lang/pipeline/segments.ts`). */
-      readonly schedule: "tiles" | "split";
+      /**
+       * Whether tiles are whole, those of the last round split along k (`lang/pipeline/segments.ts`), or all of them multiplied in parts
+       * that a launch of its own sums (`parts.ts`).
+       */
+      readonly schedule: "tiles" | "split" | "parts";
       /** Whether rows of tiles go along columns of the result (`sides.ts`). */
       readonly turned: boolean;
       /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */

@@ -47,18 +47,19 @@ export function copyTiles(work: Work): void {
   warps((warp) => {
     when(warp.eq(0), () => {
       // Tables of rows that are dealt on the device are what the kernel before writes.
-      const first = form.dealt === undefined ? startOf(work, segments, zero) : undefined;
-      if (first === undefined) followPrevious();
+      const known = form.dealt === undefined ? startOf(work, segments, zero) : undefined;
+      if (known === undefined) followPrevious();
       loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
         const later = (): TileStart => startOf(work, segments, index);
-        const begin = (known: TileStart): TileStart => {
+        const begin = (place: TileStart): TileStart => {
           followPrevious();
-          return known;
+          return place;
         };
-        const start = first === undefined ? later() : when(index.eq(0), () => begin(first), later);
+        const start = known === undefined ? later() : when(index.eq(0), () => begin(known), later);
         const { from, steps } = segments.at(index);
+        const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
         return loop({ to: steps, carry: before }, (step, carried) =>
-          fillSlots(work, start, from.add(step), carried),
+          fillSlots(work, start, first.add(step), carried),
         );
       });
     });

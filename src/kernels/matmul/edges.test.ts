@@ -173,6 +173,7 @@ test.each(cases)("$name, on the $place", async (each) => {
     ...{
       prepared: { a: undefined, b: undefined },
       processors: 132,
+      parts: 1,
       copiesOut: !configuration.turned,
     },
   };

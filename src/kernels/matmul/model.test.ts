@@ -114,6 +114,16 @@ test("few rows have eight stages, and others are timed", () => {
   }
 });
 
+test("few rows of many weights are multiplied in parts where tiles are too few", () => {
+  const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
+    chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
+  const inParts = { multipliers: 1, stages: 8, schedule: "parts", turned: true };
+  expect(chosen(1, 4096, 14336)).toMatchObject(inParts);
+  expect(chosen(16, 4096, 14336)).toMatchObject(inParts);
+  expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
+  expect(chosen(1, 4096, 4096)).toMatchObject({ schedule: "tiles" });
+});
+
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {
   const chosen = (n: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m: 1024, n, k: 2048, batch: 1 }, targets.sm_90a);

@@ -35,6 +35,7 @@ import type {
 } from "./configuration.ts";
 import { isHeld } from "./held-rows.ts";
 import type { TileSides } from "./held-rows.ts";
+import { partCount } from "./parts.ts";
 import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
@@ -143,7 +144,25 @@ export function tiledModel(
   return (configuration) =>
     configuration.kernel === "plain"
       ? plainSeconds(problem, recipe, configuration, sizes, target)
-      : product(configuration);
+      : configuration.schedule === "parts"
+        ? partsSeconds(problem, recipe, configuration, sizes, target)
+        : product(configuration);
+}
+
+/** What the model thinks products of parts of k take, which are those of a batch, and their sum. */
+function partsSeconds(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const parts = partCount(configuration, sizes, depthOf(problem, recipe), target);
+  const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
+  const product = persistentModel(problem, recipe, apart, target);
+  return (
+    product({ ...configuration, schedule: "tiles" }) + (parts === 1 ? 0 : summed(parts, sizes))
+  );
 }
 
 /** What the model thinks launches of the persistent kernel take. */
@@ -340,13 +359,17 @@ function plainSeconds(
     (columns * depth) / loadedElements(problem, "b", sizes);
   const among = Math.max(1, tiles / target.processors) * multiplying;
   const step = Math.max((isHalf ? ofHalves : ofOthers) + (load * loads) / plainLanes, among);
-  const { launch, part, number } = summingSeconds;
-  const numbers = sizes.batch * sizes.m * sizes.n;
-  const summing = split === 1 ? 0 : launch + split * (part + number * numbers);
+  const summing = split === 1 ? 0 : summed(split, sizes);
   const busy = steps * step + Math.max(1, tiles / target.processors) * tileBesides(rows * columns);
   return (
     launchSeconds + overlapped(busy, movedBytes(problem, recipe, sizes) / memoryBytes) + summing
   );
+}
+
+/** Seconds of adding up so many parts of k. */
+function summed(parts: number, { m, n, batch }: ProductSizes): number {
+  const { launch, part, number } = summingSeconds;
+  return launch + parts * (part + number * batch * m * n);
 }
 
 /** Elements of an operand that a lane of the plain kernel loads at once: as many as rows begin at multiples of, up to 16 bytes. */

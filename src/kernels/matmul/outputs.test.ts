@@ -29,6 +29,9 @@ const configurations: { readonly [name: string]: MatmulConfiguration } = {
   plain,
   "plain, split": { ...plain, split: 2 },
 };
+const inParts: MatmulConfiguration = {
+  ...{ ...persistent, columns: 16, turned: true, schedule: "parts" },
+};
 
 const outputs = {
   before: array(bf16, [m, n]),
@@ -43,8 +46,8 @@ function whole(count: number, seed: number): Float64Array {
 }
 
 /** Sums less 200, so that a piece that overhangs would show: what is outside is 0. */
-async function agrees(device: Device, configuration: MatmulConfiguration | undefined) {
-  const [rows, columns, depth] = [70, 136, 64];
+async function agrees(device: Device, configuration: MatmulConfiguration | undefined, depth = 64) {
+  const [rows, columns] = [70, 136];
   const op = matmul({
     ...{ a: bf16, b: bf16, out: f32, outputs },
     inputs: { shift: array(f32, [n]) },
@@ -94,6 +97,15 @@ async function agrees(device: Device, configuration: MatmulConfiguration | undef
 function shiftIndices(count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => index);
 }
+
+test.each([
+  ["parts of k", 520],
+  ["one part of k", 64],
+])("%s", async (_, depth) => {
+  const device = await open("simulator");
+  await agrees(device, inParts, depth);
+  device.dispose();
+});
 
 test.each(Object.entries(configurations))("%s", async (_, configuration) => {
   const device = await open("simulator", { onNotes: () => undefined });

@@ -74,6 +74,8 @@ export interface PersistentForm {
   readonly location: Location;
   /** Where rows belong to groups, each with a matrix of its own: which tile has which of them. */
   readonly dealt?: DealtRows;
+  /** Parts of k that the matrices of the batch are, unless 1; these have no operands of their own then. */
+  readonly parts: number;
 }
 
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
@@ -107,6 +109,8 @@ export interface Work {
   readonly worker: Scalar<"i32">;
   /** Elements along k. */
   readonly depth: Scalar<"i32">;
+  /** Steps of a tile, or of a part of it. */
+  readonly steps: Scalar<"i32">;
   /** This block's number in its cluster. */
   readonly rank: Scalar<"i32">;
   /**
@@ -261,12 +265,10 @@ function workOf(
   const worker = workerOf(index, zero.add(workers));
   const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
+  const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
+  const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);
   const found = (): Segments =>
-    segmentsOf({
-      ...{ worker, tiles },
-      workers: zero.add(workers),
-      steps: zero.add(cdiv(dimensions.k, shapes.depth)),
-    });
+    segmentsOf({ ...{ worker, tiles, steps }, workers: zero.add(workers) });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
   const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
   return {
@@ -283,6 +285,7 @@ function workOf(
       worker,
       rank,
       place,
+      steps,
     },
     depth: zero.add(dimensions.k),
     left: requireRef(named, sides.rows.name),

@@ -43,6 +43,7 @@ import {
   workerCount,
 } from "./tile-shapes.ts";
 import type { DealtRows } from "./order.ts";
+import { mayHaveParts, partCount, productOfParts } from "./parts.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
@@ -78,7 +79,7 @@ export function planOf(
     ...withCombined(
       launchesOf(problem, configuration, sizes, target, location),
       problem,
-      finishedPiece(problem, configuration),
+      finishedPiece(problem, configuration, sizes, target),
       sizes,
     ),
     ...(configuration.kernel === "plain" &&
@@ -112,8 +113,16 @@ export function fittingRoom(
 }
 
 /** The pieces in which the last of the product's launches finishes the result. */
-function finishedPiece(problem: MatmulProblem, configuration: MatmulConfiguration): PieceShape {
-  if (configuration.kernel === "persistent") return pieceOf(problem, configuration);
+function finishedPiece(
+  problem: MatmulProblem,
+  configuration: MatmulConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): PieceShape {
+  if (configuration.kernel === "persistent")
+    return partsOf(problem, configuration, sizes, target) > 1
+      ? summedPiece
+      : pieceOf(problem, configuration);
   if (configuration.split > 1) return summedPiece;
   if (configuration.kernel === "narrow") return narrowPiece(configuration);
   const { rows, columns } = configuration;
@@ -128,7 +137,9 @@ function launchesOf(
   location: Location,
 ): Launches {
   if (configuration.kernel === "persistent")
-    return persistentLaunches(problem, configuration, sizes, target, location);
+    return configuration.schedule === "parts"
+      ? partLaunches(problem, configuration, sizes, target, location)
+      : persistentLaunches(problem, configuration, sizes, target, location);
   const product = (): KernelDefinition =>
     configuration.kernel === "plain"
       ? plainKernel(problem, configuration, sizes, location)
@@ -210,7 +221,7 @@ function requirePersistent(
   const isKnown =
     [1, 2, 4].includes(multipliers) &&
     persistentColumns.includes(columns) &&
-    ["tiles", "split"].includes(schedule) &&
+    ["tiles", "split", "parts"].includes(schedule) &&
     typeof turned === "boolean" &&
     [1, 2].includes(cluster);
   const computed = prologueOf(problem)?.operand;
@@ -226,7 +237,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       "matmul has no such persistent kernel",
-      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles" or "split", turned true or false, cluster 1 or 2',
+      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles", "split" or "parts", turned true or false, cluster 1 or 2',
       text,
       location,
     );
@@ -235,6 +246,15 @@ function requirePersistent(
       "TW9904",
       `${computed} is computed, and lies along rows of tiles`,
       `turned ${String(computed === "b")}, cluster 1`,
+      text,
+      location,
+    );
+  const recipe = recipeOf(problem);
+  if (schedule === "parts" && (recipe === undefined || !mayHaveParts(problem, recipe)))
+    throw refused(
+      "TW9904",
+      "tiles are multiplied in parts where one matrix of operands is multiplied as it lies",
+      'schedule "tiles" or "split"',
       text,
       location,
     );
@@ -277,6 +297,56 @@ function requireColumns(
     );
 }
 
+/** Parts of k that a launch of its own sums. */
+function partsOf(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
+  return partCount(configuration, sizes, depthOf(problem, recipe), target);
+}
+
+/** Products of parts of k, and their sum. */
+function partLaunches(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): Launches {
+  const parts = partsOf(problem, configuration, sizes, target);
+  const whole = { ...configuration, schedule: "tiles" } as const;
+  if (parts === 1) return persistentLaunches(problem, whole, sizes, target, location);
+  const { m, n } = sizes;
+  if (m * n === 0) return { launches: [] };
+  const given = persistentLaunches(
+    ...([productOfParts(problem), whole, { ...sizes, batch: parts }, target, location] as const),
+    ...([undefined, parts] as const),
+  );
+  const summed = (): PlannedLaunch =>
+    launched(
+      sumPartsKernel(problem, parts, sizes, location),
+      {
+        ...inputArguments(problem),
+        ...outputArguments(problem),
+        parts: { argument: "parts" },
+        out,
+      },
+      { ...sizes, layers: parts },
+    );
+  return {
+    ...given,
+    scratch: { ...given.scratch, parts: { dtype: problem.accumulator, shape: [parts, m, n] } },
+    launches: () => [
+      ...(typeof given.launches === "function" ? given.launches() : given.launches),
+      summed(),
+    ],
+  };
+}
+
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
 
 const out = { argument: "out" };
@@ -297,10 +367,11 @@ export function persistentLaunches(
   target: Target,
   location: Location,
   dealing?: Dealing,
+  parts = 1,
 ): Launches {
   const { m, n, batch } = sizes;
   if (m * n * batch === 0) return { launches: [] };
-  const form = formOf(problem, configuration, sizes, target, location);
+  const form = { ...formOf(problem, configuration, sizes, target, location), parts };
   const { recipe, prepared } = form;
   const preparations = [prepared.a, prepared.b].filter((each) => each !== undefined);
   const operand = (name: "a" | "b"): PlannedArgument => {
@@ -337,7 +408,7 @@ export function persistentLaunches(
       launched(
         product(),
         {
-          ...{ a: operand("a"), b: operand("b"), out },
+          ...{ a: operand("a"), b: operand("b"), out: parts === 1 ? out : { argument: "parts" } },
           ...inputArguments(problem),
           ...outputArguments(problem),
           ...prologueArguments(problem),
@@ -372,6 +443,7 @@ function formOf(
     copiesOut,
     edges,
     location,
+    parts: 1,
   };
 }
 

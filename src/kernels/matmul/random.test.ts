@@ -74,6 +74,17 @@ test.skipIf(!hasPtxas).each([
     [16, 8192, 28672],
   ],
   [
+    "bf16, few rows in parts of k",
+    {
+      ...{ a: bf16, b: bf16 },
+      configuration: {
+        ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 6 },
+        ...{ schedule: "parts", turned: true, cluster: 1 },
+      },
+    },
+    [1, 8192, 28672],
+  ],
+  [
     "bf16, windows of the last tiles",
     {
       ...{ a: bf16, b: bf16 },

@@ -20,7 +20,7 @@ import { block, metadataBytes } from "./sparse-weights.ts";
 export const manySteps = 32;
 
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
-const leastSteps = 4;
+export const leastSteps = 4;
 
 /** Elements of k in a step: rows of 128 bytes, and as many elements of operands that are stored in fewer bits. */
 export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
@@ -191,5 +191,5 @@ export function workerCount(
   const tiles = tileCount(configuration, sizes);
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
   const places = Math.floor(processors / configuration.cluster);
-  return Math.min(places, tiles * (configuration.schedule === "tiles" ? 1 : parts));
+  return Math.min(places, tiles * (configuration.schedule === "split" ? parts : 1));
 }

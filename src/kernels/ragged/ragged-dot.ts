@@ -221,7 +221,7 @@ function planOf(
   };
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
-  if (given?.kernel === "persistent" && (given.schedule === "split" || given.cluster > 1))
+  if (given?.kernel === "persistent" && (given.schedule !== "tiles" || given.cluster > 1))
     throw refused(
       "TW9904",
       "raggedDot does not split tiles along k, and has none that two blocks share",

@@ -238,6 +238,17 @@ describe("what cannot be done is refused", () => {
         }),
     ],
     [
+      "parts",
+      "TW9904",
+      () =>
+        raggedDot({ a: bf16, b: bf16, configuration: { ...wide, schedule: "parts" } }).plan({
+          m: 8,
+          n: 8,
+          k: 8,
+          g: 2,
+        }),
+    ],
+    [
       "an outer product of columns",
       "TW9902",
       () => raggedOuter({ a: array(bf16, [m, k], { strides: [1, m] }), b: bf16 }),

@@ -1,0 +1,54 @@
+/**
+ * Products of few rows whose tiles are cut along k, where there are too few of them for the processors: 64 of 64 columns of 4096. Each is
+ * multiplied in parts, which are the matrices of a batch that share both operands, and a launch of its own adds these up (`sum-parts.ts`).
+ *
+ *   steps of k        0 … s − 1      s … 2s − 1      2s … 3s − 1     …
+ *   a tile of         part 0         part 1          part 2               the last part may end beyond k, where there are zeros
+ *
+ * Blocks that hand sums to each other instead (`lang/pipeline/segments.ts`) wait for what others have written.
+ */
+import { array, dim } from "../../lang/index.ts";
+import type { Target } from "../../targets/target.ts";
+import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
+import { prologueOf } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+import type { Recipe } from "./recipe.ts";
+import { leastSteps, tileCount } from "./tile-shapes.ts";
+
+/** Whether tiles of a product may be cut into parts: those of one matrix, whose operands are multiplied as they lie. */
+export function mayHaveParts(problem: MatmulProblem, recipe: Recipe): boolean {
+  return (
+    problem.sizes.batch === undefined &&
+    !problem.sparse &&
+    prologueOf(problem) === undefined &&
+    recipe.instruction === "wgmma" &&
+    recipe.parts === 1 &&
+    recipe.terms.length === 1 &&
+    !recipe.promoted
+  );
+}
+
+/** How many parts every tile has: as many as there are processors for. */
+export function partCount(
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  depth: number,
+  { processors }: Target,
+): number {
+  if (configuration.schedule !== "parts") return 1;
+  const tiles = tileCount(configuration, sizes);
+  const most = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
+  return Math.min(most, Math.max(1, Math.floor(processors / Math.max(1, tiles))));
+}
+
+/** The product that gives the sums of the parts, [parts, m, n], as they are. */
+export function productOfParts(problem: MatmulProblem): MatmulProblem {
+  const { m, n } = problem.sizes;
+  const batch = dim("parts");
+  return {
+    ...problem,
+    ...{ inputs: {}, epilogue: undefined, outputs: [] },
+    out: array(problem.accumulator, [batch, m, n]),
+    sizes: { ...problem.sizes, batch },
+  };
+}
