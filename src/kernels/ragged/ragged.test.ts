@@ -263,3 +263,9 @@ describe("what cannot be done is refused", () => {
     expect(codeOf(make)).toBe(code);
   });
 });
+
+test("tiles are wide where one group may have many of the rows, though equal ones would have few", () => {
+  const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
+  const { configuration } = product.plan({ m: 4096, n: 2048, k: 2048, g: 64 }, targets.sm_90a);
+  expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, turned: false });
+});
