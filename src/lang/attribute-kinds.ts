@@ -16,12 +16,12 @@ import { optionText } from "../support/options.ts";
 
 const formats = new Set<unknown>(Object.values(dtypes));
 
-/** What JavaScript must have for an attribute of each form; whether its value makes sense is inferred. */
 interface FormKind {
   readonly expected: string;
   readonly holds: (item: unknown) => boolean;
 }
 
+/** What JavaScript must have for an attribute of each form; whether its value makes sense is inferred. */
 const formKinds: { readonly [F in AttributeForm]: FormKind } = {
   integer: { expected: "a number", holds: (item) => typeof item === "number" },
   integers: { expected: "a list of numbers", holds: (item) => isListOf(item, "number") },

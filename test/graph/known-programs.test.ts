@@ -3,7 +3,6 @@
  * time from the specification (`odd/`). The evaluator, the printed program, the passes and a device have to give the same bits. A few run here;
  * `PROGRAMS=20000 SEED=1 npx vitest run test/graph/known-programs.test.ts` runs many, and `DEVICE=emulator` or `gpu` elsewhere.
  */
-import { expect, test } from "vitest";
 import { evaluate } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import { runPasses } from "../../src/graph/passes/pipeline.ts";
@@ -13,12 +12,9 @@ import { parseGraph, printGraph } from "../../src/graph/text/index.ts";
 import type { GraphModule } from "../../src/graph/ops/index.ts";
 import { verifyGraph } from "../../src/graph/verify/index.ts";
 import type { Device } from "../../src/device/device.ts";
-import { open } from "../../src/runtime/open.ts";
-import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { difference, knownProgram } from "./odd/harness.ts";
 import type { KnownProgram } from "./odd/harness.ts";
-
-const { PROGRAMS = "150", SEED = "1", DEVICE = "simulator" } = process.env;
+import { testPrograms } from "./seeds.ts";
 
 function moduleOf(text: string): GraphModule {
   const [module] = parseGraph(text);
@@ -61,22 +57,8 @@ async function differences(
   );
 }
 
-test(
-  `${PROGRAMS} programs from seed ${SEED} on the ${DEVICE}`,
-  { timeout: 3_600_000 },
-  async () => {
-    const device = await open(DEVICE as DeviceName, { onNotes: () => undefined });
-    const wrong: string[] = [];
-    try {
-      for (let seed = Number(SEED); seed < Number(SEED) + Number(PROGRAMS); seed++) {
-        const program = knownProgram(seed);
-        if (program === undefined) continue;
-        for (const what of await differences(device, program))
-          wrong.push(`seed ${seed}: ${what}\n${program.text}`);
-      }
-    } finally {
-      device.dispose();
-    }
-    expect(wrong).toEqual([]);
-  },
-);
+testPrograms(150, async (device, seed) => {
+  const program = knownProgram(seed);
+  const found = program && (await differences(device, program));
+  return found?.map((what) => `${what}\n${program?.text}`);
+});

@@ -8,20 +8,17 @@
  * in a thousand or more, such as those of seeds 1795 and 10440. A program that fails by it is judged again by the largest error of any element
  * among evaluations from inputs that differ in their last bit: how far f32 goes astray in it, chance aside.
  */
-import { expect, test } from "vitest";
 import { f32, fromNumbers } from "tilewright";
 import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
+import type { Device } from "../../src/device/device.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import { numbersOf } from "../../src/graph/evaluate/scalars.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
 import { Program } from "../../src/graph/plan/program.ts";
 import { parseGraph } from "../../src/graph/text/index.ts";
-import { open } from "../../src/runtime/open.ts";
-import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { Random } from "../../src/support/random.ts";
 import { randomProgram } from "./random-programs.ts";
-
-const { PROGRAMS = "12", SEED = "1", DEVICE = "simulator" } = process.env;
+import { testPrograms } from "./seeds.ts";
 
 /** Evaluations from inputs next to the given ones, by which a program is judged again. */
 const neighbours = 8;
@@ -47,10 +44,7 @@ function furthest(results: readonly Tensor[], reference: Tensor): Tensor {
 }
 
 /** How a device's results differ from the evaluator's. */
-async function difference(
-  device: Awaited<ReturnType<typeof open>>,
-  seed: number,
-): Promise<string | undefined> {
+async function difference(device: Device, seed: number): Promise<string | undefined> {
   const { text, shape } = randomProgram(seed);
   const [module] = parseGraph(text);
   if (module === undefined) throw new Error("no program");
@@ -83,20 +77,7 @@ async function difference(
   }
 }
 
-test(
-  `${PROGRAMS} programs from seed ${SEED} on the ${DEVICE}`,
-  { timeout: 3_600_000 },
-  async () => {
-    const device = await open(DEVICE as DeviceName, { onNotes: () => undefined });
-    const wrong: string[] = [];
-    try {
-      for (let seed = Number(SEED); seed < Number(SEED) + Number(PROGRAMS); seed++) {
-        const text = await difference(device, seed);
-        if (text !== undefined) wrong.push(`seed ${seed}: ${text}`);
-      }
-    } finally {
-      device.dispose();
-    }
-    expect(wrong).toEqual([]);
-  },
-);
+testPrograms(12, async (device, seed) => {
+  const what = await difference(device, seed);
+  return what === undefined ? [] : [what];
+});
