@@ -1,4 +1,4 @@
-"""Work of PyTorch and Triton as CUDA graphs, and the arrays it is done on."""
+"""Work of PyTorch and Triton as CUDA graphs, or call by call where a graph cannot hold it, and the arrays it is done on."""
 import torch
 
 dtypes = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
@@ -40,6 +40,27 @@ class GraphLane:
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         self.graph.replay()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / self.launches
+
+
+class CallLane:
+    """Launches over sets of arrays in turn, each called anew: for work that waits for the host inside, which a graph cannot record.
+    An attempt to record it would leave PyTorch's random numbers in a state that fails every later operation."""
+
+    def __init__(self, name, calls, launches):
+        self.name = name
+        self.how = f"{launches} calls, in which the host waits"
+        self.launches = launches
+        self.calls = calls
+        self.sample()
+
+    def sample(self):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for index in range(self.launches):
+            self.calls[index % len(self.calls)]()
         end.record()
         end.synchronize()
         return start.elapsed_time(end) / self.launches

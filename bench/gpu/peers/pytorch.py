@@ -4,7 +4,7 @@ Every lane is a CUDA graph of launches over sets of arrays in turn, timed by CUD
 """
 import sys
 import torch
-from graph import GraphLane, dtypes, normal, product_arrays
+from graph import CallLane, GraphLane, dtypes, normal, product_arrays
 from serve import serve, why
 
 
@@ -333,6 +333,9 @@ ops = {
     "random_normal": random_normal,
 }
 
+# What waits for the host inside.
+called = {"unique"}
+
 
 def prepare(task, sets, launches, lanes, refused):
     torch.cuda.empty_cache()
@@ -341,7 +344,7 @@ def prepare(task, sets, launches, lanes, refused):
         return
     for name, calls in ops[task["op"]](task, sets):
         try:
-            lanes.append(GraphLane(name, calls, launches))
+            lanes.append((CallLane if task["op"] in called else GraphLane)(name, calls, launches))
         except Exception as error:
             refused.append(f"{name}: {why(error)}")
 
