@@ -1,9 +1,9 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
-import { isReadable, isRecord } from "../support/options.ts";
 import * as attending from "./attention.ts";
-import { array, axis, checked, isArray, isPairs, number, shape, tree } from "./kinds.ts";
+import { array, axis, checked, isArray, isFlag, isNumber, isPairs } from "./kinds.ts";
+import { number, options, shape, tree } from "./kinds.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";
@@ -14,13 +14,10 @@ export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
 const optionNames = ["rate", "firstDecay", "secondDecay", "epsilon", "weightDecay"];
 
-const adamOptions = optional({
-  expected: `{ ${optionNames.join(", ")} }, numbers all`,
-  holds: (value) =>
-    isRecord(value) &&
-    isReadable(value, optionNames) &&
-    optionNames.every((name) => ["undefined", "number"].includes(typeof value[name])),
-});
+const adamOptions = options(
+  `{ ${optionNames.join(", ")} }, numbers all`,
+  Object.fromEntries(optionNames.map((name) => [name, isNumber])),
+);
 
 /** As many arrays as the first argument has. */
 const likewise: ArgumentKind = {
@@ -47,13 +44,9 @@ const parameters: ArgumentKind = {
   holds: (value) => tree.holds(value, []) && flatten(value).leaves.length > 0,
 };
 
-const attentionOptions = optional({
-  expected: "{ causal, scale }, a boolean and a number",
-  holds: (value) =>
-    isRecord(value) &&
-    isReadable(value, ["causal", "scale"]) &&
-    ["undefined", "boolean"].includes(typeof value["causal"]) &&
-    ["undefined", "number"].includes(typeof value["scale"]),
+const attentionOptions = options("{ causal, scale }, a boolean and a number", {
+  causal: isFlag,
+  scale: isNumber,
 });
 
 const isPerAxis = (value: unknown): boolean => isWhole(1)(value) || isListOf(isWhole(1))(value);
@@ -62,22 +55,12 @@ const isPadding = (value: unknown): boolean =>
 
 /** Settings of windows: whole numbers from 1 or lists of them, and padding. */
 const windowOptions = (...names: readonly string[]): ArgumentKind =>
-  optional({
-    expected: `{ ${names.join(", ")}, padding }: whole numbers from 1, one or a list, and "valid", "same" or pairs`,
-    holds: (value) =>
-      isRecord(value) &&
-      isReadable(value, [...names, "padding"]) &&
-      names.every((name) => value[name] === undefined || isPerAxis(value[name])) &&
-      (value["padding"] === undefined || isPadding(value["padding"])),
-  });
+  options(
+    `{ ${names.join(", ")}, padding }: whole numbers from 1, one or a list, and "valid", "same" or pairs`,
+    { ...Object.fromEntries(names.map((name) => [name, isPerAxis])), padding: isPadding },
+  );
 
-const epsilonOption = optional({
-  expected: "{ epsilon }, a number",
-  holds: (value) =>
-    isRecord(value) &&
-    isReadable(value, ["epsilon"]) &&
-    ["undefined", "number"].includes(typeof value["epsilon"]),
-});
+const epsilonOption = options("{ epsilon }, a number", { epsilon: isNumber });
 
 export const conv = checked(
   "nn.conv",

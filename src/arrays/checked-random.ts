@@ -1,8 +1,7 @@
 /** The functions of `random` as programs call them, with what their arguments are. */
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { isWhole, optional } from "../support/checked-call.ts";
-import { isReadable, isRecord } from "../support/options.ts";
-import { array, checked, count, isArray, shape } from "./kinds.ts";
+import { array, checked, count, isArray, options, shape } from "./kinds.ts";
 import * as random from "./random.ts";
 
 export type * from "./random.ts";
@@ -15,12 +14,9 @@ const keyKind: ArgumentKind = {
 
 const whole: ArgumentKind = { expected: "a whole number", holds: Number.isSafeInteger };
 
-const uniformOptions = optional({
-  expected: "{ low, high }, numbers both",
-  holds: (value) =>
-    isRecord(value) &&
-    isReadable(value, ["low", "high"]) &&
-    [value["low"], value["high"]].every((each) => each === undefined || Number.isFinite(each)),
+const uniformOptions = options("{ low, high }, numbers both", {
+  low: Number.isFinite,
+  high: Number.isFinite,
 });
 
 const probability: ArgumentKind = {

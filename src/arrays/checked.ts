@@ -6,11 +6,11 @@ import { dtypes } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
-import { isReadable, isRecord } from "../support/options.ts";
 import { Device } from "../device/device.ts";
 import { isOperation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
-import { array, axis, checked, count, isArray, isPairs, number, shape, tree } from "./kinds.ts";
+import { array, axis, checked, count, isArray, isFlag, isPairs, number } from "./kinds.ts";
+import { options, shape, tree } from "./kinds.ts";
 import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";
@@ -47,19 +47,10 @@ const truths: ArgumentKind = {
   expected: "an array of bool",
   holds: (value) => isArray(value) && value.dtype === "bool",
 };
-const reduceOptions: ArgumentKind = optional({
-  expected: "{ axis, keepDims }",
-  holds: (value) => {
-    if (!isRecord(value) || !isReadable(value, ["axis", "keepDims"])) return false;
-    const given = value["axis"];
-    return given === undefined || axis.holds(given, []) || axes.holds(given, []);
-  },
+const reduceOptions = options("{ axis, keepDims }, one or several axes and a boolean", {
+  axis: (given) => axis.holds(given, []) || axes.holds(given, []),
+  keepDims: isFlag,
 });
-const record = (...names: readonly string[]): ArgumentKind =>
-  optional({
-    expected: `{ ${names.join(", ")} }`,
-    holds: (value) => isRecord(value) && isReadable(value, names),
-  });
 
 const unary = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
   checked(name, [array], call);
@@ -177,13 +168,15 @@ export const flip = checked("flip", [array, optional(axis)], shapes.flip);
 export const concatenate = checked("concatenate", [arrays, optional(axis)], shapes.concatenate);
 export const stack = checked("stack", [arrays, optional(axis)], shapes.stack);
 export const expandDims = checked("expandDims", [array, axis], shapes.expandDims);
+const isRange = (range: unknown): boolean =>
+  isListOf(Number.isSafeInteger)(range) && isWhole(2, 3)((range as readonly unknown[]).length);
 export const slice = checked(
   "slice",
   [
     array,
     {
       expected: "[start, stop, step?] or null for each axis",
-      holds: isListOf((range) => range === null || isListOf(Number.isSafeInteger)(range)),
+      holds: isListOf((range) => range === null || isRange(range)),
     },
   ],
   shapes.slice,
@@ -192,17 +185,11 @@ export const squeeze = checked("squeeze", [array, optional(axis)], shapes.squeez
 export const take = checked("take", [array, array], shapes.take);
 export const oneHot = checked("oneHot", [array, count, optional(dtype)], shapes.oneHot);
 
-const isFlag = (value: unknown): boolean => value === undefined || typeof value === "boolean";
-
 /** An axis and a flag, each of which may be left out. */
 const axisAnd = (name: string): ArgumentKind =>
-  optional({
-    expected: `{ axis, ${name} }, an axis and a boolean`,
-    holds: (value) =>
-      isRecord(value) &&
-      isReadable(value, ["axis", name]) &&
-      (value["axis"] === undefined || axis.holds(value["axis"], [])) &&
-      isFlag(value[name]),
+  options(`{ axis, ${name} }, an axis and a boolean`, {
+    axis: (given) => axis.holds(given, []),
+    [name]: isFlag,
   });
 const running = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
   checked(name, [array, axisAnd("reverse")], call);
@@ -276,22 +263,28 @@ const functionList: ArgumentKind = {
     (value as readonly unknown[]).length > 0,
 };
 export const switchCase = checked("switchCase", [array, functionList], control.switchCase);
-export const scan = checked("scan", [functionKind, tree, tree, record("length")], control.scan);
+const scanOptions = options("{ length }, a whole number from 0", { length: isWhole(0) });
+export const scan = checked("scan", [functionKind, tree, tree, scanOptions], control.scan);
 
-const jitOptions: ArgumentKind = optional({
-  expected:
-    "{ name, donate, signal, timeLimit, stepLimit }, where donate lists arguments by their places",
-  holds: (value) =>
-    isRecord(value) &&
-    isReadable(value, ["name", "donate", "signal", "timeLimit", "stepLimit"]) &&
-    (value["donate"] === undefined || isListOf(isWhole(0))(value["donate"])),
-});
+// Limits are looked at by the function itself.
+const anything = (): boolean => true;
+const jitOptions = options(
+  "{ name, donate, signal, timeLimit, stepLimit }, where donate lists arguments by their places",
+  {
+    name: (given) => typeof given === "string",
+    donate: isListOf(isWhole(0)),
+    signal: anything,
+    timeLimit: anything,
+    stepLimit: anything,
+  },
+);
+const gradOptions = options("{ argument }, the place of an argument", { argument: isWhole(0) });
 export const jit = checked("jit", [functionKind, jitOptions], compiling.jit);
 export const lower = checked("lower", [functionKind], compiling.lower);
-export const grad = checked("grad", [functionKind, record("argument")], transforms.grad);
+export const grad = checked("grad", [functionKind, gradOptions], transforms.grad);
 export const valueAndGrad = checked(
   "valueAndGrad",
-  [functionKind, record("argument")],
+  [functionKind, gradOptions],
   transforms.valueAndGrad,
 );
 export const vjp = checked("vjp", [functionKind], transforms.vjp);
@@ -309,20 +302,14 @@ export const fromKernel = checked(
   [launchable, functionKind, optional(functionKind)],
   kernels.fromKernel,
 );
-const isName = (value: unknown): boolean => typeof value === "string";
-const checkpointOptions: ArgumentKind = optional({
-  expected: '{ policy: "nothing" | "dots" | "dotsWithoutBatch" } or { names }',
-  holds: (value) => {
-    if (!isRecord(value) || !isReadable(value, ["policy", "names"])) return false;
-    const { policy, names } = value;
-    const isPolicy =
-      policy === undefined ||
-      policy === "nothing" ||
-      policy === "dots" ||
-      policy === "dotsWithoutBatch";
-    return isPolicy && (names === undefined || isListOf(isName)(names));
+const policies: readonly unknown[] = ["nothing", "dots", "dotsWithoutBatch"];
+const checkpointOptions = options(
+  '{ policy: "nothing" | "dots" | "dotsWithoutBatch" } or { names }',
+  {
+    policy: (given) => policies.includes(given),
+    names: isListOf((name) => typeof name === "string"),
   },
-});
+);
 export const checkpoint = checked(
   "checkpoint",
   [functionKind, checkpointOptions],
@@ -330,11 +317,12 @@ export const checkpoint = checked(
 );
 export const checkpointName = checked(
   "checkpointName",
-  [array, { expected: "a name", holds: isName }],
+  [array, { expected: "a name", holds: (value) => typeof value === "string" }],
   derivatives.checkpointName,
 );
 export const stopGradient = checked("stopGradient", [tree], derivatives.stopGradient);
-export const vmap = checked("vmap", [functionKind, record("arguments")], transforms.vmap);
+const vmapOptions = options("{ arguments }, a boolean for each", { arguments: isListOf(isFlag) });
+export const vmap = checked("vmap", [functionKind, vmapOptions], transforms.vmap);
 
 const isTrees = (value: unknown): boolean =>
   Array.isArray(value) && value.every((each) => tree.holds(each, []));

@@ -1,7 +1,7 @@
 /** What arguments of the functions on arrays are, where several files check them. */
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { checkedCall, isListOf, isWhole } from "../support/checked-call.ts";
-import { isReadable } from "../support/options.ts";
+import { isReadable, isRecord } from "../support/options.ts";
 import { LazyArray } from "./array.ts";
 
 /** The function as programs call it: a value of another kind is refused where it is given (TW4023). */
@@ -39,6 +39,27 @@ export const tree: ArgumentKind = {
   expected: "an array, or records and lists of arrays",
   holds: (value) => typeof value !== "object" || value === null || isReadable(value, []),
 };
+
+/** Options: a record of these names and no others, each of which is left out or what its test says. */
+export function options(
+  expected: string,
+  tests: { readonly [name: string]: (value: unknown) => boolean },
+): ArgumentKind {
+  const names = Object.keys(tests);
+  return {
+    expected: `${expected}, or nothing`,
+    holds: (value) => {
+      if (value === undefined) return true;
+      if (!isRecord(value) || !isReadable(value, names)) return false;
+      return Object.keys(value).every(
+        (name) => names.includes(name) && (value[name] === undefined || tests[name]?.(value[name])),
+      );
+    },
+  };
+}
+
+export const isFlag = (value: unknown): boolean => typeof value === "boolean";
+export const isNumber = (value: unknown): boolean => typeof value === "number";
 
 /** Two whole numbers for each axis. */
 export const isPairs = isListOf(

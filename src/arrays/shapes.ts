@@ -27,7 +27,7 @@ export function array<D extends DTypeName = "f32">(
   data: Nested<number> | HostArray<D>,
   dtype?: D,
 ): LazyArray<D> {
-  const made = isHostArray(data) ? tensorOfArray(data) : listed(data, dtype ?? "f32");
+  const made = isHostArray(data) ? copied(data, dtype) : listed(data, dtype ?? "f32");
   const type = tensorType(made.element, made.shape);
   // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
   if (type.shape.length === 0 && isRecording())
@@ -35,6 +35,20 @@ export function array<D extends DTypeName = "f32">(
   const value = graphValue(type);
   setData(value, made);
   return new LazyArray<D>(value);
+}
+
+/** A tensor of a host array's elements as they are now: who changes the host array later does not change the array. */
+function copied(data: HostArray, dtype: DTypeName | undefined): Tensor {
+  const { element, shape, lanes } = tensorOfArray(data);
+  if (dtype === undefined || data.dtype.name === dtype)
+    return tensor(element, shape, lanes.slice());
+  throw new TilewrightError({
+    code: "TW9305",
+    message: `an array of ${dtype} cannot be made of a host array of ${data.dtype.name}`,
+    expected: `a host array of ${dtype}, or no dtype`,
+    found: data.dtype.name,
+    remedy: "leave the dtype out, and convert with astype",
+  });
 }
 
 function* leavesOf(nested: Nested<number>): Generator<number> {
@@ -101,7 +115,7 @@ export function axisOf(axis: number, rank: number): number {
   throw new TilewrightError({
     code: "TW9307",
     message: `an array of rank ${rank} has no axis ${axis}`,
-    expected: `${-rank} to ${rank - 1}`,
+    expected: rank === 0 ? "an array with axes" : `${-rank} to ${rank - 1}`,
     found: `${axis}`,
   });
 }
@@ -112,7 +126,17 @@ export function reshape<D extends DTypeName>(
   shape: readonly number[],
 ): LazyArray<D> {
   const known = sizeOf(shape.filter((extent) => extent !== -1));
-  const filled = shape.map((extent) => (extent === -1 ? sizeOf(x.shape) / known : extent));
+  const open = shape.filter((extent) => extent === -1).length;
+  const left = sizeOf(x.shape) / known;
+  if (open > 0 && (open > 1 || !Number.isInteger(left)))
+    throw new TilewrightError({
+      code: "TW9307",
+      message: `${x.toString()} has no shape [${shape.join(", ")}]`,
+      expected: "at most one -1, beside extents whose product divides the number of elements",
+      found: open > 1 ? `${open} of them` : `${sizeOf(x.shape)} elements, ${known} of them known`,
+      remedy: "give all extents, or all but one",
+    });
+  const filled = shape.map((extent) => (extent === -1 ? left : extent));
   const types = [tensorType(typeOfArray(x.value).element, filled)];
   return one(recordAll("stablehlo.reshape", { operand: x.value }, {}, { types }));
 }
@@ -153,6 +177,13 @@ export function expandDims<D extends DTypeName>(x: LazyArray<D>, axis: number): 
 /** Without axes of extent 1: one that is named, or all of them. */
 export function squeeze<D extends DTypeName>(x: LazyArray<D>, axis?: number): LazyArray<D> {
   const named = axis === undefined ? undefined : axisOf(axis, x.rank);
+  if (named !== undefined && x.shape[named] !== 1)
+    throw new TilewrightError({
+      code: "TW9307",
+      message: `axis ${named} of ${x.toString()} cannot be squeezed`,
+      expected: "an axis of extent 1",
+      found: `extent ${x.shape[named]}`,
+    });
   const goes = (extent: number, each: number): boolean =>
     named === undefined ? extent === 1 : each === named;
   return reshape(
@@ -179,6 +210,13 @@ export function slice<D extends DTypeName>(
   x: LazyArray<D>,
   ranges: readonly (Range | null)[],
 ): LazyArray<D> {
+  if (ranges.length > x.rank)
+    throw new TilewrightError({
+      code: "TW9307",
+      message: `a slice of ${ranges.length} axes of ${x.toString()}`,
+      expected: `at most ${x.rank} ranges`,
+      found: `${ranges.length}`,
+    });
   const bounds = x.shape.map((extent, axis) => {
     const [start, stop, step = 1] = ranges[axis] ?? [0, extent];
     const from = (place: number): number => (place < 0 ? place + extent : place);

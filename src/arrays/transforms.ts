@@ -56,6 +56,14 @@ export function valueAndGrad<A extends readonly unknown[], N extends number = 0>
 ): (...args: A) => readonly [LazyArray, A[N]] {
   const argument = options.argument ?? 0;
   return (...args) => {
+    if (argument >= args.length)
+      throw new TilewrightError({
+        code: "TW9310",
+        message: `grad of argument ${argument}, which was not given`,
+        expected: `an argument below ${args.length}`,
+        found: `{ argument: ${argument} }`,
+        remedy: "count arguments from 0",
+      });
     const recording = recordFunction("grad", f, args);
     requireScalar(recording);
     const active = placesOf(args, argument);

@@ -4,6 +4,8 @@
  *
  *   { w: Array, layers: [Array, Array], rate: 0.1 }   leaves: w, layers[0], layers[1]
  */
+import { refuseForeign } from "../support/copies.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { LazyArray } from "./array.ts";
 
 export type Tree = unknown;
@@ -29,14 +31,57 @@ function membersOf(tree: unknown): readonly (readonly [string, unknown])[] | und
     .map((name) => [name, tree[name]] as const);
 }
 
-function staticText(value: unknown): string {
-  if (typeof value === "function") return `function ${value.name}`;
-  if (typeof value === "bigint") return `${value}n`;
-  return typeof value === "symbol" ? value.toString() : (JSON.stringify(value) ?? "undefined");
+/** Functions are told apart by identity: two that are written alike may close over different values. */
+const identities = new WeakMap<object, number>();
+let lastIdentity = 0;
+
+function identityOf(part: object): number {
+  const known = identities.get(part) ?? ++lastIdentity;
+  identities.set(part, known);
+  return known;
+}
+
+/** Text that is equal for equal parts only: -0, NaN and infinities are numbers of their own, and none of them is null. */
+function staticText(part: unknown): string {
+  if (typeof part === "function") return `function ${identityOf(part)}`;
+  if (typeof part === "number") return Object.is(part, -0) ? "-0" : String(part);
+  if (typeof part === "bigint") return `${part}n`;
+  if (typeof part === "string") return JSON.stringify(part);
+  if (ArrayBuffer.isView(part)) return viewText(part);
+  if (part === null || typeof part === "boolean" || part === undefined) return String(part);
+  throw opaque(part);
+}
+
+function viewText(view: ArrayBufferView): string {
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+  return `${view.constructor.name} ${bytes.join(" ")}`;
+}
+
+/** An object whose contents cannot be seen: arrays in it would not be found, and changes of it not noticed. */
+function opaque(part: unknown): TilewrightError {
+  refuseForeign("a part of a tree", part);
+  const found =
+    typeof part === "object" ? `an object of class ${part?.constructor.name}` : `a ${typeof part}`;
+  return new TilewrightError({
+    code: "TW9323",
+    message: `${found} is no part of a tree of arrays`,
+    expected: "arrays, records and lists of them, and numbers, text, null or functions",
+    found,
+  });
+}
+
+function selfContaining(): TilewrightError {
+  return new TilewrightError({
+    code: "TW9323",
+    message: "a tree of arrays contains itself",
+    expected: "records and lists that end",
+    found: "a record or list that is a part of itself",
+  });
 }
 
 export function flatten(tree: Tree): Flat {
   const leaves: LazyArray[] = [];
+  const around = new Set<unknown>();
   const visit = (part: unknown): string => {
     if (part instanceof LazyArray) {
       leaves.push(part as LazyArray);
@@ -44,8 +89,11 @@ export function flatten(tree: Tree): Flat {
     }
     const members = membersOf(part);
     if (members === undefined) return staticText(part);
-    const open = Array.isArray(part) ? "[" : "{";
-    return `${open}${members.map(([name, each]) => `${name}:${visit(each)}`).join()}`;
+    if (around.has(part)) throw selfContaining();
+    around.add(part);
+    const inner = members.map(([name, each]) => `${JSON.stringify(name)}:${visit(each)}`).join();
+    around.delete(part);
+    return Array.isArray(part) ? `[${inner}]` : `{${inner}}`;
   };
   const structure = visit(tree);
   return { leaves, structure };

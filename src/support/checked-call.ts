@@ -9,7 +9,7 @@
 import { refuseForeign } from "./copies.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticCode } from "./diagnostics.ts";
-import { isReadable, optionText } from "./options.ts";
+import { isReadable, isRecord, optionText } from "./options.ts";
 
 /** What an argument must be, in words and as a test, which sees the other arguments too. */
 export interface ArgumentKind {
@@ -33,13 +33,19 @@ export function checkedCall<F extends (...values: never[]) => unknown>(
         code,
         message: `argument ${position + 1} of ${name} is not ${expected}`,
         expected,
-        found: optionText(value),
+        found: givenText(value),
       });
     }
     return call(...values);
   };
   // It takes what the function takes and gives what that gives.
   return checking as F;
+}
+
+/** What was given, in words; of a record the names, one of which may be misspelt. */
+function givenText(value: unknown): string {
+  const isNamed = isRecord(value) && isReadable(value, []) && Object.keys(value).length > 0;
+  return isNamed ? `{ ${Object.keys(value).join(", ")} }` : optionText(value);
 }
 
 /** The fields of an object; none where reading them throws, as a proxy or a getter may. */

@@ -10,7 +10,6 @@ import {
   elementOfDType,
   elements,
   expandLanes,
-  laneConstructor,
   sizeOf,
   slotsOf,
   tensorType,
@@ -19,6 +18,7 @@ import {
 import type { ElementLanes, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
+import { requireDType } from "../../formats/kinds.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 
 export interface Tensor<E extends ElementType = ElementType> {
@@ -96,7 +96,8 @@ export function tensorOfLiteral(literal: Literal): Tensor {
 
 /** The tensor of a host array; a complex one has the parts of its numbers along the last axis. */
 export function tensorOfArray(array: HostArray, complex = false): Tensor {
-  const { dtype, shape } = array;
+  const { shape } = array;
+  const dtype = requireDType(array.dtype);
   const element = elementOfDType(dtype);
   if (element === undefined)
     throw new TilewrightError({
@@ -117,10 +118,10 @@ export function tensorOfArray(array: HostArray, complex = false): Tensor {
   return tensor(element === "f64" ? "complex<f64>" : "complex<f32>", shape.slice(0, -1), lanes);
 }
 
-/** A tensor as a host array, where kernels have a format for its elements. */
+/** A copy of a tensor as a host array, where kernels have a format for its elements. */
 export function arrayOfTensor({ element, shape, lanes }: Tensor): HostArray | undefined {
   const { dtype } = elements[element];
-  return dtype === undefined ? undefined : fromLanes(dtype, shape, lanes);
+  return dtype === undefined ? undefined : fromLanes(dtype, shape, lanes.slice());
 }
 
 /** Copies of one element. */
@@ -129,7 +130,7 @@ export function splat(
   type: { element: ElementType; shape: readonly number[] },
 ): Tensor {
   const slots = slotsOf(source.element);
-  const lanes = new (laneConstructor(source.element))(sizeOf(type.shape) * slots);
+  const lanes = allocateElementLanes(source.element, sizeOf(type.shape));
   if (slots === 1) lanes.fill(source.lanes[0] as never);
   else for (let i = 0; i < lanes.length; i++) lanes[i] = source.lanes[i % 2] as never;
   return tensor(source.element, type.shape, lanes);

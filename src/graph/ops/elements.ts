@@ -10,7 +10,7 @@
  * | f32, f64 and the other integers        | the typed array of that name; index is i64    |
  * | complex<f32>, complex<f64>             | Float32Array, Float64Array: two slots, (re, im) |
  */
-import { dtypes } from "../../formats/dtype.ts";
+import { dtypes, withinMemory } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 
 export type ElementKind = "bool" | "signed" | "unsigned" | "float" | "complex";
@@ -186,5 +186,5 @@ export function slotsOf(name: ElementType): 1 | 2 {
 /** Lanes of zero bits for `count` elements. */
 export function allocateElementLanes(name: ElementType, count: number): ElementLanes {
   const lanes = laneConstructor(name);
-  return new lanes(count * slotsOf(name));
+  return withinMemory(name, count, () => new lanes(count * slotsOf(name)));
 }

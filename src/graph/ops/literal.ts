@@ -5,9 +5,8 @@
  *   dense<[1, 2]> : tensor<2xi64>           { splat: false, lanes: BigInt64Array [1n, 2n] }
  *   dense<(1.0, 2.0)> : tensor<complex<f32>> { splat: true, lanes: Float32Array [1, 2] }
  */
-import { slotsOf } from "./elements.ts";
+import { allocateElementLanes, laneConstructor, slotsOf } from "./elements.ts";
 import type { ElementLanes } from "./elements.ts";
-import { laneConstructor } from "./elements.ts";
 import { sizeOf } from "./types.ts";
 import type { TensorType } from "./types.ts";
 
@@ -35,9 +34,9 @@ export function expandLanes({ type, splat, lanes }: Literal): ElementLanes {
   const slots = slotsOf(type.element);
   const count = sizeOf(type.shape);
   // The one element that a literal without elements may be written with is none of them.
-  if (count === 0) return new (laneConstructor(type.element))(0);
+  if (count === 0) return allocateElementLanes(type.element, 0);
   if (!splat || count === 1) return lanes;
-  const all = new (laneConstructor(type.element))(count * slots);
+  const all = allocateElementLanes(type.element, count);
   for (let i = 0; i < all.length; i++) all[i] = lanes[i % slots] as never;
   return all;
 }

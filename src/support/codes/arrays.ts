@@ -147,4 +147,11 @@ export const arrayCodes = registerCodes({
     example: 'mean(array([1, 2], "i32"))',
     remedy: "convert the array with astype first",
   },
+  TW9323: {
+    title: "object that is no tree of arrays",
+    cause:
+      "Functions of arrays take and return records and lists. Into an object of a class nobody can see: arrays in it would not be found, and a compiled function would not notice that it changed.",
+    example: 'jit((parameters) => parameters.get("w"))(new Map([["w", w]]))',
+    remedy: "hand over a record or a list of what the object holds",
+  },
 });
