@@ -113,8 +113,8 @@ export function narrowKernel(
     (given) => {
       const argument = given as unknown as Arguments;
       const place = placeOf(argument, configuration, k);
-      waitForPreviousKernel();
       launchNextKernel();
+      waitForPreviousKernel();
       const scales = scaleSources(prologue, travelling, argument);
       when(
         threadIndex().eq(0),

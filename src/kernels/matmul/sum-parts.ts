@@ -49,8 +49,9 @@ export function sumPartsKernel(
     },
     (argument) => {
       const { layer, i, j, parts, out } = argument;
-      waitForPreviousKernel();
+      // What comes next waits for this kernel, and so for the product, too, by way of all blocks of this one.
       launchNextKernel();
+      waitForPreviousKernel();
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
       const part = (index: number) => parts.at(layer.mul(split).add(index), down, across).load();
