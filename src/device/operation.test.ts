@@ -177,6 +177,25 @@ describe("plans", () => {
     expect(() => sum.plan({ n: 1 }, "sm_42" as never)).toThrow("TW4016");
   });
 
+  test("a choice is refused where there is none, or where it is made", () => {
+    const chosen = operation({
+      ...{ name: "chosen", inputs: { x: array(f32, [n]) } },
+      choices: { variant: "", bucket: (sizes) => sizes, candidates: () => [] },
+      plan: (_, __, choice) => ({ configuration: choice, source: "heuristic", launches: [] }),
+    });
+    const codeOf = (make: () => unknown): string | undefined => {
+      try {
+        make();
+      } catch (error) {
+        return error instanceof TilewrightError ? error.code : String(error);
+      }
+      return undefined;
+    };
+    expect(chosen.with({ tile: 64 }).plan({ n: 8 }).configuration).toEqual({ tile: 64 });
+    expect(codeOf(() => chosen.with({ tile: 64 }).with({ tile: 128 }))).toBe("TW9812");
+    expect(codeOf(() => sum.with({ tile: 64 }))).toBe("TW9812");
+  });
+
   test("a plan that cannot be carried out is told, with what it lacks", () => {
     const planOf = (launch: object) =>
       operation({

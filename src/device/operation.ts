@@ -185,8 +185,18 @@ export class Operation<
     return plan;
   }
 
-  /** The same operation with a choice that is made. */
+  /** The same operation with a choice that is made. Refused where there is nothing to choose: the choice would change nothing. */
   with(choice: Choice): Operation<Inputs, Outputs, Inouts, Configuration> {
+    if (this.choices === undefined)
+      throw new TilewrightError({
+        code: "TW9812",
+        message: `${this.name} has nothing to choose`,
+        location: captureLocation(),
+        expected: "an operation with choices, none of which was made",
+        found: `${this.name}, whose choices are undefined`,
+        remedy:
+          "leave with(…) out; operations that take a configuration take it where they are made",
+      });
     return new Operation(this.#declared, (dimensions, target) => {
       const { toldBy, make } = this.#planner(dimensions, target, choice);
       return { toldBy, make: () => ({ ...make(), source: "given" }) };

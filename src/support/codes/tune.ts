@@ -12,9 +12,10 @@ export const tuneCodes = registerCodes({
   TW9812: {
     title: "nothing to choose from",
     cause:
-      "Every choice of an operation was rejected for these sizes, or `where` leaves none of them.",
+      "Every choice of an operation was rejected for these sizes, `where` leaves none of them, or `with` was called on an operation that has none or whose choice is made.",
     example: "tunable({ name, choices: { tile: [64] }, where: ({ tile }) => tile > 64, make })",
-    remedy: "offer choices that fit; the report has the reason of each rejection",
+    remedy:
+      "offer choices that fit, the report has the reason of each rejection; leave `with` out where there is nothing to choose",
   },
   TW9813: {
     title: "operation that cannot be tuned",
