@@ -97,7 +97,7 @@ export class Builder {
     const results =
       types.length === 0 ? nothing : Object.freeze(types.map((type) => this.value(type)));
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
-    this.append(opOf({ ...draft, results }) as unknown as AnyOp);
+    this.append(opOf(draft, results) as unknown as AnyOp);
     return results;
   }
 

@@ -14,6 +14,7 @@ import { noSlots } from "./make-op.ts";
 import type { AnyOp, Op, Region, Value } from "./node.ts";
 import { repeats, traitsOf } from "./traits.ts";
 import { regionList, yieldedValues } from "./traverse.ts";
+import { visitEach } from "../support/visit-each.ts";
 
 /** Nothing of the accumulator's runs. */
 export const over = Infinity;
@@ -44,7 +45,7 @@ class Flights {
   }
 
   follow({ ops }: Region, counts: Counts): void {
-    ops.forEach((op) => this.#step(op, counts));
+    visitEach(ops, (op) => this.#step(op, counts));
   }
 
   #step(op: AnyOp, counts: Counts): void {

@@ -12,14 +12,17 @@ export const noSlots = Object.freeze({});
 /** A list where there is nothing to list. */
 export const nothing: readonly never[] = Object.freeze([]);
 
-/** A frozen op of parts that are frozen already. */
-export function opOf<K extends OpKind>(parts: Op<K>): Op<K> {
+/** A frozen op of parts and results that are frozen already. */
+export function opOf<K extends OpKind>(
+  parts: Omit<Op<K>, "results">,
+  results: readonly Value[],
+): Op<K> {
   return Object.freeze({
     kind: parts.kind,
     operands: parts.operands,
     attributes: parts.attributes,
     regions: parts.regions,
-    results: parts.results,
+    results,
     location: parts.location,
   });
 }
@@ -61,12 +64,12 @@ export function makeOp<K extends AddedKind>(
   },
 ): AnyOp {
   const { operands = noSlots, attributes = noSlots, results = nothing, location } = parts;
-  return opOf({
+  const own = {
     kind,
     operands: Object.freeze(operands) as OpOperands<K>,
     attributes: Object.freeze(attributes) as OpAttributes<K>,
     regions: noSlots as OpRegions<K>,
-    results: Object.freeze(results),
     location,
-  }) as unknown as AnyOp;
+  };
+  return opOf(own, Object.freeze(results)) as unknown as AnyOp;
 }

@@ -55,9 +55,10 @@ export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[]
   const made = accessesBy(op, accesses, method);
   for (let place = 0; place < made.length; place += 1) {
     const access = made[place] as Access;
-    const values = operandsNamed(op, access.of);
+    const { of, mode, actor, proxy, done } = access;
+    const values = operandsNamed(op, of);
     for (let index = 0; index < values.length; index += 1)
-      found.push({ ...access, value: values[index] as Value });
+      found.push({ of, mode, actor, proxy, done, value: values[index] as Value });
   }
   return found;
 }

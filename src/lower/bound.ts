@@ -87,7 +87,7 @@ class Binder {
   }
 
   #accessesOf(op: AnyOp, warps: number): readonly TileAccess[] {
-    const setting = { ...this.#setting, warps };
+    const setting = { warps, ...this.#setting };
     const windowOf = (ref: Value) => this.#windows.of(ref);
     return requestsOf(op, setting, windowOf).map((request) =>
       accessOf(request, windowOf(request.ref), setting),

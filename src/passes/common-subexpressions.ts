@@ -20,6 +20,7 @@ import {
 import { commutative } from "./canonicalize/patterns.ts";
 import { onlyComputes } from "../ir/traits.ts";
 import { onceForEach } from "../support/memo.ts";
+import { visitEach } from "../support/visit-each.ts";
 
 /** The ops that are visible, by what they compute. */
 type Seen = Map<string, AnyOp>;
@@ -32,12 +33,12 @@ export function commonSubexpressions(kernel: Kernel): Kernel {
 function mergeRegion(region: Region, seen: Seen, substitution: Map<Value, Value>): Region {
   const added: string[] = [];
   const ops: AnyOp[] = [];
-  region.ops.forEach((original) => {
+  visitEach(region.ops, (original) => {
     const op = substituteOperands(original, substitution);
     const key = onlyComputes(op) ? keyOf(op) : undefined;
     const earlier = key === undefined ? undefined : seen.get(key);
     if (earlier !== undefined) {
-      op.results.forEach((result, index) =>
+      visitEach(op.results, (result, index) =>
         substitution.set(result, earlier.results[index] ?? result),
       );
       return;

@@ -19,6 +19,7 @@ import { withoutUnused } from "../ir/rewrite/unused-results.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
 import { hasEffect, reusedBy } from "../ir/traits.ts";
+import { visitEach } from "../support/visit-each.ts";
 
 export function deadCode(kernel: Kernel): Kernel {
   const liveness = new Liveness(definingOps(kernel.body));
@@ -46,7 +47,7 @@ class Liveness {
   enter(region: Region, parent: AnyOp | undefined): void {
     if (parent !== undefined)
       region.parameters.forEach((parameter) => this.#parents.set(parameter, parent));
-    region.ops.forEach((op) => {
+    visitEach(region.ops, (op) => {
       if (parent !== undefined) this.#parents.set(op, parent);
       const regions = regionList(op);
       if (regions.length === 0) {
@@ -80,7 +81,7 @@ class Liveness {
     const carried = regionList(op).length > 0 ? reusedBy(op).length : 0;
     const operands = operandValues(op);
     const own = carried === 0 ? operands : operands.slice(0, operands.length - carried);
-    own.forEach((value) => this.#markValue(value));
+    visitEach(own, (value) => this.#markValue(value));
     if (op.kind === "while") yieldedValues(op.regions.condition).forEach((v) => this.#markValue(v));
     const parent = this.#parents.get(op);
     if (parent !== undefined) this.#markOp(parent);
@@ -104,7 +105,7 @@ class Liveness {
     const isKept = ({ result }: Slot): boolean => isLive(result);
     const sweep = (inner: Region): Region => this.sweep(inner);
     const ops: AnyOp[] = [];
-    region.ops.forEach((op) => {
+    visitEach(region.ops, (op) => {
       if (op.kind !== "yield" && !this.#liveOps.has(op)) return;
       const slim = op.regions === noSlots ? op : keepSlots(op, isKept);
       ops.push(changeRegions(withoutUnused(slim, isLive), sweep));

@@ -14,6 +14,7 @@ import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues } from "../ir/traverse.ts";
 import { onlyComputes, repeats } from "../ir/traits.ts";
+import { visitEach } from "../support/visit-each.ts";
 
 export function hoistInvariants(kernel: Kernel): Kernel {
   return changeBody(kernel, hoistWithin(kernel.body));
@@ -21,7 +22,7 @@ export function hoistInvariants(kernel: Kernel): Kernel {
 
 function hoistWithin(region: Region): Region {
   const ops: AnyOp[] = [];
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     if (op.regions === noSlots) return ops.push(op);
     const inner = changeRegions(op, hoistWithin);
     if (!repeats(inner)) ops.push(inner);
@@ -34,7 +35,7 @@ function hoistWithin(region: Region): Region {
 function splitInvariants(region: Region, outside: AnyOp[]): Region {
   const inside = new Set<Value>(region.parameters);
   const kept: AnyOp[] = [];
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     if (onlyComputes(op) && !operandValues(op).some((value) => inside.has(value))) {
       outside.push(op);
       return;

@@ -32,7 +32,7 @@ export class SizeFacts {
   readonly #positive: ReadonlySet<string>;
   /** Of one kernel the same few sizes are asked about again and again. */
   readonly #symbolic = onceForEach((size: SymbolicSize) =>
-    tightened({ ...this.#ends(size), ...multipleOf(size), below: [], size }),
+    tightened({ below: [], size, ...this.#ends(size), ...multipleOf(size) }),
   );
 
   constructor(grid: readonly { readonly extent: Size }[]) {

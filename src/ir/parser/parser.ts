@@ -228,8 +228,8 @@ class KernelParser {
     const results = names.map((token, position) =>
       this.#define(token, written[position] as Type, firstId + position),
     );
-    const op = { ...draft, location, results: Object.freeze(results) };
-    return opOf(op as unknown as AnyOp) as unknown as AnyOp;
+    const parts = { kind, operands, attributes, regions, location };
+    return opOf(parts as unknown as AnyOp, Object.freeze(results)) as unknown as AnyOp;
   }
 
   #resultNames(): readonly Token[] {

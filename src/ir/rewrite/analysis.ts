@@ -3,6 +3,7 @@ import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { operandValues, regionList, walkOps } from "../traverse.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** The op that defines each value; parameters of regions have none. */
 export const definingOps = onceForEach((region: Region): ReadonlyMap<Value, AnyOp> => {
@@ -36,8 +37,9 @@ export function nextValueId(kernel: Kernel): number {
   };
   kernel.body.parameters.forEach(see);
   walkOps(kernel.body, (op) => {
-    op.results.forEach(see);
-    if (op.regions !== noSlots) for (const region of regionList(op)) region.parameters.forEach(see);
+    visitEach(op.results, see);
+    if (op.regions !== noSlots)
+      for (const region of regionList(op)) visitEach(region.parameters, see);
   });
   return next;
 }

@@ -21,6 +21,7 @@ import type { DataType } from "../types.ts";
 import { definingOps, nextValueId } from "./analysis.ts";
 import type { NamedRule, RewriteContext } from "./rules.ts";
 import { changeBody, changeOps, changeRegions, substituteOperands } from "./substitute.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** Real kernels settle after a handful. */
 const sweepLimit = 100;
@@ -95,7 +96,7 @@ class Sweep implements RewriteContext {
   readonly #region = (region: Region): Region => {
     const outside = this.#emitted;
     this.#emitted = [];
-    region.ops.forEach((op) => this.#visit(op));
+    visitEach(region.ops, (op) => this.#visit(op));
     const ops = this.#emitted;
     this.#emitted = outside;
     return changeOps(region, ops);
@@ -115,7 +116,7 @@ class Sweep implements RewriteContext {
   }
 
   #see(fresh: Set<Value>, { results }: AnyOp): void {
-    results.forEach((result) => fresh.add(result));
+    visitEach(results, (result) => fresh.add(result));
   }
 
   /** Whether nothing has changed that rules could see of the op. */
@@ -176,7 +177,7 @@ class Sweep implements RewriteContext {
     const first = this.#nextId ?? nextValueId(this.kernel);
     this.#nextId = first + types.length;
     const results = types.map((type, index) => Object.freeze({ id: first + index, type }));
-    const op: Op<K> = opOf({ ...draft, results: Object.freeze(results) });
+    const op: Op<K> = opOf(draft, Object.freeze(results));
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
     const created = op as unknown as AnyOp;
     if (this.#fresh !== undefined) this.#see(this.#fresh, created);

@@ -12,6 +12,7 @@ import { regionList } from "../traverse.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { reject } from "./report.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 type Slots = { readonly [name: string]: unknown };
 
@@ -136,7 +137,7 @@ function verifyOp(op: AnyOp): void {
 export function verifyForm(region: Region, owner: { readonly location: Location }): void {
   verifyFrozen(owner, "a region", region);
   const last = region.ops.length - 1;
-  region.ops.forEach((op, position) => {
+  visitEach(region.ops, (op, position) => {
     if (op.kind === "yield" && position !== last)
       reject(op, "TW2202", "a yield stands before the end of its region");
     verifyOp(op);

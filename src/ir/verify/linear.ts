@@ -22,6 +22,7 @@ import { operandValues, regionList } from "../traverse.ts";
 import { typeText } from "../types.ts";
 import { reject } from "./report.ts";
 import type { Definitions } from "./visibility.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** The in-flight values of one straight-line region, each with the op that consumed it. */
 type Uses = Map<Value, AnyOp | undefined>;
@@ -46,7 +47,7 @@ class LinearVerifier {
   }
 
   #visitOps(region: Region, uses: Uses): void {
-    region.ops.forEach((op) => {
+    visitEach(region.ops, (op) => {
       const operands = operandValues(op);
       for (let place = 0; place < operands.length; place += 1) {
         const value = operands[place] as Value;

@@ -12,6 +12,7 @@ import { opName } from "../op-names.ts";
 import { accessesOf, traitsOf, windowedBy } from "../traits.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** What a window was made from, where that matters. */
 type Source =
@@ -29,7 +30,7 @@ class MemoryCheck {
   }
 
   verify(region: Region, threadPrivate: boolean): void {
-    region.ops.forEach((op) => {
+    visitEach(region.ops, (op) => {
       this.#follow(op, threadPrivate);
       this.#verifyWrite(op);
       if (op.kind === "peer_ref") this.#verifyPeer(op);

@@ -18,6 +18,7 @@ import { opName } from "../op-names.ts";
 import { allocatesShared, traitsOf } from "../traits.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 interface Surroundings {
   /** The op whose region this is; the kernel's body has none. */
@@ -69,7 +70,7 @@ function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
 }
 
 function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void {
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     verifyPlace(op, kernel, place);
     if (op.regions === noSlots) return;
     const inside: Surroundings = {

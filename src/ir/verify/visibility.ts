@@ -15,6 +15,7 @@ import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { operandValues, regionList, walkOps } from "../traverse.ts";
 import { typeText } from "../types.ts";
 import { reject } from "./report.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** Where each value of a kernel is defined: at its op, or at the op whose region it is a parameter of. */
 export type Definitions = ReadonlyMap<Value, Location>;
@@ -78,13 +79,13 @@ export function verifyVisibility(
     own.push(value);
   };
   region.parameters.forEach(see);
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     const operands = operandValues(op);
     for (let place = 0; place < operands.length; place += 1)
       verifyUse(op, operands[place] as Value, visible, definitions);
     if (op.regions !== noSlots)
       for (const inner of regionList(op)) verifyVisibility(inner, definitions, visible);
-    op.results.forEach(see);
+    visitEach(op.results, see);
   });
   own.forEach((value) => visible.delete(value));
 }

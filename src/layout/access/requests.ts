@@ -68,11 +68,14 @@ type Rules = {
 const requestRules: Rules = {
   load: (op) => {
     const [result] = op.results;
-    return [{ ...wide(op), ...heldBy(result), once: false, op }];
+    return [request(op.operands.ref, heldBy(result), { once: false, op })];
   },
   store: (op, { target }) => [
     // Every target loads matrices; storing them came with sm_90.
-    { ...wide(op), ...heldBy(op.operands.value), matrices: target.architecture >= 90, op },
+    request(op.operands.ref, heldBy(op.operands.value), {
+      matrices: target.architecture >= 90,
+      op,
+    }),
   ],
   atomic: (op, setting) => {
     const { value, ref } = op.operands;
@@ -90,7 +93,7 @@ const requestRules: Rules = {
     const shape = refOf(near).shape.map(Number);
     const layout = copyLayout(windowOf(far), shape, setting);
     const matrices = op.attributes.by === "plain" && setting.target.architecture >= 90;
-    return [far, near].map((ref) => ({ ...wide({ operands: { ref } }), layout, shape, matrices }));
+    return [far, near].map((ref) => request(ref, { layout, shape }, { matrices }));
   },
   prefetch: (op, { warps }) => {
     const { ref } = op.operands;
@@ -98,14 +101,22 @@ const requestRules: Rules = {
     const shape = sizes.map(Number);
     const extent = { shape, bits: dtype.bits, warps };
     const [layout] = shape.length === 0 ? [] : memoryLayouts(extent, shape.length - 1);
-    return [{ ...wide(op), layout: layout && distributed(layout), shape, matrices: false }];
+    return [request(ref, { layout: layout && distributed(layout), shape }, { matrices: false })];
   },
 };
 
 /** Whatever the op moves, as much of it at once as there can be, by one of the lanes that hold it. */
-function wide({ operands: { ref } }: { readonly operands: { readonly ref: Value } }) {
+function request(
+  ref: Value,
+  { layout, shape }: Pick<AccessRequest, "layout" | "shape">,
+  {
+    once = true,
+    matrices = true,
+    op,
+  }: { readonly once?: boolean; readonly matrices?: boolean; readonly op?: AccessOp },
+): AccessRequest {
   const widest = widestBits / refOf(ref).dtype.bits;
-  return { ref, once: true, widest, matrices: true, op: undefined };
+  return { ref, layout, shape, once, widest, matrices, op };
 }
 
 /** Where lanes hold a tile; a scalar is one element of every lane. */

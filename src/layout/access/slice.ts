@@ -62,10 +62,11 @@ export function sliceAxes<P extends Index>(
       level: bound.level + 1,
     }));
     const own = { start: slice.offset, size: along.size, level: 0 };
-    const bounds = [...before, own].flatMap((bound) => {
-      const sides = testing({ ...bound, axis, count: slice.size });
-      return sides.low || sides.high ? [{ ...bound, ...sides }] : [];
-    });
+    const bounds: Bound<P>[] = [];
+    for (const { start: from, size, level } of [...before, own]) {
+      const { low, high } = testing({ start: from, size, level, axis, count: slice.size });
+      if (low || high) bounds.push({ start: from, size, level, low, high });
+    }
     if (slice.dropped)
       needed.push(...bounds.map(({ start: at, size }) => ({ start: at, count: 1, size })));
     else kept.push({ root: along.root, size: slice.size, bounds });

@@ -77,7 +77,7 @@ function describedMap(op: Op<"copy_async">, windows: Windows): TensorMap {
     fill,
     use: intoShared ? "load" : "store",
   } as const;
-  return { ...map, text: mapText(map, dtype) };
+  return { text: mapText(map, dtype), ...map };
 }
 
 /** The shared window of a copy that is made by a map. */

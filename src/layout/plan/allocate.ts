@@ -106,7 +106,7 @@ function assign(buffers: readonly Unplaced[]): Assignment {
   const placed = new Map<Unplaced, SharedBuffer>();
   const order = [...buffers].sort((left, right) => right.bytes - left.bytes);
   for (const buffer of order)
-    placed.set(buffer, { ...buffer, offset: lowestOffset(buffer, [...placed.values()]) });
+    placed.set(buffer, { offset: lowestOffset(buffer, [...placed.values()]), ...buffer });
   const ends = [...placed.values()].map((each) => each.offset + each.bytes);
   return { placed, bytes: Math.max(0, ...ends) };
 }

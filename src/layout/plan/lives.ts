@@ -18,6 +18,7 @@ import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { accessesOf, allocatesShared, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 export interface Life {
   readonly from: number;
@@ -114,7 +115,7 @@ export class Lives {
 
   #walk(region: Region, surroundings: Surroundings): void {
     this.#findFollowers(region);
-    region.ops.forEach((op) => {
+    visitEach(region.ops, (op) => {
       this.#first.set(op, this.#next++);
       this.#branches.set(op, surroundings.branch);
       this.#visit(op, surroundings);

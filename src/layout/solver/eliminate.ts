@@ -91,8 +91,8 @@ class Graph {
     this.#sizes = sizes;
     this.#limit = limit;
     for (const group of groups) {
-      const node = { group, neighbours: new Set<Node>(), factors: new Set<Factor>() };
-      this.#nodes.set(group, { ...node, entries: 1, gone: false });
+      const [neighbours, factors] = [new Set<Node>(), new Set<Factor>()];
+      this.#nodes.set(group, { group, neighbours, factors, entries: 1, gone: false });
     }
   }
 

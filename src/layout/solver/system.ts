@@ -152,7 +152,7 @@ export class System {
     right: Expression<C>,
     origin: Origin,
   ): Constraint {
-    return this.#add({ ...this.#stated([left, right], origin), kind: "equal" });
+    return this.#add({ kind: "equal", ...this.#stated([left, right], origin) });
   }
 
   /** The cost is undefined where no conversion is possible, and 0 where none is needed. */
@@ -163,7 +163,7 @@ export class System {
     origin: Origin,
   ): Constraint {
     const answer = cost as Answer<number | undefined>;
-    return this.#add({ ...this.#stated([source, target], origin), kind: "relayout", answer });
+    return this.#add({ kind: "relayout", answer, ...this.#stated([source, target], origin) });
   }
 
   /** The predicate says true, or in words why the candidates will not do. */
@@ -173,7 +173,7 @@ export class System {
     origin: Origin,
   ): Constraint {
     const answer = predicate as Answer<true | string>;
-    return this.#add({ ...this.#stated(operands, origin), kind: "require", answer });
+    return this.#add({ kind: "require", answer, ...this.#stated(operands, origin) });
   }
 
   /** A preference: negative costs attract. */
@@ -183,7 +183,7 @@ export class System {
     origin: Origin,
   ): Constraint {
     const answer = cost as Answer<number>;
-    return this.#add({ ...this.#stated(operands, origin), kind: "cost", answer });
+    return this.#add({ kind: "cost", answer, ...this.#stated(operands, origin) });
   }
 
   #stated(

@@ -83,14 +83,17 @@ export class AccessFinder {
   #find(op: AnyOp): readonly PlaceAccess[] {
     const scratch = scratchOperand(op);
     const places = scratch === undefined ? [] : this.#placesOfWindow(scratch);
-    return places.length === 0 ? this.#own(op) : [{ ...usesScratch, places }, ...this.#own(op)];
+    return places.length === 0 ? this.#own(op) : [{ places, ...usesScratch }, ...this.#own(op)];
   }
 
   #own(op: AnyOp): readonly PlaceAccess[] {
     const accesses = accessesOf(op, methodOf(op));
     if (accesses.length === 0) return nothing;
-    return accesses.map(({ value, ...access }) => ({
-      ...access,
+    return accesses.map(({ mode, actor, proxy, done, value }) => ({
+      mode,
+      actor,
+      proxy,
+      done,
       places: this.#places(value),
       ofPeer: value.type.kind === "ref" && value.type.space === "peer",
     }));

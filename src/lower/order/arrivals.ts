@@ -10,6 +10,7 @@
 import { noSlots } from "../../ir/make-op.ts";
 import type { Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** The scale of each barrier. */
 export type Scales = (barrier: Value) => number;
@@ -21,7 +22,7 @@ export function scalesOf({ body, warps }: Kernel): Scales {
 }
 
 function collect({ ops }: Region, byWarps: Set<Value>): void {
-  ops.forEach((op) => {
+  visitEach(ops, (op) => {
     if (op.kind === "barrier_arrive") byWarps.add(op.operands.barrier);
     const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
     if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")

@@ -62,11 +62,16 @@ class Elector {
   #elect(loop: AnyOp): AnyOp {
     const { location } = loop;
     const make = <K extends OpKind>(kind: K, parts: Partial<Op<K>>): AnyOp =>
-      opOf({
-        ...{ operands: noSlots, attributes: noSlots, regions: noSlots, results: nothing },
-        ...parts,
-        ...{ kind, location },
-      } as unknown as AnyOp) as unknown as AnyOp;
+      opOf(
+        {
+          kind,
+          operands: parts.operands ?? noSlots,
+          attributes: parts.attributes ?? noSlots,
+          regions: parts.regions ?? noSlots,
+          location,
+        } as unknown as AnyOp,
+        parts.results ?? nothing,
+      ) as unknown as AnyOp;
     const region = (ops: readonly AnyOp[], parameters: readonly Value[] = nothing): Region => {
       const end = make("yield", { operands: Object.freeze({ values: nothing }) });
       return regionOf({ parameters, ops: Object.freeze([...ops, end]) });

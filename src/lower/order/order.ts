@@ -35,6 +35,7 @@ import { findNeeds } from "./meetings.ts";
 import type { Need } from "./meetings.ts";
 import { productsInFlight } from "./products.ts";
 import { findReach } from "./reach.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** What lanes need, op by op. */
 interface Needs {
@@ -63,7 +64,7 @@ export function order(placed: Kernel): Kernel {
 function orderedRegion(region: Region, needs: Needs): Region {
   let unready: AnyOp | undefined;
   const ops: AnyOp[] = [];
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     const ready = unready !== undefined && traitsOf(op).results !== "memory" ? unready : undefined;
     if (ready !== undefined) unready = undefined;
     if (op.kind === "alloc_barrier") unready = op;
@@ -127,7 +128,7 @@ export function verifyOrder(kernel: Kernel): void {
 function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">): void {
   const { reaching, scales } = needs;
   let unready = false;
-  ops.forEach((op) => {
+  visitEach(ops, (op) => {
     if (unready && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
       throw new Error(`${op.kind} comes before barriers are ready`);
     unready = op.kind === "alloc_barrier" || (unready && op.kind !== "barriers_ready");

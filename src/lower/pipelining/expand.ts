@@ -30,10 +30,14 @@ export function expandLoop(kernel: Kernel, plan: LoopPlan, depth: number): AnyOp
   const writer = new Writer(kernel, location);
   const body = writer.region([], () => new Expansion(writer, plan, depth).write());
   const regions = Object.freeze({ body });
-  return opOf({
-    ...{ kind: "scoped", operands: noSlots, attributes: noSlots },
-    ...{ regions, results, location },
-  });
+  const parts = {
+    kind: "scoped",
+    operands: noSlots,
+    attributes: noSlots,
+    regions,
+    location,
+  } as const;
+  return opOf(parts, results);
 }
 
 /** Blocks of one load. */

@@ -7,6 +7,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
 import { accessesByLanes } from "../../layout/access/requests.ts";
 import { definedBy } from "./walk.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** Attributes that ops must have once they are placed; most kinds have none. */
 const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
@@ -35,11 +36,11 @@ export function verifyForm(kernel: Kernel): PlacedFor {
   if (placed === undefined) return reject(kernel, "TW6201", `${kernel.name} has not been placed`);
   walkOps(kernel.body, (op) => {
     const attributes = op.attributes as { readonly [name: string]: unknown };
-    decidedOf(op).forEach((name) => {
+    visitEach(decidedOf(op), (name) => {
       if (attributes[name] === undefined)
         reject(op, "TW6201", `${op.kind} has no ${name}`, { expected: `{${name} = …}` });
     });
-    definedBy(op).forEach(({ id, type }) => {
+    visitEach(definedBy(op), ({ id, type }) => {
       if (isSpread(type) && type.layout === undefined)
         reject(op, "TW6201", `%${id} of ${op.kind} has no layout`);
     });

@@ -26,7 +26,7 @@ export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor)
   const lives = new Lives(kernel);
   const buffers = placedBuffers(kernel).map((buffer) => {
     lies(buffer, sharedBytes, members.get(buffer.value) ?? []);
-    return { ...buffer, life: lives.of(buffer.value) };
+    return { life: lives.of(buffer.value), ...buffer };
   });
   buffers.sort((left, right) => left.offset - right.offset);
   buffers.forEach((buffer, index) => {

@@ -2,6 +2,7 @@
 import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
+import { visitEach } from "../../support/visit-each.ts";
 
 /** Who runs an op: so many program threads, each as a whole or each warp on its own. */
 export interface Agents {
@@ -18,7 +19,7 @@ export function walkAgents(
 }
 
 function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
-  region.ops.forEach((op) => {
+  visitEach(region.ops, (op) => {
     visit(op, agents);
     if (op.regions === noSlots) return;
     const inside = walkedInside(op, agents);

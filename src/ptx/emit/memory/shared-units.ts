@@ -38,11 +38,11 @@ export function sharedAccess(context: EmitContext, request: Request, unit: Chose
     const rows = matrixRows(window.dtype, parts, places);
     if (rows === undefined) throw new Error("the tile does not lie in rows of matrices");
     const groups = () => matrixGroups(context, window, places, rows);
-    return { ...base, units: () => [], matrices: { transposed: rows.transposed, groups } };
+    return { units: () => [], matrices: { transposed: rows.transposed, groups }, ...base };
   }
   const runs = unit.kind === "shared" && runsInMemory(window, parts, places, unit.elements);
   if (!runs) throw new Error(`lanes do not hold runs in shared memory`);
-  return { ...base, units: () => unitsOf(context, request, places, runs) };
+  return { units: () => unitsOf(context, request, places, runs), ...base };
 }
 
 function unitsOf(

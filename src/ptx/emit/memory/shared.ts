@@ -96,7 +96,7 @@ const offsets = {
     register === undefined ? constant : undefined,
   moveOf: ({ register: index }: Position, move: SharedMove): MovedIndex => {
     if (index === undefined) throw new Error("an offset that is known now moves nothing");
-    return { ...move, index };
+    return { index, ...move };
   },
 };
 
