@@ -135,6 +135,22 @@ const cases: readonly AttentionCase[] = [
     configuration: { kernel: "specialised", consumers: 2, columns: 160, stages: 2 },
   },
   {
+    name: "a last tile of half the columns, all of which are there",
+    sizes: [1, 130, 144, 2, 1, 16, 24],
+    configuration: { kernel: "specialised", consumers: 2, columns: 96, stages: 2, workers: 1 },
+  },
+  {
+    name: "fewer columns than a tile has",
+    sizes: [1, 70, 75, 1, 1, 16, 16],
+    configuration: { kernel: "specialised", consumers: 1, columns: 160, stages: 2 },
+  },
+  {
+    name: "FP8, a last tile of a third of the columns",
+    sizes: [1, 70, 128, 1, 1, 32, 32],
+    ...{ dtype: f8e4m3fn },
+    configuration: { kernel: "specialised", consumers: 1, columns: 96, stages: 2 },
+  },
+  {
     name: "80 columns at a time, causal",
     sizes: [1, 130, 170, 1, 1, 16, 24],
     causal: true,
@@ -273,6 +289,8 @@ describe("on the emulator", () => {
   });
   const chosen = [
     "80 columns at a time, causal",
+    "a last tile of half the columns, all of which are there",
+    "FP8, a last tile of a third of the columns",
     "dropout of one tile",
     "a window",
     "three consumers, whole tiles and short ones behind them",
@@ -420,7 +438,7 @@ test("wide heads and FP8 have as many columns as registers and shared memory hol
   const f8 = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 };
   expect(tilesOf(half, 256)).toMatchObject({ consumers: 2, columns: 80 });
   expect(tilesOf({ ...half, softCap: 2 }, 256)).toMatchObject({ consumers: 2, columns: 64 });
-  expect(tilesOf(half, 128)).toMatchObject({ consumers: 2, columns: 160 });
+  expect(tilesOf(half, 128)).toMatchObject({ consumers: 2, columns: 192 });
   expect(tilesOf({ ...half, causal: true }, 128)).toMatchObject({ consumers: 2, columns: 128 });
   expect(tilesOf(f8, 128)).toMatchObject({ consumers: 3, columns: 96 });
   expect(tilesOf(f8, 256)).toMatchObject({ consumers: 2, columns: 64 });
@@ -443,6 +461,23 @@ test("tensor cores sum rounded powers where no logarithms are asked for and noth
   expect(textOf({ logSumExp: true })).not.toContain("m64n8k32");
   expect(textOf({ dropout: 0.5 })).not.toContain("m64n8k32");
   expect(textOf({ q: bf16, k: bf16, v: bf16 })).not.toContain("m64n8k");
+});
+
+test("of a last tile of columns as much is multiplied as there is", () => {
+  const widthsOf = (t: number, more: Partial<AttentionSpec> = {}) => {
+    const configuration = { kernel: "specialised", consumers: 1, columns: 96, stages: 2 } as const;
+    const [made] = attention({ q: bf16, k: bf16, v: bf16, configuration, ...more }).kernels({
+      ...{ b: 1, s: 64, t, h: 1, kv: 1, d: 16, e: 24 },
+    });
+    if (made === undefined) throw new Error("attention has a kernel");
+    const text = printPtx(lower(made.kernel, targets.sm_90a).module);
+    const found = [...text.matchAll(/m64n(\d+)k16/g)].map(([, width]) => Number(width));
+    return [...new Set(found)].sort((one, other) => one - other);
+  };
+  expect(widthsOf(192)).toEqual([32, 96]); // values of 24 are 32 wide
+  expect(widthsOf(96 + 33)).toEqual([32, 48, 96]);
+  expect(widthsOf(33)).toEqual([32, 48]);
+  expect(widthsOf(96 + 33, { causal: true })).toEqual([32, 96]);
 });
 
 test("a plan says why it is slow", () => {

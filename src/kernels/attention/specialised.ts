@@ -51,10 +51,13 @@ import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import { fromSpan, inSpan } from "./packing.ts";
+import { columnsAtEnds, isEnding } from "./last-columns.ts";
+import type { EndingColumns } from "./last-columns.ts";
 import { clearTiles, finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import type { PowerFormat, RowSums } from "./softmax.ts";
+import { heads, onesColumns, spareOf, sumsByProduct } from "./shared-memory.ts";
 import { dealtPowers, turnedSpec } from "./turned-values.ts";
 import { hasShortTiles } from "./short-tiles.ts";
 import { tileOrder } from "./tile-order.ts";
@@ -123,26 +126,6 @@ interface Refs {
   readonly cleared: Barrier;
 }
 
-/** Bytes of shared memory that the operands of a configuration take. */
-export function attentionBytes(
-  problem: AttentionProblem,
-  { consumers, columns, stages }: SpecialisedAttention,
-  sizes: { readonly d: number; readonly e: number },
-): number {
-  const { d, e } = heads(problem, sizes);
-  const ones = sumsByProduct(problem) ? consumers * onesColumns * columns : 0;
-  const elements = consumers * consumerRows * d + stages * columns * (d + e) + ones;
-  return (problem.q.dtype.bits / 8) * elements + 1024;
-}
-
-/** Sizes of tiles that hold heads; wgmma sums over 32 numbers of FP8 at a time. */
-function heads(
-  problem: AttentionProblem,
-  { d, e }: { readonly d: number; readonly e: number },
-): { readonly d: number; readonly e: number } {
-  return { d: Math.max(paddedHead(d), isNarrow(problem) ? 32 : 0), e: paddedHead(e) };
-}
-
 /** FP8 powers have three bits behind the point, whatever the operands have. */
 function powersOf(problem: AttentionProblem): PowerFormat<Half> {
   return isNarrow(problem)
@@ -162,39 +145,6 @@ function isSeldomScaled({ sizes }: AttentionForm, { columns }: SpecialisedAttent
 function slackOf({ problem }: AttentionForm): number {
   return isNarrow(problem) ? 0.75 : 8;
 }
-
-/**
- * Whether tensor cores sum the powers of a step, too, as they were rounded: by a product with ones, of the fewest columns there are, which takes a sixteenth of
- * that with the values of heads of 128 where lanes would take an eighth of all their instructions. Steps are summed by lanes: tensor cores cut what they add
- * to a large sum to fourteen bits, of which a power beside those of many columns has none. The logarithm of a sum is of what was not rounded.
- */
-function sumsByProduct(problem: AttentionProblem): boolean {
-  return isNarrow(problem) && problem.logSumExp === undefined && problem.dropout === undefined;
-}
-
-/** Columns of ones. */
-const onesColumns = 8;
-
-/** What lies beside the operands where there is room. */
-interface Spare {
-  /** Tiles of q of a consumer: with two, the rows of the next tile come under the steps of one. */
-  readonly queries: 1 | 2;
-  /** Whether results leave through memory of their own, so that the tile of q is free while they do. */
-  readonly hasOut: boolean;
-}
-
-function spareOf({ problem, sizes }: AttentionForm, configuration: SpecialisedAttention): Spare {
-  const rows = configuration.consumers * consumerRows;
-  const { d, e } = heads(problem, sizes);
-  const out = (problem.out.dtype.bits / 8) * rows * e;
-  const query = (problem.q.dtype.bits / 8) * rows * d;
-  const free = sharedBytes - attentionBytes(problem, configuration, sizes);
-  const hasOut = sizes.ends === 0 && out <= free;
-  return { queries: query <= free - (hasOut ? out : 0) ? 2 : 1, hasOut };
-}
-
-/** What a block has of a processor with wgmma. */
-const sharedBytes = 227 * 1024;
 
 export function specialisedAttention(
   form: AttentionForm,
@@ -383,26 +333,24 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   const { sequence, head, visits } = place;
   const steps = place.stepsOf?.(part) ?? visits.steps;
   const { consumers, columns, stages } = configuration;
-  const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
+  const { tileQ, tileK, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
   const { lift } = powersOf(form.problem);
-  const isTurned = isNarrow(form.problem);
   const { e } = heads(form.problem, form.sizes);
   const zero = constant(dtypes.i32, 0);
   const top = place.top.add(part * consumerRows);
   const spare = spareOf(form, configuration);
   const query = queryOf(turn, part, consumers, spare.queries);
   const slotOf = (step: Index): Index => done.add(step).and(stages - 1);
-  const products = (step: Index) => {
+  const products = (step: Index, width: number) => {
     fullK.at(slotOf(step)).wait();
-    const start = accumulator(dtypes.f32, [consumerRows, columns]);
-    return wgmma(start, tileQ.at(query), tileK.at(slotOf(step)).transpose());
+    const start = accumulator(dtypes.f32, [consumerRows, width]);
+    return wgmma(start, tileQ.at(query), tileK.at(slotOf(step), slice(0, width)).transpose());
   };
   const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>, isLast = false) => {
     fullV.at(slotOf(step)).wait();
     if (isLast && form.sizes.ends > 0) clearOthers(work, part, place, slotOf(step));
-    const there = tileV.at(slotOf(step));
     const start = accumulator(dtypes.f32, [consumerRows, e], sums);
-    return wgmma(start, powers, isTurned ? there.transpose() : there);
+    return wgmma(start, powers, valuesIn(work, slotOf(step), powers.shape[1] ?? columns));
   };
   const byProduct = sumsByProduct(form.problem);
   const release = (ring: Barrier, step: Index) => {
@@ -410,11 +358,11 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   };
   const { added, ofValues } = tileSoftmax(work, { ...place, top });
   const stepOf =
-    (isClear: boolean) =>
+    (isClear: boolean, width = columns) =>
     (step: Index, carried: Carried): Carried => {
       const visit = visits.at(step.add(1)); // read from a list, it comes under the products
       if (takesTurns(consumers)) refs.turn.at(part).wait();
-      const next = products(step.add(1));
+      const next = products(step.add(1), width);
       const running = values(step, carried.sums, carried.powers);
       const counting = byProduct ? summedPowers(work, part, carried.powers) : undefined;
       if (takesTurns(consumers)) refs.turn.at((part + 1) % consumers).arrive();
@@ -430,10 +378,11 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
 
   const opening = visits.at(zero);
   fullQ.at(query).wait();
-  const scores = products(zero).wait();
+  const { first, ending } = columnsAtEnds(form, configuration);
+  const scores = products(zero, first.width).wait();
   release(emptyK, zero);
   const empty = startingRows(consumerRows, head, work.sinks, lift);
-  const begun = added(opening, scores, empty, false);
+  const begun = added(opening, scores, empty, first.isClear);
   const none = zeros(dtypes.f32, [consumerRows, onesColumns]);
   const start = {
     largest: begun.rows.largest,
@@ -441,9 +390,8 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
     powers: begun.powers(),
     sums: zeros(dtypes.f32, [consumerRows, e]),
   };
-  const last = steps.sub(1);
   const clear = clearTiles({ ...work.rules, t: sequence.columns.count }, top, columns);
-  const end = stepsInOrder(clear, last, start, stepOf);
+  const end = stepsInOrder(ending ?? clear, steps.sub(1), start, stepOf);
   if (spare.hasOut) emptyQ.at(query).arrive();
   const running = values(steps.sub(1), end.sums, end.powers, true);
   const counting = byProduct ? summedPowers(work, part, end.powers) : undefined;
@@ -460,10 +408,20 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
     .store(finished.logSumExp.reshape([consumerRows]));
 }
 
+/** The values of the first columns of a tile, by columns. */
+function valuesIn({ form, refs: { tileV } }: Work, slot: Index, width: number): Ref<Half> {
+  const { e } = heads(form.problem, form.sizes);
+  const here = slice(0, width);
+  return isNarrow(form.problem)
+    ? tileV.at(slot, slice(0, e), here).transpose()
+    : tileV.at(slot, here);
+}
+
 /** The sums of a step's powers, in each of the columns. */
 function summedPowers({ refs }: Work, part: number, powers: Tile<Half>): Accumulator<"f32"> {
   const start = accumulator(dtypes.f32, [consumerRows, onesColumns]);
-  return wgmma(start, powers, refs.ones.at(part).transpose());
+  const ones = refs.ones.at(part, slice(0, onesColumns), slice(0, powers.shape[1] ?? 0));
+  return wgmma(start, powers, ones.transpose());
 }
 
 /**
@@ -471,13 +429,18 @@ function summedPowers({ refs }: Work, part: number, powers: Tile<Half>): Accumul
  * would have to wait for.
  */
 function stepsInOrder(
-  clear: ReturnType<typeof clearTiles>,
+  clear: ReturnType<typeof clearTiles> | EndingColumns,
   last: Index,
   start: Carried,
-  stepOf: (isClear: boolean) => (step: Index, carried: Carried) => Carried,
+  stepOf: (isClear: boolean, width?: number) => (step: Index, carried: Carried) => Carried,
 ): Carried {
   if (clear === "all") return loop({ to: last, carry: start }, stepOf(true));
   if (clear === undefined) return loop({ to: last, carry: start }, stepOf(false));
+  if (isEnding(clear)) {
+    if (clear.isOnly) return start;
+    const carry = loop({ to: last.sub(1), carry: start }, stepOf(true));
+    return stepOf(clear.isClear, clear.width)(last.sub(1), carry);
+  }
   const middle = clear.sub(1).maximum(0).minimum(last);
   const carry = loop({ to: middle, carry: start }, stepOf(true));
   return loop({ from: middle, to: last, carry }, stepOf(false));
@@ -555,8 +518,9 @@ function tileSoftmax(
   return {
     added: ({ tile, isMasked }, scores, before, isClear) => {
       const there = {
-        ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
-        ...{ left: tile.mul(columns), isMasked, isClear },
+        ...{ batch: sequence.batch, head, top, rows: consumerRows },
+        ...{ left: tile.mul(columns), columns: scores.shape[1] ?? columns, run: columns },
+        ...{ isMasked, isClear },
       };
       const exponents = finishScores(own, scores, there);
       const kept = () => keptWeights(own, there);
