@@ -6,6 +6,7 @@ import { expandGradient, expandInference, expandTraining } from "../transform/ex
 import { convolutionLowering } from "./convolution/lowering.ts";
 import { expandComposite } from "./expand/library.ts";
 import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
+import { isPromoting, promoteScatter } from "./expand/promote.ts";
 import { expandScatter, isSortedRows, isWorthSorting } from "./expand/scatter.ts";
 import { expandScan } from "../transform/expand/scan.ts";
 import { libraryProduct } from "./library.ts";
@@ -56,11 +57,13 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.scatter": {
     form: "choose",
     by: (op) =>
-      isWorthSorting(op)
-        ? { form: "expand", to: expandScatter }
-        : isSortedRows(op)
-          ? { form: "steps", steps: sortedRowSteps }
-          : fold(scatterAt),
+      isPromoting(op)
+        ? { form: "expand", to: promoteScatter }
+        : isWorthSorting(op)
+          ? { form: "expand", to: expandScatter }
+          : isSortedRows(op)
+            ? { form: "steps", steps: sortedRowSteps }
+            : fold(scatterAt),
   },
   "stablehlo.dot_general": {
     form: "fold",

@@ -1,9 +1,8 @@
 /** Rules of ops that combine elements by a region. */
-import type { ElementType, GraphOp, GraphRules } from "../../ops/index.ts";
+import type { GraphOp, GraphRules } from "../../ops/index.ts";
 import { windowsOf } from "../../ops/windows.ts";
 import { emptyTensor } from "../datum.ts";
 import type { Tensor } from "../datum.ts";
-import { conversion } from "../elementwise/convert.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { mapTensors } from "../map.ts";
 import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";
@@ -11,6 +10,7 @@ import type { Reduction } from "../reduce.ts";
 import { regionFunction } from "../region.ts";
 import type { Scalar } from "../scalars.ts";
 import { sort } from "../sort.ts";
+import { promoted } from "./shared.ts";
 
 function reductionOf(
   op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,
@@ -29,25 +29,19 @@ function reductionOf(
   };
 }
 
-/** Elements in the type that a region computes in, which may be wider than theirs. */
-function promoted(source: Tensor, element: ElementType): Tensor {
-  if (source.element === element) return source;
-  const result = emptyTensor({ element, shape: source.shape });
-  return mapTensors(result, conversion(source.element, element), [source]);
-}
-
 export const reductionRules = {
   "stablehlo.reduce": (op, frame) => reduce(reductionOf(op, frame), op.attributes.dimensions),
   "stablehlo.reduce_window": (op, frame) =>
     reduceWindow(reductionOf(op, frame), windowsOf(op.attributes.window_dimensions, op.attributes)),
   "stablehlo.select_and_scatter": (op, frame) => {
     const operand = frame.tensor(op.operands.operand);
+    const { element } = frame.result(op);
     const sizes = op.attributes.window_dimensions ?? operand.shape.map(() => 1);
     return [
       selectAndScatter(
         operand,
-        frame.tensor(op.operands.source),
-        frame.tensor(op.operands.init_value),
+        promoted(frame.tensor(op.operands.source), element),
+        promoted(frame.tensor(op.operands.init_value), element),
         windowsOf(sizes, op.attributes),
         op.regions,
         frame,

@@ -1,12 +1,13 @@
 /** Rules of ops that move elements, and of constants. */
-import type { GraphRules } from "../../ops/index.ts";
+import type { GraphRules, GraphValue } from "../../ops/index.ts";
 import { reshaped, tensor, tensorOfLiteral } from "../datum.ts";
+import type { Tensor } from "../datum.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { gather, scatter } from "../gather.ts";
 import { scalarNumber } from "../scalars.ts";
 import * as shapes from "../shapes.ts";
-import { refuse, dynamic, numbers, constant } from "./shared.ts";
+import { refuse, dynamic, numbers, constant, promoted } from "./shared.ts";
 
 export const shapeRules = {
   "stablehlo.constant": (op, frame) => {
@@ -123,16 +124,19 @@ export const shapeRules = {
       frame.result(op).shape,
     ),
   ],
-  "stablehlo.scatter": (op, frame) =>
-    scatter(
-      frame.tensors(op.operands.inputs),
+  "stablehlo.scatter": (op, frame) => {
+    const wide = (values: readonly GraphValue[]): readonly Tensor[] =>
+      frame.tensors(values).map((each, i) => promoted(each, frame.result(op, i).element));
+    return scatter(
+      wide(op.operands.inputs),
       frame.tensor(op.operands.scatter_indices),
-      frame.tensors(op.operands.updates),
+      wide(op.operands.updates),
       op.attributes.scatter_dimension_numbers,
       op.regions.update_computation,
       frame,
       op,
-    ),
+    );
+  },
   "stablehlo.get_dimension_size": (op, frame) => {
     const extent = frame.tensor(op.operands.operand).shape[op.attributes.dimension];
     return [tensor("i32", [], Int32Array.of(extent ?? 0))];

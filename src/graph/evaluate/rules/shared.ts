@@ -1,5 +1,5 @@
 /** What several families of rules share. */
-import type { AnyGraphOp, GraphOp } from "../../ops/index.ts";
+import type { AnyGraphOp, ElementType, GraphOp } from "../../ops/index.ts";
 import { emptyTensor } from "../datum.ts";
 import type { Tensor } from "../datum.ts";
 import { conversion } from "../elementwise/convert.ts";
@@ -37,8 +37,12 @@ export function numbers(value: Tensor): readonly number[] {
 
 /** A constant as it is kept. */
 export function constant(literal: Tensor, frame: Frame): Tensor {
-  const element = frame.stored(literal.element);
-  if (element === literal.element) return literal;
-  const target = emptyTensor({ element, shape: literal.shape });
-  return mapTensors(target, conversion(literal.element, element), [literal]);
+  return promoted(literal, frame.stored(literal.element));
+}
+
+/** Elements in the type that a region computes in, which may be wider than theirs. */
+export function promoted(source: Tensor, element: ElementType): Tensor {
+  if (source.element === element) return source;
+  const result = emptyTensor({ element, shape: source.shape });
+  return mapTensors(result, conversion(source.element, element), [source]);
 }

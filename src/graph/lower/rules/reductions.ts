@@ -29,6 +29,7 @@ import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
 import { converted } from "../tiles/convert.ts";
+import { isPromoting, promoteReduction, promoteSelection } from "../expand/promote.ts";
 import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
 import { expandCumulative, isCumulative } from "../expand/cumulative.ts";
 import { tiledReduce } from "../tiled/reduce.ts";
@@ -235,13 +236,25 @@ export const reductionLowerings = {
   "stablehlo.reduce": {
     form: "choose",
     by: (op) =>
-      isWorthSplitting(op) ? { form: "expand", to: expandReduce } : fold(reduceAt, tiledReduce),
+      isPromoting(op)
+        ? { form: "expand", to: promoteReduction }
+        : isWorthSplitting(op)
+          ? { form: "expand", to: expandReduce }
+          : fold(reduceAt, tiledReduce),
   },
   "stablehlo.reduce_window": {
     form: "choose",
     by: (op) =>
-      isCumulative(op) ? { form: "expand", to: expandCumulative } : fold(reduceWindowAt),
+      isPromoting(op)
+        ? { form: "expand", to: promoteReduction }
+        : isCumulative(op)
+          ? { form: "expand", to: expandCumulative }
+          : fold(reduceWindowAt),
   },
-  "stablehlo.select_and_scatter": fold(selectAndScatterAt),
+  "stablehlo.select_and_scatter": {
+    form: "choose",
+    by: (op) =>
+      isPromoting(op) ? { form: "expand", to: promoteSelection } : fold(selectAndScatterAt),
+  },
   "stablehlo.sort": sortLowering,
 } satisfies Partial<Lowerings<GraphOpKind>>;
