@@ -133,6 +133,17 @@ export const dividedLaunches: readonly DividedLaunch[] = [
   },
   {
     ...words,
+    name: "the last block ends while a copy reads its memory, of which only the end of the copy tells",
+    module: ".shared .align 16 .b8 box[256];",
+    body: `${here} shl.b32 %r5, %r3, 2; mov.u32 %r6, box; add.s32 %r5, %r5, %r6; st.shared.b32 [%r5], %r1;
+      fence.proxy.async; bar.sync 0; setp.ne.u32 %p1, %r3, 0; @%p1 ret;
+      mul.wide.u32 %d10, %r1, 256; add.s64 %d10, %d1, %d10;
+      cp.async.bulk.global.shared::cta.bulk_group [%d10], [%r6], 256; cp.async.bulk.commit_group;
+      setp.eq.u32 %p1, %r1, 23; @%p1 ret; cp.async.bulk.wait_group 0; ret;`,
+    end: "taken back",
+  },
+  {
+    ...words,
     name: "a barrier that one block waits at for ever",
     body: `${here} setp.ne.u32 %p1, %r1, 13; @%p1 bra $end; bar.sync 0, 96; $end: st.global.b32 [%d9], %r1; ret;`,
     end: "taken back",

@@ -111,6 +111,21 @@ describe("lanes that part", () => {
     const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)] });
     expect([...(arrays[0] ?? [])]).toEqual([7]);
   });
+  // Counting, they change at each look, so that nobody can take them for lanes that wait. They give up after a million instructions.
+  test.each(["first", "last"])(
+    "are looked for by others who count, the one that stores %s",
+    (order) => {
+      const poll = `$poll: add.u32 %r3, %r3, 1; ld.volatile.global.b32 %r1, [%d0];
+      setp.eq.u32 %p1, %r1, 0; setp.lt.and.u32 %p1, %r3, 250000, %p1; @%p1 bra $poll; bra $end;`;
+      const store =
+        "$store: mov.b32 %r2, 7; st.volatile.global.b32 [%d0], %r2; mov.b32 %r1, 7; bra $end;";
+      const body = `${place} mov.b32 %r3, 0; setp.eq.u32 %p0, %r0, 31;
+      ${order === "first" ? `@!%p0 bra $poll; ${store} ${poll}` : `@%p0 bra $store; ${poll} ${store}`}
+      $end: st.global.b32 [%d8+4], %r1; ret;`;
+      const { arrays } = runBlocks({ body, arrays: [new Uint32Array(33)] });
+      expect([...(arrays[0] ?? [])]).toEqual(new Array(33).fill(7));
+    },
+  );
 });
 
 describe("guards", () => {
