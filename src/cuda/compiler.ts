@@ -59,7 +59,7 @@ export interface KernelLoader {
 export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable;
 
 /** The machine code that the driver has just made of PTX, where that can be had. */
-type TakeMachineCode = (ptx: string) => Uint8Array | undefined;
+export type TakeMachineCode = (ptx: string) => Uint8Array | undefined;
 
 export function kernelLoader(
   compile: KernelCompiler,

@@ -1,20 +1,18 @@
 /**
- * Opening a GPU: the driver's library, a context, and the cache of compiled kernels; and reading kernels
- * from files. In a browser `browser.ts` stands in for this file, so that nothing here is bundled there.
+ * Opening a GPU: the driver's library, and what is made of it (`opening.ts`); and reading kernels from files. The driver takes a
+ * while to start, so that it is asked to before most of the back end is loaded. In a browser `browser.ts` stands in for this file, so
+ * that nothing here is bundled there.
+ *
+ *   library of the driver ──▶ driver starts, opens a context ──────────────────────────────┐
+ *                        └──▶ back end is loaded ──▶ pieces of the compiler's warm-up ─────┴──▶ device
  */
 import process from "node:process";
-import { lowerWithNotes } from "../lower/pipeline.ts";
-import { CudaBackend } from "./backend.ts";
-import type { CudaOptions } from "./backend.ts";
-import { compilerFingerprint } from "./cache/fingerprint.ts";
-import { KernelCache } from "./cache/kernel-cache.ts";
+import type { CudaBackend, CudaOptions } from "./backend.ts";
 import { cacheSettings } from "./cache/settings.ts";
-import { FileStore } from "./cache/store.ts";
-import { kernelLoader } from "./compiler.ts";
-import { CudaContext } from "./context.ts";
 import type { Driver } from "./driver.ts";
 import { DriverFiles } from "./driver-files.ts";
 import { loadDriver } from "./native.ts";
+import type { Opening } from "./opening.ts";
 import { startAhead } from "./start.ts";
 
 export { compileAside } from "./compile-aside.ts";
@@ -37,49 +35,22 @@ export function processDriver(): Promise<Driver> {
   return driver;
 }
 
-export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
+export async function openGpu({ gpu = 0, ...options }: GpuOptions = {}): Promise<CudaBackend> {
   const found = await processDriver();
-  // In a checkout, finding out which compiler this is takes a look at all of its files.
-  let known: KernelCache | undefined;
-  const cache = (): KernelCache => (known ??= processCache());
-  const start = (): Promise<() => void> => startAhead(found, options.gpu ?? 0, cache);
+  let loading: Promise<Opening> | undefined;
+  const load = (): Promise<Opening> => (loading ??= loadOpening());
+  const start = (): Promise<() => void> =>
+    startAhead(found, gpu, async () => (await load()).warmUp);
   const letGo = await (cacheSettings().folder === undefined ? start() : driverFiles.during(start));
   try {
-    return openOn(found, options, cache());
+    const opening = await load();
+    return opening.openOn(found, gpu, options, (ptx) => driverFiles.take(ptx));
   } finally {
     letGo();
   }
 }
 
-/** A back end on a GPU of the given driver. */
-function openOn(
-  driver: Driver,
-  { gpu = 0, ...options }: GpuOptions = {},
-  cache = processCache(),
-): CudaBackend {
-  const backend = backendOn(new CudaContext(driver, gpu), cache, options);
-  try {
-    backend.prepareMemory();
-    return backend;
-  } catch (error) {
-    backend.dispose();
-    throw error;
-  }
-}
-
-function backendOn(context: CudaContext, cache: KernelCache, options: CudaOptions): CudaBackend {
-  try {
-    const loader = kernelLoader(lowerWithNotes, cache, (ptx) => driverFiles.take(ptx));
-    return new CudaBackend(context, loader, options);
-  } catch (error) {
-    context.dispose();
-    throw error;
-  }
-}
-
-/** The cache that this process's settings name. */
-function processCache(): KernelCache {
-  const { folder, limitBytes } = cacheSettings();
-  const store = folder === undefined ? undefined : new FileStore(folder, limitBytes);
-  return new KernelCache(store, compilerFingerprint(import.meta.url));
+async function loadOpening(): Promise<Opening> {
+  const { opening } = await import("./opening.ts");
+  return opening();
 }

@@ -1,10 +1,13 @@
 /**
  * Compiling before there is anything to compile: code that the JavaScript engine has not seen run takes three times as long. While
- * the driver opens a context, two kernels go the whole way: one whose threads copy, multiply and store by the engines of the GPU, which
- * takes most of the compiler, so that it comes first; and one element by element.
+ * the driver opens a context, two kernels go the whole way: one element by element, and one whose threads copy, multiply and store by
+ * the engines of the GPU, which takes most of the compiler.
  *
- *   small kernel, traced │ product, traced │ simplified │ placed │ emitted │ small kernel, compiled
- *                        └─────────────────┴────────────┴────────┴─────────┴─ between these the wait may end
+ *   small kernel   traced │ simplified │ placed │ … │ emitted │ noted │ printed │ product   traced │ simplified │ …
+ *                         └────────────┴────────┴───┴─────────┴───────┴─────────┴─ between these the wait may end
+ *
+ * Until such a piece has ended nobody sees that the wait has: the driver stands still, or the program does. So they are short, and the
+ * small kernel comes first: what it has taken of the compiler makes the product's longest pieces shorter.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -26,10 +29,7 @@ import {
   warpSpecialized,
   wgmma,
 } from "../lang/index.ts";
-import { lower, place } from "../lower/pipeline.ts";
-import { simplify } from "../lower/simplify.ts";
-import { emitKernel } from "../ptx/emit/kernel.ts";
-import type { Executable } from "../ptx/executable.ts";
+import { loweringWithNotes } from "../lower/pipeline.ts";
 import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { defaultTarget } from "../targets/target.ts";
@@ -44,16 +44,12 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   const small = elementwise();
   askCache(cache(), small);
   yield;
+  yield* compiled(small);
+  yield;
   const large = product();
+  yield;
   kernelText(large, "messages");
-  yield;
-  const simple = simplify(large);
-  yield;
-  const { kernel: placed } = place(simple, defaultTarget);
-  yield;
-  keepable(emitKernel(placed));
-  yield;
-  keepable(lower(small, defaultTarget));
+  yield* compiled(large);
 }
 
 function askCache(cache: KernelCache, traced: Kernel): void {
@@ -65,8 +61,11 @@ function askCache(cache: KernelCache, traced: Kernel): void {
   readFileSync(fileURLToPath(import.meta.url));
 }
 
-/** What happens to a kernel that is kept, and to one that was. */
-function keepable({ module, ...plan }: Executable): void {
+/** What happens to a kernel that is compiled and kept, and to one that was. */
+function* compiled(traced: Kernel): Generator<void, void> {
+  const { executable } = yield* loweringWithNotes(traced, defaultTarget);
+  const { module, ...plan } = executable;
+  yield;
   printPtx(module);
   revivePlan(JSON.parse(JSON.stringify(freezePlan(plan))), { target: defaultTarget });
 }

@@ -11,7 +11,7 @@
  * refuses what does not fit.
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
- * `--dump` writes.
+ * `--dump` writes. Between two stages whoever goes through them piece by piece may do something else.
  */
 import { following } from "../ir/facts/index.ts";
 import type { Kernel } from "../ir/node.ts";
@@ -51,23 +51,43 @@ export interface PlacedKernel {
 
 /** A traced kernel as it runs on a target: where its tiles lie, and by which instructions it works. */
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
+  return finished(placing(traced, target, options));
+}
+
+function* placing(
+  traced: Kernel,
+  target: Target,
+  options: LoweringOptions = {},
+): Generator<void, PlacedKernel> {
   const simplified = withoutMeanings(simplify(traced, options));
   requireBlockLimits(simplified, target);
+  yield;
   const placement = placePipelined(simplified, target, options);
   options.observe?.("select", placement.kernel);
+  yield;
   const placed = following(placement.kernel, placedKernel(placement));
   options.observe?.("place", placed);
   const allocated = following(placed, allocate(placed));
   options.observe?.("allocate", allocated);
+  yield;
   const bounded = following(allocated, bound(allocated));
   options.observe?.("bound", bounded);
   const mapped = following(bounded, nameMaps(bounded));
   options.observe?.("maps", mapped);
+  yield;
   const kernel = following(mapped, order(mapped));
   options.observe?.("order", kernel);
+  yield;
   verifyPlaced(kernel);
   verifyOrder(kernel);
   return { kernel, placement: withMemory(placement, allocated) };
+}
+
+/** Goes through all pieces of some work. */
+function finished<T>(work: Generator<void, T>): T {
+  let { done, value } = work.next();
+  while (done !== true) ({ done, value } = work.next());
+  return value as T;
 }
 
 /** Places a kernel with copies ahead in its loops; without them where there is no room for both. */
@@ -106,8 +126,18 @@ export interface NotedExecutable {
 
 /** A traced kernel ready to be launched, for a device that tells what slows it. */
 export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
-  const { kernel, placement } = place(traced, target);
+  return finished(loweringWithNotes(traced, target));
+}
+
+/** The same piece by piece. */
+export function* loweringWithNotes(
+  traced: Kernel,
+  target: Target,
+): Generator<void, NotedExecutable> {
+  const { kernel, placement } = yield* placing(traced, target);
+  yield;
   const executable = emitKernel(kernel);
+  yield;
   const notes = performanceNotes(placement, executable.module);
   return { executable, notes: [...depthNotes(placement.kernel, target), ...notes] };
 }

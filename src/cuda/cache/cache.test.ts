@@ -552,7 +552,7 @@ function made(path: string): string {
 
 describe("the compiler's fingerprint", () => {
   test("of this checkout changes with its modules", () => {
-    const here = new URL("../open.ts", import.meta.url).href;
+    const here = new URL("../opening.ts", import.meta.url).href;
     const before = compilerFingerprint(here);
     expect(before).toMatch(/^\d+\.\d+\.\d+ \d+ files of [\d.]+$/);
     expect(compilerFingerprint(here)).toBe(before);
@@ -560,14 +560,14 @@ describe("the compiler's fingerprint", () => {
 
   test("of a checkout is another when any module has changed since", () => {
     const modules = join(folder, "checkout/src");
-    const names = ["cuda/open.ts", ...compilerFolders.map((name) => `${name}/a.ts`), "ir/b.ts"];
+    const names = ["cuda/opening.ts", ...compilerFolders.map((name) => `${name}/a.ts`), "ir/b.ts"];
     const past = new Date(2020, 0, 1);
     writeFileSync(made(join(folder, "checkout/package.json")), '{ "version": "1.2.3" }');
     for (const name of names) {
       writeFileSync(made(join(modules, name)), "");
       utimesSync(join(modules, name), past, past);
     }
-    const address = pathToFileURL(join(modules, "cuda/open.ts")).href;
+    const address = pathToFileURL(join(modules, "cuda/opening.ts")).href;
     const before = compilerFingerprint(address);
     const seen = compilerFolders.map((name) => {
       const later = new Date(2020, 0, 2 + compilerFolders.indexOf(name));

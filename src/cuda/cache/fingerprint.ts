@@ -11,13 +11,13 @@ import { readFileSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What tells one compiler from another, given the address of `../open.ts`; undefined where nothing does. */
+/** What tells one compiler from another, given the address of `../opening.ts`; undefined where nothing does. */
 export function compilerFingerprint(moduleUrl: string | undefined): string | undefined {
   try {
     if (moduleUrl === undefined) return undefined;
     const path = fileURLToPath(moduleUrl);
     const modules = dirname(dirname(path));
-    if (!/[\\/]cuda[\\/]open\.[jt]s$/.test(path)) return `bundle ${newest([path])}`;
+    if (!/[\\/]cuda[\\/]opening\.[jt]s$/.test(path)) return `bundle ${newest([path])}`;
     const version = packageVersion(dirname(modules));
     if (dirname(modules).includes("node_modules")) return version;
     return `${version} ${newest(moduleFiles(modules))}`;
