@@ -3,7 +3,8 @@
  * reading a thousand of them, and code that was joined is also a little faster before it is compiled.
  *
  *   dist/cli/main.js, dist/index.js, …         what somebody names: the package's exports, its command, its stand-ins for browsers
- *   dist/emulator/threads/node.js, …           modules that look at where they lie, and those that are started by a path
+ *   dist/emulator/threads/node.js, …           modules that look at where they lie, that others stand in for in browsers, and those that
+ *                                              are started by a path
  *   dist/chunk-….js                            everything else, joined
  *
  * What npm packs is built so, by `join-package.ts`, and so is the package that tests run in processes of their own.
@@ -71,7 +72,8 @@ export async function joinedModules(
   further: readonly string[] = [],
 ): Promise<ReadonlyMap<string, string>> {
   const sources = listFiles("src", /\.ts$/).filter((path) => !path.endsWith(".test.ts"));
-  const apart = sources.filter((path) => looksAtPlace.test(readText(path)));
+  const replaced = new Set(Object.keys(manifest.browser).map(sourceOf));
+  const apart = sources.filter((path) => replaced.has(path) || looksAtPlace.test(readText(path)));
   const started = sources.filter((path) => startedByPath.test(path));
   const outdir = join(repositoryRoot, "dist");
   const { outputFiles } = await build({

@@ -20,15 +20,12 @@ import type { LoadHook, ResolveHook } from "node:module";
 import { fileURLToPath } from "node:url";
 import { transformSync } from "@swc/wasm-typescript";
 import type { Position } from "../support/location.ts";
-
-const ownSource = new URL("../../src/", import.meta.url).href;
-const ownBuild = new URL("../", import.meta.url).href;
+import { builtFrom } from "./own-build.ts";
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const found = await resolveFile(specifier, context, nextResolve);
-  if (!found.url.startsWith(ownSource) || !found.url.endsWith(".ts")) return found;
-  const built = found.url.replace(ownSource, ownBuild).replace(/ts$/, "js");
-  return { ...found, url: built, format: "module" };
+  const built = builtFrom(found.url);
+  return built === undefined ? found : { ...found, url: built, format: "module" };
 };
 
 const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {

@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackage } from "../../test/build-package.ts";
 import { HostProcess } from "../../test/support/host-process.ts";
-import { importFile } from "./typescript-loader.ts";
+import { importFile, importedModules } from "./typescript-loader.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-loader-")));
 const installed = join(folder, "installed");
@@ -143,5 +143,58 @@ describe("importFile", () => {
   test("under a host that runs TypeScript the host's own import is used", async () => {
     const path = writeUserFile("hosted.ts", "export const result: number = 5;");
     expect(await importFile(path)).toMatchObject({ result: 5 });
+  });
+});
+
+describe("what is loaded before the hooks", () => {
+  test("is what the file imports of the library, or a file that it imports", async () => {
+    mkdirSync(join(user, "ahead"));
+    writeUserFile("ahead/deep.ts", 'export * from "tilewright/bench";\nimport "./main.ts";');
+    writeUserFile("ahead/typed.ts", 'import { tune } from "tilewright/tune";');
+    const path = writeUserFile(
+      "ahead/main.ts",
+      [
+        'import { bf16 } from "tilewright";',
+        "import {",
+        "  matmul,",
+        "} from 'tilewright/kernels';",
+        'export { deep } from "./deep.ts";',
+        'import "./nowhere.ts";',
+        'import other from "tilewright-other";',
+        'import type { Graph } from "tilewright/graph";',
+        'import type { Typed } from "./typed.ts";',
+        'export type { Tree } from "tilewright/arrays";',
+        'export const name = "tilewright/files";',
+        ' * import { check } from "tilewright/testing";',
+      ].join("\n"),
+    );
+    expect([...(await importedModules(path))]).toEqual([
+      "tilewright",
+      "tilewright/kernels",
+      "tilewright/bench",
+    ]);
+  });
+
+  test("is for a file of this package's source what was built from it, without what that imports", async () => {
+    const own = fileURLToPath(new URL("./user-module.ts", import.meta.url));
+    const built = new URL("../device/operation.js", import.meta.url).href;
+    const modules = await importedModules(own);
+    expect(modules).toContain(built);
+    // That is of `device/operation.ts` alone.
+    expect([...modules].filter((url) => url.includes("/ir/"))).toEqual([]);
+  });
+
+  test("does not hide that an entry is missing", async () => {
+    writeUserFile("ahead/missing.ts", 'import "tilewright/nowhere";');
+    const fresh = new HostProcess(user);
+    try {
+      const loader = pathToFileURL(join(installed, "dist/cli/typescript-loader.js")).href;
+      const { value } = await fresh.ask(`
+        const { importFile } = await load(${JSON.stringify(loader)});
+        return importFile("ahead/missing.ts").then(() => "none", (error) => error.code);`);
+      expect(value).toBe("ERR_PACKAGE_PATH_NOT_EXPORTED");
+    } finally {
+      fresh.end();
+    }
   });
 });

@@ -6,7 +6,11 @@
  *            TW5002 at axpy.ts:3:1  ◀── syntax that cannot be erased
  *
  * An error thrown by the file itself passes through untouched.
+ *
+ * Once there are hooks, Node asks their thread about every module, which takes ten times as long as loading one. The library has
+ * hundreds, so that what of it the file imports, or one that it imports, is loaded before.
  */
+import { readFile } from "node:fs/promises";
 import { register } from "node:module";
 import { resolve } from "node:path";
 import process from "node:process";
@@ -14,6 +18,7 @@ import { pathToFileURL } from "node:url";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt } from "../support/location.ts";
 import type { Position } from "../support/location.ts";
+import { builtFrom } from "./own-build.ts";
 
 /** Where this very file runs as TypeScript, the host erases types already. */
 let registered = import.meta.url.endsWith(".ts");
@@ -30,12 +35,40 @@ function registerHooks(): void {
 
 /** The exports of the module at `path`, a path relative to the working directory. */
 export async function importFile(path: string): Promise<Readonly<Record<string, unknown>>> {
+  if (!registered) await loadAhead(await importedModules(resolve(path)));
   registerHooks();
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Record<string, unknown>;
   } catch (error) {
     throw isUnerasable(error) ? unerasableReport(error) : error;
   }
+}
+
+/** What a line that begins a statement imports when the file is, types apart. */
+const importedName =
+  /^\s*(?:import\s*|(?:import|export)\b(?!\s+type\b)[^"';=]*\bfrom\s*)["']([^"'\n]+)["']/gm;
+
+/** Modules of the library that a file imports, or one that it imports by its path. */
+export async function importedModules(path: string): Promise<ReadonlySet<string>> {
+  const modules = new Set<string>();
+  const files = new Set([pathToFileURL(path).href]);
+  for (const url of files) {
+    const text = await readFile(new URL(url), "utf8").catch(() => "");
+    for (const [, name = ""] of text.matchAll(importedName)) {
+      if (/^tilewright(?:\/|$)/.test(name)) modules.add(name);
+      if (!/^\.\.?\//.test(name)) continue;
+      const file = new URL(name, url).href;
+      const built = builtFrom(file);
+      if (built === undefined) files.add(file);
+      else modules.add(built);
+    }
+  }
+  return modules;
+}
+
+/** Loads them; one that is not there is reported to the file that imports it. */
+async function loadAhead(modules: ReadonlySet<string>): Promise<void> {
+  await Promise.allSettled([...modules].map((name) => import(name)));
 }
 
 interface Unerasable extends SyntaxError {
