@@ -55,7 +55,7 @@ test.each(["simulator", "emulator"] as const)(
     const { x, y } = await computed(kind, f32, [...even, ...small], { approximate: true });
     const off = x.flatMap((at, index) => {
       const error = Math.abs((y[index] ?? NaN) - exact(at));
-      const allowed = at > -5.8 ? 2 ** -13 * Math.abs(exact(at)) : 2 ** -25;
+      const allowed = at > -5 ? 2 ** -12.5 * Math.abs(exact(at)) : 2 ** -26;
       return error <= allowed + 2 ** -149 ? [] : [`${at}: ${y[index]}, not ${exact(at)}`];
     });
     expect(off).toEqual([]);
