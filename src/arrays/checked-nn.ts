@@ -19,18 +19,24 @@ const adamOptions = options(
   Object.fromEntries(optionNames.map((name) => [name, isNumber])),
 );
 
-/** As many arrays as the first argument has. */
+/** The structure, and the shapes and dtypes in it. */
+function formOf(value: unknown): string {
+  const { leaves, structure } = flatten(value);
+  return `${structure} ${leaves.map(String).join()}`;
+}
+
+/** Arrays like those of the first argument. */
 const likewise: ArgumentKind = {
-  expected: "as many arrays as the parameters are, in records and lists like theirs",
-  holds: (value, [parameters]) =>
-    tree.holds(value, []) && flatten(value).structure === flatten(parameters).structure,
+  expected: "arrays of the shapes and dtypes of the parameters, in records and lists like theirs",
+  holds: (value, [parameters]) => tree.holds(value, []) && formOf(value) === formOf(parameters),
 };
 
 const adamState: ArgumentKind = {
-  expected: "{ step, first, second }, where first and second are like the parameters",
+  expected: "{ step, first, second }, a number of f32 and two of arrays like the parameters",
   holds: (value, all) => {
     const { step, first, second } = fieldsOf(value, ["step", "first", "second"]);
-    return isArray(step) && likewise.holds(first, all) && likewise.holds(second, all);
+    const isCount = isArray(step) && step.dtype === "f32" && step.rank === 0;
+    return isCount && likewise.holds(first, all) && likewise.holds(second, all);
   },
 };
 

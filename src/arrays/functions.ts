@@ -13,7 +13,7 @@ import type { GraphOpKind } from "../graph/ops/table.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { splatOf } from "../graph/transform/arithmetic.ts";
 import { elementOf, LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
-import { requireKind, requireNumber } from "./numbers.ts";
+import { requireKind, requireNumber, requireOneDtype } from "./numbers.ts";
 
 /** An array, or a number that takes the dtype of the array beside it. */
 export type Operand<D extends DTypeName = DTypeName> = LazyArray<D> | number;
@@ -98,14 +98,7 @@ function together<D extends DTypeName>(
   const of = (each: Operand<D>): LazyArray<D> =>
     each instanceof LazyArray ? each : full(array.shape, each, array.dtype);
   const [left, right] = [of(x), of(y)];
-  if (left.dtype !== right.dtype)
-    throw new TilewrightError({
-      code: "TW9305",
-      message: "two arrays of different dtypes were combined",
-      expected: left.toString(),
-      found: right.toString(),
-      remedy: "convert one of them with astype",
-    });
+  requireOneDtype(left, right);
   const shape = broadcastShapes(left.shape, right.shape);
   return [broadcastTo(left, shape), broadcastTo(right, shape)];
 }

@@ -4,9 +4,10 @@ import { GraphBuilder } from "../graph/infer/builder.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { full, one } from "./functions.ts";
-import { requireNumber } from "./numbers.ts";
+import { requireNumber, requireOneDtype } from "./numbers.ts";
 import { axisOf, reshape } from "./shapes.ts";
 
 /** Where a slice begins along an axis: a number, or an array without axes. */
@@ -82,6 +83,16 @@ function scattered<D extends DTypeName>(
   updates: LazyArray<D>,
   region: GraphRegion,
 ): LazyArray<D> {
+  const wanted = [...indices.shape, ...x.shape.slice(1)];
+  requireOneDtype(x, updates);
+  if (updates.shape.join() !== wanted.join())
+    throw new TilewrightError({
+      code: "TW9304",
+      message: "the updates are not a row for each index",
+      expected: `[${wanted.join(", ")}]`,
+      found: `[${updates.shape.join(", ")}]`,
+      remedy: "broadcast or reshape the updates: the shape of the indices, then that of a row",
+    });
   const column = reshape(indices, [...indices.shape, 1]);
   return one(
     recordAll(

@@ -28,6 +28,23 @@ export function requireNumber(value: number, dtype: DTypeName): void {
   });
 }
 
+/** Refuses two arrays of different dtypes. */
+export function requireOneDtype(x: Described, y: Described): void {
+  if (x.dtype === y.dtype) return;
+  throw new TilewrightError({
+    code: "TW9305",
+    message: "two arrays of different dtypes were combined",
+    expected: x.toString(),
+    found: y.toString(),
+    remedy: "convert one of them with astype",
+  });
+}
+
+interface Described {
+  readonly dtype: DTypeName;
+  toString(): string;
+}
+
 /** Refuses an array of a kind that a function is not for. */
 export function requireKind(
   name: string,

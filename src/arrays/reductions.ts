@@ -20,7 +20,7 @@ import {
   sub,
   where,
 } from "./functions.ts";
-import { countRemedy, requireKind } from "./numbers.ts";
+import { countRemedy, requireKind, requireOneDtype } from "./numbers.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 export interface ReduceOptions {
@@ -171,6 +171,7 @@ export function einsum<D extends DTypeName>(
   x: LazyArray<D>,
   y: LazyArray<D>,
 ): LazyArray<D> {
+  requireOneDtype(x, y);
   const parts = /^\s*(\w*)\s*,\s*(\w*)\s*->\s*(\w*)\s*$/.exec(formula);
   const [, left = "", right = "", result = ""] = parts ?? [];
   const isPlain = [left, right, result].every((names) => new Set(names).size === names.length);

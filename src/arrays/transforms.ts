@@ -9,7 +9,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { isFloatElement } from "../graph/ops/elements.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
-import { tensorType } from "../graph/ops/types.ts";
+import { tensorType, typeText } from "../graph/ops/types.ts";
 import { differentiablePlaces, jvp as jvpGraph, vjp as vjpGraph } from "../graph/transform/jvp.ts";
 import { vmap as vmapGraph } from "../graph/transform/vmap.ts";
 import { LazyArray, typeOfArray } from "./array.ts";
@@ -42,6 +42,25 @@ function requireScalar(recording: Recording<unknown>): void {
     message: "grad is of functions with one float as their result",
     expected: "an array of shape []",
     found: arraysOf(results).map(String).join(", ") || "no array",
+  });
+}
+
+/** Fails unless each of the chosen arrays is given one of its own type. */
+function requireLike(
+  what: string,
+  values: readonly GraphValue[],
+  given: readonly GraphValue[],
+  chosen: readonly number[],
+): void {
+  const text = (value: GraphValue | undefined): string =>
+    value === undefined ? "nothing" : typeText(value.type);
+  const other = chosen.find((place) => text(values[place]) !== text(given[place]));
+  if (other === undefined && values.length === given.length) return;
+  throw new TilewrightError({
+    code: "TW9324",
+    message: `${what} are not like the arrays they belong to`,
+    expected: other === undefined ? `${values.length} arrays` : text(values[other]),
+    found: other === undefined ? `${given.length}` : text(given[other]),
   });
 }
 
@@ -105,6 +124,7 @@ export function vjp<A extends readonly unknown[], R>(
   const outputs = differentiablePlaces(recording.graph.results);
   const pullback = (cotangents: R): A => {
     const given = flatten(cotangents).leaves.map(({ value }) => value);
+    requireLike("cotangents", recording.graph.results, given, outputs);
     const chosen = outputs.map((i) => given[i] as GraphValue);
     const all = inlineGraph(vjpGraph(recording.graph, active), [...inputs, ...chosen]);
     const found = all.slice(recording.graph.results.length);
@@ -127,6 +147,7 @@ export function jvp<A extends readonly unknown[], R>(
   const places = leavesOf(primals);
   const active = differentiablePlaces(places);
   const given = leavesOf(tangents);
+  requireLike("tangents", places, given, active);
   const inputs = [...places, ...recording.captures, ...active.map((i) => given[i] as GraphValue)];
   const all = inlineGraph(jvpGraph(recording.graph, active), inputs);
   const count = recording.graph.results.length;

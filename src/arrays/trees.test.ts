@@ -4,23 +4,32 @@ import { f32, f64 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import {
   add,
+  addAt,
   arange,
   array,
   broadcastTo,
+  cos,
+  einsum,
   full,
   grad,
   jit,
+  jvp,
+  matmul,
   mul,
   nn,
   ones,
   random,
   reshape,
   scan,
+  setAt,
+  sin,
   slice,
   sort,
   squeeze,
   sub,
   sum,
+  take,
+  vjp,
   vmap,
   zeros,
 } from "./index.ts";
@@ -147,6 +156,48 @@ test("options that no function has are refused, and values that they cannot have
   for (const each of wrong) expect(each).toThrow("TW4023");
   expect(wrong[0]).toThrow("found:    { axes }");
   expect(() => grad(f, { argument: 1 as 0 })(x)).toThrow("TW9310");
+});
+
+test("tangents, cotangents and moments are like their arrays", async () => {
+  const x = array([1, 2]);
+  const integers = array([0], "i32");
+  const [, tangent] = jvp(
+    (a: F32, i: LazyArray<"i32">) => take(a, i),
+    [x, integers],
+    [x, integers],
+  );
+  expect(await tangent.values()).toEqual([1]);
+  const [, pullback] = vjp((y: F32): readonly F32[] => [sin(y), cos(y)], x);
+  const f64s = zeros([2], "f64") as unknown as F32;
+  for (const wrong of [
+    () => jvp(sin<"f32">, [x], [ones([1])]),
+    () => jvp(sin<"f32">, [x], [f64s]),
+    () => pullback([x]),
+    () => pullback([x, ones([3])]),
+    () => pullback([x, f64s]),
+  ])
+    expect(wrong).toThrow("TW9324");
+  expect(() => nn.sgd([x], [ones([2, 2])], 0.1)).toThrow("TW4023");
+  const state = { step: zeros([]), first: [x], second: [x] };
+  expect(() => nn.adamw([x], [x], { ...state, second: [ones([1])] })).toThrow("TW4023");
+  expect(nn.adamw([x], [x], state)[0][0]?.shape).toEqual([2]);
+});
+
+test("products of two dtypes are refused, and updates that are no rows", async () => {
+  const [x, y] = [ones([2, 2]), ones([2, 2], "f64") as unknown as F32];
+  expect(() => matmul(x, y)).toThrow("TW9305");
+  expect(() => einsum("ij,jk->ik", x, y)).toThrow("TW9305");
+  expect(() => nn.conv(ones([1, 4, 1]), ones([2, 1, 1], "f64") as unknown as F32)).toThrow(
+    "TW9305",
+  );
+  const rows = array([0, 1], "i32");
+  expect(() => setAt(x, rows, ones([2, 1]))).toThrow("TW9304");
+  expect(() => addAt(x, rows, ones([2, 3]))).toThrow("TW9304");
+  expect(() => addAt(x, rows, y)).toThrow("TW9305");
+  expect(await setAt(x, reshape(rows, [2, 1]), zeros([2, 1, 2])).values()).toEqual([
+    [0, 0],
+    [0, 0],
+  ]);
 });
 
 test("shapes and ranges that an array does not have are refused by their own names", () => {

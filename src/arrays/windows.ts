@@ -12,6 +12,7 @@ import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { div, one } from "./functions.ts";
+import { requireOneDtype } from "./numbers.ts";
 import { ones } from "./shapes.ts";
 
 /** One number for all axes of space, or one for each. */
@@ -72,6 +73,7 @@ export function conv<D extends DTypeName>(
   w: LazyArray<D>,
   options: ConvOptions = {},
 ): LazyArray<D> {
+  requireOneDtype(x, w);
   const rank = Math.max(0, x.rank - 2);
   const space = Array.from({ length: rank }, (_, axis) => axis);
   const strides = perAxis(options.strides ?? 1, rank);

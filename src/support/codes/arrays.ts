@@ -154,4 +154,11 @@ export const arrayCodes = registerCodes({
     example: 'jit((parameters) => parameters.get("w"))(new Map([["w", w]]))',
     remedy: "hand over a record or a list of what the object holds",
   },
+  TW9324: {
+    title: "tangent or cotangent of another shape or dtype",
+    cause:
+      "Along an array goes a tangent of its shape and dtype, back from a result a cotangent of its own; nothing is broadcast or converted.",
+    example: "jvp(sin, [zeros([4])], [ones([1])])",
+    remedy: "make it with the shape and dtype of the array: broadcastTo, astype",
+  },
 });
