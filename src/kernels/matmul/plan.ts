@@ -2,8 +2,8 @@
  * How a product is carried out for some sizes: the configuration that was given or that the model chooses, and its
  * launches.
  *
- *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product
- *   plain, narrow   product                                                  ──▶  sum of parts (where k is split)
+ *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product  ──▶  sum of parts (`parts.ts`)
+ *   plain, narrow   product  ──▶  sum of parts (where k is split)
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
