@@ -1,9 +1,10 @@
-/** `tilewright run --profile`: which file it writes, and when there is nothing to write. */
+/** `tilewright run`: which file `--profile` writes, and when there is nothing to write; and what a script takes. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Output } from "../output.ts";
+import type { DeviceName } from "../../runtime/open-options.ts";
 import { runCommand } from "./run.ts";
 
 let folder = "";
@@ -58,4 +59,24 @@ test("trace events where it ends in .json, also of what main launches", async ()
 test("TW5015 where no kernel has a scope", async () => {
   const plain = program("out.at(i).store(x.at(i).load().mul(2))");
   await expect(run(plain, "none.svg")).rejects.toMatchObject({ code: "TW5015" });
+});
+
+test("TW5015 for a script, whatever its own devices ran", async () => {
+  await expect(run("", "script.svg")).rejects.toMatchObject({ code: "TW5015" });
+});
+
+test("a script opens no device", async () => {
+  const file = join(folder, "script.mjs");
+  writeFileSync(file, "");
+  const documents: string[] = [];
+  const stdout = { write: (text: string) => documents.push(text) > 0 };
+  const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
+  const others = { dimensions: {}, seed: 0, dump: undefined, profile: undefined, limits: {} };
+  // There is none of this name, so that opening it would throw.
+  const device = "none" as DeviceName;
+  const settings = { file, programArguments: [], device, kernel: undefined };
+  expect(await runCommand({ ...settings, ...others }, output)).toBe(0);
+  expect(documents.map((text): unknown => JSON.parse(text))).toEqual([
+    { file, device, kernels: [] },
+  ]);
 });

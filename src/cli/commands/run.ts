@@ -43,6 +43,7 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
   const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
   const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
   requireTaken(dimensions, kernels);
+  if (isScript) return endScript(settings, output);
   const compilations: CompilationRecord[] = [];
   const profiles: KernelProfile[] = [];
   const { limits } = settings;
@@ -69,6 +70,14 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
     device.dispose();
     if (dump !== undefined) await dumpAll(compilations, device.target, dump, output);
   }
+  return 0;
+}
+
+/** A script has run, on devices of its own where it has any, so that no other is opened: nothing is left to run, to profile or to dump. */
+function endScript({ file, device, dump, profile }: RunSettings, output: Output): number {
+  if (profile !== undefined) writeProfiles(profile, []);
+  output.document({ file, device, kernels: [] });
+  if (dump !== undefined) output.report(new Dumps(dump).summary());
   return 0;
 }
 
