@@ -18,7 +18,6 @@
 import { readFile } from "node:fs/promises";
 import type { LoadHook, ResolveHook } from "node:module";
 import { fileURLToPath } from "node:url";
-import { transformSync } from "@swc/wasm-typescript";
 import type { Position } from "../support/location.ts";
 import { builtFrom } from "./own-build.ts";
 
@@ -47,11 +46,13 @@ const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {
 export const load: LoadHook = async (url, context, nextLoad) => {
   if (!/^file:.*\.m?ts$/.test(url)) return nextLoad(url, context);
   const path = fileURLToPath(url);
-  const source = eraseTypes(await readFile(path, "utf8"), path);
+  const source = await eraseTypes(await readFile(path, "utf8"), path);
   return { format: "module", source, shortCircuit: true };
 };
 
-function eraseTypes(source: string, path: string): string {
+/** Whoever runs JavaScript does not wait for the eraser, which takes longer to load than to use. */
+async function eraseTypes(source: string, path: string): Promise<string> {
+  const { transformSync } = await import("@swc/wasm-typescript");
   try {
     return transformSync(source, { mode: "strip-only", module: true, filename: path }).code;
   } catch (report) {
