@@ -61,13 +61,11 @@ export type OpRules<Extra extends readonly unknown[], R> = {
   readonly [K in OpKind]: (op: Op<K>, ...extra: Extra) => R;
 };
 
-/** Applies the rule of the op's own kind. */
-export function applyRule<Extra extends readonly unknown[], R>(
+/** The rule of the op's own kind, which is called with the op: a call that handed the rest on would make a list of it for each. */
+export function ruleOf<Extra extends readonly unknown[], R>(
   rules: OpRules<Extra, R>,
-  op: AnyOp,
-  ...extra: Extra
-): R {
+  { kind }: Pick<AnyOp, "kind">,
+): (op: AnyOp, ...extra: Extra) => R {
   // TypeScript cannot see that the rule and the op share their kind.
-  const rule = rules[op.kind] as (op: AnyOp, ...extra: Extra) => R;
-  return rule(op, ...extra);
+  return rules[kind] as (op: AnyOp, ...extra: Extra) => R;
 }

@@ -8,7 +8,8 @@
 import type { AnyOp, OpOf, Region, Value } from "./node.ts";
 import { opTable } from "./ops.ts";
 import type { RepeatingKind, WindowKind } from "./ops.ts";
-import type { Access, Scope, Traits } from "./schema.ts";
+import type { Access, AccessesByMethod, Scope, Traits } from "./schema.ts";
+import { onceForEach } from "../support/memo.ts";
 import { regionList } from "./traverse.ts";
 
 export function traitsOf({ kind }: Pick<AnyOp, "kind">): Traits {
@@ -69,11 +70,15 @@ function accessesBy(
   method: string | undefined,
 ): readonly Access[] {
   if (!("by" in accesses)) return accesses;
-  if (method === undefined) return Object.values(accesses.by).flat();
+  if (method === undefined) return byAnyMethod(accesses);
   const chosen = accesses.by[method];
   if (chosen === undefined) throw new Error(`${kind} has no method ${method}`);
   return chosen;
 }
+
+const byAnyMethod = onceForEach(({ by }: AccessesByMethod): readonly Access[] =>
+  Object.values(by).flat(),
+);
 
 /** The value whose memory the results are a window on, in this block or in another. */
 export function windowedBy(op: AnyOp): Value | undefined {

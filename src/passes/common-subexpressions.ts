@@ -66,7 +66,8 @@ function idsText(operand: Value | readonly Value[] | undefined): string {
 /** What an op computes; the pass runs again until nothing changes, and meets most ops again. */
 const keyOf = onceForEach((op: AnyOp): string => {
   const record = op.operands as OperandRecord;
-  const operands = Object.keys(opTable[op.kind].operands).map((name) => idsText(record[name]));
+  const operands: string[] = [];
+  for (const name in opTable[op.kind].operands) operands.push(idsText(record[name]));
   if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort();
   return `${op.kind} ${operands.join(" ")} ${attributesText(op)}`;
 });

@@ -106,6 +106,7 @@ export class Code {
       guard: this.#guard,
       position: this.#position,
       comment: reason,
+      line: undefined,
     });
   }
 
@@ -117,9 +118,7 @@ export class Code {
   /** An instruction whose one result is a fresh register, which is given back. */
   make(type: RegisterClass, opcode: string, ...operands: readonly Operand[]): Register {
     const result = this.register(type);
-    const all: Operand[] = [result];
-    operands.forEach((operand) => all.push(operand));
-    this.emit(opcode, all);
+    this.emit(opcode, [result, ...operands]);
     return result;
   }
 

@@ -69,8 +69,12 @@ function printBlock(statements: readonly Statement[], indent: string, body: Body
   lines.push(`${indent}{`);
   for (const declaration of registerDeclarations(homes.get(statements) ?? [], indent === ""))
     lines.push(`${inner}${declaration}`);
-  for (const statement of statements) {
-    if (statement.kind === "block") printBlock(statement.body, inner, body);
+  for (let index = 0; index < statements.length; index += 1) {
+    const statement = statements[index] as Statement;
+    if (statement.kind === "instruction") {
+      printPosition(statement, inner, body);
+      lines.push(`${inner}${instructionText(statement)}`);
+    } else if (statement.kind === "block") printBlock(statement.body, inner, body);
     else if (statement.kind === "label") lines.push(`${indent}${statement.name}:`);
     else if (statement.kind === "pragma")
       lines.push(`${inner}.pragma "${quoted(statement.text)}";`);
@@ -79,11 +83,7 @@ function printBlock(statements: readonly Statement[], indent: string, body: Body
       lines.push(
         `${indent}${statement.name}: .${statement.directive} ${statement.labels.join(", ")};`,
       );
-    else if (statement.kind === "prototype") lines.push(`${indent}${prototypeText(statement)}`);
-    else {
-      printPosition(statement, inner, body);
-      lines.push(`${inner}${instructionText(statement)}`);
-    }
+    else lines.push(`${indent}${prototypeText(statement)}`);
   }
   lines.push(`${indent}}`);
 }
@@ -125,12 +125,20 @@ function positionText({ file, line, column, inlined }: SourcePosition): string {
 export function instructionText({ opcode, operands, guard, comment }: Instruction): string {
   const condition =
     guard === undefined ? "" : `@${guard.negated ? "!" : ""}${guard.register.name} `;
-  let listed = "";
-  operands.forEach((operand) => {
-    listed += listed === "" ? operandText(operand) : `, ${operandText(operand)}`;
-  });
+  const listed = listText(operands);
   const note = comment === undefined ? "" : ` // ${quoted(comment)}`;
   return `${condition}${opcode}${listed === "" ? "" : ` ${listed}`};${note}`;
+}
+
+/** Operands one after the other; most of them are registers, and products have hundreds. */
+function listText(operands: readonly Operand[]): string {
+  let listed = "";
+  for (let place = 0; place < operands.length; place += 1) {
+    const operand = operands[place] as Operand;
+    const text = operand.kind === "register" ? operand.name : operandText(operand);
+    listed += place === 0 ? text : `, ${text}`;
+  }
+  return listed;
 }
 
 export function operandText(operand: Operand): string {
@@ -149,10 +157,10 @@ export function operandText(operand: Operand): string {
     case "address": {
       const base = `${operandText(operand.base)}${offsetText(operand.offset)}`;
       if (operand.coordinates === undefined) return `[${base}]`;
-      return `[${base}, {${operand.coordinates.map(operandText).join(", ")}}]`;
+      return `[${base}, {${listText(operand.coordinates)}}]`;
     }
     case "vector":
-      return `{${operand.elements.map(operandText).join(", ")}}`;
+      return `{${listText(operand.elements)}}`;
     case "pair":
       return `${operandText(operand.first)}|${operandText(operand.second)}`;
     case "not":
@@ -162,7 +170,7 @@ export function operandText(operand: Operand): string {
     case "discard":
       return "_";
     case "list":
-      return `(${operand.elements.map(operandText).join(", ")})`;
+      return `(${listText(operand.elements)})`;
     case "element":
       return `${operand.register.name}.${operand.element}`;
   }

@@ -38,12 +38,14 @@ function visitBlock(place: Place, places: Map<Register, Place>): void {
     if (known === place) return;
     places.set(register, known === undefined ? place : commonPlace(known, place));
   };
-  for (const statement of place.body) {
+  const { body } = place;
+  for (let index = 0; index < body.length; index += 1) {
+    const statement = body[index] as Statement;
     if (statement.kind === "block")
       visitBlock({ body: statement.body, depth: place.depth + 1, around: place }, places);
     if (statement.kind !== "instruction") continue;
     if (statement.guard !== undefined) see(statement.guard.register);
-    statement.operands.forEach((operand) => visitRegisters(operand, see));
+    visitOperands(statement.operands, see);
   }
 }
 
@@ -66,11 +68,11 @@ export function visitRegisters(operand: Operand, visit: (register: Register) => 
       return;
     case "address":
       visitRegisters(operand.base, visit);
-      if (operand.coordinates !== undefined) visitAll(operand.coordinates, visit);
+      if (operand.coordinates !== undefined) visitOperands(operand.coordinates, visit);
       return;
     case "vector":
     case "list":
-      visitAll(operand.elements, visit);
+      visitOperands(operand.elements, visit);
       return;
     case "pair":
       visitRegisters(operand.first, visit);
@@ -91,9 +93,17 @@ export function visitRegisters(operand: Operand, visit: (register: Register) => 
   }
 }
 
-/** Apart, because a function that makes another one allocates for it whenever it is called. */
-function visitAll(operands: readonly Operand[], visit: (register: Register) => void): void {
-  operands.forEach((operand) => visitRegisters(operand, visit));
+/** Those of several operands, from a place on; most are registers themselves, products alone have hundreds. */
+export function visitOperands(
+  operands: readonly Operand[],
+  visit: (register: Register) => void,
+  from = 0,
+): void {
+  for (let place = from; place < operands.length; place += 1) {
+    const operand = operands[place] as Operand;
+    if (operand.kind === "register") visit(operand);
+    else visitRegisters(operand, visit);
+  }
 }
 
 /**

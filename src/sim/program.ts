@@ -14,7 +14,7 @@
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
-import { applyRule } from "../ir/ops.ts";
+import { ruleOf } from "../ir/ops.ts";
 import type { OpRules } from "../ir/ops.ts";
 import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues, Size } from "../ir/size.ts";
@@ -174,7 +174,7 @@ export class Assembler {
     if (first !== undefined) this.#see(first, region.parameters);
     for (const [position, op] of region.ops.entries()) {
       if (op.kind === "yield") return this.slotsOf(op.operands.values);
-      applyRule(this.#rules, op, this);
+      ruleOf(this.#rules, op)(op, this);
       this.#see(op, op.results);
       this.#release(op, dead[position] ?? []);
     }

@@ -13,7 +13,7 @@
 import { costRules, ratesOf, roofline } from "../ir/cost/index.ts";
 import type { CostContext, Rates } from "../ir/cost/index.ts";
 import type { AnyOp } from "../ir/node.ts";
-import { applyRule } from "../ir/ops.ts";
+import { ruleOf } from "../ir/ops.ts";
 import { accessesOf } from "../ir/traits.ts";
 import type { Target } from "../targets/target.ts";
 import type { Agent } from "./agent.ts";
@@ -59,7 +59,7 @@ class DurationModel {
   }
 
   #durationOf(op: AnyOp): Duration {
-    const cost = applyRule(costRules, op, this.#context);
+    const cost = ruleOf(costRules, op)(op, this.#context);
     const { milliseconds } = roofline(cost, this.#rates);
     const cycles = Math.ceil((milliseconds * 1e-3 * this.#rates.smemBytes) / sharedBytesPerCycle);
     const unit = accessesOf(op)

@@ -12,7 +12,7 @@
 import { costRules } from "../ir/cost/index.ts";
 import type { CostContext } from "../ir/cost/index.ts";
 import type { AnyOp } from "../ir/node.ts";
-import { applyRule } from "../ir/ops.ts";
+import { ruleOf } from "../ir/ops.ts";
 import { accessesOf } from "../ir/traits.ts";
 import type { Span } from "./timeline.ts";
 import { spanTracks } from "./trace-events.ts";
@@ -126,7 +126,7 @@ function addSpan(bars: Stretch[], span: Span, context: CostContext): void {
 function activityOf(op: AnyOp, context: CostContext): Activity {
   const accesses = accessesOf(op);
   if (accesses.some(({ done }) => done === "copy")) return "copies";
-  const { products } = applyRule(costRules, op, context);
+  const { products } = ruleOf(costRules, op)(op, context);
   if (Object.values(products).some((count) => count > 0)) return "multiplies";
   return accesses.some(({ value }) => value.type.kind === "ref") ? "loads or stores" : "computes";
 }

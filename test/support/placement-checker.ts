@@ -3,7 +3,7 @@
  * of the layout algebra but the element map. It knows nothing of how the placement was found.
  */
 import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
-import { applyRule } from "../../src/ir/ops.ts";
+import { ruleOf } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
 import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
 import * as named from "../../src/layout/algebra/named.ts";
@@ -61,7 +61,7 @@ class Checker {
     this.#oneWarp ||= oneWarp;
     for (const op of region.ops) {
       for (const result of op.results) this.#result(op, result);
-      applyRule(rules, op, this);
+      ruleOf(rules, op)(op, this);
       if (op.kind !== "warps") for (const inner of regionList(op)) this.region(inner);
     }
     this.#oneWarp = before;

@@ -5,7 +5,7 @@
 import { expect } from "vitest";
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
 import type { DType } from "../../src/formats/dtype.ts";
-import { applyRule } from "../../src/ir/ops.ts";
+import { ruleOf } from "../../src/ir/ops.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
 import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
@@ -153,7 +153,7 @@ export function runRule(test: RuleTest): RuleRun {
   for (const op of ops) {
     // Where a kernel's ops follow one another, its ordering says so.
     if (scratchOperand(op) !== undefined) threadBarrier(context, "scratch is used again");
-    applyRule(emitRules, op, context);
+    ruleOf(emitRules, op)(op, context);
   }
   const results = (ops.at(-1)?.results ?? []).map((result) => context.value(result));
   const kept = [...new Set(results.flatMap(registersOf))];

@@ -15,7 +15,7 @@
  */
 import type { Location } from "../../support/location.ts";
 import type { AnyOp, Kernel, Op, Region } from "../node.ts";
-import { applyRule } from "../ops.ts";
+import { ruleOf } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { regionList, walkOps } from "../traverse.ts";
@@ -130,7 +130,7 @@ class CostWalk {
   #op(op: AnyOp, threads: readonly number[]): Cost {
     this.#scalars.learn(op);
     const context = { dimensions: this.#dimensions, grid: this.#kernel.grid };
-    const own = scaleCost(applyRule(costRules, op, context), threads.length);
+    const own = scaleCost(ruleOf(costRules, op)(op, context), threads.length);
     const regions = regionList(op);
     return regions.length === 0 ? own : addCosts([own, this.#inner(op, regions, threads)]);
   }

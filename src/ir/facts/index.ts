@@ -8,7 +8,7 @@
  */
 import { noSlots } from "../make-op.ts";
 import type { AnyOp, GridAxis, Kernel, Op, Value } from "../node.ts";
-import { applyRule } from "../ops.ts";
+import { ruleOf } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
@@ -199,7 +199,7 @@ export class Facts {
     if (carried !== undefined) return this.#byInduction(carried, range);
     const op = this.definitions.get(value);
     if (op === undefined) return anyOf(range);
-    return applyRule(rules, op, { facts: this, range, position: op.results.indexOf(value) });
+    return ruleOf(rules, op)(op, { facts: this, range, position: op.results.indexOf(value) });
   }
 
   /** What a loop gives in this place: what it began with, or what a step handed on. */

@@ -70,7 +70,8 @@ class Sweep implements RewriteContext {
   readonly #settled: Settled;
   /** What ops that were not passed over define, where some may be passed over: whatever uses it is looked at. */
   readonly #fresh: Set<Value> | undefined;
-  readonly #definitions: ReadonlyMap<Value, AnyOp>;
+  /** Known once a rule asks, which few do where most ops are settled. */
+  #definitions: ReadonlyMap<Value, AnyOp> | undefined;
   /** Of the ops so far that are not those of the kernel: whatever an op uses is defined before it. */
   readonly #redefined = new Map<Value, AnyOp>();
   readonly #substitution = new Map<Value, Value>();
@@ -85,7 +86,6 @@ class Sweep implements RewriteContext {
     this.#rules = rules;
     this.#settled = settled;
     this.#fresh = settled.size === 0 ? undefined : new Set();
-    this.#definitions = definingOps(kernel.body);
     this.#location = kernel.location;
   }
 
@@ -155,8 +155,10 @@ class Sweep implements RewriteContext {
     op.results.forEach((result) => this.#redefined.set(result, op));
   }
 
-  readonly definition = (value: Value): AnyOp | undefined =>
-    this.#redefined.get(value) ?? this.#definitions.get(value);
+  readonly definition = (value: Value): AnyOp | undefined => {
+    this.#definitions ??= definingOps(this.kernel.body);
+    return this.#redefined.get(value) ?? this.#definitions.get(value);
+  };
 
   readonly literal = (value: Value): Literal | undefined => {
     const op = this.definition(value);

@@ -10,11 +10,12 @@
  *                                       %6 = sort %5 : tile<f32, [64], B>
  */
 import { u8 } from "../../formats/dtype.ts";
-import { changedOp, makeOp, regionOf } from "../../ir/make-op.ts";
+import { changedOp, makeOp, nothing, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { nextValueId } from "../../ir/rewrite/analysis.ts";
 import { changedOperands, changedRegions } from "../../ir/traverse.ts";
+import { visitEach } from "../../support/visit-each.ts";
 import { isSpread, refType, withLayout } from "../../ir/types.ts";
 import type { Type } from "../../ir/types.ts";
 import type { Location } from "../../support/location.ts";
@@ -51,11 +52,13 @@ class Builder {
 
   readonly #region = ({ parameters, ops }: Region): Region => {
     const own = this.#defined(parameters);
-    return regionOf({ parameters: own, ops: Object.freeze(ops.flatMap((op) => this.#op(op))) });
+    const placed: AnyOp[] = [];
+    visitEach(ops, (op) => this.#addPlaced(op, placed));
+    return regionOf({ parameters: own, ops: Object.freeze(placed) });
   };
 
-  /** The op and what comes before it. */
-  #op(op: AnyOp): readonly AnyOp[] {
+  /** Adds the op, behind what comes before it. */
+  #addPlaced(op: AnyOp, ops: AnyOp[]): void {
     const scratch = this.#areas(
       (area) => (area.own ? area.users.some((use) => use.op === op) : area.region === op),
       op,
@@ -64,7 +67,7 @@ class Builder {
     const regions = changedRegions(op, this.#region);
     const results = this.#defined(op.results);
     const placed = changedOp(op, { operands, attributes: this.#attributes(op), regions, results });
-    return [...scratch, ...conversions, placed];
+    ops.push(...scratch, ...conversions, placed);
   }
 
   /** The op's operands where it needs them, and the conversions that bring them there. */
@@ -72,7 +75,11 @@ class Builder {
     readonly conversions: readonly AnyOp[];
     readonly operands: AnyOp["operands"];
   } {
-    const needs = [...(this.#placement.needs.get(op) ?? [])];
+    const needed = this.#placement.needs.get(op);
+    const scratch = this.#scratch.get(op);
+    if (needed === undefined && scratch === undefined)
+      return { conversions: nothing, operands: changedOperands(op, this.#use) };
+    const needs = [...(needed ?? [])];
     const made = new Map<string, Value>();
     const conversions: AnyOp[] = [];
     const change = (value: Value): Value => {
@@ -91,7 +98,6 @@ class Builder {
     };
     const operands = changedOperands(op, change);
     if (needs.length > 0) throw new Error(`${op.kind} needs what is no operand of it`);
-    const scratch = this.#scratch.get(op);
     if (scratch?.itself !== true) return { conversions, operands };
     return { conversions, operands: Object.freeze({ ...operands, scratch: scratch.value }) };
   }
@@ -116,7 +122,9 @@ class Builder {
     belongs: (area: ScratchArea) => boolean,
     { location }: { readonly location: Location },
   ): readonly AnyOp[] {
-    return this.#placement.areas.filter(belongs).map(({ bytes, agents, users }) => {
+    const { areas } = this.#placement;
+    if (areas.length === 0) return nothing;
+    return areas.filter(belongs).map(({ bytes, agents, users }) => {
       const largest = users.reduce((most, each) => (each.bytes > most.bytes ? each : most));
       const name = `scratch of ${opName(largest.op)}`;
       const value = this.#value(refType("smem", u8, [agents, bytes]));
@@ -139,9 +147,7 @@ class Builder {
     return Object.freeze({ ...op.attributes, ...decided });
   }
 
-  #use(value: Value): Value {
-    return this.#values.get(value) ?? value;
-  }
+  readonly #use = (value: Value): Value => this.#values.get(value) ?? value;
 
   /** The values with their layouts; the list itself where none has one. */
   #defined(values: readonly Value[]): readonly Value[] {

@@ -1,6 +1,6 @@
 /** Layout rules: one a kind of op. Leaving one out does not compile. */
 import type { AnyOp } from "../../ir/node.ts";
-import { applyRule } from "../../ir/ops.ts";
+import { ruleOf } from "../../ir/ops.ts";
 import type { OpRules } from "../../ir/ops.ts";
 import { asynchronousRules } from "./asynchronous.ts";
 import { LayoutContext } from "./context.ts";
@@ -41,7 +41,7 @@ const layoutRules: OpRules<[LayoutContext], void> = {
 /** Everything the kernel's ops state about layouts. */
 export function stateKernel(surroundings: Surroundings): LayoutContext {
   const walk = (op: AnyOp, context: LayoutContext): void => {
-    applyRule(layoutRules, op, context);
+    ruleOf(layoutRules, op)(op, context);
   };
   const context = new LayoutContext(surroundings, walk);
   context.body(surroundings.kernel.body);

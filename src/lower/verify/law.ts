@@ -14,7 +14,7 @@
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { repetitionsOf } from "../../ir/indexed.ts";
 import type { AccessOp } from "../../ir/indexed.ts";
-import { applyRule } from "../../ir/ops.ts";
+import { ruleOf } from "../../ir/ops.ts";
 import type { OpRules } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
@@ -36,7 +36,7 @@ import { matrixOf, tileOf } from "../../layout/model/products.ts";
 export function verifyLaw({ body, warps }: Kernel): void {
   const functions = commonFunctions();
   walkOps(body, (op) => {
-    applyRule(laws, op, functions, warps);
+    ruleOf(laws, op)(op, functions, warps);
   });
 }
 

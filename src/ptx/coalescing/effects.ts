@@ -11,7 +11,7 @@
  * Registers are numbered; those without a number do not matter to whoever asks.
  */
 import type { Instruction, Operand, Register, Statement } from "../module.ts";
-import { visitRegisters } from "../registers.ts";
+import { visitOperands, visitRegisters } from "../registers.ts";
 
 export interface Effects {
   readonly reads: readonly number[];
@@ -40,22 +40,28 @@ export function effectsOf(
     const number = numbers.get(register);
     if (number !== undefined) (writes ??= []).push(number);
   };
-  return statements.map((statement) => {
-    if (statement.kind !== "instruction") return undefined;
+  const effects: (Effects | undefined)[] = [];
+  for (let at = 0; at < statements.length; at += 1) {
+    const statement = statements[at] as Statement;
+    if (statement.kind !== "instruction") {
+      effects.push(undefined);
+      continue;
+    }
     const { guard, operands } = statement;
-    const hasResult = givesResult(statement);
     reads = undefined;
     writes = undefined;
     if (guard !== undefined) reading(guard.register);
-    operands.forEach((operand, position) => {
-      const written = position === 0 && hasResult;
-      if (written) visitRegisters(operand, writing);
-      if (!written || guard !== undefined || isProduct(statement)) visitRegisters(operand, reading);
-    });
-    return reads === undefined && writes === undefined
-      ? noEffects
-      : { reads: reads ?? none, writes: writes ?? none };
-  });
+    const [result] = operands;
+    if (result === undefined || !givesResult(statement)) visitOperands(operands, reading);
+    else {
+      visitRegisters(result, writing);
+      if (guard !== undefined || isProduct(statement)) visitRegisters(result, reading);
+      visitOperands(operands, reading, 1);
+    }
+    const touches = reads !== undefined || writes !== undefined;
+    effects.push(touches ? { reads: reads ?? none, writes: writes ?? none } : noEffects);
+  }
+  return effects;
 }
 
 function givesResult({ opcode, operands }: Instruction): boolean {

@@ -34,7 +34,8 @@ export function flightsOf(
   const registers = committed(statements, blocks, effects);
   if (registers === undefined) return undefined;
   const [ended, touched] = [new Map<number, Set<number>>(), new Map<number, Set<number>>()];
-  const entries = blocks.map((): Running => new Map());
+  const entries: Running[] = [];
+  while (entries.length < blocks.length) entries.push(new Map());
   const waiting = new Set(registers.size === 0 ? [] : blocks.keys());
   for (const index of waiting) {
     waiting.delete(index);

@@ -7,6 +7,9 @@
  *   2  add %i, %i, 1
  *   3  @%p bra $loop
  *   4  ret                  block 2, then nowhere
+ *
+ * Here and in the files beside, lists grow by `push`: those that `map` makes have other elements, to V8, once it has optimised the caller,
+ * and whoever reads them is then thrown out of its own optimised code. These are the longest functions that run for every instruction.
  */
 import type { Instruction, Statement } from "../module.ts";
 
@@ -33,13 +36,15 @@ export function blocksOf(statements: readonly Statement[]): readonly Block[] | u
       behindJump = leaves(statement);
     } else if (statement.kind !== "pragma") return undefined;
   }
-  return starts.map((from, block) => {
+  const blocks: Block[] = [];
+  for (let block = 0; block < starts.length; block += 1) {
     const to = starts[block + 1] ?? statements.length;
     const last = statements[to - 1];
     const follower = block + 1 < starts.length ? [block + 1] : [];
     const next = last?.kind === "instruction" ? nextOf(last, labels, follower) : follower;
-    return { from, to, next };
-  });
+    blocks.push({ from: starts[block] as number, to, next });
+  }
+  return blocks;
 }
 
 function leadsAnywhere(opcode: string): boolean {
@@ -68,7 +73,7 @@ function nextOf(
 }
 
 /** How many loops each statement is in: jumps back, and everything between. */
-export function loopDepths(blocks: readonly Block[], count: number): readonly number[] {
+export function loopDepths(blocks: readonly Block[], count: number): Readonly<Int32Array> {
   const change = new Int32Array(count + 1);
   blocks.forEach(({ to, next }, index) => {
     for (const target of next) {
@@ -78,6 +83,7 @@ export function loopDepths(blocks: readonly Block[], count: number): readonly nu
       change[to] = (change[to] ?? 0) - 1;
     }
   });
-  let depth = 0;
-  return Array.from({ length: count }, (_, index) => (depth += change[index] ?? 0));
+  for (let index = 1; index < count; index += 1)
+    change[index] = (change[index] as number) + (change[index - 1] as number);
+  return change;
 }

@@ -16,7 +16,7 @@
  * loops are looked at first.
  */
 import type { Operand, Register, Statement } from "../module.ts";
-import { visitRegisters } from "../registers.ts";
+import { visitOperands } from "../registers.ts";
 import { effectsOf } from "./effects.ts";
 import type { Effects } from "./effects.ts";
 import { flightsOf } from "./flights.ts";
@@ -169,15 +169,17 @@ function renamed(
     if (statement.kind !== "instruction") return after.push(statement);
     const { guard, operands } = statement;
     changed = false;
-    operands.forEach((operand) => visitRegisters(operand, see));
+    visitOperands(operands, see);
     const other = guard && nameOf(guard.register);
     const sameGuard = other === undefined || other === guard?.register;
     if (!changed && sameGuard) return after.push(statement);
     const own = changed ? operands.map((operand) => renamedOperand(operand, nameOf)) : operands;
     const [to, from] = own;
     if (statement.opcode.startsWith("mov.") && to === from) return;
-    const renamedGuard = guard && other && { ...guard, register: other };
-    after.push({ ...statement, operands: own, guard: renamedGuard });
+    const { kind, opcode, position, comment, line } = statement;
+    const otherGuard = guard && other && { register: other, negated: guard.negated };
+    // With the names in the order in which `Code` gives them, so that all instructions have one hidden class.
+    after.push({ kind, opcode, operands: own, guard: otherGuard, position, comment, line });
   });
   return after;
 }

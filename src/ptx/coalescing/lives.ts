@@ -29,7 +29,8 @@ export function livesOf(
   count: number,
 ): readonly Life[] {
   const liveAtEnd = endsOf(blocks, effects, count);
-  const lives = Array.from({ length: count }, () => new WrittenLife());
+  const lives: WrittenLife[] = [];
+  while (lives.length < count) lives.push(new WrittenLife());
   /** Where each that lives is read last; -1 of those that do not live. */
   const until = new Int32Array(count).fill(-1);
   for (let index = blocks.length - 1; index >= 0; index -= 1) {
@@ -38,16 +39,19 @@ export function livesOf(
     for (let at = to - 1; at >= from; at -= 1) {
       const each = effects[at];
       if (each === undefined) continue;
-      each.writes.forEach((register) => {
+      const { reads, writes } = each;
+      for (let place = 0; place < writes.length; place += 1) {
+        const register = writes[place] as number;
         const life = lives[register] as WrittenLife;
         life.writes.push(at);
         const end = until[register] as number;
         if (end >= 0) life.begin(at, end);
         until[register] = -1;
-      });
-      each.reads.forEach((register) => {
+      }
+      for (let place = 0; place < reads.length; place += 1) {
+        const register = reads[place] as number;
         if (until[register] === -1) until[register] = at;
-      });
+      }
     }
     for (let register = 0; register < count; register += 1) {
       const end = until[register] as number;
@@ -88,10 +92,14 @@ function endsOf(
   count: number,
 ): readonly BitSet[] {
   const words = (count + 31) >> 5;
-  const ends = blocks.map(() => new Int32Array(words));
-  const own = blocks.map((block) => ownEffects(block, effects, words));
-  // What lives at the start of a block is at least what it reads before it writes it.
-  const starts = own.map(({ reads }) => reads);
+  const [ends, starts, own]: [BitSet[], BitSet[], OwnEffects[]] = [[], [], []];
+  for (let index = 0; index < blocks.length; index += 1) {
+    const effectsOfBlock = ownEffects(blocks[index] as Block, effects, words);
+    own.push(effectsOfBlock);
+    ends.push(new Int32Array(words));
+    // What lives at the start of a block is at least what it reads before it writes it.
+    starts.push(effectsOfBlock.reads);
+  }
   for (let grown = true; grown;) {
     grown = false;
     for (let index = blocks.length - 1; index >= 0; index -= 1) {
@@ -129,14 +137,15 @@ function ownEffects(
   for (let at = from; at < to; at += 1) {
     const each = effects[at];
     if (each === undefined) continue;
-    each.reads.forEach((register) => {
-      reads[register >> 5] =
-        (reads[register >> 5] as number) |
-        ((1 << (register & 31)) & ~(written[register >> 5] as number));
-    });
-    each.writes.forEach((register) => {
+    for (let place = 0; place < each.reads.length; place += 1) {
+      const register = each.reads[place] as number;
+      const before = written[register >> 5] as number;
+      reads[register >> 5] = (reads[register >> 5] as number) | ((1 << (register & 31)) & ~before);
+    }
+    for (let place = 0; place < each.writes.length; place += 1) {
+      const register = each.writes[place] as number;
       written[register >> 5] = (written[register >> 5] as number) | (1 << (register & 31));
-    });
+    }
   }
   return { reads, written };
 }

@@ -5,7 +5,7 @@
  *   ops             as they are there, those that order lanes, begin and end included
  */
 import type { Kernel, KernelParameter, Region } from "../../ir/node.ts";
-import { applyRule } from "../../ir/ops.ts";
+import { ruleOf } from "../../ir/ops.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { placedBuffers } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
@@ -138,7 +138,7 @@ function emitRegion(region: Region, context: EmitContext): void {
   for (const op of region.ops) {
     context.code.at(op.location);
     requireInside(context, op);
-    applyRule(emitRules, op, context);
+    ruleOf(emitRules, op)(op, context);
   }
   context.asked = outer;
 }

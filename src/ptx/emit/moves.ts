@@ -41,9 +41,10 @@ export function moveTogether(
   const from = sources.flatMap(registersOf);
   const to = targets.flatMap(registersOf);
   if (from.length !== to.length) throw new Error("a yield of other registers than its join has");
-  const moves = from.flatMap((source, index) => {
+  const moves: { readonly source: Register; readonly target: Register }[] = [];
+  from.forEach((source, index) => {
     const target = to[index];
-    return target === undefined || target === source ? [] : [{ source, target }];
+    if (target !== undefined && target !== source) moves.push({ source, target });
   });
   const written = new Set(moves.map(({ target }) => target));
   // A source that another move overwrites is saved first.

@@ -25,10 +25,11 @@ export interface HeldFactor {
 
 /** Products with a held factor, in their order. */
 export function heldFactors(body: readonly Statement[]): readonly HeldFactor[] {
-  const products = body.flatMap((statement, index) => {
-    if (statement.kind !== "instruction" || !isProduct(statement)) return [];
-    const factors = factorsOf(statement);
-    return factors.length === 0 ? [] : [{ index, product: statement, registers: factors }];
+  const products: HeldFactor[] = [];
+  body.forEach((statement, index) => {
+    if (statement.kind !== "instruction" || !isProduct(statement)) return;
+    const registers = factorsOf(statement);
+    if (registers.length > 0) products.push({ index, product: statement, registers });
   });
   if (products.length === 0) return [];
   const loops = loopsOf(body);

@@ -11,7 +11,7 @@ import { EmitContext } from "../context.ts";
 import { freshValue } from "../moves.ts";
 import type { EmittedValue } from "../values.ts";
 import { valueRules } from "./rules.ts";
-import { applyRule } from "../../../ir/ops.ts";
+import { ruleOf } from "../../../ir/ops.ts";
 import { placedKernel } from "../../../layout/plan/placed-kernel.ts";
 import { emitRules } from "../rules.ts";
 
@@ -46,7 +46,7 @@ function emitted(
   const context = new EmitContext(placed, () => undefined);
   for (const op of placed.body.ops) {
     if (isElementwise(op) || op.kind === "convert_layout") {
-      applyRule(emitRules, op, context);
+      ruleOf(emitRules, op)(op, context);
     } else {
       for (const result of op.results)
         if (result.type.kind === "tile") context.define(result, freshValue(context, result));
