@@ -14,6 +14,7 @@ import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { coalesce } from "../coalescing/index.ts";
 import { arithmeticSigns } from "../signs.ts";
+import { wideProducts } from "../wide-products.ts";
 import { renewFactors } from "../factors/renew.ts";
 import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
@@ -33,8 +34,9 @@ export function emitKernel(kernel: Kernel): Executable {
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
-  const body = renewFactors(coalesce(arithmeticSigns(context.code.statements)), () =>
-    context.code.register("b32"),
+  const body = renewFactors(
+    coalesce(wideProducts(arithmeticSigns(context.code.statements))),
+    () => context.code.register("b32"),
   );
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
