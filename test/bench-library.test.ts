@@ -5,7 +5,6 @@ import type { BenchCase } from "../bench/gpu/case.ts";
 import { crossEntropyCase, normBackwardCase } from "../bench/gpu/cases/gradients.ts";
 import {
   embeddingCase,
-  normalCase,
   permuteCase,
   rowsCase,
   scanCase,
@@ -16,6 +15,7 @@ import {
 } from "../bench/gpu/cases/library.ts";
 import { attentionByHand, productByHand } from "../bench/gpu/cases/handwritten.ts";
 import { convolutionCase } from "../bench/gpu/cases/convolution.ts";
+import { randomCases } from "../bench/gpu/cases/random.ts";
 import { poolCase, uniqueCase } from "../bench/gpu/cases/windows.ts";
 import { pagedCase } from "../bench/gpu/cases/paged.ts";
 import { raggedCase, raggedOuterCase } from "../bench/gpu/cases/ragged.ts";
@@ -47,7 +47,7 @@ const cases: readonly BenchCase[] = [
   embeddingCase(table),
   scatterCase(table, false),
   scatterCase(table, true),
-  normalCase(2000),
+  ...randomCases(2000),
   raggedCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
   raggedOuterCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
   productByHand(136),

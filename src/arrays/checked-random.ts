@@ -9,8 +9,15 @@ export type * from "./random.ts";
 const keyKind: ArgumentKind = {
   expected: "a key, as random.key(…) gives it",
   holds: (value) =>
-    isArray(value) && value.dtype === "u32" && value.shape.length === 1 && value.shape[0] === 2,
+    isArray(value) &&
+    value.dtype === "u32" &&
+    value.shape.length === 1 &&
+    [2, 4].includes(value.shape[0] ?? 0),
 };
+
+const keyOptions = options('{ generator }, "threefry" or "rbg"', {
+  generator: (value) => value === "threefry" || value === "rbg",
+});
 
 const whole: ArgumentKind = { expected: "a whole number", holds: Number.isSafeInteger };
 
@@ -30,7 +37,7 @@ const above: ArgumentKind = {
   holds: (value, [, , low]) => isWhole(Number(low) + 1, Number(low) + 2 ** 32)(value),
 };
 
-export const key = checked("random.key", [whole], random.key);
+export const key = checked("random.key", [whole, keyOptions], random.key);
 export const bits = checked("random.bits", [keyKind, shape], random.bits);
 export const split = checked("random.split", [keyKind, optional(count)], random.split);
 export const foldIn = checked("random.foldIn", [keyKind, whole], random.foldIn);

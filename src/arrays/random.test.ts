@@ -1,6 +1,7 @@
 /** Random numbers beside those of JAX 0.11 for the same key, `jax.random.PRNGKey(42)`. */
-import { expect, test } from "vitest";
-import { random } from "./index.ts";
+import { describe, expect, test } from "vitest";
+import { codeOf } from "../../test/support/library-checks.ts";
+import { array, random } from "./index.ts";
 
 const key = random.key(42);
 
@@ -44,4 +45,63 @@ test("normal numbers far from 0 are rounded as JAX rounds them: x² first, then 
     const unit = 2 ** (Math.floor(Math.log2(Math.abs(exact))) - 23);
     expect(Math.abs((found[index] ?? NaN) - exact)).toBeLessThanOrEqual(8 * unit);
   }
+});
+
+describe("keys of rbg", () => {
+  const own = random.key(42, { generator: "rbg" });
+
+  test("and what is drawn by them are JAX's, of jax.random.key(42, impl='rbg')", async () => {
+    expect(await own.values()).toEqual([0, 42, 0, 42]);
+    const keys = await Promise.all(random.split(own, 3).map((each) => each.values()));
+    expect(keys).toEqual([
+      [1832780943, 270669613, 1832780943, 270669613],
+      [64467757, 2916123636, 64467757, 2916123636],
+      [2465931498, 255383827, 2465931498, 255383827],
+    ]);
+    expect(await random.foldIn(own, 77).values()).toEqual([
+      ...[3343870397, 3703666311, 3343870397, 3703666311],
+    ]);
+    expect(await random.bits(own, [2, 5]).values()).toEqual([
+      [2620864722, 2991908441, 282133475, 2589630650, 1779689962],
+      [1069940430, 2483751720, 1070514652, 4121615002, 3518068776],
+    ]);
+    expect(await random.uniform(own, [6]).values()).toEqual([
+      ...[0.6102175712585449, 0.6966079473495483, 0.06568920612335205],
+      ...[0.6029453277587891, 0.4143662452697754, 0.24911487102508545],
+    ]);
+    expect(await random.permutation(own, 12).values()).toEqual([
+      ...[2, 1, 3, 6, 10, 4, 11, 9, 8, 5, 0, 7],
+    ]);
+    expect(await random.randint(own, [10], -5, 5).values()).toEqual([
+      ...[-4, -5, 0, -4, 4, -3, 3, -2, 3, 4],
+    ]);
+    const truths = (await random.bernoulli(own, 0.3, [16]).values()) as readonly boolean[];
+    expect(truths.flatMap((each, index) => (each ? [index] : []))).toEqual([2, 5, 7, 11]);
+  });
+
+  test("make normal numbers by Box and Muller's transform of their bits", async () => {
+    for (const count of [9, 0]) {
+      const bits = (await random.bits(own, [count]).values()) as readonly number[];
+      const words = count === 0 ? [] : [...bits, 0, 0, 0];
+      const found = (await random.normal(own, [count]).values()) as readonly number[];
+      expect(found).toHaveLength(count);
+      const radius = (word = NaN): number => Math.sqrt(-2 * Math.log((word + 0.5) / 2 ** 32));
+      const angle = (word = NaN): number => (Math.PI * (word | 0)) / 2 ** 31;
+      // The last one's angle is a word that no element has.
+      for (const [index, value] of found.entries()) {
+        const first = index - (index % 2);
+        if (first + 1 >= count) continue;
+        const turned = index % 2 === 0 ? Math.cos : Math.sin;
+        const exact = radius(words[first]) * turned(angle(words[first + 1]));
+        expect(Math.abs(value - exact)).toBeLessThan(2e-6);
+      }
+    }
+  });
+
+  test("are told from others by their words", () => {
+    expect(codeOf(() => random.bits(array([1, 2, 3], "u32"), [2]))).toBe("TW4023");
+    expect(codeOf(() => random.bits(array([1, 2, 3, 4], "i32") as never, [2]))).toBe("TW4023");
+    expect(codeOf(() => random.key(1, { generator: "philox" as never }))).toBe("TW4023");
+    expect(codeOf(() => random.key(1, { impl: "rbg" } as never))).toBe("TW4023");
+  });
 });

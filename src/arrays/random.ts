@@ -1,5 +1,5 @@
 /**
- * Random numbers as JAX makes them: Threefry-2x32 over counters, so equal keys give equal bits on every device.
+ * Random numbers as JAX makes them, so that equal keys give equal bits on every device (`random-bits.ts`), and their distributions.
  *
  *   const key = random.key(0);
  *   const [left, right] = random.split(key);
@@ -14,7 +14,7 @@ import {
   astype,
   bitcast,
   bitwiseOr,
-  bitwiseXor,
+  cos,
   full,
   less,
   log,
@@ -23,81 +23,19 @@ import {
   mul,
   neg,
   rem,
-  shiftLeft,
   shiftRight,
+  sin,
   sqrt,
   sub,
   where,
 } from "./functions.ts";
+import { bits, generatorOf, hashedWords, split } from "./random-bits.ts";
+import type { Key } from "./random-bits.ts";
 import { argmax } from "./reductions.ts";
-import { array, iota, reshape, slice, stack, zeros } from "./shapes.ts";
+import { iota, reshape, slice, stack } from "./shapes.ts";
 
-/** Two words that random numbers follow from. */
-export type Key = LazyArray<"u32">;
-type Words = LazyArray<"u32">;
-
-/** The key of a seed: its high and low word. */
-export function key(seed: number): Key {
-  const low = seed >>> 0;
-  const high = Math.floor(seed / 2 ** 32) >>> 0;
-  return array([high, low], "u32");
-}
-
-function word(words: Words, index: number): Words {
-  return reshape(slice(words, [[index, index + 1]]), []);
-}
-
-function rotated(x: Words, distance: number): Words {
-  return bitwiseOr(shiftLeft(x, distance), shiftRight(x, 32 - distance));
-}
-
-const rotations = [
-  [13, 15, 26, 6],
-  [17, 29, 16, 24],
-] as const;
-
-/** Threefry-2x32 with 20 rounds. */
-function threefry(seed: Key, x0: Words, x1: Words): readonly [Words, Words] {
-  const first = word(seed, 0);
-  const second = word(seed, 1);
-  const keys = [first, second, bitwiseXor(bitwiseXor(first, second), 0x1bd11bda)] as const;
-  let a = add(x0, keys[0]);
-  let b = add(x1, keys[1]);
-  for (let group = 1; group <= 5; group++) {
-    for (const distance of rotations[(group + 1) % 2] ?? rotations[0]) {
-      a = add(a, b);
-      b = bitwiseXor(rotated(b, distance), a);
-    }
-    a = add(a, keys[group % 3] ?? keys[0]);
-    b = add(add(b, keys[(group + 1) % 3] ?? keys[0]), group);
-  }
-  return [a, b];
-}
-
-/** The hashes of the numbers 0, 1, …; arrays have fewer than 2^32 elements. */
-function hashes(seed: Key, count: number): readonly [Words, Words] {
-  const low = iota([count], 0, "u32");
-  return threefry(seed, zeros([count], "u32"), low);
-}
-
-/** 32 random bits an element. */
-export function bits(seed: Key, shape: readonly number[]): Words {
-  const [a, b] = hashes(seed, sizeOf(shape));
-  return reshape(bitwiseXor(a, b), shape);
-}
-
-/** New keys from one. */
-export function split(seed: Key, count = 2): readonly Key[] {
-  const [a, b] = hashes(seed, count);
-  const rows = stack([a, b], 1);
-  return Array.from({ length: count }, (_, i) => reshape(slice(rows, [[i, i + 1], null]), [2]));
-}
-
-/** A key from a key and a number. */
-export function foldIn(seed: Key, data: number): Key {
-  const [a, b] = threefry(seed, zeros([], "u32"), full([], data >>> 0, "u32"));
-  return stack([a, b]);
-}
+export { bits, foldIn, key, split } from "./random-bits.ts";
+export type { Key, KeyOptions } from "./random-bits.ts";
 
 export interface UniformOptions {
   readonly low?: number | undefined;
@@ -119,10 +57,26 @@ export function uniform(
 /** The f32 just above -1. */
 const aboveMinusOne = -(1 - 2 ** -24);
 
-/** Numbers of the standard normal distribution. */
+/** Numbers of the standard normal distribution; of keys of `rbg` by Box and Muller's transform of the bits that JAX has too. */
 export function normal(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
+  if (generatorOf(seed) === "rbg") return boxMuller(seed, shape);
   const drawn = uniform(seed, shape, { low: aboveMinusOne, high: 1 });
   return mul(inverseError(drawn), Math.fround(Math.SQRT2));
+}
+
+/** Two numbers of two words: what kernels draw (`lang/random-normals.ts`), by functions that are exact. */
+function boxMuller(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
+  const hashes = hashedWords(seed, shape);
+  const count = hashes.shape[0] ?? 0;
+  const pairs = reshape(hashes, [count, 2, 2]);
+  const [radial, angular] = [0, 1].map((at) => slice(pairs, [null, null, [at, at + 1]]));
+  if (radial === undefined || angular === undefined) throw new Error("words are pairs");
+  const u = add(mul(astype(radial, "f32"), 2 ** -32), 2 ** -33);
+  const radius = sqrt(mul(log(u), -2));
+  const angle = mul(astype(bitcast(angular, "i32"), "f32"), Math.PI * 2 ** -31);
+  const drawn = [mul(radius, cos(angle)), mul(radius, sin(angle))];
+  const all = reshape(stack(drawn, 2), [count * 4]);
+  return reshape(slice(all, [[0, sizeOf(shape)]]), shape);
 }
 
 /** The number whose error function is x, as JAX rounds it (`support/inverse-error.ts`). */

@@ -5,14 +5,12 @@ export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
 export { castStochastic } from "./stochastic.ts";
-export { philox4x32, randomKey, threefry2x32 } from "./random.ts";
-export type {
-  ElementNumbers,
-  RandomGenerator,
-  RandomKey,
-  RandomKeyOptions,
-  UniformOptions,
-} from "./random.ts";
+export { elementRun } from "./random-elements.ts";
+export type { ElementNumbers, ElementRun } from "./random-elements.ts";
+export type { RandomGenerator } from "./random-generators.ts";
+export { joinedWords, philoxHashes, philox4x32, threefry2x32, wordsOf } from "./random-hashes.ts";
+export { randomKey } from "./random.ts";
+export type { RandomKey, RandomKeyOptions, UniformOptions } from "./random.ts";
 export { reduceWith, scanWith } from "./combine.ts";
 export type {
   Combine,

@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import {
   array,
   bool,
+  constant,
+  elementRun,
   f32,
   fromNumbers,
   i32,
@@ -12,10 +14,15 @@ import {
   TilewrightError,
   toNumbers,
   u32,
+  when,
 } from "tilewright";
 import { random } from "tilewright/arrays";
+import { codeOf } from "../../test/support/library-checks.ts";
+import { philox, rbgBits } from "../../test/support/philox.ts";
 import { philox4x32, threefry2x32 } from "./index.ts";
-import type { RandomKey, Words } from "./random.ts";
+import type { Words } from "./random-hashes.ts";
+import { normalsOfWords } from "./random-normals.ts";
+import type { RandomKey } from "./random.ts";
 
 const devices = [await open("simulator"), await open("emulator")];
 
@@ -170,19 +177,6 @@ test("Gumbel numbers are -log(-log(u)) of the key's uniform ones, and categorica
   }
 });
 
-/** Philox-4x32 by its definition, in whole numbers of any size. */
-function philox(key: readonly [bigint, bigint], counter: readonly bigint[]): readonly number[] {
-  const word = (value: bigint): bigint => BigInt.asUintN(32, value);
-  let [x = 0n, y = 0n, z = 0n, w = 0n] = counter;
-  let [k, l] = key;
-  for (let round = 0; round < 10; round++) {
-    const [left, right] = [0xd2511f53n * x, 0xcd9e8d57n * z];
-    [x, y, z, w] = [(right >> 32n) ^ y ^ k, word(right), (left >> 32n) ^ w ^ l, word(left)];
-    [k, l] = [word(k + 0x9e3779b9n), word(l + 0xbb67ae85n)];
-  }
-  return [x, y, z, w].map(Number);
-}
-
 test("keys of Philox: of a seed and in memory, split, folded, and bits of elements", async () => {
   const seed = 2 ** 40 + 77;
   const drawn = kernel(
@@ -227,11 +221,213 @@ test("keys of Philox: of a seed and in memory, split, folded, and bits of elemen
   }
 });
 
+test("bits of keys of rbg are JAX's, also where the counter's words end", async () => {
+  // jax.random.bits of jax.random.key(42, impl="rbg"), and of these words from element 16380 on.
+  const seeded = [0, 42, 0, 42];
+  const jax = [2620864722, 2991908441, 282133475, 2589630650, 1779689962, 1069940430, 2483751720];
+  expect(jax.map((_, element) => rbgBits(seeded, element))).toEqual(jax);
+  const ending = [0x12345678, 0x9abcdef0, 0xfffff000, 0xffffffff];
+  const behind = [529953504, 751516774, 3962810239, 2353479234, 3938551892, 1342516440, 2991998059];
+  expect(behind.map((_, index) => rbgBits(ending, 16_380 + index))).toEqual(behind);
+  const full = [0xffffffff, 0xffffffff, 0xfffffffe, 0xffffffff];
+  const [blocks, size] = [2, 96];
+  const drawn = (first: number, shape: readonly number[]) =>
+    kernel(
+      {
+        name: "drawn",
+        grid: { i: blocks },
+        inputs: { key: array(u32, [4]) },
+        outputs: { run: array(u32, [blocks, size]), each: array(u32, [blocks, size]) },
+      },
+      ({ i, key, run, each }) => {
+        const own = randomKey(key, { generator: "rbg" });
+        const number = i.add(first);
+        run.at(i).store(own.bits(elementRun(number, shape)).reshape([size]));
+        const numbers = iota(i32, [size], 0).add(number.mul(size));
+        each.at(i).store(own.bits(numbers));
+      },
+    );
+  const cases = [
+    [seeded, 0, [size]],
+    // Element 16384 is in the first block.
+    [ending, 170, [4, 24]],
+    [full, 0, [2, 3, 16]],
+  ] as const;
+  for (const [words, first, shape] of cases)
+    for (const device of devices) {
+      const found = await device.run(drawn(first, shape), { key: fromNumbers(u32, [4], words) });
+      const wanted = Array.from({ length: blocks * size }, (_, index) =>
+        rbgBits(words, first * size + index),
+      );
+      expect([...toNumbers(found.run)]).toEqual(wanted);
+      expect([...toNumbers(found.each)]).toEqual(wanted);
+    }
+});
+
+test("a run that is no whole hashes, and keys and uniform numbers of rbg", async () => {
+  const drawn = kernel(
+    {
+      name: "drawn",
+      grid: { i: 3 },
+      outputs: { odd: array(u32, [3, 5]), even: array(f32, [3, 8]), keys: array(u32, [3, 4]) },
+    },
+    ({ i, odd, even, keys }) => {
+      const key = randomKey(42, { generator: "rbg" });
+      odd.at(i).store(key.bits(elementRun(i, [5])));
+      even.at(i).store(key.uniform(elementRun(i, [8]), { low: -1, high: 1 }));
+      const [, second = key] = key.split(2);
+      const stored = (row: number, { words }: RandomKey): void => {
+        words.forEach((word, at) => {
+          keys.at(row, at).store(word.max());
+        });
+      };
+      when(i.eq(0), () => {
+        stored(0, second);
+        stored(1, key.foldIn(77));
+      });
+      when(i.eq(1), () => {
+        stored(2, key.foldIn(i));
+      });
+    },
+  );
+  const seeded = [0, 42, 0, 42];
+  const count = (size: number): number[] => Array.from({ length: size }, (_, index) => index);
+  for (const device of devices) {
+    const { odd, even, keys } = await device.run(drawn, {});
+    expect([...toNumbers(odd)]).toEqual(count(15).map((index) => rbgBits(seeded, index)));
+    const unit = (index: number): number => (rbgBits(seeded, index) >>> 9) / 2 ** 23;
+    expect([...toNumbers(even)]).toEqual(
+      count(24).map((index) => Math.fround(unit(index) * 2 - 1)),
+    );
+    // jax.random.key_data of split(key, 2)[1], of fold_in(key, 77), and of fold_in(key, 1), which is the first again.
+    const split = [64467757, 2916123636, 64467757, 2916123636];
+    const folded = [3343870397, 3703666311, 3343870397, 3703666311];
+    expect([...toNumbers(keys)]).toEqual([...split, ...folded, ...split]);
+  }
+});
+
+test("normal numbers of rbg are Box and Muller's, wherever the words lie", async () => {
+  const radial = [
+    ...[
+      0,
+      1,
+      2,
+      255,
+      2 ** 16,
+      2 ** 24 + 1,
+      2 ** 31,
+      2 ** 32 - 2 ** 22,
+      2 ** 32 - 2 ** 20,
+      2 ** 32 - 2 ** 14,
+    ],
+    ...[2 ** 32 - 1024, 2 ** 32 - 300, 2 ** 32 - 129, 2 ** 32 - 128, 2 ** 32 - 1, 0xdeadbeef],
+  ];
+  const angular = [0, 1, 2 ** 29, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 3 * 2 ** 30, 2 ** 32 - 1];
+  const pairs = radial.flatMap((first) => angular.map((second) => [first, second] as const));
+  const count = pairs.length;
+  const turned = kernel(
+    {
+      name: "turned",
+      inputs: { first: array(u32, [count]), second: array(u32, [count]) },
+      outputs: { out: array(f32, [4, count]) },
+    },
+    ({ first, second, out }) => {
+      const [a, b] = [first.load(), second.load()];
+      normalsOfWords([a, b, a, b]).forEach((values, at) => {
+        out.at(at).store(values);
+      });
+    },
+  );
+  const given = {
+    first: fromNumbers(
+      u32,
+      [count],
+      pairs.map(([each]) => each),
+    ),
+    second: fromNumbers(
+      u32,
+      [count],
+      pairs.map(([, each]) => each),
+    ),
+  };
+  for (const device of devices) {
+    const found = toNumbers((await device.run(turned, given)).out);
+    expect(Math.max(...found)).toBeLessThan(6.77);
+    pairs.forEach(([first, second], index) => {
+      // Words are rounded to f32, the last 128 to 2³².
+      const u = Math.fround(Math.fround(first) / 2 ** 32 + 2 ** -33);
+      const radius = Math.sqrt(-2 * Math.log(u));
+      const angle = (Math.PI * (second | 0)) / 2 ** 31;
+      const exact = [radius * Math.cos(angle), radius * Math.sin(angle)];
+      [0, 1, 2, 3].forEach((at) => {
+        const away = Math.abs((found[at * count + index] ?? NaN) - (exact[at % 2] ?? NaN));
+        expect(away, `${first} ${second}`).toBeLessThan(3e-6);
+      });
+    });
+  }
+});
+
+/** The distribution function of normal numbers, by the series of its integral. */
+function below(x: number): number {
+  let [sum, term] = [x, x];
+  for (let k = 1; Math.abs(term) > 1e-18 && k < 400; k++) {
+    term *= (x * x) / (2 * k + 1);
+    sum += term;
+  }
+  return 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI);
+}
+
+test("normal numbers of rbg are distributed as they should be", async () => {
+  const [blocks, size] = [4, 8192];
+  const drawn = kernel(
+    { name: "drawn", grid: { i: blocks }, outputs: { out: array(f32, [blocks, size]) } },
+    ({ i, out }) => {
+      const key = randomKey(2026, { generator: "rbg" });
+      out.at(i).store(key.normal(elementRun(i, [size])));
+    },
+  );
+  const [device] = devices;
+  if (device === undefined) throw new Error("no device");
+  const numbers = [...toNumbers((await device.run(drawn, {})).out)].sort((a, b) => a - b);
+  const count = numbers.length;
+  const moment = (power: number): number =>
+    numbers.reduce((sum, value) => sum + value ** power, 0) / count;
+  // Three deviations of each mean.
+  expect(Math.abs(moment(1))).toBeLessThan(3 / Math.sqrt(count));
+  expect(Math.abs(moment(2) - 1)).toBeLessThan(3 * Math.sqrt(2 / count));
+  expect(Math.abs(moment(3))).toBeLessThan(3 * Math.sqrt(15 / count));
+  expect(Math.abs(moment(4) - 3)).toBeLessThan(3 * Math.sqrt(96 / count));
+  // Kolmogorov and Smirnov's distance, above which one sample in a hundred is.
+  const distance = Math.max(
+    ...numbers.map((value, index) =>
+      Math.max((index + 1) / count - below(value), below(value) - index / count),
+    ),
+  );
+  expect(distance).toBeLessThan(1.63 / Math.sqrt(count));
+  // Neighbours come from one hash, and those of a pair from one radius; signs and sizes of both are independent.
+  const given = toNumbers((await device.run(drawn, {})).out);
+  for (const apart of [1, 2, 3]) {
+    const both = (power: number): number =>
+      given.reduce((sum, value, index) => {
+        const other = given[index + apart] ?? 0;
+        return (
+          sum + (value ** power - (power === 2 ? 1 : 0)) * (other ** power - (power === 2 ? 1 : 0))
+        );
+      }, 0) / count;
+    expect(Math.abs(both(1)), `${apart} apart`).toBeLessThan(3.5 / Math.sqrt(count));
+    expect(Math.abs(both(2)), `squares, ${apart} apart`).toBeLessThan((3.5 * 2) / Math.sqrt(count));
+  }
+});
+
 test("keys of different generators are of different types", () => {
   kernel({ name: "typed" }, () => {
     // @ts-expect-error a key of Threefry is none of Philox
     const key: RandomKey<"philox"> = randomKey(1);
     expect(key.generator).toBe("threefry");
+    const word = constant(u32, 1);
+    // @ts-expect-error a key of rbg has four words
+    const short = (): unknown => randomKey([word, word], { generator: "rbg" });
+    expect(short).toThrow(TilewrightError);
   });
 });
 
@@ -241,10 +437,27 @@ test.each([
   ["a tile for a key", () => randomKey(iota(u32, [2], 0) as never)],
   ["floats for numbers", () => randomKey(1).bits(iota(f32 as never, [2], 0) as never)],
   ["no keys at all", () => randomKey(1).split(0)],
+  [
+    "half of a key",
+    () => randomKey([constant(u32, 1), constant(u32, 2)] as never, { generator: "rbg" }),
+  ],
+  ["two keys for one", () => randomKey(Array(4).fill(constant(u32, 1)) as never)],
+  ["a run of floats", () => elementRun(constant(f32, 1) as never, [4])],
+  ["a run before the array", () => elementRun(-1, [4])],
+  ["a run of nothing", () => elementRun(0, [0])],
 ] as const)("%s is refused", (_, make) => {
   const trace = (): unknown =>
     kernel({ name: "wrong" }, () => {
       make();
     });
-  expect(trace).toThrow(TilewrightError);
+  expect(codeOf(trace)).toBe("TW1008");
+});
+
+test("keys in memory have as many words as their generator asks for", () => {
+  const reading = (length: number, generator: "threefry" | "rbg") => (): unknown =>
+    kernel({ name: "reading", inputs: { key: array(u32, [length]) } }, ({ key }) => {
+      randomKey(key, { generator });
+    });
+  expect(codeOf(reading(4, "threefry"))).toBe("TW1008");
+  expect(codeOf(reading(2, "rbg"))).toBe("TW1008");
 });

@@ -42,8 +42,14 @@ test.each([
   ["a number has more bits", [...given, instruction("mov.b64", b, number(2n ** 32n)), product]],
   ["a factor is wide", [...given, instruction("ld.global.b64", b, c), product]],
   ["a factor is signed", [instruction("cvt.s64.s32", a, x), seven, product]],
-  ["another instruction writes the wide one", [...given, seven, instruction("mov.b64", a, c), product]],
-  ["another instruction writes the narrow one", [...given, seven, instruction("mov.u32", x, p), product]],
+  [
+    "another instruction writes the wide one",
+    [...given, seven, instruction("mov.b64", a, c), product],
+  ],
+  [
+    "another instruction writes the narrow one",
+    [...given, seven, instruction("mov.u32", x, p), product],
+  ],
   ["nothing is known of the narrow one", [instruction("cvt.u64.u32", a, x), seven, product]],
   [
     "only some lanes widen it",

@@ -7,6 +7,7 @@ import {
   array,
   bf16,
   castStochastic,
+  elementRun,
   cdiv,
   dim,
   dot,
@@ -153,22 +154,23 @@ function products(random: Random): Program {
   return { kernel: traced, dimensions: {} };
 }
 
-/** Random numbers of both generators, with keys that follow from the block, from others and from memory. */
+/** Random numbers of every generator, with keys that follow from the block, from others and from memory. */
 function draws(random: Random): Program {
   const blocks = 1 + random.below(2);
   const size = mostlySmall([16, 32, 7, 64], random);
-  const generator = random.pick(["philox", "philox", "threefry"] as const);
+  const generator = random.pick(["philox", "rbg", "threefry"] as const);
   const seed = random.below(2 ** 31);
   const [fromMemory, way, kind] = [random.below(2) === 0, random.below(3), random.below(4)];
+  const inOrder = random.below(2) === 0;
   const { kernel: traced } = kernel(
     {
       name: "draws",
       grid: { i: blocks },
-      inputs: { key: array(u32, [2]) },
+      inputs: { key: array(u32, [generator === "rbg" ? 4 : 2]) },
       outputs: { out: array(f32, [blocks, size]) },
     },
     ({ i, key, out }) => {
-      const numbers = iota(i32, [size], 0).add(i.mul(size));
+      const numbers = inOrder ? elementRun(i, [size]) : iota(i32, [size], 0).add(i.mul(size));
       const first = randomKey(fromMemory ? key : seed, { generator });
       const own = [first, first.foldIn(i), first.split(2)[1]][way] ?? first;
       const drawn = [

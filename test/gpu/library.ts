@@ -13,6 +13,7 @@ import {
   cast,
   concatenate,
   copy,
+  dropout,
   gated,
   gather,
   histogram,
@@ -30,6 +31,9 @@ import {
 } from "../../src/kernels/index.ts";
 import { array } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
+import { rbgBits } from "../support/philox.ts";
+import { threefry } from "../support/threefry.ts";
+import type { TwoWords } from "../support/threefry.ts";
 import { checkConvolution, randomConvolution, requireEqual } from "../support/convolution-check.ts";
 import { everyPlace, resultExtents } from "../support/convolution-reference.ts";
 import { wholeNumbers } from "../support/whole-numbers.ts";
@@ -367,38 +371,62 @@ const counting: Sweep = async (device, random, seed) => {
   requireEqual(searched.out, places, `searchSorted ${side} ${text}`);
 };
 
-/** Threefry-2x32 of a counter below 2³², and both of its words together, as JAX draws them. */
-function drawnBits(words: readonly [number, number], number: number): number {
-  const keys = [words[0], words[1], words[0] ^ words[1] ^ 0x1bd11bda];
-  const turns = [13, 15, 26, 6, 17, 29, 16, 24];
-  let [a, b] = [words[0] | 0, (number + words[1]) | 0];
-  for (let round = 0; round < 20; round += 1) {
-    const turn = turns[round % 8] ?? 0;
-    a = (a + b) | 0;
-    b = ((b << turn) | (b >>> (32 - turn))) ^ a;
-    if (round % 4 !== 3) continue;
-    const group = (round + 1) / 4;
-    a = (a + (keys[group % 3] ?? 0)) | 0;
-    b = (b + (keys[(group + 1) % 3] ?? 0) + group) | 0;
-  }
+/** Both words of Threefry's hash together, as JAX draws them. */
+function threefryBits(words: readonly number[], number: number): number {
+  const [a, b] = threefry(words as unknown as TwoWords, [0, number]);
   return (a ^ b) >>> 0;
 }
 
+/** What draws, words of a key, and the bits of an element. */
+const generators = [
+  ["threefry", 2, threefryBits],
+  ["rbg", 4, rbgBits],
+] as const;
+
 const drawing: Sweep = async (device, random, seed) => {
   const shape = randomShape(random);
-  const words = [random.below(2 ** 31), random.below(2 ** 31)] as const;
-  const key = fromNumbers(u32, [2], words);
-  const bits = Array.from({ length: count(shape) }, (_, index) => drawnBits(words, index));
-  const text = `seed ${seed}, key ${words.join(" ")}, [${shape.join(", ")}]`;
-  const plain = await device.run(draws.bits({ out: array(u32, shape) }), { key });
-  requireEqual(plain.out, bits, `bits ${text}`);
-  const uniform = await device.run(draws.uniform({ out: array(f32, shape) }), { key });
-  requireEqual(
-    uniform.out,
-    bits.map((each) => (each >>> 9) / 2 ** 23),
-    `uniform ${text}`,
-  );
+  for (const [generator, length, bitsOf] of generators) {
+    const words = Array.from({ length }, () => random.below(2 ** 31));
+    // Counters whose lowest words end within the array.
+    if (length === 4 && seed % 2 === 0)
+      words.splice(2, 2, 2 ** 32 - 1 - random.below(200), 2 ** 32 - 1);
+    const key = fromNumbers(u32, [length], words);
+    const bits = Array.from({ length: count(shape) }, (_, index) => bitsOf(words, index));
+    const text = `seed ${seed}, ${generator}, key ${words.join(" ")}, [${shape.join(", ")}]`;
+    const plain = await device.run(draws.bits({ out: array(u32, shape), generator }), { key });
+    requireEqual(plain.out, bits, `bits ${text}`);
+    const unit = bits.map((each) => (each >>> 9) / 2 ** 23);
+    const uniform = await device.run(draws.uniform({ out: array(f32, shape), generator }), { key });
+    requireEqual(uniform.out, unit, `uniform ${text}`);
+    const x = fromNumbers(f32, shape, new Float32Array(bits.length).fill(3));
+    const dropped = await device.run(dropout({ x: array(f32, shape), rate: 0.25, generator }), {
+      key,
+      x,
+    });
+    requireEqual(
+      dropped.out,
+      unit.map((each) => (each < 0.75 ? 4 : 0)),
+      `dropout ${text}`,
+    );
+    if (generator === "threefry") continue;
+    const normal = await device.run(draws.normal({ out: array(f32, shape), generator }), { key });
+    requireNormal(toNumbers(normal.out), bits, text);
+  }
 };
+
+/** Box and Muller's transform of pairs of words, in float64; the last element may lack its other word. */
+function requireNormal(found: ArrayLike<number>, bits: readonly number[], text: string): void {
+  for (let at = 0; at + 1 < bits.length; at += 2) {
+    const u = Math.fround(Math.fround(bits[at] ?? NaN) / 2 ** 32 + 2 ** -33);
+    const radius = Math.sqrt(-2 * Math.log(u));
+    const angle = (Math.PI * ((bits[at + 1] ?? NaN) | 0)) / 2 ** 31;
+    const away = Math.max(
+      Math.abs((found[at] ?? NaN) - radius * Math.cos(angle)),
+      Math.abs((found[at + 1] ?? NaN) - radius * Math.sin(angle)),
+    );
+    if (!(away < 4e-6)) throw new Error(`normal ${text}: ${found[at]} at ${at} is ${away} away`);
+  }
+}
 
 export const libraryChecks: readonly Check[] = [
   ...sweep("convolution", (device, random, seed) =>

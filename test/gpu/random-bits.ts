@@ -1,17 +1,30 @@
 /**
  * A million and more random numbers of every kind, drawn by kernels on a device, in files that `random_bits.py` holds against
- * JAX (Threefry) and Triton (Philox), bit for bit. Sizes are no powers of two.
+ * JAX (Threefry and rbg) and Triton (Philox), bit for bit. Sizes are no powers of two.
  *
  *   node dist/cli/main.js run test/gpu/random-bits.ts -- FOLDER          draws; `emulator SMALLER` for a try without a GPU
  *   python3 test/gpu/random_bits.py FOLDER                               compares
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { array, bool, cdiv, f32, i32, iota, kernel, open, randomKey, slice, u32 } from "tilewright";
-import type { DType, RandomKey, Tile } from "tilewright";
+import {
+  array,
+  bool,
+  cdiv,
+  constant,
+  elementRun,
+  f32,
+  i32,
+  iota,
+  kernel,
+  open,
+  randomKey,
+  slice,
+  u32,
+} from "tilewright";
+import type { DType, ElementNumbers, RandomGenerator, RandomKey, Tile } from "tilewright";
 
-type Numbers = Tile<"u32">;
-type Draw = (key: RandomKey, numbers: Numbers) => Tile;
+type Draw = (key: RandomKey, numbers: ElementNumbers) => Tile;
 
 interface Drawn {
   readonly name: string;
@@ -36,7 +49,17 @@ const draws: readonly Drawn[] = [
   { name: "bernoulli", dtype: bool, draw: (key, numbers) => key.bernoulli(0.3, numbers) },
 ];
 
-const drawing = (shape: readonly number[], generator: "threefry" | "philox", drawn: Drawn) => {
+/** A key whose counter's lowest words end among its first elements. */
+const ending = [0x12345678, 0x9abcdef0, 0xfffff000, 0xffffffff] as const;
+
+function keyOf(generator: RandomGenerator | "ending"): RandomKey {
+  if (generator !== "ending") return randomKey(seed, { generator });
+  const [a, b, c, d] = ending;
+  const words = [constant(u32, a), constant(u32, b), constant(u32, c), constant(u32, d)] as const;
+  return randomKey(words, { generator: "rbg" });
+}
+
+const drawing = (shape: readonly number[], generator: RandomGenerator | "ending", drawn: Drawn) => {
   const count = shape.reduce((all, extent) => all * extent, 1);
   return kernel(
     {
@@ -46,8 +69,7 @@ const drawing = (shape: readonly number[], generator: "threefry" | "philox", dra
     },
     ({ i, out }) => {
       const start = i.mul(span);
-      const numbers = iota(u32, [span], 0).add(start.cast(u32));
-      const values = drawn.draw(randomKey(seed, { generator }), numbers);
+      const values = drawn.draw(keyOf(generator), elementRun(i, [span]));
       out
         .reshape([count])
         .at(slice(start, span))
@@ -57,13 +79,15 @@ const drawing = (shape: readonly number[], generator: "threefry" | "philox", dra
 };
 
 /** An index of 10 for each of so many rows. */
-const choosing = (rows: number) =>
+const choosing = (rows: number, generator: RandomGenerator) =>
   kernel(
     { name: "choosing", grid: { i: cdiv(rows, 64) }, outputs: { out: array(i32, [rows]) } },
     ({ i, out }) => {
       const numbers = iota(i32, [640], 0).add(i.mul(640)).reshape([64, 10]);
       const logits = iota(f32, [64, 10], 1).mul(0.25);
-      out.at(slice(i.mul(64), 64)).store(randomKey(seed).categorical(logits, numbers));
+      out
+        .at(slice(i.mul(64), 64))
+        .store(randomKey(seed, { generator }).categorical(logits, numbers));
     },
   );
 
@@ -80,15 +104,17 @@ mkdirSync(folder, { recursive: true });
 const device = await open(name as "gpu");
 try {
   for (const shape of shapes)
-    for (const generator of ["threefry", "philox"] as const)
-      for (const drawn of generator === "threefry" ? draws : draws.slice(0, 1)) {
+    for (const generator of ["threefry", "rbg", "ending", "philox"] as const)
+      for (const drawn of generator === "philox" ? draws.slice(0, 1) : draws) {
         const { out } = await device.run(drawing(shape, generator, drawn), {});
         const file = [generator, drawn.name, ...shape].join("-");
         writeFileSync(join(folder, `${file}.bin`), out.data as Uint8Array);
       }
   const rows = Math.ceil(100_003 / share);
-  const { out } = await device.run(choosing(rows), {});
-  writeFileSync(join(folder, `threefry-categorical-${rows}.bin`), out.data);
+  for (const generator of ["threefry", "rbg"] as const) {
+    const { out } = await device.run(choosing(rows, generator), {});
+    writeFileSync(join(folder, `${generator}-categorical-${rows}.bin`), out.data);
+  }
 } finally {
   device.dispose();
 }

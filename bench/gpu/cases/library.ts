@@ -2,13 +2,12 @@
  * Operations of `tilewright/kernels` that memory bounds, at sizes of language models and of sorts: rows, sums along either axis,
  * running sums, orders, rows by number, random numbers. A rate counts what has to be read and written once.
  */
-import { array, bf16, f32, i32, toNumbers, u32 } from "tilewright";
-import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
+import { array, bf16, f32, i32, u32 } from "tilewright";
+import type { Operation } from "tilewright";
 import {
   gather,
   layerNorm,
   permute,
-  random,
   reduce,
   rmsNorm,
   scan,
@@ -17,54 +16,12 @@ import {
   sort,
   topK,
 } from "tilewright/kernels";
-import type { BenchCase, Task } from "../case.ts";
+import type { BenchCase } from "../case.ts";
 import { randomArray, randomIndices, randomWords } from "../random.ts";
 import { crossEntropyCase, normBackwardCase } from "./gradients.ts";
-import { prepared } from "./memory.ts";
-import type { Arrays } from "./memory.ts";
+import { libraryCase, requireNear } from "./library-case.ts";
+import { randomCases } from "./random.ts";
 import { poolCase, uniqueCase } from "./windows.ts";
-
-interface LibraryWork {
-  readonly name: string;
-  readonly task: Task;
-  /** Bytes that have to be read and written once. */
-  readonly bytes: number;
-  readonly operation: Operation;
-  /** Inputs and results, by the operation's names. */
-  readonly arrays: (device: Device, seed: number) => Arrays;
-  /** Throws where numbers are wrong; results were made from these inputs. */
-  readonly check: (numbers: (name: string) => Promise<Float64Array>) => Promise<void>;
-}
-
-function libraryCase({ name, task, bytes, operation, arrays, check }: LibraryWork): BenchCase {
-  return {
-    ...{ name, task, work: bytes, setBytes: bytes },
-    unit: "TB/s",
-    prepare: (device, sets) =>
-      prepared(
-        device,
-        Array.from({ length: sets }, (_, seed) => arrays(device, seed)),
-        (given) => device.bind(operation, given as never),
-        (given) => check(async (of) => toNumbers(await device.download(named(given, of)))),
-      ),
-  };
-}
-
-function named(arrays: Arrays, name: string): DeviceArray<DTypeName> {
-  const found = arrays[name];
-  if (found === undefined) throw new Error(`the case has no array ${name}`);
-  return found;
-}
-
-function requireNear(
-  name: string,
-  found: number | undefined,
-  expected: number,
-  bound: number,
-): void {
-  if (!(Math.abs((found ?? NaN) - expected) <= bound))
-    throw new Error(`${name} is ${found}, not ${expected}`);
-}
 
 /** Softmax and norms of rows. */
 export function rowsCase(
@@ -300,27 +257,6 @@ export function scatterCase(
   });
 }
 
-/** Numbers of the normal distribution. */
-export function normalCase(count: number): BenchCase {
-  return libraryCase({
-    name: `library random normal f32 ${count}`,
-    task: { op: "random_normal", count },
-    bytes: count * 4,
-    operation: random.normal({ out: array(f32, [count]) }) as unknown as Operation,
-    arrays: (device, seed) => ({
-      key: randomWords(device, 2, seed),
-      out: device.allocate(f32, [count]),
-    }),
-    check: async (numbers) => {
-      const found = (await numbers("out")).slice(0, 1 << 16);
-      const mean = found.reduce((sum, value) => sum + value, 0) / found.length;
-      const square = found.reduce((sum, value) => sum + value * value, 0) / found.length;
-      requireNear("the mean of normal numbers", mean, 0, 8 / Math.sqrt(found.length));
-      requireNear("the mean square", square, 1, 12 / Math.sqrt(found.length));
-    },
-  });
-}
-
 const table = { vocabulary: 50_304, tokens: 65_536, width: 2048 } as const;
 
 /** By part; each ends within ten minutes. */
@@ -372,5 +308,5 @@ export const libraryParts: readonly (readonly [string, readonly BenchCase[]])[] 
       scatterCase(table, true),
     ],
   ],
-  ["library-random", [normalCase(2 ** 28)]],
+  ["library-random", randomCases(2 ** 28)],
 ];

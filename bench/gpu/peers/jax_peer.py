@@ -223,9 +223,21 @@ def library(task):
     if op == "scatter_add":
         table, updates = drawn((task["vocabulary"], task["width"])), drawn((task["tokens"], task["width"]))
         return [table, numbers_of(task), updates], lambda out, ids, x: out.at[ids].add(x)
-    if op == "random_normal":
-        return [lambda key: key], lambda key: jax.random.normal(key, (task["count"],))
+    if op == "random":
+        return random_numbers(task)
     return None
+
+
+def random_numbers(task):
+    """By a key of the generator that is asked for; dropout of an array."""
+    impl, words = {"threefry": ("threefry2x32", 2), "rbg": ("rbg", 4)}[task["generator"]]
+    shape = (task["count"],)
+    key_of = lambda key: jax.random.wrap_key_data(jax.random.bits(key, (words,), jnp.uint32), impl=impl)
+    if task["kind"] == "dropout":
+        kept = lambda key, x: jnp.where(jax.random.bernoulli(key, 0.75, shape), x / 0.75, 0)
+        return [key_of, drawn(shape)], kept
+    made = {"bits": lambda key: jax.random.bits(key, shape, jnp.uint32), "uniform": lambda key: jax.random.uniform(key, shape)}
+    return [key_of], made.get(task["kind"], lambda key: jax.random.normal(key, shape))
 
 
 def prepare_library(task, sets, launches, lanes):

@@ -211,9 +211,18 @@ def scatter_add(task, sets):
     yield "PyTorch", [lambda out=out, ids=ids, x=x: out.index_add_(0, ids, x) for out, ids, x in arrays]
 
 
-def random_normal(task, sets):
-    arrays = [torch.empty(task["count"], device="cuda") for _ in range(sets)]
-    yield "PyTorch", [lambda out=out: out.normal_() for out in arrays]
+def random_numbers(task, sets):
+    """By its own generator, whatever ours is."""
+    kind = task["kind"]
+    dtype = torch.int32 if kind == "bits" else torch.float32
+    arrays = [torch.empty(task["count"], device="cuda", dtype=dtype) for _ in range(sets)]
+    made = {
+        "bits": lambda out: out.random_(),
+        "uniform": lambda out: out.uniform_(),
+        "normal": lambda out: out.normal_(),
+        "dropout": lambda out: torch.nn.functional.dropout(out, 0.25),
+    }[kind]
+    yield "PyTorch", [lambda out=out: made(out) for out in arrays]
 
 
 def attention(task, sets):
@@ -330,7 +339,7 @@ ops = {
     "permute": permute,
     "embedding": embedding,
     "scatter_add": scatter_add,
-    "random_normal": random_normal,
+    "random": random_numbers,
 }
 
 # What waits for the host inside.

@@ -1,5 +1,5 @@
 /**
- * Chance among things: orders of n of them, and one of each row by its logits. Both are JAX's for the same key.
+ * Chance among things: orders of n of them, and one of each row by its logits. Both are JAX's for the same key, of either generator.
  *
  *   permutation    numbers in the order of random bits; again with other bits where n is so large that equal bits would show
  *   categorical    the place of the greatest logit, after a number of the Gumbel distribution is added to each
@@ -13,10 +13,10 @@ import {
   cdiv,
   constant,
   dim,
+  elementRun,
   iota,
   kernel,
   loop,
-  randomKey,
   slice,
 } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Ref } from "../../lang/index.ts";
@@ -27,11 +27,12 @@ import type { Step } from "../support/compose.ts";
 import { givenArray, refused, requireFields, requireFloat, requireRows } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { givenGenerator, keyIn, keyOf } from "./keys.ts";
+import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
 
 const { f32, i32, u32 } = dtypes;
-type KeySpec = { readonly key: ArraySpec<"u32"> };
 
-export interface PermutationSpec {
+export interface PermutationSpec extends GeneratorSpec {
   /** A format is an array of n elements, whose number is given with the launch. */
   readonly out?: GivenArray<"i32">;
 }
@@ -51,7 +52,9 @@ function roundsOf(count: number): number {
 /** The numbers from 0 to n − 1 in random order. */
 export function permutation(spec: PermutationSpec = {}): PermutationOperation {
   const location = captureLocation();
-  requireFields("random.permutation", spec, { out: "array" }, location);
+  const fields = { out: "array", generator: "choice" } as const;
+  requireFields("random.permutation", spec, fields, location);
+  const generator = givenGenerator("random.permutation", spec, location);
   const out = givenArray("out", "random.permutation", spec.out ?? i32, [dim("n")], location);
   requireRows("out", "random.permutation", out, location);
   if (out.dtype !== i32 || out.shape.length !== 1)
@@ -65,7 +68,7 @@ export function permutation(spec: PermutationSpec = {}): PermutationOperation {
   const kernels = new Map<number, KernelDefinition>();
   return operation({
     name: "random_permutation",
-    inputs: { key: array(u32, [2]) },
+    inputs: { key: keyOf(generator) },
     outputs: { out },
     plan: (dimensions, target) => {
       const [count = 0] = laidOut(out, dimensions).shape;
@@ -75,7 +78,7 @@ export function permutation(spec: PermutationSpec = {}): PermutationOperation {
       const source = "heuristic" as const;
       if (count === 0) return { configuration, source, launches: [] };
       const steps = Array.from({ length: rounds }, (_, round) =>
-        shuffleSteps(round, rounds, count, kernels),
+        shuffleSteps(generator, round, rounds, count, kernels),
       ).flat();
       const { launches, scratch } = composed(steps, target);
       return {
@@ -98,13 +101,14 @@ function scratchOf(rounds: number, count: number): { readonly [name: string]: Sc
 }
 
 function shuffleSteps(
+  generator: KeyGenerator,
   round: number,
   rounds: number,
   count: number,
   kernels: Map<number, KernelDefinition>,
 ): readonly Step[] {
   const drawn = (): readonly PlannedLaunch[] => {
-    const known = kernels.get(round) ?? sortBitsKernel(round);
+    const known = kernels.get(round) ?? sortBitsKernel(generator, round);
     kernels.set(round, known);
     return [{ kernel: known, arguments: { key: { argument: "key" }, bits: { argument: "bits" } } }];
   };
@@ -132,26 +136,25 @@ function shuffleSteps(
 const span = 8 * lanes;
 
 /** The bits that a round sorts by: of the second key of a split, whose first key is split in the next round. */
-function sortBitsKernel(round: number): KernelDefinition {
+function sortBitsKernel(generator: KeyGenerator, round: number): KernelDefinition {
   const count = dim("count");
   return kernel(
     {
       name: "sort_bits",
       grid: { i: cdiv(count, span) },
-      inputs: { key: array(u32, [2]) },
+      inputs: { key: keyOf(generator) },
       outputs: { bits: array(u32, [count]) },
     },
     ({ i, key, bits }) => {
-      let own = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
+      let own = keyIn(key, generator);
       for (let turn = 0; turn < round; turn += 1) own = own.split(1)[0] ?? own;
       const [, drawing = own] = own.split(2);
-      const numbers = iota(u32, [span], 0).add(i.mul(span).cast(u32));
-      bits.at(slice(i.mul(span), span)).store(drawing.bits(numbers));
+      bits.at(slice(i.mul(span), span)).store(drawing.bits(elementRun(i, [span])));
     },
   ) as unknown as KernelDefinition;
 }
 
-export interface CategoricalSpec<X extends FloatName> {
+export interface CategoricalSpec<X extends FloatName> extends GeneratorSpec {
   /** A format is an array of [m, n]; rows lie along the last axis. */
   readonly logits: GivenArray<X>;
 }
@@ -171,8 +174,9 @@ export function categorical<X extends FloatName>(
   spec: CategoricalSpec<X>,
 ): CategoricalOperation<X> {
   const location = captureLocation();
-  requireFields("random.categorical", spec, { logits: "array" }, location);
   const of = "random.categorical";
+  requireFields(of, spec, { logits: "array", generator: "choice" }, location);
+  const generator = givenGenerator(of, spec, location);
   const logits = givenArray("logits", of, spec.logits, [dim("m"), dim("n")], location);
   requireFloat("logits", of, logits, location);
   requireRows("logits", of, logits, location);
@@ -181,7 +185,7 @@ export function categorical<X extends FloatName>(
   const kernels = new Map<number, KernelDefinition>();
   return operation({
     name: "random_categorical",
-    inputs: { key: array(u32, [2]), logits },
+    inputs: { key: keyOf(generator), logits },
     outputs: { out: array(i32, logits.shape.slice(0, -1)) },
     plan: (dimensions) => {
       const { shape } = laidOut(logits, dimensions);
@@ -203,7 +207,7 @@ export function categorical<X extends FloatName>(
         configuration,
         source,
         launches: () => {
-          const known = kernels.get(columns) ?? categoricalKernel(logits, columns);
+          const known = kernels.get(columns) ?? categoricalKernel(logits, generator, columns);
           kernels.set(columns, known);
           return [
             {
@@ -221,17 +225,21 @@ export function categorical<X extends FloatName>(
   }) as unknown as CategoricalOperation<X>;
 }
 
-function categoricalKernel({ dtype }: ArraySpec, columns: number): KernelDefinition {
+function categoricalKernel(
+  { dtype }: ArraySpec,
+  generator: KeyGenerator,
+  columns: number,
+): KernelDefinition {
   const [rows, length] = [dim("rows"), dim("length")];
   return kernel(
     {
       name: "random_categorical",
       grid: { row: rows },
-      inputs: { key: array(u32, [2]), logits: array(dtype, [rows, length]) },
+      inputs: { key: keyOf(generator), logits: array(dtype, [rows, length]) },
       outputs: { out: array(i32, [rows]) },
     },
     ({ row, key, logits, out }) => {
-      const own = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
+      const own = keyIn(key, generator);
       const carry = { best: constant(f32, -Infinity), place: constant(i32, 0) };
       const found = loop({ to: cdiv(length, columns), carry }, (piece, { best, place }) => {
         const start = piece.mul(columns);

@@ -150,6 +150,100 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
+/** What JAX 0.11 draws by jax.random.key(42, impl="rbg"). */
+describe.each(["simulator", "emulator"] as const)("keys of rbg, on the %s", (kind) => {
+  const generator = "rbg" as const;
+  const key = fromNumbers(u32, [4], [0, 42, 0, 42]);
+  const bits = [2620864722, 2991908441, 282133475, 2589630650, 1779689962, 1069940430, 2483751720];
+
+  test("bits, uniform numbers, draws, and elements dropped", async () => {
+    const device = await open(kind);
+    const count = 1030;
+    const dimensions = { n: count };
+    const drawn = [
+      ...toNumbers((await device.run(random.bits({ generator }), { key }, { dimensions })).out),
+    ];
+    expect(drawn.slice(0, 7)).toEqual(bits);
+    const unit = drawn.map((each) => (each >>> 9) / 2 ** 23);
+    const between = random.uniform({ out: f32, low: -1, generator });
+    const uniform = await device.run(between, { key }, { dimensions });
+    expect([...toNumbers(uniform.out)]).toEqual(unit.map((each) => Math.fround(each * 2 - 1)));
+    const truths = random.bernoulli({ probability: 0.3, generator });
+    const chosen = toNumbers((await device.run(truths, { key }, { dimensions: { n: 16 } })).out);
+    expect([...chosen].flatMap((each, index) => (each === 1 ? [index] : []))).toEqual([
+      2, 5, 7, 11,
+    ]);
+    const x = fromNumbers(f32, [count], new Float32Array(count).fill(3));
+    const { out } = await device.run(dropout({ x: f32, rate: 0.25, generator }), { key, x });
+    expect([...toNumbers(out)]).toEqual(unit.map((each) => (each < 0.75 ? 4 : 0)));
+    device.dispose();
+  });
+
+  test("normal numbers, two of two words", async () => {
+    const device = await open(kind);
+    const count = 602;
+    const words = [
+      ...toNumbers(
+        (await device.run(random.bits({ generator }), { key }, { dimensions: { n: count } })).out,
+      ),
+    ];
+    for (const out of [f32, bf16]) {
+      const normal = random.normal({ out, generator });
+      const found = toNumbers(
+        (await device.run(normal, { key }, { dimensions: { n: count } })).out,
+      );
+      expect(found).toHaveLength(count);
+      found.forEach((value, index) => {
+        const first = index - (index % 2);
+        const radius = Math.sqrt(-2 * Math.log(((words[first] ?? NaN) + 0.5) / 2 ** 32));
+        const angle = (Math.PI * ((words[first + 1] ?? NaN) | 0)) / 2 ** 31;
+        const exact = radius * (index % 2 === 0 ? Math.cos(angle) : Math.sin(angle));
+        const rounding = out === f32 ? 0 : 2 ** -8 * Math.abs(exact);
+        expect(Math.abs(value - exact)).toBeLessThanOrEqual(4e-6 + rounding);
+      });
+    }
+    device.dispose();
+  });
+
+  test("orders and places", async () => {
+    const device = await open(kind);
+    const twelve = await device.run(
+      random.permutation({ generator }),
+      { key },
+      { dimensions: { n: 12 } },
+    );
+    expect([...toNumbers(twelve.out)]).toEqual([2, 1, 3, 6, 10, 4, 11, 9, 8, 5, 0, 7]);
+    if (kind === "simulator") {
+      const seven = { key: fromNumbers(u32, [4], [0, 7, 0, 7]) };
+      const many = await device.run(random.permutation({ generator }), seven, {
+        dimensions: { n: 2000 },
+      });
+      expect([...toNumbers(many.out)].slice(0, 6)).toEqual([1898, 1495, 1767, 247, 1435, 1144]);
+    }
+    // jax.random.categorical(key, jnp.broadcast_to(jnp.arange(10) * 0.25, (12, 10)))
+    const logits = Array.from({ length: 120 }, (_, index) => (index % 10) * 0.25);
+    const places = await device.run(random.categorical({ logits: f32, generator }), {
+      key,
+      logits: fromNumbers(f32, [12, 10], logits),
+    });
+    expect([...toNumbers(places.out)]).toEqual([8, 2, 7, 9, 7, 0, 4, 7, 5, 9, 8, 9]);
+    device.dispose();
+  });
+});
+
+test("a key of another generator is refused where it is given", async () => {
+  const device = await open("simulator");
+  const four = fromNumbers(u32, [4], [0, 42, 0, 42]);
+  const given = { dimensions: { n: 4 } };
+  await expect(device.run(random.bits(), { key: four }, given)).rejects.toMatchObject({
+    code: "TW4004",
+  });
+  await expect(device.run(random.bits({ generator: "rbg" }), { key }, given)).rejects.toMatchObject(
+    { code: "TW4004" },
+  );
+  device.dispose();
+});
+
 /** Numbers sorted again and again by the bits of keys that are split off. */
 function shuffled(count: number, rounds: number): readonly number[] {
   let order = Array.from({ length: count }, (_, index) => index);
@@ -200,6 +294,12 @@ test("mistakes are told", () => {
     ["TW9901", () => random.categorical({ logits: i32 as never })],
     ["TW9902", () => random.categorical({ logits: f32 }).plan({ m: 2, n: 0 })],
     ["TW1033", () => random.categorical({ x: f32 } as never)],
+    ["TW9904", () => random.bits({ generator: "philox" as never })],
+    ["TW9904", () => random.normal({ out: f32, generator: "dice" as never })],
+    ["TW9904", () => dropout({ x: f32, rate: 0.5, generator: "" as never })],
+    ["TW9904", () => random.permutation({ generator: "dice" as never })],
+    ["TW9904", () => random.categorical({ logits: f32, generator: "toString" as never })],
+    ["TW1008", () => random.bernoulli({ probability: 0.5, generator: 4 as never })],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

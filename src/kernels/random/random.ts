@@ -1,16 +1,18 @@
 /**
  * Random arrays from a key, and dropout. Element i of an array by rows follows from the key and i alone:
  *
- *   random.uniform({ out: array(f32, [m, n]) })      inputs { key: u32[2] }, outputs { out }
+ *   random.uniform({ out: array(f32, [m, n]) })                       inputs { key: u32[2] }, outputs { out }
+ *   random.uniform({ out: array(f32, [m, n]), generator: "rbg" })     inputs { key: u32[4] }
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { roundToFloat } from "../../formats/rounding.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, iota, kernel, randomKey, slice } from "../../lang/index.ts";
+import { array, cdiv, dim, elementRun, kernel, slice } from "../../lang/index.ts";
 import type {
   ArraySpec,
+  ElementRun,
   Empty,
   KernelDefinition,
   RandomKey,
@@ -26,8 +28,8 @@ import type { GivenArray } from "../support/given.ts";
 import { computeFormat, computed } from "../support/numbers.ts";
 import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
 import { categorical, permutation } from "./choices.ts";
-
-type KeySpec = { readonly key: ArraySpec<"u32"> };
+import { givenGenerator, keyIn, keyOf } from "./keys.ts";
+import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
 
 export type RandomOperation<Out extends DTypeName> = Operation<
   KeySpec,
@@ -41,20 +43,27 @@ export interface DrawConfiguration {
   readonly span: number;
 }
 
-interface OutSpec<Out extends DTypeName> {
+interface OutSpec<Out extends DTypeName> extends GeneratorSpec {
   /** A format is an array of n elements; sizes are given with the launch. */
   readonly out: GivenArray<Out>;
 }
 
 /** Makes elements of the result from a key and their numbers, and from elements of x where there is one. */
-type Draw = (key: RandomKey, numbers: Tile<"u32">, x: Tile | undefined) => Tile;
+type Draw = (key: RandomKey, elements: ElementRun, x: Tile | undefined) => Tile;
+
+/** What is drawn: into which array, by what, from which other array. */
+interface Drawing {
+  readonly out: ArraySpec;
+  readonly generator: KeyGenerator;
+  readonly x?: ArraySpec;
+}
 
 /** 32 random bits an element. */
-function bits(spec: OutSpec<"u32"> = { out: dtypes.u32 }): RandomOperation<"u32"> {
+function bits(spec: Partial<OutSpec<"u32">> = {}): RandomOperation<"u32"> {
   const location = captureLocation();
-  requireFields("random.bits", spec, { out: "array" }, location);
-  const out = drawnArray("random.bits", spec.out, [dtypes.u32], location);
-  return drawing("random_bits", out, undefined, (key, numbers) => key.bits(numbers)) as never;
+  const generator = drawnBy("random.bits", spec, { out: "array" }, location);
+  const out = drawnArray("random.bits", spec.out ?? dtypes.u32, [dtypes.u32], location);
+  return drawing("random_bits", { out, generator }, (key, elements) => key.bits(elements)) as never;
 }
 
 const floats = [dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16];
@@ -79,7 +88,12 @@ function greatestDraw({ name }: DType, low: number, high: number): number | unde
 /** Numbers from `low` up to and without `high`; drawn in f32, and rounded to other formats. */
 function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation<Out> {
   const location = captureLocation();
-  requireFields("random.uniform", spec, { out: "array", low: "number", high: "number" }, location);
+  const generator = drawnBy(
+    "random.uniform",
+    spec,
+    { out: "array", low: "number", high: "number" },
+    location,
+  );
   const { low = 0, high = 1 } = spec;
   if (!(low < high) || !Number.isFinite(Math.fround(Math.fround(high) - Math.fround(low))))
     throw refused(
@@ -91,20 +105,20 @@ function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation
     );
   const out = drawnArray("random.uniform", spec.out, floats, location);
   const most = greatestDraw(out.dtype, low, high);
-  const draw: Draw = (key, numbers) => {
-    const drawn = key.uniform(numbers, { low, high });
+  const draw: Draw = (key, elements) => {
+    const drawn = key.uniform(elements, { low, high });
     return (most === undefined ? drawn : drawn.minimum(most)).cast(out.dtype);
   };
-  return drawing("random_uniform", out, undefined, draw) as never;
+  return drawing("random_uniform", { out, generator }, draw) as never;
 }
 
 /** Numbers of the standard normal distribution; drawn in f32, and rounded to other formats. */
 function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out> {
   const location = captureLocation();
-  requireFields("random.normal", spec, { out: "array" }, location);
+  const generator = drawnBy("random.normal", spec, { out: "array" }, location);
   const out = drawnArray("random.normal", spec.out, floats, location);
-  const draw: Draw = (key, numbers) => key.normal(numbers).cast(out.dtype);
-  return drawing("random_normal", out, undefined, draw) as never;
+  const draw: Draw = (key, elements) => key.normal(elements).cast(out.dtype);
+  return drawing("random_normal", { out, generator }, draw) as never;
 }
 
 export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
@@ -114,14 +128,19 @@ export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
 /** True with a probability. */
 function bernoulli(spec: BernoulliSpec): RandomOperation<"bool"> {
   const location = captureLocation();
-  requireFields("random.bernoulli", spec, { out: "array", probability: "number" }, location);
+  const generator = drawnBy(
+    "random.bernoulli",
+    spec,
+    { out: "array", probability: "number" },
+    location,
+  );
   const probability = requireProbability("random.bernoulli", spec.probability, location);
   const out = drawnArray("random.bernoulli", spec.out ?? dtypes.bool, [dtypes.bool], location);
-  const draw: Draw = (key, numbers) => key.bernoulli(probability, numbers);
-  return drawing("random_bernoulli", out, undefined, draw) as never;
+  const draw: Draw = (key, elements) => key.bernoulli(probability, elements);
+  return drawing("random_bernoulli", { out, generator }, draw) as never;
 }
 
-/** Arrays of random numbers, equal to what JAX gives for the same key. */
+/** Arrays of random numbers, equal to what JAX gives for the same key; normal ones of `rbg` are its bits transformed in another way. */
 export const random = Object.freeze({
   bits,
   uniform,
@@ -131,7 +150,7 @@ export const random = Object.freeze({
   categorical,
 });
 
-export interface DropoutSpec<X extends FloatName> {
+export interface DropoutSpec<X extends FloatName> extends GeneratorSpec {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
   /** The part of elements that become 0; the others are divided by what is left. */
@@ -148,19 +167,30 @@ export type DropoutOperation<X extends DTypeName> = Operation<
 /** Elements dropped at random. With the same key, its gradient is itself. */
 export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOperation<X> {
   const location = captureLocation();
-  requireFields("dropout", spec, { x: "array", rate: "number" }, location);
+  const generator = drawnBy("dropout", spec, { x: "array", rate: "number" }, location);
   const rate = requireProbability("dropout", spec.rate, location);
   const x = drawnArray("dropout", spec.x, floats, location);
   requireFloat("x", "dropout", x, location);
   const left = 1 - rate;
   const compute = computeFormat(x.dtype);
-  const draw: Draw = (key, numbers, tile) => {
+  const draw: Draw = (key, elements, tile) => {
     if (tile === undefined) throw new Error("dropout has elements");
-    const kept = key.bernoulli(left, numbers);
+    const kept = key.bernoulli(left, elements);
     const scaled = computed(tile, compute).mul(left === 0 ? 0 : 1 / left);
     return kept.select(scaled, 0).cast(x.dtype);
   };
-  return drawing("dropout", array(x.dtype, x.shape), x, draw) as never;
+  return drawing("dropout", { out: array(x.dtype, x.shape), generator, x }, draw) as never;
+}
+
+/** What draws; every field of the specification is a known one. */
+function drawnBy(
+  of: string,
+  spec: GeneratorSpec,
+  fields: Parameters<typeof requireFields>[2],
+  location: Location,
+): KeyGenerator {
+  requireFields(of, spec, { ...fields, generator: "choice" }, location);
+  return givenGenerator(of, spec, location);
 }
 
 function requireProbability(of: string, given: unknown, location: Location): number {
@@ -210,11 +240,11 @@ function spanFor(count: number, processors: number): number {
   return each * lanes;
 }
 
-function drawing(name: string, out: ArraySpec, x: ArraySpec | undefined, draw: Draw): Operation {
+function drawing(name: string, { out, generator, x }: Drawing, draw: Draw): Operation {
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
-    inputs: { key: array(dtypes.u32, [2]), ...(x && { x }) },
+    inputs: { key: keyOf(generator), ...(x && { x }) },
     outputs: { out },
     plan: (dimensions, target) => {
       const count = laidOut(out, dimensions).shape.reduce((all, extent) => all * extent, 1);
@@ -227,7 +257,8 @@ function drawing(name: string, out: ArraySpec, x: ArraySpec | undefined, draw: D
         launches: () => {
           const text = JSON.stringify([span, alignment(count)]);
           const known =
-            kernels.get(text) ?? drawKernel(name, out.dtype, x?.dtype, count, span, draw);
+            kernels.get(text) ??
+            drawKernel(name, { out, generator, ...(x && { x }) }, count, span, draw);
           kernels.set(text, known);
           const arrays = { key: { argument: "key" }, out: flat("out"), ...(x && { x: flat("x") }) };
           return [{ kernel: known, arguments: arrays }];
@@ -239,8 +270,7 @@ function drawing(name: string, out: ArraySpec, x: ArraySpec | undefined, draw: D
 
 function drawKernel(
   name: string,
-  dtype: DType,
-  given: DType | undefined,
+  { out, generator, x: given }: Drawing,
   size: number,
   span: number,
   draw: Draw,
@@ -251,20 +281,18 @@ function drawKernel(
       name,
       grid: { i: cdiv(count, span) },
       inputs: {
-        key: array(dtypes.u32, [2]),
-        ...(given && { x: array(given, [count]) }),
+        key: keyOf(generator),
+        ...(given && { x: array(given.dtype, [count]) }),
       },
-      outputs: { out: array(dtype, [count]) },
+      outputs: { out: array(out.dtype, [count]) },
     },
     (argument) => {
       const named = argument as unknown as { readonly [name: string]: unknown };
-      const key = named["key"] as Ref<"u32">;
-      const start = (named["i"] as Scalar<"i32">).mul(span);
-      const here = slice(start, span);
-      const number = iota(dtypes.u32, [span], 0).add(start.cast(dtypes.u32));
-      const words = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
+      const i = named["i"] as Scalar<"i32">;
+      const here = slice(i.mul(span), span);
+      const key = keyIn(named["key"] as Ref<"u32">, generator);
       const x = given === undefined ? undefined : (named["x"] as Ref).at(here).load();
-      (named["out"] as Ref).at(here).store(draw(words, number, x));
+      (named["out"] as Ref).at(here).store(draw(key, elementRun(i, [span]), x));
     },
   ) as unknown as KernelDefinition;
 }

@@ -34,9 +34,8 @@ export function emitKernel(kernel: Kernel): Executable {
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
-  const body = renewFactors(
-    coalesce(wideProducts(arithmeticSigns(context.code.statements))),
-    () => context.code.register("b32"),
+  const body = renewFactors(coalesce(wideProducts(arithmeticSigns(context.code.statements))), () =>
+    context.code.register("b32"),
   );
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;

@@ -150,7 +150,11 @@ export const arrayCalls: readonly BadCall[] = [
     })),
     options(() => ({ rate: 0.1 })),
   ),
-  call("random.key", wholeNumber),
+  call(
+    "random.key",
+    wholeNumber,
+    options(() => ({ generator: "rbg" })),
+  ),
   ...["random.bits", "random.normal", "random.gumbel"].map((name) => call(name, key, shape)),
   call(
     "random.split",

@@ -217,6 +217,11 @@ const language: readonly BadCall[] = [
     options(),
   ),
   traced(
+    "elementRun",
+    parameter(() => 1, "zero"),
+    shape,
+  ),
+  traced(
     "randomKey",
     parameter(() => 1, "zero"),
   ),

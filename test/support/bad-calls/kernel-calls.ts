@@ -50,6 +50,7 @@ const format = parameter(() => f32);
 const matrix = parameter(() => array(f32, [8, 64]));
 const optionalFormat = optional(() => f16);
 const axis = optional(() => -1, "negative", "zero");
+const generator = optional(() => "rbg");
 const flag = optional(() => true, "boolean");
 const norm: Fields = {
   x: matrix,
@@ -261,7 +262,7 @@ export const kernelCalls: readonly BadCall[] = [
     sizes: parameter(() => [4, 8]),
     steps: optional(() => [1, 2]),
   }),
-  ...ofFields("dropout", { x: format, rate: parameter(() => 0.5, "zero") }),
+  ...ofFields("dropout", { x: format, rate: parameter(() => 0.5, "zero"), generator }),
   ...["layerNormBackward", "rmsNormBackward"].flatMap((name) =>
     ofFields(name, {
       x: matrix,
@@ -316,22 +317,24 @@ export const kernelCalls: readonly BadCall[] = [
     inverse: flag,
     fill: optional(() => 1, ...numberTakes),
   }),
-  ...ofFields("random.bits", { out: parameter(() => u32) }).map((each) =>
-    each.name === "random.bits" ? withDefault(each) : each,
+  ...ofFields("random.bits", { out: optional(() => u32), generator }).map((each) =>
+    each.name === "random.bits" ? withDefault(each, "object", "bare") : each,
   ),
   ...ofFields("random.uniform", {
     out: format,
     low: optional(() => -1, "negative", "zero", "fraction"),
     high: optional(() => 2, "zero", "fraction", "huge"),
+    generator,
   }),
-  ...ofFields("random.normal", { out: format }),
-  ...ofFields("random.permutation", { out: optional(() => i32) }).map((each) =>
+  ...ofFields("random.normal", { out: format, generator }),
+  ...ofFields("random.permutation", { out: optional(() => i32), generator }).map((each) =>
     each.name === "random.permutation" ? withDefault(each, "object", "bare") : each,
   ),
-  ...ofFields("random.categorical", { logits: format }),
+  ...ofFields("random.categorical", { logits: format, generator }),
   ...ofFields("random.bernoulli", {
     out: optional(() => bool),
     probability: parameter(() => 0.5, "zero"),
+    generator,
   }),
   ...ofFields("pool", { ...pooled, tap: flag }),
   ...ofFields("poolBackward", pooled),

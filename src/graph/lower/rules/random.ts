@@ -2,8 +2,8 @@
  * Random bits, one element a lane: a hash of the element's number under the state's key. See the evaluator
  * (`src/graph/evaluate/random.ts`) for which element takes which word of which hash.
  */
-import { u32, u64 } from "../../../formats/dtype.ts";
-import { philox4x32, threefry2x32 } from "../../../lang/index.ts";
+import { u64 } from "../../../formats/dtype.ts";
+import { joinedWords, philoxHashes, threefry2x32, wordsOf } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -25,18 +25,6 @@ export function threefryTiles(key: Words, counter: Words): Words {
 
 type WordPair = Parameters<typeof threefry2x32>[0];
 
-function lowWord(value: Tile): Tile {
-  return value.cast(u32);
-}
-
-function highWord(value: Tile): Tile {
-  return value.shr(constantTile(u64, 32)).cast(u32);
-}
-
-function joined(low: Tile, high: Tile): Tile {
-  return high.cast(u64).shl(32n).or(low.cast(u64));
-}
-
 /** The shape of hashes, each a pair along one axis: the first even one, or else the longest. */
 function halfShape(shape: readonly number[]): {
   readonly half: readonly number[];
@@ -52,16 +40,18 @@ function halfShape(shape: readonly number[]): {
 
 type Generator = GraphOp<"stablehlo.rng_bit_generator">;
 
-function stateWord(state: GraphValue, at: number, points: Points, context: PointContext): Tile {
-  return context.element(state, Points.at(tensorTypeOf(state).shape, points.tile, [at]));
+function stateWord(
+  state: GraphValue,
+  at: number,
+  points: Points,
+  context: PointContext,
+): Tile<"u64"> {
+  const word = context.element(state, Points.at(tensorTypeOf(state).shape, points.tile, [at]));
+  return word as Tile<"u64">;
 }
 
-function wordsOf(value: Tile): Words {
-  return [lowWord(value), highWord(value)];
-}
-
-function wide(index: Index): Tile {
-  return tileOfIndex(index).cast(u64);
+function wide(index: Index): Tile<"u64"> {
+  return tileOfIndex(index).cast(u64) as Tile<"u64">;
 }
 
 /** The one of several tiles that an index names. */
@@ -79,7 +69,7 @@ function threefryAt(
   const key = wordsOf(stateWord(state, 0, points, context));
   const counter = stateWord(state, 1, points, context);
   const hash = (n: Index): Words => threefryTiles(key, wordsOf(counter.add(wide(n))));
-  if (isWide) return joined(...hash(points.position));
+  if (isWide) return joined(hash(points.position));
   const { half, axis } = halfShape(points.shape);
   const own = points.axes.map((index, each) => (each === axis ? divideIndex(index, 2) : index));
   const words = hash(sumOfProducts(own, stridesOf(half)));
@@ -91,16 +81,15 @@ function philoxAt(state: GraphValue, isWide: boolean, points: Points, context: P
   const low = stateWord(state, 1, points, context);
   const high = tensorTypeOf(state).shape[0] === 3 ? stateWord(state, 2, points, context) : key;
   const perHash = isWide ? 2 : 4;
-  const sum = low.add(wide(divideIndex(points.position, perHash)));
-  const carry = select(sum.lt(low), constantTile(u64, 1), constantTile(u64, 0));
-  const counter = [...wordsOf(sum), ...wordsOf(high.add(carry))];
-  const words = philox4x32(
-    wordsOf(key) as WordPair,
-    counter as unknown as Parameters<typeof philox4x32>[1],
-  );
+  const number = wide(divideIndex(points.position, perHash));
+  const words = philoxHashes({ key, low, high }, number);
   const [a, b, c, d] = words;
-  const values = isWide ? [joined(a, b), joined(c, d)] : words;
+  const values = isWide ? [joined([a, b]), joined([c, d])] : words;
   return pick(values, remainderIndex(points.position, perHash));
+}
+
+function joined([low, high]: Words): Tile {
+  return joinedWords(low as Tile<"u32">, high as Tile<"u32">);
 }
 
 /** The bits of each element. */
@@ -129,7 +118,7 @@ function randomStateAt(op: Generator, points: Points, context: PointContext): Ti
     ? sizeOf(isWide ? shape : halfShape(shape).half)
     : Math.ceil(sizeOf(shape) / (isWide ? 2 : 4));
   const own = context.element(state, points);
-  const low = stateWord(state, 1, points, context);
+  const low: Tile = stateWord(state, 1, points, context);
   const moved = low.add(constantTile(u64, count));
   const isCarried = moved.lt(low);
   const place = tileOfIndex(points.axis(0));
