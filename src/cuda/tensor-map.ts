@@ -48,7 +48,11 @@ const dataTypes: { readonly [N in DTypeName]: number } = {
 
 const swizzleNumbers: { readonly [S in Swizzle]: number } = { 0: 0, 32: 1, 64: 2, 128: 3 };
 const fillNumbers = { zero: 0, nan: 1 } as const;
-const promotion256Bytes = 3;
+/**
+ * What memory is asked for where a box misses the cache: a line, as rows of boxes mostly are. By two lines weights of 8192 × 28672 of bf16 took
+ * one row 111.4 µs on an H200 instead of 107.0, and paged attention 4 % longer; nothing was faster for it.
+ */
+const promotion128Bytes = 2;
 const noPromotion = 0;
 /** Behind the lists of extents, strides, box and element strides. */
 const cornersOffset = 160;
@@ -99,7 +103,7 @@ export class TensorMapEncoder {
       steps,
       0,
       swizzleNumbers[plan.swizzle],
-      promotion256Bytes,
+      promotion128Bytes,
       fillNumbers[plan.fill],
     );
     if (result === success) return;
