@@ -143,14 +143,22 @@ export function mmaBits(op: Op<"dot">): number {
   return tileOf(op.operands.left).dtype.bits;
 }
 
-/** Why mma.sync cannot make a product of these shapes and formats. */
-export function mmaProblem(op: Op<"dot">): string | undefined {
+/** Why mma.sync cannot make a product of these formats, whatever its shape. */
+export function mmaFormatProblem(op: Op<"dot">): string | undefined {
   const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
   const known = (name: DTypeName): boolean =>
     mmaFormats.includes(name) || (name === "f32" && precision === "tf32");
-  if (!known(left.dtype.name) || !known(right.dtype.name) || !mmaSums.includes(dtype.name))
-    return `it does not multiply ${left.dtype.name} by ${right.dtype.name}${precision === "ieee" ? " exactly" : ""}`;
+  if (known(left.dtype.name) && known(right.dtype.name) && mmaSums.includes(dtype.name))
+    return undefined;
+  return `it does not multiply ${left.dtype.name} by ${right.dtype.name}${precision === "ieee" ? " exactly" : ""}`;
+}
+
+/** Why mma.sync cannot make a product of these shapes and formats. */
+export function mmaProblem(op: Op<"dot">): string | undefined {
+  const ofFormats = mmaFormatProblem(op);
+  if (ofFormats !== undefined) return ofFormats;
+  const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
   const [m = 0, k = 0] = left.shape;
   const n = right.shape[1] ?? 0;
   const depth = 256 / left.dtype.bits;

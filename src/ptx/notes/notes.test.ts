@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { exampleKernels } from "../../../test/example-kernels.ts";
-import { bf16, f32 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn } from "../../formats/dtype.ts";
 import {
   accumulator,
   array,
@@ -76,6 +76,25 @@ describe("products", () => {
 
   test("of fragments are not noted", () => {
     expect(codesOf(product(16))).not.toContain("TW7501");
+  });
+
+  test("of FP8 in registers are noted with what helps them, which no other shape does", () => {
+    const ofFp8 = (convert: boolean): KernelDefinition =>
+      kernel(
+        {
+          name: "product",
+          inputs: { a: array(f8e4m3fn, [64, 64]), b: array(f8e4m3fn, [64, 64]) },
+          outputs: { out: array(f32, [64, 64]) },
+        },
+        ({ a, b, out }) => {
+          const [left, right] = [a.load(), b.load().transpose()];
+          out.store(convert ? dot(left.cast(f16), right.cast(f16)) : dot(left, right));
+        },
+      );
+    const note = notesOf(ofFp8(false)).find(({ code }) => code === "TW7501");
+    expect(note?.because).toContain("it does not multiply f8e4m3fn by f8e4m3fn");
+    expect(note?.remedy).toContain("cast both factors to f16");
+    expect(codesOf(ofFp8(true))).not.toContain("TW7501");
   });
 
   test("that are to be exact are not noted", () => {
