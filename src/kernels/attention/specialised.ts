@@ -372,8 +372,9 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
       const sums = running.wait({ pending: byProduct ? 1 : 0 });
       const sum = counting?.wait().add(carried.sum).mul(change) ?? rows.sum;
       release(emptyV, step);
+      const rounded = powers(); // before a branch around the scaling, which an assembler moves nothing over
       const scaled = sums.mul(change, { oftenOne: isSeldomScaled(form, configuration) });
-      return { largest: rows.largest, sum, powers: powers(), sums: scaled };
+      return { largest: rows.largest, sum, powers: rounded, sums: scaled };
     };
 
   const opening = visits.at(zero);
