@@ -126,7 +126,8 @@ const multiplierCounts = [2, 1, 4] as const;
 /** Columns for which registers suffice. */
 export const widestOf: { readonly [M in 1 | 2 | 4]: number } = { 1: 256, 2: 256, 4: 64 };
 
-function persistentCandidates(
+/** Those that the model may choose among, or that are timed. */
+export function persistentCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,

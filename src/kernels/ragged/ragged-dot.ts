@@ -20,7 +20,7 @@ import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { persistentProblem, tiledCandidates } from "../matmul/choose.ts";
+import { persistentCandidates, persistentProblem, plainConfiguration } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type { TiledConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue.ts";
@@ -254,12 +254,14 @@ function fitting(
 }
 
 /**
- * As for a batch of dense products whose rows are those of a group of middling size, and for one group that has half of all rows:
- * how rows are dealt is not known before the launch, and tiles of few rows read a large group's matrix over and over.
+ * As for batches of dense products: how rows are dealt is not known before the launch, so it is what takes least time in all where they are
+ * dealt to all groups alike, to half of them and to a quarter, and where one group has half of all rows. Tiles of few rows read a large group's
+ * matrix over and over:
  *
- *   4096 rows in 64 groups, 2048 × 2048   equal     halving, as measured
- *   tiles of 64 × 256                     144 µs    74 µs
- *   tiles of 64 × 64                      157 µs    141 µs
+ *   1024 rows in 64 groups, 2048 × 2048   equal     halving   by 1/g, as measured
+ *   tiles of 64 × 256                     133 µs    38 µs     140 µs
+ *   tiles of 64 × 64                      140 µs    48 µs     151 µs
+ *   tiles of 16 × 64                      138 µs    104 µs    177 µs
  *
  * Weights in few bits are chosen for equal groups alone: no others were timed.
  */
@@ -270,18 +272,20 @@ function chooseRagged(
   target: Target,
 ): TiledConfiguration {
   const { m, batch } = sizes;
-  const alike = { ...sizes, m: Math.max(1, Math.ceil(m / Math.max(1, batch))) };
-  const candidates = tiledCandidates(problem, alike, target).filter((each) =>
-    each.kernel === "plain"
-      ? slow !== undefined && each.split === 1
-      : each.schedule === "tiles" && each.cluster === 1,
-  );
-  const half = { ...sizes, m: Math.ceil(m / 2), batch: Math.min(1, batch) };
-  const dealt = problem.weights === undefined ? [alike, half] : [alike];
+  const amongPart = (part: number): ProductSizes => {
+    const groups = Math.min(batch, Math.max(1, Math.ceil(batch / part)));
+    return { ...sizes, m: Math.max(1, Math.ceil(m / Math.max(1, groups))), batch: groups };
+  };
+  const alike = amongPart(1);
+  if (slow !== undefined) return { ...plainConfiguration(problem, alike, target), split: 1 };
+  const half = { ...sizes, m: Math.max(1, Math.ceil(m / 2)), batch: Math.min(1, batch) };
+  const dealt = problem.weights === undefined ? [alike, amongPart(2), amongPart(4), half] : [alike];
   const models = dealt.map((each) => tiledModel(problem, each, target));
   const seconds = (each: TiledConfiguration): number =>
     models.reduce((sum, model) => sum + (model?.(each) ?? 0), 0);
-  return candidates.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
+  return persistentCandidates(problem, alike, target)
+    .filter(({ schedule, cluster }) => schedule === "tiles" && cluster === 1)
+    .reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
 }
 
 function launchesOf(

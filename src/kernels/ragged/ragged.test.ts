@@ -264,8 +264,21 @@ describe("what cannot be done is refused", () => {
   });
 });
 
-test("tiles are wide where one group may have many of the rows, though equal ones would have few", () => {
+test.each([
+  ["16 rows", { m: 1024, n: 2048, k: 2048, g: 64 }],
+  ["64 rows", { m: 4096, n: 2048, k: 2048, g: 64 }],
+  ["64 rows of few groups", { m: 512, n: 4096, k: 4096, g: 8 }],
+])(
+  "tiles are wide where one group may have many of the rows, though equal ones would have %s",
+  (_, dimensions) => {
+    const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
+    const { configuration } = product.plan(dimensions, targets.sm_90a);
+    expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, turned: false });
+  },
+);
+
+test("tiles are narrow where all groups have a few rows at most", () => {
   const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
-  const { configuration } = product.plan({ m: 4096, n: 2048, k: 2048, g: 64 }, targets.sm_90a);
-  expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, turned: false });
+  const { configuration } = product.plan({ m: 64, n: 2048, k: 2048, g: 64 }, targets.sm_90a);
+  expect(configuration).toMatchObject({ kernel: "persistent", columns: 8, turned: true });
 });
