@@ -7,6 +7,7 @@ export type { TopKOptions } from "./arrange.ts";
 export { castStochastic } from "./stochastic.ts";
 export { elementRun } from "./random-elements.ts";
 export type { ElementNumbers, ElementRun } from "./random-elements.ts";
+export { philoxBits } from "./random-generators.ts";
 export type { RandomGenerator } from "./random-generators.ts";
 export { joinedWords, philoxHashes, philox4x32, threefry2x32, wordsOf } from "./random-hashes.ts";
 export { randomKey } from "./random.ts";

@@ -6,9 +6,9 @@ import { f32, u64 } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { concatenate } from "./create.ts";
 import { eachNumber, firstOf, lone, sizeOf } from "./random-elements.ts";
-import type { CheckedNumbers } from "./random-elements.ts";
+import type { CheckedNumbers, ElementRun } from "./random-elements.ts";
 import { joinedWords, philox4x32, philoxHashes, philoxRun, threefry2x32 } from "./random-hashes.ts";
-import type { FourWords, TwoWords, Words } from "./random-hashes.ts";
+import type { FourWords, PhiloxState, TwoWords, Words } from "./random-hashes.ts";
 import { aboveMinusOne, normalOfUniform, normalsOfWords } from "./random-normals.ts";
 import { Tile } from "./tile.ts";
 
@@ -47,24 +47,28 @@ function elementwise(
 }
 
 /** Hashes of four elements each, and how their words lie. */
-function quads(
-  words: readonly Words[],
-  numbers: CheckedNumbers,
-): { readonly hashes: FourWords; readonly joined: Joined } {
+interface Quads {
+  readonly hashes: FourWords;
+  readonly joined: Joined;
+}
+
+function quadsOfRun(state: PhiloxState, run: ElementRun): Quads {
+  const count = sizeOf(run) / 4;
+  return {
+    hashes: philoxRun(state, firstOf(run, count).cast(u64), count),
+    joined: (values) =>
+      concatenate(
+        values.map((each) => each.reshape([count, 1])),
+        1,
+      ).reshape(run.shape),
+  };
+}
+
+function quads(words: readonly Words[], numbers: CheckedNumbers): Quads {
   const [a, b, c, d] = words as FourWords;
   const key = joinedWords(a, b);
   const state = { key, low: joinedWords(c, d), high: key };
-  if (!(numbers instanceof Tile) && sizeOf(numbers) % 4 === 0) {
-    const count = sizeOf(numbers) / 4;
-    return {
-      hashes: philoxRun(state, firstOf(numbers, count).cast(u64), count),
-      joined: (values) =>
-        concatenate(
-          values.map((each) => each.reshape([count, 1])),
-          1,
-        ).reshape(numbers.shape),
-    };
-  }
+  if (!(numbers instanceof Tile) && sizeOf(numbers) % 4 === 0) return quadsOfRun(state, numbers);
   const each = eachNumber(numbers);
   const [isOdd, isUpper] = [each.and(1).ne(0), each.and(2).ne(0)];
   return {
@@ -76,6 +80,12 @@ function quads(
       return isUpper.select(isOdd.select(fourth, third), isOdd.select(second, first));
     },
   };
+}
+
+/** The bits of a run of elements, a multiple of four, that a state of XLA's Philox gives. */
+export function philoxBits(state: PhiloxState, run: ElementRun): Words {
+  const { hashes, joined } = quadsOfRun(state, run);
+  return joined(hashes);
 }
 
 export const generators: { readonly [G in RandomGenerator]: Generator } = {

@@ -26,10 +26,11 @@ import { optionText } from "../../support/options.ts";
 import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { computeFormat, computed } from "../support/numbers.ts";
-import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
+import { alignedDimension, alignment, laidOut } from "../support/sizes.ts";
 import { categorical, permutation } from "./choices.ts";
 import { givenGenerator, keyIn, keyOf } from "./keys.ts";
 import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
+import { spanFor } from "./spans.ts";
 
 export type RandomOperation<Out extends DTypeName> = Operation<
   KeySpec,
@@ -229,15 +230,6 @@ function drawnArray(
       location,
     );
   return found;
-}
-
-/** Elements that a lane draws, where there are enough for all processors, and elsewhere. */
-const [mostPerLane, leastPerLane] = [16, 4];
-
-function spanFor(count: number, processors: number): number {
-  let each = mostPerLane;
-  while (each > leastPerLane && count / (each * lanes) < 2 * processors) each /= 2;
-  return each * lanes;
 }
 
 function drawing(name: string, { out, generator, x }: Drawing, draw: Draw): Operation {

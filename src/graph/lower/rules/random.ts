@@ -1,14 +1,18 @@
 /**
- * Random bits, one element a lane: a hash of the element's number under the state's key. See the evaluator
+ * Random bits, one element a lane: a hash of the element's number under the state's key; of many by Philox the library's, four a hash. See the evaluator
  * (`src/graph/evaluate/random.ts`) for which element takes which word of which hash.
  */
 import { u64 } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import type { Operation } from "../../../device/operation.ts";
+import { stateBits } from "../../../kernels/random/state-bits.ts";
 import { joinedWords, philoxHashes, threefry2x32, wordsOf } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf, typeText } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
+import type { LibraryCall } from "../library.ts";
 import type { KernelStep, Lowering } from "../lowering.ts";
 import { divideIndex, remainderIndex, tileOfIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
@@ -151,7 +155,45 @@ function generatorSteps(op: Generator): readonly KernelStep[] {
   ];
 }
 
+/** Below so many elements a lane may as well hash for each of its own. */
+const leastElements = 1 << 14;
+
+const operations = new Map<string, Operation>();
+
+/** One operation for all states and elements of a kind, whatever the sizes: their kernels are shared. */
+function operationOf(stateWords: 2 | 3, dtype: DType): Operation {
+  const key = `${stateWords} ${dtype.name}`;
+  const made = operations.get(key) ?? stateBits(stateWords, dtype);
+  operations.set(key, made);
+  return made;
+}
+
+function libraryBits(op: Generator): LibraryCall {
+  const { initial_state: state } = op.operands;
+  const [, bits] = op.results;
+  if (bits === undefined) throw new Error("a generator has bits");
+  const words = tensorTypeOf(state).shape[0] === 3 ? 3 : 2;
+  return {
+    operation: operationOf(words, dtypeOf(bits)),
+    inputs: [{ name: "state", value: state, shape: [words] }],
+    outputs: [
+      { name: "after", shape: [words] },
+      { name: "bits", shape: [sizeOf(tensorTypeOf(bits).shape)] },
+    ],
+  };
+}
+
+/** Of many elements of 32 bits by Philox the library draws four a hash. */
+function isDrawnByLibrary(op: Generator): boolean {
+  const [, bits] = op.results;
+  if (bits === undefined || op.attributes.rng_algorithm === "THREE_FRY") return false;
+  return dtypeOf(bits).bits === 32 && sizeOf(tensorTypeOf(bits).shape) >= leastElements;
+}
+
 export const generatorLowering: Lowering<"stablehlo.rng_bit_generator"> = {
-  form: "steps",
-  steps: generatorSteps,
+  form: "choose",
+  by: (op) =>
+    isDrawnByLibrary(op)
+      ? { form: "library", call: libraryBits }
+      : { form: "steps", steps: generatorSteps },
 };
