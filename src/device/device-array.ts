@@ -351,14 +351,22 @@ export function formatLeaks(leaks: readonly Leak[]): string {
       found: optionText(leaks),
     });
   const total = leaks.reduce((bytes, leak) => bytes + leak.bytes, 0);
-  const lines = leaks.map(
-    ({ dtype, shape, bytes, position }) =>
-      `  ${dtype.name}[${shape.join(", ")}], ${bytes} bytes, made at ${formatPosition(position)}`,
-  );
+  const counts = new Map<string, number>();
+  for (const { dtype, shape, bytes, position } of leaks) {
+    const line = `${dtype.name}[${shape.join(", ")}], ${bytes} bytes, made at ${formatPosition(position)}`;
+    counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  const lines = [...counts]
+    .slice(0, leakLines)
+    .map(([line, count]) => `  ${count === 1 ? "" : `${count} × `}${line}`);
   const [noun, verb] = leaks.length === 1 ? ["array", "was"] : ["arrays", "were"];
   const heading = `${leaks.length} ${noun} (${total} bytes) ${verb} never disposed of:`;
-  return [heading, ...lines].join("\n");
+  const left = [...counts.values()].slice(leakLines).reduce((sum, count) => sum + count, 0);
+  return [heading, ...lines, ...(left === 0 ? [] : [`  and ${left} more`])].join("\n");
 }
+
+/** Kinds of leaked arrays that are named one by one: a loop that forgets one an iteration forgets many. */
+const leakLines = 20;
 
 function isLeaks(value: unknown): boolean {
   const isLeak = (each: unknown): boolean =>

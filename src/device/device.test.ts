@@ -321,7 +321,12 @@ describe("arrays", () => {
   test("that are forgotten are counted in words that fit", () => {
     const leak: Leak = { dtype: f32, shape: [1], bytes: 4, position: undefined };
     expect(formatLeaks([leak])).toMatch(/^1 array \(4 bytes\) was never disposed of:\n/);
-    expect(formatLeaks([leak, leak])).toMatch(/^2 arrays \(8 bytes\) were never disposed of:\n/);
+    expect(formatLeaks([leak, leak])).toMatch(
+      /^2 arrays \(8 bytes\) were never disposed of:\n {2}2 × [^\n]*, 4 bytes, [^\n]*$/,
+    );
+    const many = Array.from({ length: 1000 }, (_, at) => ({ ...leak, shape: [at] }));
+    expect(formatLeaks(many).split("\n")).toHaveLength(22);
+    expect(formatLeaks(many)).toMatch(/\n {2}and 980 more$/);
   });
 
   test("belong to one device", async () => {
