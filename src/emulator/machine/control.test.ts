@@ -45,14 +45,18 @@ describe("lanes that part", () => {
     expect([...(arrays[0] ?? [])]).toEqual(expected);
   });
 
-  test.each(seeds)("that look at the time go round until it has come, seed %i", (seed) => {
-    const body = `${place} mov.u64 %d1, %globaltimer;
+  // Few seeds, which choose whose turn it is: there is one warp, and it goes round for a hundred microseconds.
+  test.each(seeds.slice(0, 2))(
+    "that look at the time go round until it has come, seed %i",
+    (seed) => {
+      const body = `${place} mov.u64 %d1, %globaltimer;
       $loop: ld.relaxed.gpu.global.b32 %r1, [%d0]; setp.ne.u32 %p0, %r1, 0; @%p0 bra $done;
       mov.u64 %d2, %globaltimer; sub.u64 %d2, %d2, %d1; setp.lt.u64 %p0, %d2, 100000; @%p0 bra $loop;
       $done: st.global.b32 [%d8+4], 1; ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(33)], options: { seed } });
-    expect([...(arrays[0] ?? [])]).toEqual([0, ...lanes.map(() => 1)]);
-  });
+      const { arrays } = runBlocks({ body, arrays: [new Uint32Array(33)], options: { seed } });
+      expect([...(arrays[0] ?? [])]).toEqual([0, ...lanes.map(() => 1)]);
+    },
+  );
 
   test("may exit while others go on", () => {
     const body = `${place} setp.ge.u32 %p0, %r0, 20; @%p0 exit;
