@@ -137,10 +137,12 @@ export const einsum = checked(
   reductions.einsum,
 );
 
+// A list with holes includes undefined, which no test of each element would meet.
 const isNested = (value: unknown): boolean =>
-  typeof value === "number" || (Array.isArray(value) && value.every(isNested));
+  ["number", "bigint", "boolean"].includes(typeof value) ||
+  (Array.isArray(value) && !value.includes(undefined) && value.every(isNested));
 const data: ArgumentKind = {
-  expected: "numbers in nested lists, or an array of the host",
+  expected: "numbers in nested lists, or an array of the host, as fromNumbers makes it",
   holds: (value) => isNested(value) || isHostArray(fieldsOf(value, ["dtype", "shape", "data"])),
 };
 

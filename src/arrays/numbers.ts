@@ -28,6 +28,33 @@ export function requireNumber(value: number, dtype: DTypeName): void {
   });
 }
 
+/** An element as lists give it: 64-bit integers and truths have values of their own in JavaScript. */
+export type Listed = number | bigint | boolean;
+
+/** Refuses an element of a list that `dtype` does not have. */
+export function requireListed(value: Listed, dtype: DTypeName): void {
+  if (typeof value === "number") {
+    requireNumber(value, dtype);
+    return;
+  }
+  const { kind, bits } = dtypes[dtype];
+  if (typeof value === "boolean" ? kind === "bool" : isWithin(value, kind, bits)) return;
+  throw new TilewrightError({
+    code: "TW9321",
+    message: `${value} is no number of ${dtype}`,
+    expected:
+      typeof value === "boolean"
+        ? "a truth only where the dtype is bool"
+        : "an integer of the dtype",
+    found: typeof value === "bigint" ? `${value}n` : `${value}`,
+  });
+}
+
+function isWithin(value: bigint, kind: DTypeKind, bits: number): boolean {
+  if (kind === "unsigned") return BigInt.asUintN(bits, value) === value;
+  return kind === "signed" && BigInt.asIntN(bits, value) === value;
+}
+
 /** Refuses two arrays of different dtypes. */
 export function requireOneDtype(x: Described, y: Described): void {
   if (x.dtype === y.dtype) return;

@@ -12,19 +12,24 @@ import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
 import { elementOf, LazyArray, recordAll, setData, typeOfArray } from "./array.ts";
 import { astype, full, one } from "./functions.ts";
-import { requireNumber } from "./numbers.ts";
+import { requireListed } from "./numbers.ts";
+import type { Listed } from "./numbers.ts";
 import { isRecording } from "./record.ts";
 
+function isList(nested: Nested<Listed>): nested is readonly Nested<Listed>[] {
+  return Array.isArray(nested);
+}
+
 /** The shape of nested lists. */
-function shapeOf(nested: Nested<number>): readonly number[] {
-  if (typeof nested === "number") return [];
+function shapeOf(nested: Nested<Listed>): readonly number[] {
+  if (!isList(nested)) return [];
   const [first] = nested;
   return [nested.length, ...(first === undefined ? [] : shapeOf(first))];
 }
 
 /** An array of numbers in nested lists, or of a host array. */
 export function array<D extends DTypeName = "f32">(
-  data: Nested<number> | HostArray<D>,
+  data: Nested<Listed> | HostArray<D>,
   dtype?: D,
 ): LazyArray<D> {
   const made = isHostArray(data) ? copied(data, dtype) : listed(data, dtype ?? "f32");
@@ -51,19 +56,18 @@ function copied(data: HostArray, dtype: DTypeName | undefined): Tensor {
   });
 }
 
-function* leavesOf(nested: Nested<number>): Generator<number> {
-  if (typeof nested === "number") yield nested;
+function* leavesOf(nested: Nested<Listed>): Generator<Listed> {
+  if (!isList(nested)) yield nested;
   else for (const each of nested) yield* leavesOf(each);
 }
 
-function hasShape(nested: Nested<number>, [extent, ...inner]: readonly number[]): boolean {
-  if (typeof nested === "number" || extent === undefined)
-    return typeof nested === "number" && extent === undefined;
+function hasShape(nested: Nested<Listed>, [extent, ...inner]: readonly number[]): boolean {
+  if (!isList(nested) || extent === undefined) return !isList(nested) && extent === undefined;
   return nested.length === extent && nested.every((each) => hasShape(each, inner));
 }
 
 /** Numbers of lists become elements as those beside arrays do: floats are rounded, integers and truths have them. */
-function listed(data: Nested<number>, dtype: DTypeName): Tensor {
+function listed(data: Nested<Listed>, dtype: DTypeName): Tensor {
   const shape = shapeOf(data);
   const numbers = [...leavesOf(data)];
   if (!hasShape(data, shape))
@@ -73,11 +77,11 @@ function listed(data: Nested<number>, dtype: DTypeName): Tensor {
       expected: `${sizeOf(shape)} numbers, as [${shape.join(", ")}] has`,
       found: `${numbers.length}`,
     });
-  for (const number of numbers) requireNumber(number, dtype);
+  for (const number of numbers) requireListed(number, dtype);
   if (dtypes[dtype].kind !== "float")
     return tensorOfArray(fromNumbers(dtypes[dtype], shape, numbers));
   const element = elementOf(dtype);
-  return tensor(element, shape, lanesOfNumbers(element, Float64Array.from(numbers)));
+  return tensor(element, shape, lanesOfNumbers(element, Float64Array.from(numbers, Number)));
 }
 
 export function zeros<D extends DTypeName = "f32">(

@@ -130,6 +130,25 @@ describe("data belongs to one holder", () => {
     expect(await constant().values()).toEqual([4]);
   });
 
+  test("lists of values make the array that they were read from", async () => {
+    for (const x of [
+      array([[2 ** 53, -1]], "i64"),
+      array([2 ** 64 - 2048], "u64"),
+      array([1, 0], "bool"),
+      array([0.5, -0], "f32"),
+    ]) {
+      const values = await x.values();
+      expect(await array(values, x.dtype).values()).toEqual(values);
+    }
+    expect(await array([9007199254740993n], "i64").values()).toEqual([9007199254740993n]);
+    expect(await array(true, "bool").values()).toBe(true);
+    expect(() => array([1n])).toThrow("TW9321");
+    expect(() => array([2n ** 63n], "i64")).toThrow("TW9321");
+    expect(() => array([-1n], "u8")).toThrow("TW9321");
+    expect(() => array([true], "i32")).toThrow("TW9321");
+    expect(() => array(new Array<number>(3))).toThrow("TW4023");
+  });
+
   test("a dtype beside a host array is its own or refused", () => {
     const host = fromNumbers(f64, [1], [0.1]);
     expect(array(host, "f64").dtype).toBe("f64");
