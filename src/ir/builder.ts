@@ -63,8 +63,17 @@ export class Builder {
     return Object.freeze({ id: this.#nextId++, type });
   }
 
+  /** By `push`: what `map` makes has other elements, to V8, once this is optimised, and every walk over ops reads their results. */
+  #values(types: readonly Type[]): readonly Value[] {
+    if (types.length === 0) return nothing;
+    const values: Value[] = [];
+    for (let place = 0; place < types.length; place += 1)
+      values.push(this.value(types[place] as Type));
+    return Object.freeze(values);
+  }
+
   openRegion(types: readonly Type[]): readonly Value[] {
-    const parameters = Object.freeze(types.map((type) => this.value(type)));
+    const parameters = this.#values(types);
     this.#open.push({ parameters, ops: [] });
     return parameters;
   }
@@ -94,8 +103,7 @@ export class Builder {
       location,
     };
     const types = inferResults(draft, this.#context);
-    const results =
-      types.length === 0 ? nothing : Object.freeze(types.map((type) => this.value(type)));
+    const results = this.#values(types);
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
     this.append(opOf(draft, results) as unknown as AnyOp);
     return results;

@@ -7,6 +7,7 @@
  */
 import { i32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
+import type { Literal } from "../ir/schema.ts";
 import type { Value } from "../ir/node.ts";
 import { sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
@@ -60,21 +61,29 @@ export function resolveOperands(
   items: readonly unknown[],
   location: Location,
 ): readonly Value[] {
-  const found = items.map((item) => {
-    if (isDataObject(item)) return useValue(item, location);
-    if (isPlain(item)) return item;
-    return isSize(item)
-      ? sizeOperand(label, dtype, item, location)
-      : wrongOperand(label, item, location);
-  });
+  const found: (Value | Literal)[] = [];
   const shapes: (readonly number[])[] = [];
-  for (const item of found) if (!isPlain(item)) shapes.push(shapeOf(item));
+  for (const item of items) {
+    const operand = isPlain(item) ? item : operandValue(label, dtype, item, location);
+    found.push(operand);
+    if (!isPlain(operand)) shapes.push(shapeOf(operand));
+  }
   const shape = joinShapes(label, shapes, location);
-  return found.map((item) =>
-    isPlain(item)
-      ? constantValue(dtype, shape, item, location)
-      : broadcastValue(item, shape, location),
-  );
+  const resolved: Value[] = [];
+  for (const item of found)
+    resolved.push(
+      isPlain(item)
+        ? constantValue(dtype, shape, item, location)
+        : broadcastValue(item, shape, location),
+    );
+  return resolved;
+}
+
+function operandValue(label: string, dtype: DType, item: unknown, location: Location): Value {
+  if (isDataObject(item)) return useValue(item, location);
+  return isSize(item)
+    ? sizeOperand(label, dtype, item, location)
+    : wrongOperand(label, item, location);
 }
 
 /** A size is an i32; anything else has to be asked for. */

@@ -11,7 +11,12 @@
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import { factsOf } from "../ir/facts/index.ts";
 import type { Facts } from "../ir/facts/index.ts";
-import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewrite/substitute.ts";
+import {
+  changeBody,
+  changeEachOp,
+  changeRegions,
+  withAttributes,
+} from "../ir/rewrite/substitute.ts";
 import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
 import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
@@ -60,12 +65,11 @@ class Binder {
   }
 
   region(region: Region, agents: Agents): Region {
-    const ops = region.ops.map((op) => {
+    return changeEachOp(region, (op) => {
       const inner = changeRegions(op, (each) => this.region(each, walkedInside(op, agents)));
       if (op.kind === "slice_ref") return withAttributes(inner, { guard: this.#guardOf(op) });
       return this.#withPlaces(accessesByLanes(op) ? this.#access(op, agents) : inner);
     });
-    return changeOps(region, ops);
   }
 
   #guardOf(op: Op<"slice_ref">): readonly string[] {

@@ -11,7 +11,13 @@
  * start, those of scratch behind its allocations.
  */
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
-import { changeBody, changeOps, changeRegions, withAttributes } from "../ir/rewrite/substitute.ts";
+import {
+  changeBody,
+  changeEachOp,
+  changeOps,
+  changeRegions,
+  withAttributes,
+} from "../ir/rewrite/substitute.ts";
 import { traitsOf } from "../ir/traits.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { tensorMapOf, tensorMaps } from "../layout/model/tensor-maps.ts";
@@ -36,14 +42,13 @@ export function nameMaps(kernel: Kernel): Kernel {
 }
 
 function namedRegion(region: Region, windows: Windows, texts: MapTexts): Region {
-  const ops = region.ops.map((op) => {
+  return changeEachOp(region, (op) => {
     if (op.kind === "copy_async" && op.attributes.by === "tensor")
       return withAttributes(op, { map: tensorMapOf(op, windows).text });
     if (op.kind === "prefetch_maps")
       return withAttributes(op, { maps: texts.get(windows.of(op.operands.ref).root) ?? [] });
     return changeRegions(op, (inner) => namedRegion(inner, windows, texts));
   });
-  return changeOps(region, ops);
 }
 
 /** Arrays whose maps the kernel does not ask for itself. */

@@ -7,7 +7,7 @@
  */
 import { changedOp } from "../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region } from "../ir/node.ts";
-import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { changeBody, changeEachOp, changeRegions } from "../ir/rewrite/substitute.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { deadCode } from "../passes/dead-code.ts";
 
@@ -24,10 +24,7 @@ function hasMeaning(op: AnyOp): op is Op<"inline_ptx"> {
 }
 
 function strippedRegion(region: Region): Region {
-  return changeOps(
-    region,
-    region.ops.map((op) => changeRegions(stripped(op), strippedRegion)),
-  );
+  return changeEachOp(region, (op) => changeRegions(stripped(op), strippedRegion));
 }
 
 function stripped(op: AnyOp): AnyOp {

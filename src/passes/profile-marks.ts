@@ -13,7 +13,7 @@ import { u32 } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Region } from "../ir/node.ts";
 import { headSlots, isMark, ringsPerBlock, slotWords } from "../ir/profile-ring.ts";
 import { nextValueId } from "../ir/rewrite/analysis.ts";
-import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { changeBody, changeEachOp, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { addSizes, dimension, multiplySizes } from "../ir/size.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { refType } from "../ir/types.ts";
@@ -124,9 +124,8 @@ class RingWriter {
   }
 
   #region(region: Region): Region {
-    return changeOps(
-      region,
-      region.ops.map((op) => changeRegions(this.#written(op), (inner) => this.#region(inner))),
+    return changeEachOp(region, (op) =>
+      changeRegions(this.#written(op), (inner) => this.#region(inner)),
     );
   }
 

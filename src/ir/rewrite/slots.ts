@@ -33,10 +33,10 @@ const indexParameters = 1;
 /** The value at a place of each list that has one there. */
 function valuesAt(lists: readonly (readonly Value[])[], place: number): readonly Value[] {
   const found: Value[] = [];
-  lists.forEach((list) => {
+  for (const list of lists) {
     const value = list[place];
     if (value !== undefined) found.push(value);
-  });
+  }
   return found;
 }
 

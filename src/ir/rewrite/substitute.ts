@@ -2,6 +2,7 @@
  * Rebuilding frozen nodes with some values replaced. Whatever does not change is kept as the same
  * object, so a pass that changes nothing returns the kernel it was given, and `===` tells.
  */
+import { visitEach } from "../../support/visit-each.ts";
 import { changedOp, noSlots, regionOf } from "../make-op.ts";
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { changedRegions, operandValues, withOperands } from "../traverse.ts";
@@ -39,6 +40,16 @@ export function changeOps(region: Region, ops: readonly AnyOp[]): Region {
   return same ? region : regionOf({ parameters: region.parameters, ops: Object.freeze(ops) });
 }
 
+/**
+ * The region with each op replaced by `change` of it. Its ops are listed by `push`: what `map` makes has other elements, to V8, once its
+ * caller is optimised, and every walk over ops would be thrown out of its own optimised code.
+ */
+export function changeEachOp(region: Region, change: (op: AnyOp) => AnyOp): Region {
+  const ops: AnyOp[] = [];
+  visitEach(region.ops, (op) => ops.push(change(op)));
+  return changeOps(region, ops);
+}
+
 function sameOps(left: readonly AnyOp[], right: readonly AnyOp[]): boolean {
   if (left.length !== right.length) return false;
   for (let index = 0; index < left.length; index += 1)
@@ -54,10 +65,9 @@ export function changeBody(kernel: Kernel, body: Region): Kernel {
 /** The region with values replaced in its ops and in the regions inside. */
 export function substituteRegion(region: Region, substitution: Substitution): Region {
   if (substitution.size === 0) return region;
-  const ops = region.ops.map((op) =>
+  return changeEachOp(region, (op) =>
     changeRegions(substituteOperands(op, substitution), (inner) =>
       substituteRegion(inner, substitution),
     ),
   );
-  return changeOps(region, ops);
 }

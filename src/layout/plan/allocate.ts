@@ -14,7 +14,7 @@
  */
 import type { AnyOp, Kernel, PlacedFor, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
-import { changeOps, changeRegions, withAttributes } from "../../ir/rewrite/substitute.ts";
+import { changeEachOp, changeRegions, withAttributes } from "../../ir/rewrite/substitute.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
@@ -57,12 +57,11 @@ export function allocate(kernel: Kernel): Kernel {
 
 /** The region with the places of what is allocated in it. */
 function withPlaces(region: Region, places: ReadonlyMap<AnyOp, number>): Region {
-  const ops = region.ops.map((op) => {
+  return changeEachOp(region, (op) => {
     const at = places.get(op);
     const inner = changeRegions(op, (each) => withPlaces(each, places));
     return at === undefined ? inner : withAttributes(inner, { at });
   });
-  return changeOps(region, ops);
 }
 
 /** Buffers in the order of the program, scratch last. */

@@ -35,6 +35,17 @@ function strideOf(factor: Table, group: number, sizes: readonly number[]): numbe
   return stride;
 }
 
+/** Of several groups. Lists grow by `push` where tables are gone through: what `map` makes changes once its caller is optimised. */
+function stridesOf(
+  factor: Table,
+  groups: readonly number[],
+  sizes: readonly number[],
+): readonly number[] {
+  const strides: number[] = [];
+  for (const group of groups) strides.push(strideOf(factor, group, sizes));
+  return strides;
+}
+
 function isHard(data: Float64Array): boolean {
   for (let entry = 0; entry < data.length; entry++) if (data[entry] === Infinity) return true;
   return false;
@@ -68,16 +79,21 @@ export function minimiseOut(
   const outer = others.slice(0, -1);
   const last = others.at(-1);
   const width = last === undefined ? 1 : (sizes[last] as number);
-  const rows = tables.map((table) => ({
-    data: table.data,
-    own: strideOf(table, group, sizes),
-    step: last === undefined ? 0 : strideOf(table, last, sizes),
-    strides: outer.map((other) => strideOf(table, other, sizes)),
-    offset: 0,
-  }));
-  const extents = outer.map((other) => sizes[other] as number);
-  const digits = outer.map(() => 0);
-  const entries = extents.reduce((product, extent) => product * extent, width);
+  const rows: Row[] = [];
+  for (const table of tables) {
+    const own = strideOf(table, group, sizes);
+    const step = last === undefined ? 0 : strideOf(table, last, sizes);
+    rows.push({ data: table.data, own, step, strides: stridesOf(table, outer, sizes), offset: 0 });
+  }
+  const extents: number[] = [];
+  const digits: number[] = [];
+  let entries = width;
+  for (let place = 0; place < outer.length; place++) {
+    const extent = sizes[outer[place] as number] as number;
+    extents.push(extent);
+    digits.push(0);
+    entries *= extent;
+  }
   const data = new Float64Array(entries).fill(Infinity);
   const least = leastOf[rows.length] ?? leastOfMany(new Float64Array(width));
   for (let entry = 0; entry < entries; entry += width) {
@@ -188,9 +204,13 @@ function addTo({ scope, data }: Table, added: Table, sizes: readonly number[]): 
   const last = scope.at(-1);
   const width = last === undefined ? 1 : (sizes[last] as number);
   const step = last === undefined ? 0 : strideOf(added, last, sizes);
-  const strides = outer.map((group) => strideOf(added, group, sizes));
-  const extents = outer.map((group) => sizes[group] as number);
-  const digits = outer.map(() => 0);
+  const strides = stridesOf(added, outer, sizes);
+  const extents: number[] = [];
+  const digits: number[] = [];
+  for (let place = 0; place < outer.length; place++) {
+    extents.push(sizes[outer[place] as number] as number);
+    digits.push(0);
+  }
   const table = added.data;
   let offset = 0;
   for (let from = 0; from < data.length; from += width) {

@@ -112,17 +112,19 @@ export class Reduction {
   }
 
   #activate(clause: Clause): void {
-    const domains = clause.scope.map((group) => this.domain(group));
+    const domains: Domain[] = [];
+    for (const group of clause.scope) domains.push(this.domain(group));
     const table = this.#memory.table(clause.relation, domains);
     if (!table.hard) return;
     if (clause.scope.length === 0) {
       this.#falseClause = clause;
       return;
     }
-    const rows = clause.scope.map((group) => this.#alivePositions(group));
-    const strides = rows.map((_, place) =>
-      rows.slice(place + 1).reduce((product, later) => product * later.length, 1),
-    );
+    const rows: number[][] = [];
+    for (const group of clause.scope) rows.push(this.#alivePositions(group));
+    const strides: number[] = [];
+    for (let place = 0; place < rows.length; place++)
+      strides.push(rows.slice(place + 1).reduce((product, later) => product * later.length, 1));
     const active: ActiveClause = { clause, table, strides, rows };
     if (clause.scope.length > 1) {
       for (const group of clause.scope) this.#watchers[group]?.push(active);

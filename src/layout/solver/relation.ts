@@ -101,8 +101,9 @@ export class Memory {
 
   /** The relation a constraint states; positions[i] is the place in the scope of operand i's variable. */
   relation(constraint: Constraint, positions: readonly number[], arity: number): Relation {
-    const operands = constraint.operands.map((expression, place) =>
-      this.#operand(expression, positions[place] ?? -1),
+    const operands: Operand[] = [];
+    constraint.operands.forEach((expression, place) =>
+      operands.push(this.#operand(expression, positions[place] ?? -1)),
     );
     const answer =
       constraint.kind === "equal"
@@ -159,10 +160,11 @@ export class Memory {
     scope: readonly number[],
   ): number {
     const values: number[] = [];
-    for (const { position, constant, functions } of operands) {
+    for (let place = 0; place < operands.length; place++) {
+      const { position, constant, functions } = operands[place] as Operand;
       let value = position < 0 ? constant : (scope[position] as number);
-      for (const step of functions) {
-        value = this.#apply(step, value);
+      for (let step = 0; step < functions.length; step++) {
+        value = this.#apply(functions[step] as FunctionMemory, value);
         if (value < 0) return Infinity;
       }
       values.push(value);
@@ -172,11 +174,13 @@ export class Memory {
   }
 
   #apply(step: FunctionMemory, value: number): number {
-    return remembered(step.results, value, () => {
-      this.#questions++;
-      const result = step.function.apply(this.candidate(value));
-      return result === undefined ? -1 : this.value(result);
-    });
+    const known = step.results.get(value);
+    if (known !== undefined) return known;
+    this.#questions++;
+    const result = step.function.apply(this.candidate(value));
+    const found = result === undefined ? -1 : this.value(result);
+    step.results.set(value, found);
+    return found;
   }
 
   #ask(memory: AnswerMemory, values: readonly number[]): number {
@@ -186,10 +190,12 @@ export class Memory {
         place === 1 ? key : remembered(memory.prefixes, key, () => memory.prefixes.size);
       key = prefix * packing + (values[place] as number);
     }
-    return remembered(memory.costs, key, () => {
-      this.#questions++;
-      return costOf(memory.answer(...values.map((value) => this.candidate(value))));
-    });
+    const known = memory.costs.get(key);
+    if (known !== undefined) return known;
+    this.#questions++;
+    const cost = costOf(memory.answer(...values.map((value) => this.candidate(value))));
+    memory.costs.set(key, cost);
+    return cost;
   }
 }
 
@@ -200,10 +206,16 @@ function costOf(answer: number | undefined | true | string): number {
 }
 
 function buildTable(relation: Relation, domains: readonly Domain[]): Table {
-  const size = domains.reduce((product, { values }) => product * values.length, 1);
+  const values: number[] = [];
+  const digits: number[] = [];
+  let size = 1;
+  for (let place = 0; place < domains.length; place++) {
+    const { values: choices } = domains[place] as Domain;
+    size *= choices.length;
+    values.push(choices[0] ?? -1);
+    digits.push(0);
+  }
   const data = new Float64Array(size);
-  const values = domains.map((domain) => domain.values[0] ?? -1);
-  const digits = domains.map(() => 0);
   let hard = false;
   for (let entry = 0; entry < size; entry++) {
     const cost = relation.evaluate(values);

@@ -16,7 +16,7 @@ import { noSlots, nothing, opOf, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import { countUses, nextValueId } from "../../ir/rewrite/analysis.ts";
-import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { changeBody, changeEachOp, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { onlyComputes, traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
 import { scalarType } from "../../ir/types.ts";
@@ -35,14 +35,11 @@ class Elector {
   }
 
   region(region: Region): Region {
-    return changeOps(
-      region,
-      region.ops.map((op) => {
-        if (traitsOf(op).regions === "each warp") return op;
-        if (this.#isLeftToOne(op)) return this.#elect(op);
-        return changeRegions(op, (inner) => this.region(inner));
-      }),
-    );
+    return changeEachOp(region, (op) => {
+      if (traitsOf(op).regions === "each warp") return op;
+      if (this.#isLeftToOne(op)) return this.#elect(op);
+      return changeRegions(op, (inner) => this.region(inner));
+    });
   }
 
   /** A loop that waits and copies and does nothing else, and whose results nobody needs. */

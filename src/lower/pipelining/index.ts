@@ -11,7 +11,7 @@
  * runs on the simulator, which holds it against the loop as it was written.
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
-import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { changeBody, changeEachOp, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { verifyKernel } from "../../ir/verify/index.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import type { Target } from "../../targets/target.ts";
@@ -34,9 +34,6 @@ export function pipelineLoops(kernel: Kernel, target: Target): Kernel {
 
 function replaceOp(kernel: Kernel, old: AnyOp, replacement: AnyOp): Kernel {
   const change = (region: Region): Region =>
-    changeOps(
-      region,
-      region.ops.map((op) => (op === old ? replacement : changeRegions(op, change))),
-    );
+    changeEachOp(region, (op) => (op === old ? replacement : changeRegions(op, change)));
   return changeBody(kernel, change(kernel.body));
 }

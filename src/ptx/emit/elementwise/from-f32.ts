@@ -242,8 +242,9 @@ export function wordFromF32(
   if (first === undefined) throw new Error("a word of no elements");
   const { name } = dtype;
   if ((name === "f16" || name === "bf16") && !isDirected(choices.rounding)) {
-    const [low, ...high] = [first, ...others].map((value) => unitF32(code, value, choices));
-    return packedHalves(emission, name, [low ?? first, ...high], choices);
+    const rounded: [Register, ...Register[]] = [unitF32(code, first, choices)];
+    for (const value of others) rounded.push(unitF32(code, value, choices));
+    return packedHalves(emission, name, rounded, choices);
   }
   if ((name === "f8e4m3fn" || name === "f8e5m2") && convertsFp8(emission))
     return fp8Word(emission, name, [first, ...others], choices.overflow);

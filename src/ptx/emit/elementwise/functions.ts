@@ -95,8 +95,8 @@ export function emitBinary(
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", `${fn}.pred`, left, right);
   if (isInteger(dtype)) {
-    const operands = [left, right].map((operand) => extendInteger(code, dtype, operand));
-    const [first = left, second = right] = operands;
+    const first = extendInteger(code, dtype, left);
+    const second = extendInteger(code, dtype, right);
     const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, division);
     return wrapInteger(code, dtype, result);
   }
