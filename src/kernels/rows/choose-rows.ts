@@ -3,6 +3,7 @@
  * and one that is too long even for that is gone through twice:
  *
  *   bf16 softmax, rows of     256     8 rows a block
+ *                           1,280     4 rows a block, a warp each
  *                           8,192     a row a block
  *                          65,536     a row a cluster of 8
  *                         300,000     a row a cluster of 8, in pieces of 4,096
@@ -79,6 +80,8 @@ export function chooseRows(
   const crossing = crossingAxis(op, axes);
   if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, looped);
   const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
+  const even = evenForm(op, columns, leads, unit, target);
+  if (even !== undefined) return even;
   if (columns <= unit) return shortForm(columns, leads.at(-1)?.extent ?? 1, count, short, target);
   const most = target.features.includes("cluster") ? target.clusterSize : 1;
   const fits = (blocks: number): boolean =>
@@ -131,6 +134,50 @@ export function earlyRows(
 
 function columnArrays({ arrays }: RowOp): number {
   return arrays.filter(({ per, role }) => per === "column" && role === "input").length;
+}
+
+/**
+ * The share of lanes with elements up to which rows are divided evenly, by how many arrays of columns they meet: what is loaded for
+ * lanes without elements is little beside the rows themselves, but much beside arrays of columns, which every row loads again.
+ */
+const evenShares = [0.65, 0.8, 0.9] as const;
+/** Rows of such a block at most, and registers of a lane for elements, as they came and as they are computed with, and for columns. */
+const [mostEvenRows, evenRegisters] = [16, 140] as const;
+
+/**
+ * Rows far under what a block is made for: several of them, each by as many lanes as it fills. A row of 1,280 elements of bf16 has 5
+ * loads for each lane of a warp, and would leave three of eight lanes of a block without any. Undefined where few are.
+ */
+function evenForm(
+  op: RowOp,
+  columns: number,
+  leads: readonly StridedAxis[],
+  unit: number,
+  { processors }: Target,
+): HeldRowsConfiguration | undefined {
+  const arrays = columnArrays(op);
+  // Elements that lanes access one by one are spread over them anyhow.
+  const isWide = columns % (unit / lanes) === 0;
+  if (!isWide || (arrays === 0 && columns <= unit)) return undefined;
+  const count = leads.reduce((product, { extent }) => product * extent, 1);
+  const padded = columns <= unit ? powerOfTwoFrom(columns) : Math.ceil(columns / unit) * unit;
+  if (columns > padded * (evenShares[arrays] ?? evenShares[2])) return undefined;
+  let found: HeldRowsConfiguration | undefined;
+  for (let rows = 2; rows <= mostEvenRows; rows *= 2) {
+    const width = Math.ceil((columns * rows) / unit) * (unit / rows);
+    const isBusy = rows <= (leads.at(-1)?.extent ?? 1) && count / rows >= 4 * processors;
+    if (!isBusy || ((width * rows) / lanes) * heldWords(op) > evenRegisters) continue;
+    if (width < (found?.columns ?? padded)) found = { rows, columns: width, blocks: 1, pieces: 1 };
+  }
+  return found;
+}
+
+/** Registers for each element of a row: what was loaded of it and of its column, and what inputs are computed as. */
+function heldWords({ arrays, compute }: RowOp): number {
+  return arrays.reduce((sum, { per, role, dtype }) => {
+    if (per === "row" || role === "output") return sum;
+    return sum + (dtype.bits + (per === "element" ? compute.bits : 0)) / 32;
+  }, 0);
 }
 
 /** Several rows a block, but no fewer blocks than keep the processors busy. */
