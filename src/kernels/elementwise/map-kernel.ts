@@ -30,13 +30,17 @@ export interface MapConfiguration {
   readonly rowAxis: number;
   readonly rows: number;
   readonly columns: number;
+  /** Warps of a block, where they are not four. */
+  readonly warps?: number;
 }
 
 /** Bytes of one array that a lane has in flight, and of all together: blocks that are soon through keep memory the busiest. */
 const bytesInFlight = 32;
 const mostBytes = 320;
-/** A window whose rows and columns both lie along some array. */
+/** Bytes of a row or column of a window whose rows and columns both lie along some array. */
 const squareBytes = 128;
+/** The same of a larger one, which reads and writes whole lines of memory side by side, and bytes of it that a warp holds. */
+const [largeBytes, warpBytes] = [256, 4096] as const;
 
 export function chooseWindow(
   arrays: readonly MappedArray[],
@@ -50,6 +54,20 @@ export function chooseWindow(
   );
   const bytes = arrays.map(({ dtype }) => dtype.bits / 8);
   if (crossing >= 0) {
+    const count = axes.reduce((product, { extent }) => product * extent, 1);
+    const sides = [axes[crossing]?.extent ?? 1, columns];
+    const [own = 1] = bytes;
+    const large = largeBytes / own;
+    const isLarge =
+      arrays.length === 2 &&
+      bytes.every((each) => each === own) &&
+      (own === 2 || own === 4) &&
+      sides.every((side) => side >= large) &&
+      count >= 4 * processors * large ** 2;
+    if (isLarge) {
+      const warps = (largeBytes * large) / warpBytes;
+      return { rowAxis: crossing, rows: large, columns: large, ...(warps > 4 && { warps }) };
+    }
     const extent = Math.max(16, Math.min(64, squareBytes / Math.max(...bytes)));
     return {
       rowAxis: crossing,
@@ -108,6 +126,7 @@ export function mapKernel(
     {
       name,
       grid: Object.fromEntries(grid) as { readonly [axis: string]: Size },
+      ...(window.warps !== undefined && { warps: window.warps }),
       inputs: { ...named("input"), ...scalars },
       outputs: named("output"),
       inouts: named("inout"),

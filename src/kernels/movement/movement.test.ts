@@ -7,6 +7,7 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
 import { gather } from "./gather.ts";
 import { scatter } from "./scatter.ts";
 import { concatenate, pad, permute, slice } from "./parts.ts";
@@ -26,6 +27,38 @@ function coordinates(shape: readonly number[]): readonly (readonly number[])[] {
 function placeOf(shape: readonly number[], at: readonly number[]): number {
   return at.reduce((place, index, axis) => place * (shape[axis] ?? 1) + index, 0);
 }
+
+test.each(["simulator", "emulator"] as const)(
+  "large matrices of 16 and 32 bits are turned in larger windows, on the %s",
+  async (kind) => {
+    // So few processors that there are windows for all of them.
+    const target = { ...targets.sm_90a, processors: 1 };
+    const device = await open(kind, { target });
+    const [rows, columns] = [264, 300];
+    const x = wholeNumbers(bf16, [rows, columns], 5);
+    const op = permute({ x: array(bf16, [v, n]), axes: [1, 0] });
+    const window = op.plan({ v: rows, n: columns }, target).configuration;
+    expect(window).toMatchObject({ rows: 128, columns: 128, warps: 8 });
+    const { out } = await device.run(op, { x: x.array });
+    expect([...toNumbers(out)]).toEqual(
+      coordinates([columns, rows]).map(([column = 0, row = 0]) => x.values[row * columns + column]),
+    );
+    // Few windows, sides that are shorter than a window, wider elements.
+    const few = op.plan({ v: 128, n: 128 }, target).configuration;
+    expect(few).toMatchObject({ rows: 64, columns: 64 });
+    const narrow = op.plan({ v: 127, n: 8192 }, target).configuration;
+    expect(narrow).toMatchObject({ rows: 64, columns: 64 });
+    const wide = permute({ x: array(f32, [v, n]), axes: [1, 0] });
+    const window32 = wide.plan({ v: rows, n: columns }, target).configuration;
+    expect(window32).toEqual({ rowAxis: 0, rows: 64, columns: 64 });
+    const y = wholeNumbers(f32, [rows, columns], 6);
+    const turned = await device.run(wide, { x: y.array });
+    expect([...toNumbers(turned.out)]).toEqual(
+      coordinates([columns, rows]).map(([column = 0, row = 0]) => y.values[row * columns + column]),
+    );
+    device.dispose();
+  },
+);
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   let device: Device;

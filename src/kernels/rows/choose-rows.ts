@@ -146,7 +146,8 @@ const [mostEvenRows, evenRegisters] = [16, 140] as const;
 
 /**
  * Rows far under what a block is made for: several of them, each by as many lanes as it fills. A row of 1,280 elements of bf16 has 5
- * loads for each lane of a warp, and would leave three of eight lanes of a block without any. Undefined where few are.
+ * loads for each lane of a warp, and would leave three of eight lanes of a block without any. Undefined where few are, where rows do
+ * not come out even, and where elements are so wide that lanes have enough in flight anyhow.
  */
 function evenForm(
   op: RowOp,
@@ -155,21 +156,20 @@ function evenForm(
   unit: number,
   { processors }: Target,
 ): HeldRowsConfiguration | undefined {
+  const inputs = op.arrays.filter(({ per, role }) => per === "element" && role === "input");
   const arrays = columnArrays(op);
-  // Elements that lanes access one by one are spread over them anyhow.
-  const isWide = columns % (unit / lanes) === 0;
-  if (!isWide || (arrays === 0 && columns <= unit)) return undefined;
-  const count = leads.reduce((product, { extent }) => product * extent, 1);
+  const isNarrow = inputs.reduce((sum, { dtype }) => sum + dtype.bits, 0) <= 16;
+  if (!isNarrow || (arrays === 0 && columns <= unit)) return undefined;
   const padded = columns <= unit ? powerOfTwoFrom(columns) : Math.ceil(columns / unit) * unit;
   if (columns > padded * (evenShares[arrays] ?? evenShares[2])) return undefined;
-  let found: HeldRowsConfiguration | undefined;
+  const count = leads.reduce((product, { extent }) => product * extent, 1);
   for (let rows = 2; rows <= mostEvenRows; rows *= 2) {
-    const width = Math.ceil((columns * rows) / unit) * (unit / rows);
     const isBusy = rows <= (leads.at(-1)?.extent ?? 1) && count / rows >= 4 * processors;
-    if (!isBusy || ((width * rows) / lanes) * heldWords(op) > evenRegisters) continue;
-    if (width < (found?.columns ?? padded)) found = { rows, columns: width, blocks: 1, pieces: 1 };
+    const isHeld = ((columns * rows) / lanes) * heldWords(op) <= evenRegisters;
+    if (isBusy && isHeld && (columns * rows) % unit === 0)
+      return { rows, columns, blocks: 1, pieces: 1 };
   }
-  return found;
+  return undefined;
 }
 
 /** Registers for each element of a row: what was loaded of it and of its column, and what inputs are computed as. */

@@ -1,6 +1,6 @@
 /** Rows far under a power of two, which lanes share evenly: results against float64, and which rows are divided so. */
 import { describe, expect, test } from "vitest";
-import { bf16, f32, i32 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
@@ -38,11 +38,10 @@ interface NormCase {
 
 const norms: readonly NormCase[] = [
   { dtype: bf16, sizes: [67, 320], form: { rows: 16, columns: 320 } },
-  // Lanes without elements, in rows and in the last block.
-  { dtype: bf16, sizes: [35, 328], form: { rows: 8, columns: 384 } },
+  { dtype: bf16, sizes: [35, 384], form: { rows: 8, columns: 384 } },
   { dtype: bf16, sizes: [19, 1280], form: { rows: 4, columns: 1280 } },
-  { dtype: f32, sizes: [65, 160], form: { rows: 16, columns: 160 } },
-  { dtype: f32, sizes: [9, 768], form: { rows: 2, columns: 768 } },
+  { dtype: bf16, sizes: [9, 1536], form: { rows: 2, columns: 1536 } },
+  { dtype: f16, sizes: [33, 640], form: { rows: 8, columns: 640 } },
 ];
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
@@ -123,10 +122,16 @@ test("rows are divided evenly where many lanes would have no elements, sooner wh
     layerNorm({ x: bf16, ...columns }).plan({ m: rows, n }).configuration;
   expect(moved(896)).toMatchObject({ rows: 8, columns: 896 });
   expect(moved(3584)).toMatchObject({ rows: 2, columns: 3584 });
-  // Nearly all lanes have elements; rows that begin anywhere; too few rows; more than registers hold.
+  // Nearly all lanes have elements; rows that do not come out even; too few rows; more than registers hold; wide elements.
   expect(moved(1000)).toMatchObject({ rows: 4, columns: 1024 });
   expect(moved(781)).toMatchObject({ rows: 4, columns: 1024 });
+  expect(moved(2304)).toMatchObject({ rows: 1, columns: 3072 });
   expect(moved(1280, 1024)).toMatchObject({ rows: 1, columns: 2048 });
   const wide = layerNorm({ x: bf16, scale: f32, bias: f32 });
   expect(wide.plan({ m, n: 1792 }).configuration).toMatchObject({ rows: 1, columns: 2048 });
+  const [full, added] = [{ x: f32 }, { x: bf16, residual: bf16 }];
+  for (const inputs of [full, added])
+    expect(layerNorm({ ...inputs, ...columns }).plan({ m, n: 1536 }).configuration).toMatchObject({
+      rows: 1,
+    });
 });
