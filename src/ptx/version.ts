@@ -65,10 +65,12 @@ export function ptxVersion(target: string, body: readonly Statement[]): string {
       expected: Object.keys(targetFloors).join(", "),
       found: target,
     });
-  let version = floor;
+  const opcodes = new Set<string>();
   body.forEach((statement) => {
-    if (statement.kind === "instruction") version = newest(version, opcodeFloor(statement.opcode));
+    if (statement.kind === "instruction") opcodes.add(statement.opcode);
   });
+  let version = floor;
+  for (const opcode of opcodes) version = newest(version, opcodeFloor(opcode));
   return version;
 }
 

@@ -103,8 +103,8 @@ class Sweep implements RewriteContext {
   };
 
   #visit(op: AnyOp): void {
-    const substituted = substituteOperands(op, this.#substitution);
-    const current = changeRegions(substituted, this.#region);
+    const given = this.#substitution.size === 0 ? op : substituteOperands(op, this.#substitution);
+    const current = given.regions === noSlots ? given : changeRegions(given, this.#region);
     if (!this.#isSettled(current)) {
       this.#location = op.location;
       if (this.#fresh !== undefined) this.#see(this.#fresh, current);

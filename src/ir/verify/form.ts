@@ -97,7 +97,7 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
   const regions: Slots = op.regions;
   verifyNames(op, "operand", operands, schema.operands);
   verifyNames(op, "attribute", attributes, schema.attributes);
-  verifyNames(op, "region", regions, schema.regions);
+  if (regions !== noSlots) verifyNames(op, "region", regions, schema.regions);
   verifyArities(op, "operand", operands, schema.operands);
   verifyArities(op, "region", regions, schema.regions);
   const slots = attributeSlotsOf(schema);
@@ -127,7 +127,7 @@ function verifyOp(op: AnyOp): void {
   verifyFrozen(op, op.kind, op);
   verifyFrozen(op, op.kind, op.operands);
   verifyFrozen(op, op.kind, op.attributes);
-  verifyFrozen(op, op.kind, op.regions);
+  if (op.regions !== noSlots) verifyFrozen(op, op.kind, op.regions);
   for (let place = 0; place < op.results.length; place += 1)
     verifyFrozen(op, op.kind, op.results[place] as Value);
   if (op.regions !== noSlots) for (const region of regionList(op)) verifyForm(region, op);
