@@ -78,6 +78,24 @@ test("work that ends before the driver does is waited out", async () => {
   expect(driver.live).toEqual({});
 });
 
+test("a call that fails while work is done is reported behind it", async () => {
+  class BrokenDriver extends FakeDriver {
+    override callAside(): Promise<number> {
+      return Promise.reject(new Error("no thread"));
+    }
+  }
+  let pieces = 0;
+  function* work(): Generator<void, void> {
+    for (; pieces < 3; pieces += 1) yield;
+  }
+  const opened = startAhead(new BrokenDriver(), 0, async () => {
+    await setImmediate();
+    return work();
+  });
+  await expect(opened).rejects.toThrow("no thread");
+  expect(pieces).toBeLessThan(3);
+});
+
 function fail(): never {
   throw new Error("no such file");
 }

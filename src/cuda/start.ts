@@ -22,7 +22,7 @@ export async function startAhead(
 ): Promise<() => void> {
   const retained = retainAhead(driver, ordinal);
   try {
-    return await workUntil(retained, await loadWork());
+    return await workUntil(retained, loadWork);
   } catch (error) {
     (await retained)();
     throw error;
@@ -43,11 +43,21 @@ async function retainAhead(driver: Driver, ordinal: number): Promise<() => void>
   }
 }
 
-/** What is waited for; until it is there, pieces of work are done. Between two of them this thread hears what others have ended. */
-async function workUntil<T>(waitedFor: Promise<T>, work: Iterator<void>): Promise<T> {
-  let isThere = false;
-  const settled = waitedFor.finally(() => (isThere = true));
+/**
+ * What is waited for; until it is there, pieces of work are done. Between two of them this thread hears what others have ended, or that
+ * it failed.
+ */
+async function workUntil<T>(
+  waitedFor: Promise<T>,
+  loadWork: () => Promise<Iterator<void>>,
+): Promise<T> {
+  let isOver = false;
+  const end = (): void => {
+    isOver = true;
+  };
+  waitedFor.then(end, end);
+  const work = await loadWork();
   do await setImmediate();
-  while (!isThere && work.next().done !== true);
-  return settled;
+  while (!isOver && work.next().done !== true);
+  return waitedFor;
 }
