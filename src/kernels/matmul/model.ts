@@ -157,7 +157,7 @@ function partsSeconds(
   sizes: ProductSizes,
   target: Target,
 ): number {
-  const parts = partCount(configuration, sizes, depthOf(problem, recipe), target);
+  const parts = partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
   const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
   const product = persistentModel(problem, recipe, apart, target);
   return (

@@ -15,12 +15,15 @@ import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
 import { leastSteps, tileCount } from "./tile-shapes.ts";
 
-/** Whether tiles of a product may be cut into parts: those of one matrix, whose operands are multiplied as they lie. */
+/**
+ * Whether tiles of a product may be cut into parts: those of one matrix, whose operands are multiplied as they lie or are weights in few bits
+ * whose scales travel with them.
+ */
 export function mayHaveParts(problem: MatmulProblem, recipe: Recipe): boolean {
   return (
     problem.sizes.batch === undefined &&
     !problem.sparse &&
-    prologueOf(problem) === undefined &&
+    (prologueOf(problem) === undefined || problem.weights?.span === 1) &&
     recipe.instruction === "wgmma" &&
     recipe.parts === 1 &&
     recipe.terms.length === 1 &&
@@ -28,8 +31,9 @@ export function mayHaveParts(problem: MatmulProblem, recipe: Recipe): boolean {
   );
 }
 
-/** How many parts every tile has: as many as there are processors for. */
+/** How many parts every tile has: as many as there are processors for, and of weights in few bits equal ones, since nobody has scales beyond k. */
 export function partCount(
+  { weights }: Pick<MatmulProblem, "weights">,
   configuration: PersistentConfiguration,
   sizes: ProductSizes,
   depth: number,
@@ -37,8 +41,11 @@ export function partCount(
 ): number {
   if (configuration.schedule !== "parts") return 1;
   const tiles = tileCount(configuration, sizes);
-  const most = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
-  return Math.min(most, Math.max(1, Math.floor(processors / Math.max(1, tiles))));
+  const steps = Math.ceil(sizes.k / depth);
+  const most = Math.max(1, Math.floor(steps / leastSteps));
+  let parts = Math.min(most, Math.max(1, Math.floor(processors / Math.max(1, tiles))));
+  while (weights !== undefined && steps % parts !== 0) parts -= 1;
+  return parts;
 }
 
 /** The product that gives the sums of the parts, [parts, m, n], as they are. */

@@ -253,7 +253,7 @@ function requirePersistent(
   if (schedule === "parts" && (recipe === undefined || !mayHaveParts(problem, recipe)))
     throw refused(
       "TW9904",
-      "tiles are multiplied in parts where one matrix of operands is multiplied as it lies",
+      "tiles are multiplied in parts where operands are one matrix each, as they lie or weights whose scales travel with them",
       'schedule "tiles" or "split"',
       text,
       location,
@@ -306,7 +306,7 @@ function partsOf(
 ): number {
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
-  return partCount(configuration, sizes, depthOf(problem, recipe), target);
+  return partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
 }
 
 /** Products of parts of k, and their sum. */
