@@ -31,10 +31,15 @@ const probability: ArgumentKind = {
   holds: (value) => typeof value === "number" && value >= 0 && value <= 1,
 };
 
-/** The number behind `low`. */
+const ofI32: ArgumentKind = {
+  expected: "a whole number from -2^31, below 2^31",
+  holds: isWhole(-(2 ** 31), 2 ** 31 - 1),
+};
+
+/** The number behind `low`; below it all integers are of i32. */
 const above: ArgumentKind = {
-  expected: "a whole number above the one before it, and at most 2^32 above",
-  holds: (value, [, , low]) => isWhole(Number(low) + 1, Number(low) + 2 ** 32)(value),
+  expected: "a whole number above the one before it, up to 2^31",
+  holds: (value, [, , low]) => isWhole(Number(low) + 1, 2 ** 31)(value),
 };
 
 export const key = checked("random.key", [whole, keyOptions], random.key);
@@ -48,7 +53,7 @@ export const bernoulli = checked(
   [keyKind, probability, shape],
   random.bernoulli,
 );
-export const randint = checked("random.randint", [keyKind, shape, whole, above], random.randint);
+export const randint = checked("random.randint", [keyKind, shape, ofI32, above], random.randint);
 export const gumbel = checked("random.gumbel", [keyKind, shape], random.gumbel);
 export const categorical = checked("random.categorical", [keyKind, array], random.categorical);
 export const permutation = checked("random.permutation", [keyKind, count], random.permutation);

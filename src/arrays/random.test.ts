@@ -14,6 +14,22 @@ test("uniform numbers, integers and permutations are JAX's", async () => {
   expect(await random.permutation(key, 7).values()).toEqual([4, 2, 5, 3, 6, 0, 1]);
 });
 
+test("integers are drawn from all of i32, and from no more", async () => {
+  const all = (await random
+    .randint(key, [1000], -(2 ** 31), 2 ** 31)
+    .values()) as readonly number[];
+  // As many in each quarter but for chance.
+  for (const quarter of [-2, -1, 0, 1]) {
+    const own = all.filter((each) => Math.floor(each / 2 ** 30) === quarter);
+    expect(Math.abs(own.length - 250)).toBeLessThan(75);
+  }
+  const upper = (await random.randint(key, [200], 0, 2 ** 31).values()) as readonly number[];
+  expect(Math.min(...upper)).toBeGreaterThanOrEqual(0);
+  // Results are of i32, to which 2^31 and more would be negative.
+  expect(() => random.randint(key, [1], 0, 2 ** 31 + 1)).toThrow("TW4023");
+  expect(() => random.randint(key, [1], 2 ** 31, 2 ** 31 + 1)).toThrow("TW4023");
+});
+
 test("normal numbers are within 8 units in the last place of JAX's", async () => {
   const jax = [
     -0.02830461598932743, 0.4671318531036377, 0.2957029640674591, 0.15354591608047485,

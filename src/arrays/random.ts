@@ -105,7 +105,8 @@ export function randint(
 ): LazyArray<"i32"> {
   const [first, second] = split(seed);
   if (first === undefined || second === undefined) throw new Error("split gives two keys");
-  const span = full(shape, high - low, "u32");
+  // All 2^32 integers are a span of 0 to u32, and the remainder by 0 is the number itself.
+  const span = full(shape, (high - low) % 2 ** 32, "u32");
   const half = rem(full(shape, 2 ** 16, "u32"), span);
   const multiplier = rem(mul(half, half), span);
   const upper = rem(bits(first, shape), span);
