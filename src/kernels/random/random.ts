@@ -57,6 +57,8 @@ interface Drawing {
   readonly out: ArraySpec;
   readonly generator: KeyGenerator;
   readonly x?: ArraySpec;
+  /** Elements that a lane draws at most, 16 unless told: more where instructions bound it, fewer where it waits for what it loads. */
+  readonly perLane?: number;
 }
 
 /** 32 random bits an element. */
@@ -119,7 +121,8 @@ function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out>
   const generator = drawnBy("random.normal", spec, { out: "array" }, location);
   const out = drawnArray("random.normal", spec.out, floats, location);
   const draw: Draw = (key, elements) => key.normal(elements).cast(out.dtype);
-  return drawing("random_normal", { out, generator }, draw) as never;
+  const perLane = generator === "rbg" ? 32 : 16;
+  return drawing("random_normal", { out, generator, perLane }, draw) as never;
 }
 
 export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
@@ -180,7 +183,9 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
     const scaled = computed(tile, compute).mul(left === 0 ? 0 : 1 / left);
     return kept.select(scaled, 0).cast(x.dtype);
   };
-  return drawing("dropout", { out: array(x.dtype, x.shape), generator, x }, draw) as never;
+  // Memory bounds it, and a lane that loads 16 bytes once waits for nothing else.
+  const perLane = generator === "rbg" ? Math.max(4, 128 / x.dtype.bits) : 16;
+  return drawing("dropout", { out: array(x.dtype, x.shape), generator, x, perLane }, draw) as never;
 }
 
 /** What draws; every field of the specification is a known one. */
@@ -232,7 +237,8 @@ function drawnArray(
   return found;
 }
 
-function drawing(name: string, { out, generator, x }: Drawing, draw: Draw): Operation {
+function drawing(name: string, given: Drawing, draw: Draw): Operation {
+  const { out, generator, x, perLane = 16 } = given;
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
@@ -240,7 +246,7 @@ function drawing(name: string, { out, generator, x }: Drawing, draw: Draw): Oper
     outputs: { out },
     plan: (dimensions, target) => {
       const count = laidOut(out, dimensions).shape.reduce((all, extent) => all * extent, 1);
-      const span = spanFor(count, target.processors);
+      const span = spanFor(count, target.processors, perLane);
       const flat = (argument: string) => ({ argument, shape: [count] });
       if (count === 0) return { configuration: { span }, source: "heuristic", launches: [] };
       return {
@@ -248,9 +254,7 @@ function drawing(name: string, { out, generator, x }: Drawing, draw: Draw): Oper
         source: "heuristic",
         launches: () => {
           const text = JSON.stringify([span, alignment(count)]);
-          const known =
-            kernels.get(text) ??
-            drawKernel(name, { out, generator, ...(x && { x }) }, count, span, draw);
+          const known = kernels.get(text) ?? drawKernel(name, given, count, span, draw);
           kernels.set(text, known);
           const arrays = { key: { argument: "key" }, out: flat("out"), ...(x && { x: flat("x") }) };
           return [{ kernel: known, arguments: arrays }];

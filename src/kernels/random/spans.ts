@@ -1,10 +1,13 @@
-/** How many elements a block draws. */
+/**
+ * How many elements a block draws. Where there are enough for all processors, lanes draw so many that what is the same for all of a block, its key and the
+ * upper words of its counter, is little beside them; with fewer, blocks are smaller.
+ */
 import { lanes } from "../support/sizes.ts";
 
-/** Elements that a lane draws, where there are enough for all processors, and elsewhere. */
-const [mostPerLane, leastPerLane] = [16, 4];
+const leastPerLane = 4;
 
-export function spanFor(count: number, processors: number): number {
+/** Elements of a block, where a lane draws so many at most. */
+export function spanFor(count: number, processors: number, mostPerLane: number): number {
   let each = mostPerLane;
   while (each > leastPerLane && count / (each * lanes) < 2 * processors) each /= 2;
   return each * lanes;

@@ -24,6 +24,9 @@ import { spanFor } from "./spans.ts";
 
 const { u64 } = dtypes;
 
+/** Elements that a lane draws at most. */
+const perLane = 16;
+
 /** Inputs { state }, outputs { after, bits }: of n elements, whose number is given with the launch. */
 export function stateBits(stateWords: 2 | 3, dtype: DType): Operation {
   const kernels = new Map<string, KernelDefinition>();
@@ -32,7 +35,7 @@ export function stateBits(stateWords: 2 | 3, dtype: DType): Operation {
     inputs: { state: array(u64, [stateWords]) },
     outputs: { after: array(u64, [stateWords]), bits: array(dtype, [dim("n")]) },
     plan: ({ n: count = 0 }, target) => {
-      const span = spanFor(count, target.processors);
+      const span = spanFor(count, target.processors, perLane);
       const configuration = { span };
       const source = "heuristic" as const;
       return {
