@@ -135,7 +135,7 @@ function powersOf(problem: AttentionProblem): PowerFormat<Half> {
 
 /**
  * Whether sums are scaled only where a row has an exponent that is too large for the format of its powers: where a lane has more sums than scores. Where it has fewer,
- * asking whether some row of the warp has takes longer than scaling all (0.99 of the rate for heads of 128 in bf16, where FP8 gains 1% and heads of 256 gain 3%).
+ * asking whether some row of the warp has takes longer than scaling all (0.97 of the rate for heads of 128 in bf16, where FP8 gains 1% and heads of 256 gain 3%).
  */
 function isSeldomScaled({ sizes }: AttentionForm, { columns }: SpecialisedAttention): boolean {
   return paddedHead(sizes.e) > columns;
