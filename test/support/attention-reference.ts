@@ -254,6 +254,9 @@ export function expected(one: AttentionCase, given: Given) {
   return { out, logSumExp };
 }
 
+/** Powers less than 2⁻¹²⁶ are 0 to a GPU: what they give is lost, which a bound of 2⁻¹⁸ or more of this weight's share has room for. */
+const leastWeight = 2 ** -108;
+
 /** The gradients of Σ out · dOut in float64, by the formulas that the page of attention has. */
 export function expectedGradients(one: AttentionCase, given: Given, dOut: readonly number[]) {
   const [b, s, t, h, kv, d, e] = one.sizes;
@@ -300,7 +303,8 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
           // One less a square that is nearly one is known to the last bits of f32 alone.
           const unsure = one.softCap === undefined ? 0 : 2 ** -13;
-          const steepest = scale * weight * (Math.abs(slopes[column] ?? NaN) + unsure);
+          const sure = Math.max(weight, leastWeight);
+          const steepest = scale * sure * (Math.abs(slopes[column] ?? NaN) + unsure);
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);
           const [own, other] = [
             ((batch * s + row) * h + head) * d,
@@ -310,13 +314,16 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           dk.addTimes(other, q.values, own, d, { change, magnitude });
           const part = weight * (factors[column] ?? NaN);
           const values = startOf(v, batch, column, shared);
-          dv.addTimes(values, dOut, above, e, { change: part, magnitude: Math.abs(part) });
+          const whole = sure * Math.abs(factors[column] ?? NaN);
+          dv.addTimes(values, dOut, above, e, { change: part, magnitude: whole });
           if (dBias && bias) {
             const ofScore = weight * (ownSlopes[column] ?? NaN);
             dBias.add(
               placeOf(bias, batch, head, row, column),
               ofScore * ((changes[column]?.sum ?? NaN) - delta),
-              Math.abs(ofScore) * ((changes[column]?.magnitude ?? NaN) + reach),
+              sure *
+                Math.abs(ownSlopes[column] ?? NaN) *
+                ((changes[column]?.magnitude ?? NaN) + reach),
             );
           }
         });
