@@ -15,7 +15,14 @@ import { tiledModel } from "./model.ts";
 import { exchanged } from "./double-sums.ts";
 import { isHeld } from "./held-rows.ts";
 import { mayHaveParts } from "./parts.ts";
-import { depthOf, isCopied, sharedBytes } from "./tile-shapes.ts";
+import {
+  depthOf,
+  isCopied,
+  roomOfBlock,
+  sharedBytes,
+  tileCount,
+  workerCount,
+} from "./tile-shapes.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs, suitsDepth } from "./prologue.ts";
@@ -159,7 +166,7 @@ export function persistentCandidates(
         )
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .flatMap((form) =>
-          stagesOf(problem, { multipliers, ...form }, target, purpose).map(
+          stagesOf(problem, { multipliers, schedule, ...form }, sizes, target, purpose).map(
             (stages) => ({ kernel: "persistent", multipliers, stages, schedule, ...form }) as const,
           ),
         ),
@@ -239,13 +246,19 @@ function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
 }
 
 /**
- * Stages that are worth trying, the best guess first. Few rows wait for weights alone, which memory gives soonest where little
- * more is asked for than is on its way. Of 8192 × 28672 weights that are random numbers, one row took 111.0 µs with 8 stages of 8 KB and
- * 114.2 with 6, 16 rows 110.9 and 113.8 (113.7 with 20 and 121.0 with 5), 64 rows 113.4 with 8, 114.2 with 7 and 116.0 with 6.
+ * Stages that are worth trying, the best guess first. Few rows wait for weights alone. Blocks of the next launch begin meanwhile where two have
+ * room on a processor, and nobody needs more stages than steps. Of 8192 × 28672 weights of bf16, where 12 stages of 8 rows leave such room, 11 of 16
+ * and 7 of 64:
+ *
+ *   rows   stages and µs
+ *   1      8 107.8   10 107.0   12 107.7   20 106.8
+ *   16     8 108.2   10 107.8   12 109.2   20 107.5
+ *   64     6 114.8    7 108.8    8 112.2   14 111.7
  */
 function stagesOf(
   problem: MatmulProblem,
-  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned" | "cluster">,
+  form: Omit<PersistentConfiguration, "kernel" | "stages">,
+  sizes: ProductSizes,
   target: Target,
   purpose: Purpose,
 ): readonly number[] {
@@ -253,22 +266,44 @@ function stagesOf(
   const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows[purpose];
   const isPlain = !problem.sparse && prologueOf(problem) === undefined;
   if (!isStream || !isPlain) return [most];
-  const few = purpose === "chosen" ? [8] : [8, 6];
-  return [...new Set([...few, most])].filter((stages) => stages <= most);
+  const used = Math.max(fewStages, stepsOfBlock(problem, form, sizes, target));
+  const beside = mostStages(problem, form, target, 2);
+  const others = [most, beside].map((stages) => Math.min(stages, used));
+  return [...new Set([fewStages, ...others])].filter((stages) => stages <= most);
+}
+
+/** Stages that suffice for streams of weights, and that all have who have as many steps. */
+const fewStages = 8;
+
+/** Steps of the block with the most tiles: what it has more stages for is never filled, and would be made ready all the same. */
+function stepsOfBlock(
+  problem: MatmulProblem,
+  form: Omit<PersistentConfiguration, "kernel" | "stages">,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) return 0;
+  const configuration = { kernel: "persistent", stages: fewStages, ...form } as const;
+  const depth = depthOf(problem, recipe);
+  const workers = workerCount(configuration, sizes, depth, target);
+  const rounds = Math.ceil(tileCount(configuration, sizes) / workers);
+  return rounds * Math.ceil(sizes.k / depth) * recipe.terms.length;
 }
 
 /** Rows up to which there are several counts of stages: the model was fitted to fewer of them than are timed. */
 const streamRows: { readonly [P in Purpose]: number } = { chosen: 16, timed: 64 };
 
-/** As many stages as fit, up to what memory needs in flight: more hide no more. */
+/** As many stages as fit, with so many blocks on a processor, up to what memory needs in flight: more hide no more. */
 function mostStages(
   problem: MatmulProblem,
-  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned" | "cluster">,
+  form: Omit<PersistentConfiguration, "kernel" | "stages">,
   target: Target,
+  blocks = 1,
 ): number {
   const fixed = sharedBytes(problem, { ...form, stages: 0 });
   const each = sharedBytes(problem, { ...form, stages: 1 }) - fixed;
-  const fitting = Math.floor((target.sharedMemoryPerBlock - fixed) / each);
+  const fitting = Math.floor((roomOfBlock(target, blocks) - fixed) / each);
   return Math.min(greatestStages, Math.max(2, fitting));
 }
 

@@ -168,6 +168,11 @@ export function sharedBytes(
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
+/** Bytes of shared memory that a block may take where so many are on a processor at once, each with 1 KB of its own. */
+export function roomOfBlock({ sharedMemoryPerProcessor }: Target, blocks: number): number {
+  return Math.floor(sharedMemoryPerProcessor / blocks) - 1024;
+}
+
 /** Tiles of the result, those of all parts of k and of all batches; a cluster's count as one. */
 export function tileCount(
   configuration: TiledConfiguration,
