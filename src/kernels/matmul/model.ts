@@ -252,19 +252,32 @@ function persistentModel(
       rounds * (steps * step + before) + Math.ceil(steps / parts) * step + besides + overhang;
     const each = handedSeconds + (rows * columns * 4) / handedBytes;
     const handing = parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
-    const isAlone =
-      sharedBytes(problem, configuration) > roomOfBlock(target, 2) &&
-      2 * workers * cluster > target.processors;
-    const starting =
-      launchSeconds +
-      (isNarrow(configuration) && isAlone ? aloneSeconds : 0) +
-      (cluster > 1 ? pairSeconds : 0) +
-      (schedule === "split" ? clearingSeconds : 0);
+    const starting = startSeconds(problem, configuration, workers, target);
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
     return preparing + overlapped(busy, memory * crowded, notHiddenOfAll) + handing + starting;
   };
+}
+
+/** Seconds until blocks of a launch work, of which there are so many. */
+function startSeconds(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  workers: number,
+  target: Target,
+): number {
+  const { cluster, schedule } = configuration;
+  const isAlone =
+    isNarrow(configuration) &&
+    sharedBytes(problem, configuration) > roomOfBlock(target, 2) &&
+    2 * workers * cluster > target.processors;
+  return (
+    launchSeconds +
+    (isAlone ? aloneSeconds : 0) +
+    (cluster > 1 ? pairSeconds : 0) +
+    (schedule === "split" ? clearingSeconds : 0)
+  );
 }
 
 /** What is done with operands before, in seconds, and how much longer their rows take to fetch. */
