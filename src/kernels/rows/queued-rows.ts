@@ -37,7 +37,6 @@ import {
 import type {
   ArraySpec,
   Barrier,
-  Index,
   KernelDefinition,
   Ref,
   RingPosition,
@@ -100,9 +99,9 @@ interface QueuedForm {
   readonly strides: readonly number[];
 }
 
-/** A piece that registers hold, from a column on. */
+/** A piece that registers hold, and which one of the row it is. */
 interface HeldPiece {
-  readonly start: Scalar<"i32">;
+  readonly piece: Scalar<"i32">;
   readonly tiles: RowTiles;
 }
 
@@ -222,7 +221,7 @@ class QueuedRows {
       .sub(this.#worker)
       .add(workers - 1)
       .div(workers);
-    const kept = pieces === 1 ? this.#columnTiles(constant(dtypes.i32, 0)) : undefined;
+    const kept = pieces === 1 ? this.#columnTiles(this.#ofRow(constant(dtypes.i32, 0))) : undefined;
     loop({ to: turns.mul(pieces).minimum(slots) }, (index) => {
       this.#bring(index.div(pieces), index.rem(pieces), index);
     });
@@ -252,19 +251,17 @@ class QueuedRows {
     kept: RowTiles | undefined,
   ): RingPosition {
     const { op, configuration } = this.#form;
-    const { columns, pieces, held } = configuration;
-    const startOf = (index: Scalar<"i32">): Scalar<"i32"> =>
-      this.#part.mul(pieces).add(index).mul(columns);
-    const measured = (start: Scalar<"i32">, tiles: RowTiles): Statistics => {
-      const early = { ...ofRow, ...(kept ?? this.#columnTiles(start, false)), ...tiles };
-      return op.measure(early, this.#piece(start));
+    const { pieces, held } = configuration;
+    const measured = (piece: Scalar<"i32">, tiles: RowTiles): Statistics => {
+      const early = { ...ofRow, ...(kept ?? this.#columnTiles(piece, false)), ...tiles };
+      return op.measure(early, this.#piece(piece));
     };
-    const results = (start: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
-      const all = { ...ofRow, ...(kept ?? this.#columnTiles(start)), ...tiles };
-      return op.results(all, statistics, this.#piece(start));
+    const results = (piece: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
+      const all = { ...ofRow, ...(kept ?? this.#columnTiles(piece)), ...tiles };
+      return op.results(all, statistics, this.#piece(piece));
     };
     const holding = this.#takeHeld(turn, turns, position, measured);
-    const { own, at: after } = this.#measureQueued(holding, startOf, measured);
+    const { own, at: after } = this.#measureQueued(holding, measured);
     const statistics = this.#exchanged(turn, op.join(own));
     this.#storeRow(turn, ofRow, statistics);
     const step = togetherOf(pieces - held, configuration);
@@ -274,21 +271,21 @@ class QueuedRows {
         let at = from;
         for (let each = 0; each < step; each += 1) {
           const index = first.add(each);
-          const start = startOf(index);
+          const piece = this.#ofRow(index);
           // Before a place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
-          const made = results(start, this.#queuedTiles(at.slot), statistics);
+          const made = results(piece, this.#queuedTiles(at.slot), statistics);
           read.push({ piece: index, slot: at.slot });
           if (read.length === step) this.#refill(turn, turns, read);
-          this.#storePiece(turn, start, made);
+          this.#storePiece(turn, piece, made);
           at = ring(configuration.slots).next(at);
         }
         return at;
       });
-    for (const { start, tiles } of holding.held) {
+    for (const { piece, tiles } of holding.held) {
       // The elements again, so that registers hold them and not the wider numbers that they were measured as.
       const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#held(tile)]);
       const again = Object.fromEntries(elements) as RowTiles;
-      this.#storePiece(turn, start, results(start, again, statistics));
+      this.#storePiece(turn, piece, results(piece, again, statistics));
     }
     return after;
   }
@@ -298,24 +295,24 @@ class QueuedRows {
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
-    measured: (start: Scalar<"i32">, tiles: RowTiles) => Statistics,
+    measured: (piece: Scalar<"i32">, tiles: RowTiles) => Statistics,
   ): Holding {
     const { op, configuration } = this.#form;
-    const { columns, pieces, slots } = configuration;
+    const { slots } = configuration;
     const held: HeldPiece[] = [];
     const read: ReadPiece[] = [];
     let at = position;
     let own: Statistics | undefined;
     for (let index = 0; index < configuration.held; index += 1) {
-      const start = this.#part.mul(pieces).add(index).mul(columns);
+      const piece = this.#ofRow(constant(dtypes.i32, index));
       this.#brought(at);
       const tiles = this.#queuedTiles(at.slot);
       read.push({ piece: constant(dtypes.i32, index), slot: at.slot });
       if (read.length === mostTogether(configuration) || index === configuration.held - 1)
         this.#refill(turn, turns, read.splice(0));
-      const more = measured(start, tiles);
+      const more = measured(piece, tiles);
       own = own === undefined ? more : op.merge(own, more);
-      held.push({ start, tiles });
+      held.push({ piece, tiles });
       at = ring(slots).next(at);
     }
     return { held, own, at };
@@ -324,14 +321,13 @@ class QueuedRows {
   /** What was measured of the whole row, and where the next one begins. */
   #measureQueued(
     { own: before, at: position }: Holding,
-    startOf: (index: Scalar<"i32">) => Scalar<"i32">,
-    measured: (start: Scalar<"i32">, tiles: RowTiles) => Statistics,
+    measured: (piece: Scalar<"i32">, tiles: RowTiles) => Statistics,
   ): { readonly own: Statistics; readonly at: RingPosition } {
     const { op, configuration } = this.#form;
     const { pieces, slots, held } = configuration;
     const measuredAt = (index: Scalar<"i32">, at: RingPosition): Statistics => {
       this.#brought(at);
-      return measured(startOf(index), this.#queuedTiles(at.slot));
+      return measured(this.#ofRow(index), this.#queuedTiles(at.slot));
     };
     const own = before ?? measuredAt(constant(dtypes.i32, 0), position);
     if (held === pieces) return { own, at: position };
@@ -341,6 +337,11 @@ class QueuedRows {
       own: { ...op.merge(sofar.own, measuredAt(index, sofar.at)) },
       at: ring(slots).next(sofar.at),
     }));
+  }
+
+  /** Which piece of the row one of the block's own is. */
+  #ofRow(index: Scalar<"i32">): Scalar<"i32"> {
+    return this.#part.mul(this.#form.configuration.pieces).add(index);
   }
 
   #brought({ slot, phase }: RingPosition): void {
@@ -366,9 +367,8 @@ class QueuedRows {
 
   #bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {
     const { op, configuration, box } = this.#form;
-    const { columns, pieces } = configuration;
-    const groups = columns / box;
-    const first = this.#part.mul(pieces).add(piece).mul(groups);
+    const groups = configuration.columns / box;
+    const first = this.#ofRow(piece).mul(groups);
     for (const { name } of op.arrays.filter(isElement))
       copyAsync(
         (this.#argument[name] as Ref).at(this.#row(turn), slice(first, groups), slice(0, box)),
@@ -430,10 +430,10 @@ class QueuedRows {
   }
 
   /** What belongs to columns; of what only results need, nothing unless `late`. */
-  #columnTiles(start: Scalar<"i32">, late = true): RowTiles {
+  #columnTiles(piece: Scalar<"i32">, late = true): RowTiles {
     const { op, box, configuration } = this.#form;
     const groups = configuration.columns / box;
-    const first = configuration.pieces === 1 ? this.#part.mul(groups) : start.div(box);
+    const first = piece.mul(groups);
     const wanted = op.arrays.filter(
       ({ per, role, isLate = false }) => per === "column" && role === "input" && (late || !isLate),
     );
@@ -458,7 +458,7 @@ class QueuedRows {
     const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
     for (const { name } of late)
       for (let piece = 0; piece < pieces; piece += 1)
-        prefetch(this.#columnWindow(name, this.#part.mul(pieces).add(piece).mul(groups)));
+        prefetch(this.#columnWindow(name, this.#ofRow(constant(dtypes.i32, piece)).mul(groups)));
   }
 
   /** What belongs to a row, [1, 1]; past the last one, that of the last. */
@@ -475,15 +475,14 @@ class QueuedRows {
     );
   }
 
-  #storePiece(turn: Scalar<"i32">, start: Scalar<"i32">, results: RowTiles): void {
+  #storePiece(turn: Scalar<"i32">, piece: Scalar<"i32">, results: RowTiles): void {
     const { op, box, configuration } = this.#form;
     const groups = configuration.columns / box;
     for (const { name, per, role } of op.arrays) {
       const result = results[name];
       if (per !== "element" || role !== "output" || result === undefined) continue;
-      const place: readonly Index[] = [this.#row(turn), start.div(box)];
       (this.#argument[name] as Ref)
-        .at(place[0] ?? 0, slice(place[1] ?? 0, groups), slice(0, box))
+        .at(this.#row(turn), slice(piece.mul(groups), groups), slice(0, box))
         .store(this.#byGroups(result));
     }
   }
@@ -547,8 +546,9 @@ class QueuedRows {
     return columns.cast(this.#form.op.compute);
   }
 
-  #piece(start: Scalar<"i32">): Piece {
+  #piece(piece: Scalar<"i32">): Piece {
     const { op, isWhole, configuration, box } = this.#form;
+    const start = piece.mul(configuration.columns);
     const { lanes, each, widest } = this.#shares();
     const { groups } = extentsOf(this.#form);
     const extent = constant(dtypes.i32, 0)

@@ -15,6 +15,8 @@ import { accessesOf, onlyComputes, windowedBy } from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
+import { BoxFinder } from "./boxes.ts";
+import type { Box } from "./boxes.ts";
 
 export interface Place {
   readonly name: string;
@@ -30,6 +32,8 @@ export interface PlaceAccess extends Omit<Access, "of"> {
   readonly places: readonly Place[];
   /** Whether they are those of another block. */
   readonly ofPeer: boolean;
+  /** All elements that it may touch, where fewer than those of the whole place. */
+  readonly box: Box | undefined;
 }
 
 export class AccessFinder {
@@ -40,11 +44,13 @@ export class AccessFinder {
   readonly #arrays = new Map<Value, Place>();
   /** Loops are followed several times, and each program thread on its own. */
   readonly #known = new Map<AnyOp, readonly PlaceAccess[]>();
+  readonly #boxes: BoxFinder;
   #unasked: ReadonlySet<Place> | undefined;
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
     this.#definitions = definingOps(kernel.body);
+    this.#boxes = new BoxFinder(kernel, this.#definitions);
     const buffers = placedBuffers(kernel);
     const places = buffers.map(({ name }): Place => ({ name, space: "smem" }));
     buffers.forEach((buffer) => {
@@ -96,6 +102,7 @@ export class AccessFinder {
       done,
       places: this.#places(value),
       ofPeer: value.type.kind === "ref" && value.type.space === "peer",
+      box: value.type.kind === "ref" ? this.#boxes.of(value) : undefined,
     }));
   }
 
@@ -135,6 +142,7 @@ const usesScratch = {
   proxy: "generic",
   done: "at once",
   ofPeer: false,
+  box: undefined,
 } as const;
 
 function overlap(left: PlacedBuffer, right: PlacedBuffer | undefined): boolean {

@@ -181,6 +181,7 @@ class Planner {
     for (;;) {
       const round = pending.copy();
       for (const region of regions) this.follow(region, round);
+      round.forgetBoxes();
       if (!pending.include(round)) break;
     }
     for (const region of regions.slice(0, -1)) this.follow(region, pending);

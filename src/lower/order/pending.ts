@@ -9,10 +9,15 @@
  */
 import type { Meeting } from "../../ir/schema.ts";
 import type { Place, PlaceAccess } from "./accesses.ts";
+import { areApart } from "./boxes.ts";
+import type { Box } from "./boxes.ts";
+
+/** What was touched of each place: boxes of it, or, where one of them is undefined, any part. */
+type Touched = Map<Place, Set<Box | undefined>>;
 
 interface Deeds {
-  readonly reads: Set<Place>;
-  readonly writes: Set<Place>;
+  readonly reads: Touched;
+  readonly writes: Touched;
   /** Whether the lane has handed over what it wrote, and others may not have. */
   fenced: boolean;
 }
@@ -36,18 +41,25 @@ export class Pending {
     return open || arrived || unfenced;
   }
 
+  /** What was touched may have been any part of its place: values that boxes begin at have become others. */
+  forgetBoxes(): void {
+    for (const { reads, writes } of [this.#open, this.#arrived])
+      for (const touched of [reads, writes])
+        for (const place of touched.keys()) touched.set(place, new Set([undefined]));
+  }
+
   clear(): void {
     this.meet("whole");
     this.#unfenced.clear();
   }
 
   /** Why lanes must meet before the access. */
-  conflictOf({ places, mode }: PlaceAccess): string | undefined {
+  conflictOf({ places, mode, box }: PlaceAccess): string | undefined {
     const deeds = [this.#open, this.#arrived];
     for (const place of places) {
-      if (deeds.some(({ writes }) => writes.has(place)))
+      if (deeds.some(({ writes }) => mayMeet(writes, place, box)))
         return `other lanes may have written ${place.name}${mode === "read" ? "" : " before"}`;
-      if (mode === "write" && deeds.some(({ reads }) => reads.has(place)))
+      if (mode === "write" && deeds.some(({ reads }) => mayMeet(reads, place, box)))
         return `other lanes may still read ${place.name}`;
     }
     return undefined;
@@ -68,10 +80,10 @@ export class Pending {
     return this.#open.fenced || this.#arrived.fenced;
   }
 
-  record({ places, mode, actor, proxy }: PlaceAccess): void {
+  record({ places, mode, actor, proxy, box }: PlaceAccess): void {
     for (const place of places) {
       // What one lane starts is ordered by waiting for it.
-      if (actor === "lanes") this.#open[mode === "read" ? "reads" : "writes"].add(place);
+      if (actor === "lanes") touch(this.#open[mode === "read" ? "reads" : "writes"], place, box);
       if (mode === "write" && proxy === "generic" && place.space === "smem")
         this.#unfenced.add(place);
     }
@@ -92,7 +104,7 @@ export class Pending {
 }
 
 function noDeeds(): Deeds {
-  return { reads: new Set(), writes: new Set(), fenced: false };
+  return { reads: new Map(), writes: new Map(), fenced: false };
 }
 
 function clearDeeds(deeds: Deeds): void {
@@ -104,9 +116,33 @@ function clearDeeds(deeds: Deeds): void {
 function includeDeeds(into: Deeds, other: Deeds): boolean {
   const fenced = !into.fenced && other.fenced;
   into.fenced ||= other.fenced;
-  const read = includePlaces(into.reads, other.reads);
-  const written = includePlaces(into.writes, other.writes);
+  const read = includeTouched(into.reads, other.reads);
+  const written = includeTouched(into.writes, other.writes);
   return read || written || fenced;
+}
+
+function mayMeet(touched: Touched, place: Place, box: Box | undefined): boolean {
+  const boxes = touched.get(place);
+  if (boxes === undefined) return false;
+  return [...boxes].some((each) => !each || !box || !areApart(each, box));
+}
+
+/** Adds a part of a place; tells whether it was new. */
+function touch(touched: Touched, place: Place, box: Box | undefined): boolean {
+  const boxes = touched.get(place) ?? new Set();
+  touched.set(place, boxes);
+  if (boxes.has(box) || boxes.has(undefined)) return false;
+  if (box === undefined) boxes.clear();
+  boxes.add(box);
+  return true;
+}
+
+function includeTouched(into: Touched, other: Touched): boolean {
+  let grows = false;
+  other.forEach((boxes, place) => {
+    for (const box of boxes) if (touch(into, place, box)) grows = true;
+  });
+  return grows;
 }
 
 function includePlaces(into: Set<Place>, other: ReadonlySet<Place>): boolean {
