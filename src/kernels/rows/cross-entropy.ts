@@ -22,7 +22,7 @@ import {
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, powersBeneath, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { Piece, RowArray, RowOp } from "./row-op.ts";
+import type { Piece, RowArray, RowOp, RowPart, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 import { exponentialSums, finite, inRow } from "./softmax.ts";
 
@@ -134,23 +134,33 @@ function crossEntropyOp(
   /** The value, or 0 for rows whose label is ignored. */
   const counted = (value: Tile<"f32">, labels: Tile | undefined): Tile<"f32"> =>
     ignored === undefined ? value : labelsOf(labels).ne(ignored).select(value, 0);
+  const together = (parts: readonly RowPart[]): Statistics => {
+    const measured = sums.together(parts);
+    const { shape } = statistic(measured, "sum");
+    const chosen = parts.map(({ tiles, piece }) =>
+      whereLabel(
+        labelsOf(tiles["labels"]),
+        piece,
+        // Of elements as they came: those that are computed with need not stay in registers for this.
+        (isLabel) =>
+          computed(isLabel.select(tiles["logits"] as Tile, full(dtype, [1, 1], 0)), compute).sum(
+            1,
+            { keep: true },
+          ),
+        () => zeros(compute, shape),
+      ),
+    );
+    return { ...measured, chosen: chosen.reduce((left, right) => left.add(right)) };
+  };
   return {
     name: "cross_entropy",
     arrays,
     compute,
     heldBytes: 224,
     statistics: [...sums.statistics, "chosen"],
-    measure: (tiles, piece) => {
-      const x = computed(tiles["logits"], compute);
-      const measured = sums.measure(tiles, piece);
-      const chosen = whereLabel(
-        labelsOf(tiles["labels"]),
-        piece,
-        (isLabel) => isLabel.select(x, full(compute, [1, 1], 0)).sum(1, { keep: true }),
-        () => zeros(compute, measured["sum"]?.shape ?? [1, 1]),
-      );
-      return { ...measured, chosen };
-    },
+    measure: (tiles, piece) => together([{ tiles, piece }]),
+    // The search for the label parts pieces from each other anyhow.
+    together,
     merge: (left, right) => ({
       ...sums.merge(left, right),
       chosen: statistic(left, "chosen").add(statistic(right, "chosen")),

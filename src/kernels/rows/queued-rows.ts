@@ -49,7 +49,7 @@ import { alignedDimension, alignment, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { boxOf, isElement } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
-import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
+import type { Piece, RowArray, RowOp, RowPart, RowTiles, Statistics } from "./row-op.ts";
 
 export function planQueuedRows(
   op: RowOp,
@@ -123,9 +123,10 @@ function mostTogether({ slots }: QueuedRowsConfiguration): number {
   return Math.min(4, Math.ceil(slots / 4));
 }
 
-/** The greatest number up to that by which a loop over so many pieces goes on. */
-function togetherOf(pieces: number, configuration: QueuedRowsConfiguration): number {
-  let together = mostTogether(configuration);
+/** The greatest number up to that by which a loop over so many pieces goes on; one less where registers have several columns of each. */
+function togetherOf({ op, configuration }: QueuedForm, pieces: number): number {
+  const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
+  let together = Math.max(1, mostTogether(configuration) - (late.length > 1 ? 1 : 0));
   while (pieces % together !== 0) together -= 1;
   return together;
 }
@@ -252,19 +253,19 @@ class QueuedRows {
   ): RingPosition {
     const { op, configuration } = this.#form;
     const { pieces, held } = configuration;
-    const measured = (piece: Scalar<"i32">, tiles: RowTiles): Statistics => {
-      const early = { ...ofRow, ...(kept ?? this.#columnTiles(piece, false)), ...tiles };
-      return op.measure(early, this.#piece(piece));
-    };
+    const partOf = (piece: Scalar<"i32">, tiles: RowTiles): RowPart => ({
+      tiles: { ...ofRow, ...(kept ?? this.#columnTiles(piece, false)), ...tiles },
+      piece: this.#piece(piece),
+    });
     const results = (piece: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
       const all = { ...ofRow, ...(kept ?? this.#columnTiles(piece)), ...tiles };
       return op.results(all, statistics, this.#piece(piece));
     };
-    const holding = this.#takeHeld(turn, turns, position, measured);
-    const { own, at: after } = this.#measureQueued(holding, measured);
+    const holding = this.#takeHeld(turn, turns, position, partOf);
+    const { own, at: after } = this.#measureQueued(holding, partOf);
     const statistics = this.#exchanged(turn, op.join(own));
     this.#storeRow(turn, ofRow, statistics);
-    const step = togetherOf(pieces - held, configuration);
+    const step = togetherOf(this.#form, pieces - held);
     if (held < pieces)
       loop({ from: held, to: pieces, step, carry: holding.at }, (first, from) => {
         const read: ReadPiece[] = [];
@@ -295,7 +296,7 @@ class QueuedRows {
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
-    measured: (piece: Scalar<"i32">, tiles: RowTiles) => Statistics,
+    partOf: (piece: Scalar<"i32">, tiles: RowTiles) => RowPart,
   ): Holding {
     const { op, configuration } = this.#form;
     const { slots } = configuration;
@@ -310,24 +311,30 @@ class QueuedRows {
       read.push({ piece: constant(dtypes.i32, index), slot: at.slot });
       if (read.length === mostTogether(configuration) || index === configuration.held - 1)
         this.#refill(turn, turns, read.splice(0));
-      const more = measured(piece, tiles);
-      own = own === undefined ? more : op.merge(own, more);
+      if (op.together === undefined) {
+        const part = partOf(piece, tiles);
+        const more = op.measure(part.tiles, part.piece);
+        own = own === undefined ? more : op.merge(own, more);
+      }
       held.push({ piece, tiles });
       at = ring(slots).next(at);
     }
+    if (held.length > 0)
+      own ??= op.together?.(held.map(({ piece, tiles }) => partOf(piece, tiles)));
     return { held, own, at };
   }
 
   /** What was measured of the whole row, and where the next one begins. */
   #measureQueued(
     { own: before, at: position }: Holding,
-    measured: (piece: Scalar<"i32">, tiles: RowTiles) => Statistics,
+    partOf: (piece: Scalar<"i32">, tiles: RowTiles) => RowPart,
   ): { readonly own: Statistics; readonly at: RingPosition } {
     const { op, configuration } = this.#form;
     const { pieces, slots, held } = configuration;
     const measuredAt = (index: Scalar<"i32">, at: RingPosition): Statistics => {
       this.#brought(at);
-      return measured(this.#ofRow(index), this.#queuedTiles(at.slot));
+      const { tiles, piece } = partOf(this.#ofRow(index), this.#queuedTiles(at.slot));
+      return op.measure(tiles, piece);
     };
     const own = before ?? measuredAt(constant(dtypes.i32, 0), position);
     if (held === pieces) return { own, at: position };

@@ -35,6 +35,12 @@ export interface Piece {
   readonly part?: { readonly from: Scalar<"i32">; readonly width: number };
 }
 
+/** A piece, and which part of the rows it is. */
+export interface RowPart {
+  readonly tiles: RowTiles;
+  readonly piece: Piece;
+}
+
 export interface RowArray {
   readonly name: string;
   readonly dtype: DType;
@@ -55,6 +61,8 @@ export interface RowOp {
   readonly heldBytes: number;
   /** Statistics of a piece; undefined tiles are not there. */
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
+  /** Statistics of pieces that are all there, where that takes less than to measure each as it comes and merge them. */
+  readonly together?: (parts: readonly RowPart[]) => Statistics;
   /** Statistics of two pieces together. */
   readonly merge: (left: Statistics, right: Statistics) => Statistics;
   /** Statistics of many pieces together, from [pieces, 1] to [1, 1]. */

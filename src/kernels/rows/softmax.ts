@@ -14,7 +14,7 @@ import type { Location } from "../../support/location.ts";
 import { givenArray, givenAxis, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { Piece, RowOp, Statistics } from "./row-op.ts";
+import type { Piece, RowOp, RowPart, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 import {
   computeFormat,
@@ -84,6 +84,11 @@ function softmaxLike(
   const out = array(spec.out ?? x.dtype, x.shape);
   requireFloat("out", name, out, location);
   const compute = computeFormat(x.dtype);
+  // Pieces are measured as they come: exponentials of one hide what is waited for of the next.
+  const { statistics, measure, merge, join } = exponentialSums(
+    { compute, from: x.dtype, out: out.dtype },
+    "x",
+  );
   const op: RowOp = {
     name,
     arrays: [
@@ -92,10 +97,13 @@ function softmaxLike(
     ],
     compute,
     heldBytes: result.heldBytes,
-    ...exponentialSums({ compute, from: x.dtype, out: out.dtype }, "x"),
-    results: ({ x: tile }, statistics, piece) => {
+    statistics,
+    measure,
+    merge,
+    join,
+    results: ({ x: tile }, found, piece) => {
       const own = computed(inRow(tile, piece), compute);
-      return { out: result.of(own, statistics, x.dtype, out.dtype).cast(out.dtype) };
+      return { out: result.of(own, found, x.dtype, out.dtype).cast(out.dtype) };
     },
   };
   return rowOperation({ op, specs: { x, out }, of: x, axis }, spec);
@@ -112,18 +120,30 @@ export interface RowFormats {
 export function exponentialSums(
   { from, compute, out }: RowFormats,
   name: string,
-): Pick<RowOp, "statistics" | "measure" | "merge" | "join"> {
+): Pick<RowOp, "statistics" | "measure" | "merge" | "join"> & Required<Pick<RowOp, "together">> {
   const scaled = (part: Statistics, high: Tile<"f32">): Tile<"f32"> =>
     statistic(part, "sum").mul(exponential(statistic(part, "high").sub(finite(high)), out));
+  /** The greatest element of all pieces first, so that no sum is scaled to another. */
+  const together = (parts: readonly RowPart[]): Statistics => {
+    const own = parts.map(({ tiles, piece }) => inRow(tiles[name], piece) as Tile<"f32">);
+    // Of elements as they lie in registers, two at a time where they are narrow.
+    const highs = own.map((each) => each.max(1, { keep: true }));
+    const high = computed(
+      highs.reduce((left, right) => left.maximum(right)),
+      compute,
+    );
+    const beneath = own.map((each) =>
+      powersBeneath(computed(each, compute), finite(high), from, out),
+    );
+    const sum = beneath
+      .map(({ powers }) => powers.sum(1, { keep: true }))
+      .reduce((left, right) => left.add(right));
+    return { high, sum: beneath[0] === undefined ? sum : sum.mul(beneath[0].factor) };
+  };
   return {
     statistics: ["high", "sum"],
-    measure: (tiles, piece) => {
-      const own = inRow(tiles[name], piece);
-      // Of elements as they lie in registers, two at a time where they are narrow.
-      const high = computed((own as Tile<"f32">).max(1, { keep: true }), compute);
-      const { powers, factor } = powersBeneath(computed(own, compute), finite(high), from, out);
-      return { high, sum: powers.sum(1, { keep: true }).mul(factor) };
-    },
+    measure: (tiles, piece) => together([{ tiles, piece }]),
+    together,
     merge: (left, right) => {
       const high = statistic(left, "high").maximum(statistic(right, "high"));
       return { high, sum: scaled(left, high).add(scaled(right, high)) };
