@@ -75,21 +75,12 @@ export class BoxFinder {
     if (op.kind === "constant")
       return { constant: BigInt(op.attributes.value as number), factors: new Map() };
     if (op.kind !== "binary") return own;
-    const { left, right } = op.operands;
-    switch (op.attributes.fn) {
-      case "add":
-        return combined(this.#sum(left), this.#sum(right), 1n);
-      case "sub":
-        return combined(this.#sum(left), this.#sum(right), -1n);
-      case "mul": {
-        const [a, b] = [this.#sum(left), this.#sum(right)];
-        if (a.factors.size === 0) return combined(nothing, b, a.constant);
-        if (b.factors.size === 0) return combined(nothing, a, b.constant);
-        return own;
-      }
-      default:
-        return own;
-    }
+    const { fn } = op.attributes;
+    if (fn !== "add" && fn !== "sub" && fn !== "mul") return own;
+    const [left, right] = [this.#sum(op.operands.left), this.#sum(op.operands.right)];
+    if (fn !== "mul") return combined(left, right, fn === "add" ? 1n : -1n);
+    if (left.factors.size === 0) return combined(nothing, right, left.constant);
+    return right.factors.size === 0 ? combined(nothing, left, right.constant) : own;
   }
 }
 
