@@ -1,6 +1,7 @@
 /** Random numbers beside those of JAX 0.11 for the same key, `jax.random.PRNGKey(42)`. */
 import { describe, expect, test } from "vitest";
 import { codeOf } from "../../test/support/library-checks.ts";
+import { threefry } from "../../test/support/threefry.ts";
 import { array, random } from "./index.ts";
 
 const key = random.key(42);
@@ -76,6 +77,9 @@ describe("keys of rbg", () => {
     ]);
     expect(await random.foldIn(own, 77).values()).toEqual([
       ...[3343870397, 3703666311, 3343870397, 3703666311],
+    ]);
+    expect(await random.foldIn(array([1, 2, 3, 4], "u32"), 9).values()).toEqual([
+      ...[...threefry([1, 2], [0, 9]), ...threefry([3, 4], [0, 9])],
     ]);
     expect(await random.bits(own, [2, 5]).values()).toEqual([
       [2620864722, 2991908441, 282133475, 2589630650, 1779689962],

@@ -19,6 +19,7 @@ import {
 import { random } from "tilewright/arrays";
 import { codeOf } from "../../test/support/library-checks.ts";
 import { philox, rbgBits } from "../../test/support/philox.ts";
+import { threefry } from "../../test/support/threefry.ts";
 import { philox4x32, threefry2x32 } from "./index.ts";
 import type { Words } from "./random-hashes.ts";
 import { normalsOfWords } from "./random-normals.ts";
@@ -269,7 +270,7 @@ test("a run that is no whole hashes, and keys and uniform numbers of rbg", async
     {
       name: "drawn",
       grid: { i: 3 },
-      outputs: { odd: array(u32, [3, 5]), even: array(f32, [3, 8]), keys: array(u32, [3, 4]) },
+      outputs: { odd: array(u32, [3, 5]), even: array(f32, [3, 8]), keys: array(u32, [4, 4]) },
     },
     ({ i, odd, even, keys }) => {
       const key = randomKey(42, { generator: "rbg" });
@@ -287,6 +288,13 @@ test("a run that is no whole hashes, and keys and uniform numbers of rbg", async
       });
       when(i.eq(1), () => {
         stored(2, key.foldIn(i));
+        const [a, b, c, d] = [
+          constant(u32, 1),
+          constant(u32, 2),
+          constant(u32, 3),
+          constant(u32, 4),
+        ];
+        stored(3, randomKey([a, b, c, d], { generator: "rbg" }).foldIn(9));
       });
     },
   );
@@ -302,7 +310,8 @@ test("a run that is no whole hashes, and keys and uniform numbers of rbg", async
     // jax.random.key_data of split(key, 2)[1], of fold_in(key, 77), and of fold_in(key, 1), which is the first again.
     const split = [64467757, 2916123636, 64467757, 2916123636];
     const folded = [3343870397, 3703666311, 3343870397, 3703666311];
-    expect([...toNumbers(keys)]).toEqual([...split, ...folded, ...split]);
+    const halves = [...threefry([1, 2], [0, 9]), ...threefry([3, 4], [0, 9])];
+    expect([...toNumbers(keys)]).toEqual([...split, ...folded, ...split, ...halves]);
   }
 });
 
