@@ -154,7 +154,7 @@ export function persistentCandidates(
     2 * Math.ceil(sizes.n / (multipliers * threadRows)) <= target.processors &&
     (problem.weights === undefined
       ? multipliers === 1 && columns <= streamRows.chosen
-      : multipliers === 4 && problem.weights.dtype.bits === 4);
+      : multipliers === 4);
   return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split", "parts"] as const).flatMap((schedule) =>
       tileFormsOf(problem)
