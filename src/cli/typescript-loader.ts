@@ -7,7 +7,7 @@
  *
  * An error thrown by the file itself passes through untouched.
  *
- * Once there are hooks, Node asks their thread about every module, which takes ten times as long as loading one. The library has
+ * Once there are hooks, Node asks their thread about every module, which takes longer than loading one. The library has
  * hundreds, so that what of it the file imports, or one that it imports, is loaded before.
  */
 import { readFile } from "node:fs/promises";
