@@ -17,6 +17,11 @@ interface Parts {
 
 /** How often lanes meet for what they do to `out`. */
 function meetings(out: ArraySpec, body: (parts: Parts) => void): number {
+  return reasons(out, body).length;
+}
+
+/** Why they do. */
+function reasons(out: ArraySpec, body: (parts: Parts) => void): readonly string[] {
   const { kernel: traced } = kernel(
     {
       name: "boxes",
@@ -26,9 +31,10 @@ function meetings(out: ArraySpec, body: (parts: Parts) => void): number {
     },
     body as never,
   );
-  let found = 0;
+  const found: string[] = [];
   walkOps(place(traced, targets.sm_90a).kernel.body, (op) => {
-    if (op.kind === "lane_barrier" && / out\b/.test(op.attributes.reason)) found += 1;
+    if (op.kind === "lane_barrier" && / out\b/.test(op.attributes.reason))
+      found.push(op.attributes.reason);
   });
   return found;
 }
@@ -142,6 +148,13 @@ test("windows that may have elements in common", () => {
       ),
     ),
   ).toBe(1);
+  // Nearly 2³¹ further on and as far back are neighbours.
+  expect(
+    meetings(line, ({ i, out }) => {
+      put(out, i.mul(256).add(2 ** 31 - 1));
+      put(out, i.mul(256).sub(2 ** 31 - 1));
+    }),
+  ).toBe(1);
   // The wider of the two counts.
   expect(
     meetings(line, ({ i, out }) => {
@@ -170,6 +183,14 @@ test("a value is another one in the next round", () => {
   };
   // The first of a round meets the second of the round before; the second does not meet the first.
   expect(rounds(both)).toBe(1);
+  // What a round stores lies beside what it has loaded, and is what the next round loads: lanes meet before that.
+  const passedOn = reasons(line, ({ i, out }) => {
+    loop(8, (round) => {
+      const last = out.at(slice(i.add(round).sub(1).mul(64), 64)).load();
+      out.at(slice(i.add(round).mul(64), 64)).store(last);
+    });
+  });
+  expect(passedOn).toEqual(["other lanes may have written out"]);
   // What was stored before the loop is met by the first round alone, but that is not told from others.
   expect(
     meetings(line, ({ i, out }) => {
