@@ -12,6 +12,9 @@ export interface Shared {
   readonly settings: Settings;
 }
 
+/** What a program may come to; a link of a few kilobytes could hold gigabytes otherwise. */
+const mostBytes = 16 * 1024 * 1024;
+
 export async function shareFragment({ program, settings }: Shared): Promise<string> {
   const changed = Object.entries(settings).filter(
     ([name, value]) => defaultSettings[name as keyof Settings] !== value,
@@ -63,7 +66,17 @@ async function through(
   bytes: Uint8Array,
 ): Promise<Uint8Array> {
   const body = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(stream);
-  return new Uint8Array(await new Response(body).arrayBuffer());
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    length += part.value.length;
+    parts.push(part.value);
+    if (length <= mostBytes) continue;
+    await reader.cancel();
+    throw new RangeError(`a program has at most ${mostBytes} bytes`);
+  }
+  return new Uint8Array(await new Blob(parts as Uint8Array<ArrayBuffer>[]).arrayBuffer());
 }
 
 function toBase64(bytes: Uint8Array): string {
