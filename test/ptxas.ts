@@ -6,11 +6,17 @@ import { join } from "node:path";
 import type { PtxFunction, PtxModule, Statement } from "../src/ptx/module.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 
-const isInstalled = (tool: string): boolean => spawnSync(tool, ["--version"]).status === 0;
+/** What a tool says of its version; undefined where it is not installed. */
+function versionOf(tool: string): string | undefined {
+  const { status, stdout } = spawnSync(tool, ["--version"], { encoding: "utf8" });
+  return status === 0 ? (/V\d+(?:\.\d+)*/.exec(stdout)?.[0] ?? stdout.trim()) : undefined;
+}
 
-export const hasPtxas = isInstalled("ptxas");
+/** Which assembler is installed. */
+export const assemblerVersion = versionOf("ptxas");
+export const hasPtxas = assemblerVersion !== undefined;
 /** Whether machine code can be read, too. */
-export const hasDisassembler = hasPtxas && isInstalled("nvdisasm");
+export const hasDisassembler = hasPtxas && versionOf("nvdisasm") !== undefined;
 
 /** What the assembler says of the text, and the text around its first complaint; empty where it is content. */
 export function assemble(text: string, target: string): string {
@@ -81,6 +87,17 @@ export function combineModules(modules: readonly (readonly [name: string, PtxMod
       }
   const declarations = [...variables.values(), ...functions];
   return printPtx({ version, target: first[1].target, files: [], declarations });
+}
+
+/** A module's text without the lines of source that it was made from. */
+export function textWithoutLines({ declarations, ...module }: PtxModule): string {
+  return printPtx({
+    ...module,
+    files: [],
+    declarations: declarations.map((each) =>
+      each.kind === "variable" ? each : { ...each, body: each.body && withoutPositions(each.body) },
+    ),
+  });
 }
 
 function withoutPositions(statements: readonly Statement[]): readonly Statement[] {
