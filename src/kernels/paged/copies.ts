@@ -136,13 +136,17 @@ function copyTile(
   number: Integer,
   pages: readonly Integer[],
 ): void {
-  const { form, refs, head } = work;
+  const { form, refs, head, deal } = work;
   const { sizes, configuration } = form;
   const { columns, stages } = configuration;
   const { size } = sizes;
   const slot = number.and(stages - 1);
   const left = place.first.add(place.passed).mul(columns);
-  const landed = { barrier: refs.arrived.at(slot) };
+  // Where all rows see a token at once nobody reads it again, and the cache has room for what is left to be put together.
+  const landed = {
+    barrier: refs.arrived.at(slot),
+    ...(deal.hasOneBlock && { evict: "first" as const }),
+  };
   const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
   const rows = Math.min(columns, size);
   for (let copy = 0; copy < copiesOf(form); copy += 1) {
