@@ -54,7 +54,12 @@ const cases: readonly BenchCase[] = [
   ...[false, true].map((causal) =>
     attentionByHand({ batch: 1, length: 256, heads: 2, shared: 2, head: 128, back: 0, causal }),
   ),
-  pagedCase({ sequences: 2, length: 40, ragged: true, heads: 4, shared: 2, head: 16, size: 16 }),
+  ...(["bf16", "f8e4m3fn"] as const).map((format) =>
+    pagedCase({
+      ...{ format, sequences: 2, length: 40, ragged: true },
+      ...{ heads: 4, shared: 2, head: 16, size: 16 },
+    }),
+  ),
 ];
 
 test.each(cases.map((each) => [each.name, each] as const))("%s", async (_, each) => {

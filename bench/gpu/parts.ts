@@ -110,17 +110,19 @@ function attentionGradients(): readonly BenchCase[] {
   ];
 }
 
-/** A token of each of 64 sequences, in pages of two sizes, of equal and of different lengths; and of one long sequence. */
+/** A token of each of 64 sequences, in pages of two sizes, of equal and of different lengths; and of one long sequence. Caches are of bf16 and of FP8. */
 function pagedAttentions(): readonly BenchCase[] {
   const heads = { heads: 32, shared: 8, head: 128 };
-  const many: PagedTask = { ...heads, sequences: 64, length: 4096, ragged: false, size: 16 };
-  const tasks: readonly PagedTask[] = [
+  const many = { ...heads, sequences: 64, length: 4096, ragged: false, size: 16 };
+  const tasks: readonly Omit<PagedTask, "format">[] = [
     many,
     { ...many, size: 64 },
     { ...many, ragged: true },
     { ...many, sequences: 1, length: 65536 },
   ];
-  return tasks.map(pagedCase);
+  return (["bf16", "f8e4m3fn"] as const).flatMap((format) =>
+    tasks.map((task) => pagedCase({ format, ...task })),
+  );
 }
 
 /** Few groups of many rows and many of few, equal and halving; and weights in few bits, of few rows and of many. */

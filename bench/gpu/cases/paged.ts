@@ -1,14 +1,19 @@
 /**
  * Attention to a paged cache: one token of each sequence, pages in no order. The figure is the bytes of the cache that sequences
- * have, over time; the peer is the kernel for it that comes with Pallas.
+ * have, over time; the peer of bf16 is the kernel for it that comes with Pallas.
  */
-import { bf16, fromNumbers, i32, toNumbers } from "tilewright";
+import { bf16, f8e4m3fn, fromNumbers, i32, toNumbers } from "tilewright";
 import type { Device, DeviceArray } from "tilewright";
 import { pagedAttention } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
 import { randomArray } from "../random.ts";
 
+const formats = { bf16, f8e4m3fn } as const;
+type Format = keyof typeof formats;
+
 export interface PagedTask {
+  /** Of keys and values; the rest is bf16. */
+  readonly format: Format;
   readonly sequences: number;
   readonly length: number;
   /** Whether lengths go from nearly nothing up to `length` instead of being equal. */
@@ -29,15 +34,16 @@ export function lengthsOf({ sequences, length, ragged }: PagedTask): readonly nu
 
 function bytesOf(task: PagedTask): number {
   const tokens = lengthsOf(task).reduce((sum, length) => sum + length, 0);
-  return tokens * task.shared * task.head * 2 * 2;
+  return tokens * task.shared * task.head * 2 * (formats[task.format].bits / 8);
 }
 
 export function pagedCase(task: PagedTask): BenchCase {
-  const { sequences, length, ragged, heads, shared, head, size } = task;
+  const { format, sequences, length, ragged, heads, shared, head, size } = task;
+  const op = format === "bf16" ? "paged_attention" : "paged_attention_fp8";
   const lengths = ragged ? `up to ${length}` : `of ${length}`;
   return {
-    name: `paged bf16 ${sequences} sequences ${lengths}, pages of ${size}, ${heads} for ${shared} heads of ${head}`,
-    task: { op: "paged_attention", ...task, ragged: ragged ? 1 : 0 },
+    name: `paged ${format} ${sequences} sequences ${lengths}, pages of ${size}, ${heads} for ${shared} heads of ${head}`,
+    task: { op, ...task, ragged: ragged ? 1 : 0 },
     unit: "TB/s",
     work: bytesOf(task),
     setBytes: bytesOf(task),
@@ -47,8 +53,8 @@ export function pagedCase(task: PagedTask): BenchCase {
 
 interface PagedSet {
   readonly q: DeviceArray<"bf16">;
-  readonly k: DeviceArray<"bf16">;
-  readonly v: DeviceArray<"bf16">;
+  readonly k: DeviceArray<Format>;
+  readonly v: DeviceArray<Format>;
   readonly out: DeviceArray<"bf16">;
 }
 
@@ -64,7 +70,8 @@ function tableOf(task: PagedTask, most: number): readonly number[] {
 async function prepared(device: Device, task: PagedTask, sets: number): Promise<PreparedCase> {
   const { sequences, length, heads, shared, head, size } = task;
   const most = Math.ceil(length / size);
-  const op = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } });
+  const kept = formats[task.format];
+  const op = pagedAttention({ q: bf16, pages: { k: kept, v: kept } });
   const lists = {
     table: await device.upload(fromNumbers(i32, [sequences, most], [...tableOf(task, most)])),
     lengths: await device.upload(fromNumbers(i32, [sequences], [...lengthsOf(task)])),
@@ -72,8 +79,8 @@ async function prepared(device: Device, task: PagedTask, sets: number): Promise<
   const cache = [sequences * most, size, shared, head];
   const made = Array.from({ length: sets }, (_, seed): PagedSet => ({
     q: randomArray(device, bf16, [sequences, 1, heads, head], seed),
-    k: randomArray(device, bf16, cache, seed + 40),
-    v: randomArray(device, bf16, cache, seed + 80),
+    k: randomArray<Format>(device, kept, cache, seed + 40),
+    v: randomArray<Format>(device, kept, cache, seed + 80),
     out: device.allocate(bf16, [sequences, 1, heads, head]),
   }));
   const [first] = made;
@@ -101,7 +108,7 @@ async function checkHeads(device: Device, set: PagedSet, task: PagedTask, most: 
   const [table, lengths] = [tableOf(task, most), lengthsOf(task)];
   for (const sequence of new Set([0, sequences - 1])) {
     const pages = table.slice(sequence * most, (sequence + 1) * most);
-    const tokens = async (array: DeviceArray<"bf16">) => {
+    const tokens = async (array: DeviceArray<Format>) => {
       const read: Float64Array[] = [];
       for (const page of pages)
         read.push(toNumbers(await device.download(array.slice(page, page + 1))));
