@@ -19,20 +19,22 @@ export function shapeOf({ type }: Value): Shape {
 export function holdingsOf(layout: RegisterLayout, shape: Shape, warps: number): Holdings {
   const registers = registersPerLane(layout, shape);
   const table = elementTable(layout, shape, warps);
-  return Array.from(
-    { length: 32 * warps },
-    (_, lane) =>
-      new Set(
-        table.slice(lane * registers, (lane + 1) * registers).filter((each) => each !== padding),
-      ),
-  );
+  return Array.from({ length: 32 * warps }, (_, lane) => {
+    const held = new Set<number>();
+    for (let at = lane * registers; at < (lane + 1) * registers; at += 1) {
+      const element = table[at];
+      if (element !== undefined && element !== padding) held.add(element);
+    }
+    return held;
+  });
 }
 
 export function coordinates(element: number, shape: Shape): number[] {
-  const found: number[] = [];
+  const found = shape.slice();
   let rest = element;
-  for (const extent of shape.toReversed()) {
-    found.unshift(rest % extent);
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    const extent = shape[axis] ?? 1;
+    found[axis] = rest % extent;
     rest = Math.floor(rest / extent);
   }
   return found;

@@ -74,8 +74,11 @@ class Checker {
     const shape = shapeOf(value);
     const holdings = this.holdings(layout, shape);
     const count = product(shape);
-    const whole = (from: number, to: number): boolean =>
-      new Set(holdings.slice(from, to).flatMap((held) => [...held])).size === count;
+    const whole = (from: number, to: number): boolean => {
+      const found = new Set<number>();
+      for (const held of holdings.slice(from, to)) for (const element of held) found.add(element);
+      return found.size === count;
+    };
     if (!whole(0, holdings.length)) fail(op, `${layout.text} does not hold the whole tile`);
     for (let warp = 0; this.#oneWarp && warp < this.warps; warp += 1)
       if (!whole(warp * lanesPerWarp, (warp + 1) * lanesPerWarp))
@@ -190,12 +193,16 @@ function moved(
   const layout = result && checker.find(result);
   if (result === undefined || layout === undefined || checker.find(operand) === undefined) return;
   const shape = shapeOf(operand);
+  // Many lanes may hold an element.
+  const sources = Array.from({ length: product(shapeOf(result)) }, (_, element) => [
+    source(element),
+  ]);
   for (const read of checker.read(op, operand))
     checker.available(
       op,
       { layout, shape: shapeOf(result) },
       { layout: read, shape },
-      (element) => [source(element)],
+      (element) => sources[element] ?? [source(element)],
     );
 }
 

@@ -18,8 +18,8 @@ export const largestExponent = 50;
 /** The exponent that stands for a zero. */
 export const zeroExponent = -1000;
 /** Exponents of c, if it is not zero. */
-const smallestSum = -102;
-const largestSum = 120;
+export const smallestSum = -102;
+export const largestSum = 120;
 
 export const panelColumns = 4;
 

@@ -27,20 +27,13 @@
  */
 import type { Lanes } from "../dtype.ts";
 import { decodeFloat, encodeFloat, floatFormats } from "../floats.ts";
-import { largestExponent, panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
+import { panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
+import { calmed, hasExtreme, isExtremeSum } from "./tensor-extremes.ts";
+import type { DecodedLanes } from "./tensor-extremes.ts";
 
 export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
 export type TensorCoreUnit = "mma" | "wgmma";
-
-/** Elements as numbers. */
-export interface DecodedLanes {
-  readonly values: Float32Array;
-  /** Of each element; `zeroExponent` for a zero. */
-  readonly exponents: Int32Array;
-  /** Whether an element is too large, too small or too special for the fast way. */
-  readonly extreme: boolean;
-}
 
 /** Rows of an operand: of A, or the columns of B. */
 export interface TensorOperand extends DecodedLanes {
@@ -123,7 +116,7 @@ export function decodeLanes(format: TensorCoreFormat, lanes: Lanes): DecodedLane
       exponents[index] = table.exponents[code] as number;
     }
   }
-  return { values, exponents, extreme: isExtreme(values, exponents) };
+  return { values, exponents, extreme: hasExtreme(values, exponents) };
 }
 
 function decodeWords(values: Float32Array, exponents: Int32Array, lanes: Float32Array): void {
@@ -134,16 +127,6 @@ function decodeWords(values: Float32Array, exponents: Int32Array, lanes: Float32
     kept[index] = word;
     exponents[index] = exponentOf(word, 8, 23, 127);
   }
-}
-
-function isExtreme(values: Float32Array, exponents: Int32Array): boolean {
-  for (let index = 0; index < values.length; index++) {
-    const exponent = exponents[index] as number;
-    const value = values[index] as number;
-    if (exponent > largestExponent || value - value !== 0) return true;
-    if (exponent < -largestExponent && exponent !== zeroExponent) return true;
-  }
-  return false;
 }
 
 export interface StepRule {
@@ -252,18 +235,42 @@ export function sumRow(
   return encodeSum(sum / scale, rule);
 }
 
+/** One row of A and one column of B onto their sum, by the rule itself. */
+function sumOne(
+  rule: StepRule,
+  a: TensorOperand,
+  b: TensorOperand,
+  c: Uint32Array,
+  index: number,
+): number {
+  const [row, column] = [Math.floor(index / b.rows), index % b.rows];
+  const [left, right] = [
+    { start: row * a.k, stride: 1 },
+    { start: column * b.k, stride: 1 },
+  ];
+  return sumRow(rule, a, left, b, right, a.k, c[index] as number);
+}
+
 function sumAll(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): void {
-  for (let row = 0, index = 0; row < a.rows; row++)
-    for (let column = 0; column < b.rows; column++, index++)
-      c[index] = sumRow(
-        rule,
-        a,
-        { start: row * a.k, stride: 1 },
-        b,
-        { start: column * b.k, stride: 1 },
-        a.k,
-        c[index] as number,
-      );
+  for (let index = 0; index < a.rows * b.rows; index++) c[index] = sumOne(rule, a, b, c, index);
+}
+
+/** What is extreme by the rule, and the rest the fast way; whether it could be gone. */
+function sumApart(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): boolean {
+  if (rule.accumulator !== "f32") return false;
+  const left = calmed(a, a.rows, (index) => Math.floor(index / a.k));
+  const right = calmed(b, b.rows, (index) => Math.floor(index / b.k));
+  const isApart = (code: number, index: number): boolean =>
+    left.apart[Math.floor(index / b.rows)] === 1 ||
+    right.apart[index % b.rows] === 1 ||
+    isExtremeSum(code);
+  const apart = c.map((code, index) => Number(isApart(code, index)));
+  if (!apart.includes(0)) return false;
+  const sums = c.map((code, index) => (apart[index] === 1 ? 0 : code));
+  if (!sumPanels(rule, left.lanes, right.lanes, sums)) return false;
+  for (let index = 0; index < c.length; index++)
+    c[index] = apart[index] === 1 ? sumOne(rule, a, b, c, index) : (sums[index] as number);
+  return true;
 }
 
 /** The fast way; whether it could be gone. */
@@ -297,7 +304,7 @@ function sumPanels(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32
 }
 
 function step(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): void {
-  if (!sumPanels(rule, a, b, c)) sumAll(rule, a, b, c);
+  if (!sumPanels(rule, a, b, c) && !sumApart(rule, a, b, c)) sumAll(rule, a, b, c);
 }
 
 /** An ordinary addition to nearest even of two codes. */

@@ -10,7 +10,9 @@
 import type { Lanes } from "../dtype.ts";
 import { panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
 import { decodeLanes, stepRule, sumRow } from "./tensor-core.ts";
-import type { DecodedLanes, TensorCoreAccumulator, TensorCoreFormat } from "./tensor-core.ts";
+import type { TensorCoreAccumulator, TensorCoreFormat } from "./tensor-core.ts";
+import { calmed, isExtremeSum } from "./tensor-extremes.ts";
+import type { CalmLanes, DecodedLanes } from "./tensor-extremes.ts";
 
 export interface TensorDotShape {
   readonly m: number;
@@ -51,6 +53,8 @@ export function tensorDot(shape: TensorDotShape, a: Lanes, b: Lanes, c: Lanes): 
   const { m, n, k, step } = shape;
   const left = decodeLanes(shape.a, a);
   const right = decodeLanes(shape.b, b);
+  const calmLeft = calmed(left, m, (index) => Math.floor(index / k));
+  const calmRight = calmed(right, n, (index) => index % n);
   const deepest = Math.max(step, Math.floor(blockDepth / step) * step);
   for (let column = 0; column < n; column += blockColumns)
     for (let row = 0; row < m; row += blockRows)
@@ -63,8 +67,12 @@ export function tensorDot(shape: TensorDotShape, a: Lanes, b: Lanes, c: Lanes): 
           depth,
           depths: Math.min(deepest, k - depth),
         };
-        if (!multiplyFast(shape, block, left, right, c))
-          multiplyExactly(shape, block, left, right, c);
+        const exactly = (at: number): void => {
+          sumExactly(shape, block, left, right, c, at);
+        };
+        if (multiplyFast(shape, block, left, right, c)) continue;
+        if (!multiplyApart(shape, block, calmLeft, calmRight, c, exactly))
+          eachElement(shape, block, exactly);
       }
 }
 
@@ -129,30 +137,68 @@ function packPanels(
 const floats = new Float32Array(1);
 const floatBits = new Uint32Array(floats.buffer);
 
-/** One block by the rule itself, whatever it holds. */
-function multiplyExactly(
-  shape: TensorDotShape,
-  { row, rows, column, columns, depth, depths }: Block,
+/** Calls for each element of a block of c, with its place. */
+function eachElement(
+  { n }: TensorDotShape,
+  { row, rows, column, columns }: Block,
+  call: (at: number) => void,
+): void {
+  for (let index = row; index < row + rows; index++)
+    for (let each = column; each < column + columns; each++) call(index * n + each);
+}
+
+/** One element of a block by the rule itself, whatever it holds. */
+function sumExactly(
+  { k, n, step, a, accumulator }: TensorDotShape,
+  { depth, depths }: Block,
   left: DecodedLanes,
   right: DecodedLanes,
   c: Lanes,
+  at: number,
 ): void {
-  const { k, n, step } = shape;
-  const rule = stepRule(shape.a, "wgmma", shape.accumulator);
-  const isSingle = shape.accumulator === "f32";
+  const rule = stepRule(a, "wgmma", accumulator);
+  const isSingle = accumulator === "f32";
   const sums = c as Float32Array | Uint16Array;
-  for (let index = row; index < row + rows; index++)
-    for (let each = column; each < column + columns; each++) {
-      const at = index * n + each;
-      floats[0] = sums[at] as number;
-      let code = isSingle ? (floatBits[0] as number) : (sums[at] as number);
-      for (let start = depth; start < depth + depths; start += step) {
-        const length = Math.min(step, depth + depths - start);
-        const leftRun = { start: index * k + start, stride: 1 };
-        const rightRun = { start: start * n + each, stride: n };
-        code = sumRow(rule, left, leftRun, right, rightRun, length, code);
-      }
-      floatBits[0] = code;
-      sums[at] = isSingle ? floats[0] : code;
-    }
+  const [index, each] = [Math.floor(at / n), at % n];
+  floats[0] = sums[at] as number;
+  let code = isSingle ? (floatBits[0] as number) : (sums[at] as number);
+  for (let start = depth; start < depth + depths; start += step) {
+    const length = Math.min(step, depth + depths - start);
+    const leftRun = { start: index * k + start, stride: 1 };
+    const rightRun = { start: start * n + each, stride: n };
+    code = sumRow(rule, left, leftRun, right, rightRun, length, code);
+  }
+  floatBits[0] = code;
+  sums[at] = isSingle ? floats[0] : code;
+}
+
+/** One block of which what is extreme goes `exactly`, and the rest through the kernel; whether that could be done. */
+function multiplyApart(
+  shape: TensorDotShape,
+  block: Block,
+  left: CalmLanes<DecodedLanes>,
+  right: CalmLanes<DecodedLanes>,
+  c: Lanes,
+  exactly: (at: number) => void,
+): boolean {
+  if (shape.accumulator !== "f32") return false;
+  const sums = c as Float32Array;
+  const apart = new Map<number, number>();
+  eachElement(shape, block, (at) => {
+    const sum = sums[at] as number;
+    floats[0] = sum;
+    const isApart =
+      left.apart[Math.floor(at / shape.n)] === 1 ||
+      right.apart[at % shape.n] === 1 ||
+      isExtremeSum(floatBits[0] as number);
+    if (!isApart) return;
+    apart.set(at, sum);
+    sums[at] = 0;
+  });
+  const isDone = multiplyFast(shape, block, left.lanes, right.lanes, c);
+  for (const [at, sum] of apart) {
+    sums[at] = sum;
+    if (isDone) exactly(at);
+  }
+  return isDone;
 }

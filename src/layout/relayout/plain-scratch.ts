@@ -117,9 +117,10 @@ function wordsOfVector({ width }: PlainSide, bits: number): number {
 function guardedAccesses(side: PlainSide, guard: Guard, bits: number): readonly Access[] {
   const words = wordsOfVector(side, bits);
   const accesses: Access[] = [];
+  const all = threads(side);
   for (let vector = 0; vector * side.width < side.registers; vector += 1) {
     const register = vector * side.width;
-    if (!threads(side).some((thread) => takesPart(side, thread, register, guard))) continue;
+    if (!all.some((thread) => takesPart(side, thread, register, guard))) continue;
     accesses.push({
       words: Array.from({ length: words }, (_, word) => vector * words + word),
       offset: ((side.elements[register] ?? 0) * side.elementBits) / 8,
@@ -149,10 +150,11 @@ function countAccesses(
   const vectorBytes = Math.max(1, (side.width * side.elementBits) / 8);
   const bytes = new Int32Array(lanesPerWarp);
   const counts = { wavefronts: 0, ideal: 0, instructions: 0 };
+  const { length } = threads(side);
   for (const { guard, ...chunk } of chunks) {
     if (guard === undefined) continue;
     for (const { register } of chunk[accesses]) {
-      for (let first = 0; first < threads(side).length; first += lanesPerWarp) {
+      for (let first = 0; first < length; first += lanesPerWarp) {
         for (let lane = 0; lane < lanesPerWarp; lane += 1) {
           const thread = first + lane;
           const element =
