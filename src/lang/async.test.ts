@@ -129,11 +129,10 @@ test("semaphores and meetings", () => {
     "%0 = block_index {axis = "i"} : i32
     %1 = alloc_semaphore {shape = [4, 2], name = "done"} : semaphore<[4, 2]>
     %2 = constant {value = 1, dtype = i32, shape = []} : i32
-    %3 = constant {value = 1, dtype = i32, shape = []} : i32
-    semaphore_signal %1, %3 indices(%0, %2)
-    %4 = grid_size {axis = "i"} : i32
-    %5 = constant {value = 0, dtype = i32, shape = []} : i32
-    semaphore_wait %1, %4 indices(%0, %5) {decrement = true}
+    semaphore_signal %1, %2 indices(%0, %2)
+    %3 = grid_size {axis = "i"} : i32
+    %4 = constant {value = 0, dtype = i32, shape = []} : i32
+    semaphore_wait %1, %3 indices(%0, %4) {decrement = true}
     block_sync
     cluster_arrive
     cluster_wait

@@ -8,7 +8,7 @@
  * | i64, u64  | whole numbers in range, exact as number or bigint  | the same number, as bigint |
  * | bool      | true and false                                     | itself                     |
  */
-import { isFloat, isWide } from "../formats/dtype.ts";
+import { i32, isFloat, isWide } from "../formats/dtype.ts";
 import type { DType, FloatName } from "../formats/dtype.ts";
 import { floatFormats, roundFloat } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
@@ -16,7 +16,7 @@ import type { Literal } from "../ir/schema.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { describe } from "./traced.ts";
-import { emitValue } from "./trace.ts";
+import { activeTrace, emitValue } from "./trace.ts";
 
 export function isPlain(item: unknown): item is number | bigint | boolean {
   return typeof item === "number" || typeof item === "bigint" || typeof item === "boolean";
@@ -30,6 +30,8 @@ export function constantValue(
   location: Location,
 ): Value {
   const value = literalOf(dtype, plain, location);
+  if (dtype === i32 && shape.length === 0)
+    return activeTrace("a number", location).number(Number(value), location);
   return emitValue("constant", {}, { value, dtype, shape: Object.freeze([...shape]) }, location);
 }
 
@@ -50,6 +52,8 @@ function literalOf(dtype: DType, plain: number | bigint | boolean, location: Loc
 }
 
 function integerLiteral(dtype: DType, plain: number | bigint | boolean, location: Location) {
+  // Most by far: those need no arithmetic of any width.
+  if (dtype === i32 && typeof plain === "number" && (plain | 0) === plain) return plain | 0;
   const [least, greatest] = integerRange(dtype);
   const wanted = `a whole number from ${least} to ${greatest}`;
   if (typeof plain === "boolean" || (typeof plain === "number" && !Number.isInteger(plain)))

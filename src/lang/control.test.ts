@@ -173,20 +173,18 @@ describe("loops", () => {
       %3 = constant {value = 0, dtype = f32, shape = [2]} : tile<f32, [2]>
       %4 = constant {value = 2, dtype = i32, shape = []} : i32
       %5 = constant {value = 16, dtype = i32, shape = []} : i32
-      %6 = constant {value = 2, dtype = i32, shape = []} : i32
-      %7, %8, %9 = loop %4, %5, %6 initial(%1, %2, %3) body(%10: i32, %11: tile<f32, [4]>, %12: i32, %13: tile<f32, [2]>) {
-        %14 = constant {value = 0, dtype = i32, shape = []} : i32
-        %15 = slice_ref %0 offsets(%10, %14) {sizes = [1, 4], dropped = [0]} : ref<gmem, f32, [4]>
-        %16 = load %15 : tile<f32, [4]>
-        %17 = binary %11, %16 {fn = add} : tile<f32, [4]>
-        %18 = constant {value = 1, dtype = i32, shape = []} : i32
-        %19 = binary %12, %18 {fn = add} : i32
-        yield %17, %19, %13
+      %6, %7, %8 = loop %4, %5, %4 initial(%1, %2, %3) body(%9: i32, %10: tile<f32, [4]>, %11: i32, %12: tile<f32, [2]>) {
+        %13 = slice_ref %0 offsets(%9, %2) {sizes = [1, 4], dropped = [0]} : ref<gmem, f32, [4]>
+        %14 = load %13 : tile<f32, [4]>
+        %15 = binary %10, %14 {fn = add} : tile<f32, [4]>
+        %16 = constant {value = 1, dtype = i32, shape = []} : i32
+        %17 = binary %11, %16 {fn = add} : i32
+        yield %15, %17, %12
       } : tile<f32, [4]>, i32, tile<f32, [2]>
-      %20 = constant {value = 2, dtype = f32, shape = [4]} : tile<f32, [4]>
-      %21 = binary %7, %20 {fn = mul} : tile<f32, [4]>
-      %22 = constant {value = 3, dtype = i32, shape = []} : i32
-      %23 = binary %8, %22 {fn = mul} : i32
+      %18 = constant {value = 2, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %19 = binary %6, %18 {fn = mul} : tile<f32, [4]>
+      %20 = constant {value = 3, dtype = i32, shape = []} : i32
+      %21 = binary %7, %20 {fn = mul} : i32
       yield"
     `);
   });
@@ -202,12 +200,10 @@ describe("loops", () => {
       %1 = constant {value = 2, dtype = i32, shape = []} : i32
       %2 = constant {value = 0, dtype = i32, shape = []} : i32
       %3 = constant {value = 4, dtype = i32, shape = []} : i32
-      %4 = constant {value = 1, dtype = i32, shape = []} : i32
-      %5, %6 = loop %2, %3, %4 initial(%0, %1) body(%7: i32, %8: i32, %9: i32) {
-        yield %8, %9
+      %4, %5 = loop %2, %3, %0 initial(%0, %1) body(%6: i32, %7: i32, %8: i32) {
+        yield %7, %8
       } : i32, i32
-      %10 = constant {value = 1, dtype = i32, shape = []} : i32
-      %11 = binary %5, %10 {fn = add} : i32
+      %9 = binary %4, %0 {fn = add} : i32
       yield"
     `);
   });

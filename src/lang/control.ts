@@ -280,12 +280,13 @@ function requireScoped(name: string, spec: unknown, location: Location): void {
 export function warps(body: (warp: Scalar<"i32">) => void): void {
   const location = captureLocation();
   const trace = activeTrace("warps", location);
-  const region = trace.region("the body of warps", [scalarType(i32)], location, ([index]) => {
+  const label = "the body of warps";
+  const own = ([index]: readonly Value[]): readonly Value[] => {
     if (index === undefined) throw new Error("warps have no index");
-    const warp = new Scalar<"i32">(originOf(index, location));
-    callBody("the body of warps", location, body, warp);
+    callBody(label, location, body, new Scalar<"i32">(originOf(index, location)));
     return [];
-  });
+  };
+  const region = trace.region(label, [scalarType(i32)], location, own, { apart: true });
   trace.add("warps", {}, {}, { body: region }, location);
 }
 

@@ -131,9 +131,8 @@ describe("refs", () => {
       %7 = slice_ref %0 offsets(%5, %6) {sizes = [8, 64], dropped = []} : ref<gmem, f32, [8, 64]>
       %8 = constant {value = 16, dtype = i32, shape = []} : i32
       %9 = slice_ref %0 offsets(%2, %8) {sizes = [1, 32], dropped = [0]} : ref<gmem, f32, [32]>
-      %10 = constant {value = 0, dtype = i32, shape = []} : i32
-      %11 = constant {value = 3, dtype = i32, shape = []} : i32
-      %12 = slice_ref %0 offsets(%10, %11) {sizes = [n, 1], dropped = [1]} : ref<gmem, f32, [n]>"
+      %10 = constant {value = 3, dtype = i32, shape = []} : i32
+      %11 = slice_ref %0 offsets(%6, %10) {sizes = [n, 1], dropped = [1]} : ref<gmem, f32, [n]>"
     `);
   });
 
@@ -182,27 +181,22 @@ describe("refs", () => {
       }),
     ).toMatchInlineSnapshot(`
       "%4 = constant {value = 0, dtype = i32, shape = []} : i32
-      %5 = constant {value = 0, dtype = i32, shape = []} : i32
-      %6 = slice_ref %0 offsets(%4, %5) {sizes = [8, 64], dropped = []} : ref<gmem, f32, [8, 64]>
-      %7 = constant {value = -inf, dtype = f32, shape = []} : f32
-      %8 = load %6 fill(%7) : tile<f32, [8, 64]>
-      %9 = slice_ref %0 offsets(%2, %2) {sizes = [1, 1], dropped = [0, 1]} : ref<gmem, f32, []>
-      %10 = load %9 : f32
-      %11 = constant {value = 0, dtype = f32, shape = [8, 64]} : tile<f32, [8, 64]>
+      %5 = slice_ref %0 offsets(%4, %4) {sizes = [8, 64], dropped = []} : ref<gmem, f32, [8, 64]>
+      %6 = constant {value = -inf, dtype = f32, shape = []} : f32
+      %7 = load %5 fill(%6) : tile<f32, [8, 64]>
+      %8 = slice_ref %0 offsets(%2, %2) {sizes = [1, 1], dropped = [0, 1]} : ref<gmem, f32, []>
+      %9 = load %8 : f32
+      %10 = constant {value = 0, dtype = f32, shape = [8, 64]} : tile<f32, [8, 64]>
+      store %3, %10
+      %11 = broadcast %9 {shape = [8, 64], axes = []} : tile<f32, [8, 64]>
       store %3, %11
-      %12 = broadcast %10 {shape = [8, 64], axes = []} : tile<f32, [8, 64]>
-      store %3, %12
-      %13 = constant {value = 0, dtype = i32, shape = []} : i32
-      %14 = constant {value = 0, dtype = i32, shape = []} : i32
-      %15 = slice_ref %6 offsets(%13, %14) {sizes = [1, 64], dropped = [0]} : ref<gmem, f32, [64]>
-      %16 = load %15 : tile<f32, [64]>
-      %17 = broadcast %16 {shape = [8, 64], axes = [1]} : tile<f32, [8, 64]>
-      store %3, %17
-      %18 = constant {value = 0, dtype = i32, shape = []} : i32
-      %19 = constant {value = 0, dtype = i32, shape = []} : i32
-      %20 = slice_ref %3 offsets(%18, %19) {sizes = [1, 1], dropped = [0, 1]} : ref<smem, f32, []>
-      %21 = constant {value = 1, dtype = f32, shape = []} : f32
-      store %20, %21"
+      %12 = slice_ref %5 offsets(%4, %4) {sizes = [1, 64], dropped = [0]} : ref<gmem, f32, [64]>
+      %13 = load %12 : tile<f32, [64]>
+      %14 = broadcast %13 {shape = [8, 64], axes = [1]} : tile<f32, [8, 64]>
+      store %3, %14
+      %15 = slice_ref %3 offsets(%4, %4) {sizes = [1, 1], dropped = [0, 1]} : ref<smem, f32, []>
+      %16 = constant {value = 1, dtype = f32, shape = []} : f32
+      store %15, %16"
     `);
   });
 
@@ -220,19 +214,15 @@ describe("refs", () => {
       "%4 = slice_ref %1 offsets(%2) {sizes = [1], dropped = [0]} : ref<gmem, i32, []>
       %5 = constant {value = 1, dtype = i32, shape = []} : i32
       %6 = atomic %4, %5 {fn = add} : i32
-      %7 = constant {value = 1, dtype = i32, shape = []} : i32
-      %8 = binary %6, %7 {fn = add} : i32
-      %9 = constant {value = 0, dtype = i32, shape = []} : i32
-      %10 = slice_ref %1 offsets(%9) {sizes = [4], dropped = []} : ref<gmem, i32, [4]>
-      %11 = constant {value = 0, dtype = i32, shape = [4]} : tile<i32, [4]>
-      %12 = atomic %10, %11 {fn = max} : tile<i32, [4]>
-      %13 = reduce %12 {fn = sum, axes = [0]} : i32
-      %14 = constant {value = 0, dtype = i32, shape = []} : i32
-      %15 = slice_ref %1 offsets(%14) {sizes = [1], dropped = [0]} : ref<gmem, i32, []>
-      %16 = constant {value = 0, dtype = i32, shape = []} : i32
-      %17 = atomic_compare_exchange %15, %16, %2 : i32
-      %18 = constant {value = 1, dtype = i32, shape = []} : i32
-      %19 = binary %17, %18 {fn = add} : i32"
+      %7 = binary %6, %5 {fn = add} : i32
+      %8 = constant {value = 0, dtype = i32, shape = []} : i32
+      %9 = slice_ref %1 offsets(%8) {sizes = [4], dropped = []} : ref<gmem, i32, [4]>
+      %10 = constant {value = 0, dtype = i32, shape = [4]} : tile<i32, [4]>
+      %11 = atomic %9, %10 {fn = max} : tile<i32, [4]>
+      %12 = reduce %11 {fn = sum, axes = [0]} : i32
+      %13 = slice_ref %1 offsets(%8) {sizes = [1], dropped = [0]} : ref<gmem, i32, []>
+      %14 = atomic_compare_exchange %13, %8, %2 : i32
+      %15 = binary %14, %5 {fn = add} : i32"
     `);
   });
 });

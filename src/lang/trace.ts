@@ -10,9 +10,10 @@
  *
  * Traces form a stack, because a kernel's body may build another kernel.
  */
+import { i32 } from "../formats/dtype.ts";
 import { Builder } from "../ir/builder.ts";
 import type { InferContext } from "../ir/infer/index.ts";
-import { noSlots } from "../ir/make-op.ts";
+import { noSlots, nothing } from "../ir/make-op.ts";
 import type { AnyOp, Region, Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
@@ -27,6 +28,10 @@ export interface Scope {
   /** What the region is, for messages: "the body of loop". */
   readonly label: string;
   open: boolean;
+  /** The i32 scalars among its ops that are plain numbers. */
+  readonly numbers: Map<number, Value>;
+  /** Whether it has numbers of its own instead of those around it. */
+  readonly apart: boolean;
 }
 
 /** Which IR value a traced object stands for, and where it was made. */
@@ -77,14 +82,41 @@ export class Trace {
     return this.#builder.add(kind, operands, attributes, regions, location);
   }
 
-  /** Traces a region; what `body` returns is what the region yields. */
+  /**
+   * An i32 scalar that is a plain number. Kernels are full of them, nearly all of them the same few, and every stage up to the one that
+   * merges equal ops would meet each again: one that is visible here already is taken.
+   */
+  number(value: number, location: Location): Value {
+    const known = this.#knownNumber(value);
+    if (known !== undefined) return known;
+    const attributes = { value, dtype: i32, shape: nothing };
+    const [made] = this.add("constant", noSlots, attributes, noSlots, location);
+    if (made === undefined) throw new Error("constant has no result");
+    this.scope.numbers.set(value, made);
+    return made;
+  }
+
+  #knownNumber(value: number): Value | undefined {
+    for (let depth = this.#scopes.length - 1; depth >= 0; depth -= 1) {
+      const { numbers, apart } = this.#scopes[depth] as Scope;
+      const known = numbers.get(value);
+      if (known !== undefined || apart) return known;
+    }
+    return undefined;
+  }
+
+  /**
+   * Traces a region; what `body` returns is what the region yields. One `apart` makes its numbers itself: the warps of a thread,
+   * each on its own, and what is traced to be looked at rather than to run.
+   */
   region(
     label: string,
     types: readonly Type[],
     location: Location,
     body: (parameters: readonly Value[]) => readonly Value[],
+    { apart = false }: { readonly apart?: boolean } = {},
   ): Region {
-    const scope: Scope = { trace: this, label, open: true };
+    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart };
     const parameters = this.#builder.openRegion(types);
     this.#scopes.push(scope);
     let region: Region | undefined;

@@ -73,6 +73,55 @@ test("facts are taken over where ops without integers come, go or change", () =>
   expect(rulesAsked(factsOf(apart), counter)).toBeGreaterThan(1);
 });
 
+test("facts are taken over where a loop carries something else beside its integers", () => {
+  const beside = kernelWith(`%5 = constant {value = 0, dtype = i32, shape = []} : i32
+%6 = constant {value = 1, dtype = i32, shape = []} : i32
+%7 = constant {value = 0.5, dtype = f32, shape = []} : f32
+%8 = constant {value = 2, dtype = f32, shape = []} : f32
+%9, %10 = loop %5, %b, %6 initial(%7, %5) body(%11: i32, %12: f32, %13: i32) {
+  %14 = binary %13, %13 {fn = and} : i32
+  yield %12, %14
+} : f32, i32
+debug_print %10 {format = "{}"}`);
+  const [, counter] = beside.body.ops.find(({ kind }) => kind === "loop")?.results ?? [];
+  const other = beside.body.ops.find(
+    ({ attributes }) => "value" in attributes && attributes.value === 2,
+  );
+  if (counter === undefined || other === undefined) throw new Error("a loop and a number");
+  factsOf(beside).of(counter);
+  const moved = changed(beside, (op) => {
+    if (op.kind !== "loop") return [op];
+    const initial = [...other.results, ...op.operands.initial.slice(1)];
+    return [changedOp(op, { operands: Object.freeze({ ...op.operands, initial }) })];
+  });
+  following(beside, moved);
+  expect(rulesAsked(factsOf(moved), counter)).toBe(1);
+});
+
+test("facts are found again where the results of a loop change places", () => {
+  const text = (
+    results: string,
+  ): string => `%5 = constant {value = 0, dtype = i32, shape = []} : i32
+%6 = constant {value = 1, dtype = i32, shape = []} : i32
+%7 = constant {value = 7, dtype = i32, shape = []} : i32
+%8, %9 = loop %5, %b, %6 initial(%5, %7) body(%10: i32, %11: i32, %12: i32) {
+  yield %11, %12
+} : i32, i32
+debug_print ${results} {format = "{} {}"}`;
+  const pair = kernelWith(text("%8, %9"));
+  const loop = pair.body.ops.find(({ kind }) => kind === "loop");
+  const [first, second] = loop?.results ?? [];
+  if (first === undefined || second === undefined) throw new Error("a loop of two results");
+  expect(endsOf(factsOf(pair), first)).toEqual([0n, 0n]);
+  const turned = following(
+    pair,
+    changed(pair, (op) =>
+      op.kind === "loop" ? [changedOp(op, { results: Object.freeze([second, first]) })] : [op],
+    ),
+  );
+  expect(endsOf(factsOf(turned), first)).toEqual([7n, 7n]);
+});
+
 test("facts are found again where an integer is computed otherwise, however far away", () => {
   const counter = resultOf(ring, "loop");
   expect(endsOf(factsOf(ring), counter)).toEqual([0n, 3n]);

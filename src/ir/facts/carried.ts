@@ -37,6 +37,12 @@ export function carriedBy(op: Op<"loop"> | Op<"while">): readonly Carried[] {
   });
 }
 
+/** The name within the loop of what it gives as one of its results. */
+export function carriedInto(op: Op<"loop"> | Op<"while">, result: Value): Value | undefined {
+  const first = op.kind === "loop" ? 1 : 0;
+  return op.regions.body.parameters[first + op.results.indexOf(result)];
+}
+
 /** Turning points that are tried: more than there are stages in any ring. */
 const mostGuesses = 6;
 /** A phase is 0 or 1, whatever the loop compares. */

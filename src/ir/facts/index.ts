@@ -13,11 +13,11 @@ import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
 import { onlyComputes, repeats } from "../traits.ts";
-import { operandValues, walkOps, yieldedValues } from "../traverse.ts";
+import { walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { makesAlike, sameValues } from "./alike.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
-import { carriedBy, covers, guesses, refined } from "./carried.ts";
+import { carriedBy, carriedInto, covers, guesses, refined } from "./carried.ts";
 import type { Carried } from "./carried.ts";
 import { anyOf, between, constantOf, divisorOf, either, exactly, gcd, stored } from "./fact.ts";
 import { rangeOf, tightened } from "./fact.ts";
@@ -89,7 +89,9 @@ export class Facts {
     });
     return (
       same &&
-      [...this.#carried].every(([parameter, carried]) => other.#carries(parameter, carried)) &&
+      [...this.#carried].every(
+        ([parameter, carried]) => !isInteger(parameter) || other.#carries(parameter, carried),
+      ) &&
       [...this.#indices].every(([parameter, op]) => other.#counts(parameter, op))
     );
   }
@@ -101,7 +103,11 @@ export class Facts {
     // Of what memory and tensor cores give nothing is known, whatever it is made of; through arithmetic, comparisons
     // above all, rules of other ops look.
     const isUnknown = rules[op.kind] === anything && !onlyComputes(op);
-    return (own.kind === op.kind && isUnknown) || makesAlike(op, own);
+    if (own.kind === op.kind && isUnknown) return true;
+    // What a loop gives is what it carries there, which is asked of by itself; tiles beside it may have become others.
+    if (repeats(op) && repeats(own))
+      return carriedInto(op, value) === carriedInto(own, value) && op.kind === own.kind;
+    return makesAlike(op, own);
   }
 
   /** Whether the parameter, if there is one here, is carried in the same way. */
@@ -117,7 +123,7 @@ export class Facts {
   #counts(parameter: Value, op: Op<"loop"> | Op<"warps">): boolean {
     const own = this.#indices.get(parameter);
     if (own === undefined) return !this.#carried.has(parameter) && !this.definitions.has(parameter);
-    return own.kind === op.kind && sameValues(operandValues(own), operandValues(op));
+    return own.kind === op.kind && sameValues(boundsOf(own), boundsOf(op));
   }
 
   #isParameter(value: Value): boolean {
@@ -250,6 +256,11 @@ export class Facts {
       below: size === undefined || typeof size === "number" ? upper.below : [size],
     });
   }
+}
+
+/** What an index counts from, up to and by; the index of a warp by nothing of its op's. */
+function boundsOf(op: Op<"loop"> | Op<"warps">): readonly Value[] {
+  return op.kind === "loop" ? [op.operands.lower, op.operands.upper, op.operands.step] : [];
 }
 
 const known = new WeakMap<Kernel, Facts>();

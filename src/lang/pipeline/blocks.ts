@@ -82,6 +82,7 @@ export function planBlock(
       );
       return [];
     },
+    { apart: true },
   );
   if (window === undefined) throw new Error(`${label} was not traced`);
   const starts = startsOf(region.ops, window);

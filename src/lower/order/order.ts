@@ -37,19 +37,21 @@ import { productsInFlight } from "./products.ts";
 import { findReach } from "./reach.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
-/** What lanes need, op by op. */
-interface Needs {
+/** What lanes need of each other, op by op. */
+interface LaneNeeds {
   readonly meetings: ReadonlyMap<AnyOp, Need>;
-  readonly products: ReadonlyMap<AnyOp, number>;
   readonly reaching: ReadonlySet<AnyOp>;
   readonly scales: Scales;
 }
 
-function needsOf(kernel: Kernel): Needs {
+interface Needs extends LaneNeeds {
+  readonly products: ReadonlyMap<AnyOp, number>;
+}
+
+function laneNeeds(kernel: Kernel): LaneNeeds {
   const accesses = new AccessFinder(kernel);
   return {
     meetings: findNeeds(kernel, accesses),
-    products: productsInFlight(kernel.body),
     reaching: findReach(kernel, accesses),
     scales: scalesOf(kernel),
   };
@@ -58,7 +60,8 @@ function needsOf(kernel: Kernel): Needs {
 /** The placed kernel with its lanes in order. */
 export function order(placed: Kernel): Kernel {
   const kernel = electCopies(placed);
-  return withEnds(changeBody(kernel, orderedRegion(kernel.body, needsOf(kernel))));
+  const needs = { ...laneNeeds(kernel), products: productsInFlight(kernel.body) };
+  return withEnds(changeBody(kernel, orderedRegion(kernel.body, needs)));
 }
 
 function orderedRegion(region: Region, needs: Needs): Region {
@@ -69,9 +72,10 @@ function orderedRegion(region: Region, needs: Needs): Region {
     if (ready !== undefined) unready = undefined;
     if (op.kind === "alloc_barrier") unready = op;
     if (op.kind === "barriers_ready") return ops.push(op);
-    const inner = changeRegions(op, (each) => orderedRegion(each, needs));
+    const inner =
+      op.regions === noSlots ? op : changeRegions(op, (each) => orderedRegion(each, needs));
     if (ready !== undefined) ops.push(makeOp("barriers_ready", { location: ready.location }));
-    before(op, needs).forEach((each) => ops.push(each));
+    visitEach(before(op, needs), (each) => ops.push(each));
     ops.push(withScale(withScope(inner, needs.reaching.has(op)), needs.scales));
   });
   return changeOps(region, ops);
@@ -115,7 +119,7 @@ function withScale(op: AnyOp, scales: Scales): AnyOp {
 
 /** Throws where lanes of a kernel may get out of order. */
 export function verifyOrder(kernel: Kernel): void {
-  const { meetings, reaching, scales } = needsOf(kernel);
+  const { meetings, reaching, scales } = laneNeeds(kernel);
   const [meeting] = meetings;
   if (meeting !== undefined) {
     const [op, { barrier, fence }] = meeting;
