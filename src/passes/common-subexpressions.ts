@@ -63,11 +63,21 @@ function idsText(operand: Value | readonly Value[] | undefined): string {
   return "id" in operand ? String(operand.id) : operand.map(({ id }) => id).join();
 }
 
-/** What an op computes; the pass runs again until nothing changes, and meets most ops again. */
-const keyOf = onceForEach((op: AnyOp): string => {
+/** The operands in their order, or in one order where it does not matter. */
+function operandsText(op: AnyOp): string {
+  if (op.kind === "binary") {
+    const { id: left } = op.operands.left;
+    const { id: right } = op.operands.right;
+    const turned = left > right && commutative.has(op.attributes.fn);
+    return turned ? `${right} ${left}` : `${left} ${right}`;
+  }
   const record = op.operands as OperandRecord;
-  const operands: string[] = [];
-  for (const name in opTable[op.kind].operands) operands.push(idsText(record[name]));
-  if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort();
-  return `${op.kind} ${operands.join(" ")} ${attributesText(op)}`;
-});
+  let text = "";
+  for (const name in opTable[op.kind].operands) text += ` ${idsText(record[name])}`;
+  return text;
+}
+
+/** What an op computes; the pass runs again until nothing changes, and meets most ops again. */
+const keyOf = onceForEach(
+  (op: AnyOp): string => `${op.kind} ${operandsText(op)} ${attributesText(op)}`,
+);

@@ -16,11 +16,10 @@ export function requireKnownOptions(
   code: DiagnosticCode,
   location: Location,
 ): void {
-  const expected = `{ ${known.join(", ")} }`;
   if (!isRecord(options) || !isReadable(options, known)) {
     const message = `the options of ${what} are not an object with names`;
     const found = optionText(options);
-    throw new TilewrightError({ code, message, location, expected, found });
+    throw new TilewrightError({ code, message, location, expected: namesText(known), found });
   }
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
@@ -30,11 +29,15 @@ export function requireKnownOptions(
       code,
       message: meant === undefined ? message : `${message}; did you mean ${meant}?`,
       location,
-      expected,
+      expected: namesText(known),
       found: name,
       remedy: meant === undefined ? undefined : `write ${meant}`,
     });
   }
+}
+
+function namesText(known: readonly string[]): string {
+  return `{ ${known.join(", ")} }`;
 }
 
 /** Whether reading these fields throws nothing, as a proxy or a getter may. */

@@ -131,7 +131,8 @@ function includesZero({ least: low, greatest: high, modulus, residue }: Fact): b
 function divide(left: Fact, given: Fact, range: Range): Fact {
   const right = knownDivisor(left, given);
   // Quotients are monotonic in the dividend, and in the divisor on either side of 0.
-  const corners = divisorEnds(right).flatMap((by) => [left.least / by, left.greatest / by]);
+  const corners: bigint[] = [];
+  for (const by of divisorEnds(right)) corners.push(left.least / by, left.greatest / by);
   // Quotients by zero have all bits set.
   if (includesZero(right)) corners.push(range.least < 0n ? -1n : range.greatest);
   if (corners.length === 0) return anyOf(range);

@@ -9,6 +9,7 @@
  * compares with, which is where counters turn.
  */
 import type { AnyOp, Op, Region, Value } from "../node.ts";
+import { visitEach } from "../../support/visit-each.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { between, constantOf, either, tightened } from "./fact.ts";
 import type { Fact } from "./fact.ts";
@@ -27,14 +28,16 @@ export function carriedBy(op: Op<"loop"> | Op<"while">): readonly Carried[] {
   const { body } = op.regions;
   const yielded = yieldedValues(body);
   const first = op.kind === "loop" ? 1 : 0;
-  return op.operands.initial.flatMap((initial, position) => {
+  const carried: Carried[] = [];
+  visitEach(op.operands.initial, (initial, position) => {
     const next = yielded[position];
     const inBody = body.parameters[first + position];
-    if (next === undefined || inBody === undefined) return [];
+    if (next === undefined || inBody === undefined) return;
     const inCondition = op.kind === "while" ? op.regions.condition.parameters[position] : undefined;
     const parameters = inCondition === undefined ? [inBody] : [inBody, inCondition];
-    return [{ initial, yielded: next, parameters, body }];
+    carried.push({ initial, yielded: next, parameters, body });
   });
+  return carried;
 }
 
 /** The name within the loop of what it gives as one of its results. */

@@ -49,12 +49,17 @@ export function completeRuns(places: readonly RunPlace[], run: number): Runs | u
     const members = runs.get(group) ?? new Map<number, number>();
     runs.set(group, members.set(place, register));
   }
-  const found = [...runs.values()].map((members) =>
-    Array.from({ length: run }, (_, place) => members.get(place)).filter(
-      (register) => register !== undefined,
-    ),
-  );
-  return found.every((members) => members.length === run) ? found : undefined;
+  const found: (readonly number[])[] = [];
+  for (const members of runs.values()) {
+    const registers: number[] = [];
+    for (let place = 0; place < run; place += 1) {
+      const register = members.get(place);
+      if (register === undefined) return undefined;
+      registers.push(register);
+    }
+    found.push(registers);
+  }
+  return found;
 }
 
 /** Every register on its own. */

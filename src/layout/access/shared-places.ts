@@ -11,7 +11,7 @@ import { Memo, onceForEach } from "../../support/memo.ts";
 import { threadBits } from "../algebra/bits.ts";
 import type { AxisParts, TileParts } from "./parts.ts";
 import { completeRuns } from "./runs.ts";
-import type { Runs } from "./runs.ts";
+import type { RunPlace, Runs } from "./runs.ts";
 import { moveValues, partsAddUp, storedDigits, storedNumber } from "./stored.ts";
 import type { StoredDigit } from "./stored.ts";
 import type { SharedBox } from "./window.ts";
@@ -84,17 +84,12 @@ export function runsInMemory(
 ): Runs | undefined {
   const width = run * dtype.bits;
   if ([...ofBits, ...ofMoves.flat()].some((part) => part % width !== 0)) return undefined;
-  const places = ofRegister.flatMap((bits, register) =>
-    bits === undefined
-      ? []
-      : [
-          {
-            register,
-            group: Math.floor(bits / width),
-            place: (bits % width) / dtype.bits,
-          },
-        ],
-  );
+  const places: RunPlace[] = [];
+  ofRegister.forEach((bits, register) => {
+    if (bits === undefined) return;
+    const place = (bits % width) / dtype.bits;
+    places.push({ register, group: Math.floor(bits / width), place });
+  });
   const runs = completeRuns(places, run);
   const together = runs?.every((members) =>
     parts.axes.every((axis) => insideTogether(axis, members, run)),

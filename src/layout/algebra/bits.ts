@@ -51,7 +51,9 @@ export function bitText(bit: Bit): string {
 
 /** The bits `make(from)` to `make(from + count - 1)`. */
 export function bitRun(make: (index: number) => Bit, from: number, count: number): readonly Bit[] {
-  return Array.from({ length: count }, (_, index) => make(from + index));
+  const bits: Bit[] = [];
+  for (let index = 0; index < count; index += 1) bits.push(make(from + index));
+  return bits;
 }
 
 /** The bits that tell so many warps apart. */

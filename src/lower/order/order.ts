@@ -75,7 +75,7 @@ function orderedRegion(region: Region, needs: Needs): Region {
     const inner =
       op.regions === noSlots ? op : changeRegions(op, (each) => orderedRegion(each, needs));
     if (ready !== undefined) ops.push(makeOp("barriers_ready", { location: ready.location }));
-    visitEach(before(op, needs), (each) => ops.push(each));
+    before(op, needs).forEach((each) => ops.push(each));
     ops.push(withScale(withScope(inner, needs.reaching.has(op)), needs.scales));
   });
   return changeOps(region, ops);

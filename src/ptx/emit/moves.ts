@@ -32,21 +32,30 @@ export function registersOf(value: HandedValue): readonly Register[] {
   return value.kind === "scalar" ? [value.register] : value.words;
 }
 
+/** The registers of all; accumulators have hundreds, each of which `flatMap` would define as a property. */
+function allRegisters(values: readonly HandedValue[]): readonly Register[] {
+  const registers: Register[] = [];
+  for (const value of values) for (const register of registersOf(value)) registers.push(register);
+  return registers;
+}
+
 /** Moves all sources into the targets as if at once. */
 export function moveTogether(
   { code }: EmitContext,
   sources: readonly HandedValue[],
   targets: readonly HandedValue[],
 ): void {
-  const from = sources.flatMap(registersOf);
-  const to = targets.flatMap(registersOf);
+  const from = allRegisters(sources);
+  const to = allRegisters(targets);
   if (from.length !== to.length) throw new Error("a yield of other registers than its join has");
   const moves: { readonly source: Register; readonly target: Register }[] = [];
+  const written = new Set<Register>();
   from.forEach((source, index) => {
     const target = to[index];
-    if (target !== undefined && target !== source) moves.push({ source, target });
+    if (target === undefined || target === source) return;
+    moves.push({ source, target });
+    written.add(target);
   });
-  const written = new Set(moves.map(({ target }) => target));
   // A source that another move overwrites is saved first.
   const saved = new Map<Register, Register>();
   for (const { source } of moves)
