@@ -15,19 +15,12 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { Planned } from "../../device/operation.ts";
 import {
-  array,
   barrier,
-  blockSync,
   clusterSync,
-  commitShared,
   constant,
-  copyAsync,
-  dim,
   full,
-  iota,
   kernel,
   loop,
-  prefetch,
   ring,
   slice,
   smem,
@@ -35,7 +28,6 @@ import {
   when,
 } from "../../lang/index.ts";
 import type {
-  ArraySpec,
   Barrier,
   KernelDefinition,
   Ref,
@@ -44,12 +36,21 @@ import type {
   ScratchSpec,
   Tile,
 } from "../../lang/index.ts";
-import type { Size } from "../../ir/size.ts";
-import { alignedDimension, alignment, widestAccess } from "../support/sizes.ts";
+import { alignment } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { boxOf, isElement } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
-import type { Piece, RowArray, RowOp, RowPart, RowTiles, Statistics } from "./row-op.ts";
+import {
+  QueueBlock,
+  arraySpec,
+  extentsOf,
+  ownName,
+  queueName,
+  statisticName,
+  strideName,
+} from "./queue-block.ts";
+import type { QueuedForm, ReadPiece } from "./queue-block.ts";
+import type { RowOp, RowPart, RowTiles, Statistics } from "./row-op.ts";
 
 export function planQueuedRows(
   op: RowOp,
@@ -89,16 +90,6 @@ export function planQueuedRows(
   return { configuration, source: "heuristic", launches };
 }
 
-interface QueuedForm {
-  readonly op: RowOp;
-  readonly configuration: QueuedRowsConfiguration;
-  readonly box: number;
-  /** Whether pieces are whole. */
-  readonly isWhole: boolean;
-  /** Elements from row to row, of each array. */
-  readonly strides: readonly number[];
-}
-
 /** A piece that registers hold, and which one of the row it is. */
 interface HeldPiece {
   readonly piece: Scalar<"i32">;
@@ -112,12 +103,6 @@ interface Holding {
   readonly at: RingPosition;
 }
 
-/** A piece that has been read, and its place, which may be filled again. */
-interface ReadPiece {
-  readonly piece: Scalar<"i32">;
-  readonly slot: Scalar<"i32">;
-}
-
 /** How many pieces are read before their places are filled again together: lanes meet each time, and most places are on their way. */
 function mostTogether({ slots }: QueuedRowsConfiguration): number {
   return Math.min(4, Math.ceil(slots / 4));
@@ -129,31 +114,6 @@ function togetherOf({ op, configuration }: QueuedForm, pieces: number): number {
   let together = Math.max(1, mostTogether(configuration) - (late.length > 1 ? 1 : 0));
   while (pieces % together !== 0) together -= 1;
   return together;
-}
-
-const strideName = (position: number): string => `stride${position}`;
-const queueName = (name: string): string => `queue_${name}`;
-const ownName = (name: string): string => `own_${name}`;
-const statisticName = (name: string): string => `statistic_${name}`;
-
-/** Rows, boxes of a row. */
-function extentsOf({ configuration, box, isWhole }: QueuedForm): { height: Size; groups: Size } {
-  const { columns, blocks, pieces } = configuration;
-  return {
-    height: dim("height"),
-    groups: isWhole ? (columns * blocks * pieces) / box : dim("groups"),
-  };
-}
-
-function arraySpec(form: QueuedForm, { per, dtype }: RowArray, position: number): ArraySpec {
-  const { box, strides } = form;
-  const { height, groups } = extentsOf(form);
-  if (per === "column") return array(dtype, [groups, box], { strides: [box, 1] });
-  const own = strides[position] ?? 1;
-  const stride: Size = own <= 1 ? own : alignedDimension(strideName(position), own);
-  return per === "row"
-    ? array(dtype, [height], { strides: [stride] })
-    : array(dtype, [height, groups, box], { strides: [stride, box, 1] });
 }
 
 function queuedRowsKernel(form: QueuedForm): KernelDefinition {
@@ -203,12 +163,14 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
 class QueuedRows {
   readonly #form: QueuedForm;
   readonly #argument: { readonly [name: string]: unknown };
+  readonly #block: QueueBlock;
   readonly #part: Scalar<"i32">;
   readonly #worker: Scalar<"i32">;
 
   constructor(form: QueuedForm, argument: { readonly [name: string]: unknown }) {
     this.#form = form;
     this.#argument = argument;
+    this.#block = new QueueBlock(form, argument);
     this.#part = argument["part"] as Scalar<"i32">;
     this.#worker = argument["worker"] as Scalar<"i32">;
   }
@@ -222,17 +184,20 @@ class QueuedRows {
       .sub(this.#worker)
       .add(workers - 1)
       .div(workers);
-    const kept = pieces === 1 ? this.#columnTiles(this.#ofRow(constant(dtypes.i32, 0))) : undefined;
+    const kept =
+      pieces === 1
+        ? this.#block.columnTiles(this.#block.ofRow(constant(dtypes.i32, 0)))
+        : undefined;
     loop({ to: turns.mul(pieces).minimum(slots) }, (index) => {
-      this.#bring(index.div(pieces), index.rem(pieces), index);
+      this.#block.bring(index.div(pieces), index.rem(pieces), index);
     });
-    if (kept === undefined) this.#askForColumns();
+    if (kept === undefined) this.#block.askForColumns();
     const carry = {
       position: ring(slots).start(),
-      ofRow: this.#rowTiles(constant(dtypes.i32, 0), count),
+      ofRow: this.#block.rowTiles(constant(dtypes.i32, 0), count),
     };
     loop({ to: turns, carry }, (turn, { position, ofRow }) => {
-      const following = this.#rowTiles(turn.add(1), count);
+      const following = this.#block.rowTiles(turn.add(1), count);
       const after = this.#work(turn, turns, position, ofRow, kept);
       return { position: after, ofRow: following };
     });
@@ -254,17 +219,17 @@ class QueuedRows {
     const { op, configuration } = this.#form;
     const { pieces, held } = configuration;
     const partOf = (piece: Scalar<"i32">, tiles: RowTiles): RowPart => ({
-      tiles: { ...ofRow, ...(kept ?? this.#columnTiles(piece, false)), ...tiles },
-      piece: this.#piece(piece),
+      tiles: { ...ofRow, ...(kept ?? this.#block.columnTiles(piece, false)), ...tiles },
+      piece: this.#block.piece(piece),
     });
     const results = (piece: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
-      const all = { ...ofRow, ...(kept ?? this.#columnTiles(piece)), ...tiles };
-      return op.results(all, statistics, this.#piece(piece));
+      const all = { ...ofRow, ...(kept ?? this.#block.columnTiles(piece)), ...tiles };
+      return op.results(all, statistics, this.#block.piece(piece));
     };
     const holding = this.#takeHeld(turn, turns, position, partOf);
     const { own, at: after } = this.#measureQueued(holding, partOf);
     const statistics = this.#exchanged(turn, op.join(own));
-    this.#storeRow(turn, ofRow, statistics);
+    this.#block.storeRow(turn, ofRow, statistics);
     const step = togetherOf(this.#form, pieces - held);
     if (held < pieces)
       loop({ from: held, to: pieces, step, carry: holding.at }, (first, from) => {
@@ -272,21 +237,21 @@ class QueuedRows {
         let at = from;
         for (let each = 0; each < step; each += 1) {
           const index = first.add(each);
-          const piece = this.#ofRow(index);
+          const piece = this.#block.ofRow(index);
           // Before a place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
-          const made = results(piece, this.#queuedTiles(at.slot), statistics);
+          const made = results(piece, this.#block.queuedTiles(at.slot), statistics);
           read.push({ piece: index, slot: at.slot });
-          if (read.length === step) this.#refill(turn, turns, read);
-          this.#storePiece(turn, piece, made);
+          if (read.length === step) this.#block.refill(turn, turns, read);
+          this.#block.storePiece(turn, piece, made);
           at = ring(configuration.slots).next(at);
         }
         return at;
       });
     for (const { piece, tiles } of holding.held) {
       // The elements again, so that registers hold them and not the wider numbers that they were measured as.
-      const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#held(tile)]);
+      const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#block.held(tile)]);
       const again = Object.fromEntries(elements) as RowTiles;
-      this.#storePiece(turn, piece, results(piece, again, statistics));
+      this.#block.storePiece(turn, piece, results(piece, again, statistics));
     }
     return after;
   }
@@ -305,12 +270,12 @@ class QueuedRows {
     let at = position;
     let own: Statistics | undefined;
     for (let index = 0; index < configuration.held; index += 1) {
-      const piece = this.#ofRow(constant(dtypes.i32, index));
-      this.#brought(at);
-      const tiles = this.#queuedTiles(at.slot);
+      const piece = this.#block.ofRow(constant(dtypes.i32, index));
+      this.#block.brought(at);
+      const tiles = this.#block.queuedTiles(at.slot);
       read.push({ piece: constant(dtypes.i32, index), slot: at.slot });
       if (read.length === mostTogether(configuration) || index === configuration.held - 1)
-        this.#refill(turn, turns, read.splice(0));
+        this.#block.refill(turn, turns, read.splice(0));
       if (op.together === undefined) {
         const part = partOf(piece, tiles);
         const more = op.measure(part.tiles, part.piece);
@@ -332,8 +297,8 @@ class QueuedRows {
     const { op, configuration } = this.#form;
     const { pieces, slots, held } = configuration;
     const measuredAt = (index: Scalar<"i32">, at: RingPosition): Statistics => {
-      this.#brought(at);
-      const { tiles, piece } = partOf(this.#ofRow(index), this.#queuedTiles(at.slot));
+      this.#block.brought(at);
+      const { tiles, piece } = partOf(this.#block.ofRow(index), this.#block.queuedTiles(at.slot));
       return op.measure(tiles, piece);
     };
     const own = before ?? measuredAt(constant(dtypes.i32, 0), position);
@@ -344,173 +309,6 @@ class QueuedRows {
       own: { ...op.merge(sofar.own, measuredAt(index, sofar.at)) },
       at: ring(slots).next(sofar.at),
     }));
-  }
-
-  /** Which piece of the row one of the block's own is. */
-  #ofRow(index: Scalar<"i32">): Scalar<"i32"> {
-    return this.#part.mul(this.#form.configuration.pieces).add(index);
-  }
-
-  #brought({ slot, phase }: RingPosition): void {
-    (this.#argument["brought"] as Barrier).at(slot).wait({ parity: phase });
-  }
-
-  /** Copies what comes next into the places of pieces of this row that have been read, unless there is nothing. */
-  #refill(turn: Scalar<"i32">, turns: Scalar<"i32">, read: readonly ReadPiece[]): void {
-    const { slots, pieces } = this.#form.configuration;
-    commitShared();
-    // Once for all of them: each copy would wait for the lanes on its own.
-    if (read.length > 1) blockSync();
-    for (const { piece, slot } of read) {
-      // It lies as many pieces further on as there are places.
-      const ahead = piece.add(slots % pieces);
-      const wraps = ahead.ge(pieces);
-      const next = turn.add(Math.floor(slots / pieces)).add(wraps.cast(dtypes.i32));
-      when(next.lt(turns), () => {
-        this.#bring(next, wraps.select(ahead.sub(pieces), ahead), slot);
-      });
-    }
-  }
-
-  #bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {
-    const { op, configuration, box } = this.#form;
-    const groups = configuration.columns / box;
-    const first = this.#ofRow(piece).mul(groups);
-    for (const { name } of op.arrays.filter(isElement))
-      copyAsync(
-        (this.#argument[name] as Ref).at(this.#row(turn), slice(first, groups), slice(0, box)),
-        (this.#argument[queueName(name)] as Ref).at(slot),
-        { barrier: (this.#argument["brought"] as Barrier).at(slot) },
-      );
-  }
-
-  #row(turn: Scalar<"i32">): Scalar<"i32"> {
-    return turn.mul(this.#form.configuration.workers).add(this.#worker);
-  }
-
-  /** [groups, box] as [lanes, elements of each]: lanes have neighbouring stretches as wide as memory is accessed. */
-  #byLanes(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
-    return this.#held(
-      tile
-        .reshape([each, lanes, widest])
-        .transpose([1, 0, 2])
-        .reshape([lanes, each * widest]),
-    );
-  }
-
-  /** A tile by lanes, in registers. What was computed from the tile before this is not taken for what is computed from it after. */
-  #held(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
-    const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(lanes / 32))} | ${bitNames("R", Math.log2(each * widest))})`;
-    return tile.layoutCast(layout);
-  }
-
-  #byGroups(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
-    const { configuration, box } = this.#form;
-    return tile
-      .broadcastTo([lanes, each * widest])
-      .reshape([lanes, each, widest])
-      .transpose([1, 0, 2])
-      .reshape([configuration.columns / box, box]);
-  }
-
-  #shares(): { readonly widest: number; readonly lanes: number; readonly each: number } {
-    const { op, configuration } = this.#form;
-    const bits = op.arrays.filter(({ per }) => per === "element").map(({ dtype }) => dtype.bits);
-    const lanes = 32 * configuration.warps;
-    const share = configuration.columns / lanes;
-    const widest = Math.min(share, (8 * widestAccess) / Math.min(...bits));
-    return { widest, lanes, each: share / widest };
-  }
-
-  #queuedTiles(slot: Scalar<"i32">): RowTiles {
-    return Object.fromEntries(
-      this.#form.op.arrays
-        .filter(isElement)
-        .map(({ name }) => [
-          name,
-          this.#byLanes((this.#argument[queueName(name)] as Ref).at(slot).load()),
-        ]),
-    );
-  }
-
-  /** What belongs to columns; of what only results need, nothing unless `late`. */
-  #columnTiles(piece: Scalar<"i32">, late = true): RowTiles {
-    const { op, box, configuration } = this.#form;
-    const groups = configuration.columns / box;
-    const first = piece.mul(groups);
-    const wanted = op.arrays.filter(
-      ({ per, role, isLate = false }) => per === "column" && role === "input" && (late || !isLate),
-    );
-    return Object.fromEntries(
-      wanted.map(({ name }) => [name, this.#byLanes(this.#columnWindow(name, first).load())]),
-    );
-  }
-
-  #columnWindow(name: string, first: Scalar<"i32">): Ref {
-    const { box, configuration } = this.#form;
-    return (this.#argument[name] as Ref).at(
-      slice(first, configuration.columns / box),
-      slice(0, box),
-    );
-  }
-
-  /** Asks for what results need of the columns while the first row is on its way: it is in the cache once that has been measured. */
-  #askForColumns(): void {
-    const { op, box, configuration } = this.#form;
-    const { columns, pieces } = configuration;
-    const groups = columns / box;
-    const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
-    for (const { name } of late)
-      for (let piece = 0; piece < pieces; piece += 1)
-        prefetch(this.#columnWindow(name, this.#ofRow(constant(dtypes.i32, piece)).mul(groups)));
-  }
-
-  /** What belongs to a row, [1, 1]; past the last one, that of the last. */
-  #rowTiles(turn: Scalar<"i32">, count: Scalar<"i32">): RowTiles {
-    const wanted = this.#form.op.arrays.filter(
-      ({ per, role }) => per === "row" && role === "input",
-    );
-    const row = this.#row(turn).minimum(count.sub(1)).maximum(0);
-    return Object.fromEntries(
-      wanted.map(({ name }) => [
-        name,
-        (this.#argument[name] as Ref).at(slice(row, 1)).load().reshape([1, 1]),
-      ]),
-    );
-  }
-
-  #storePiece(turn: Scalar<"i32">, piece: Scalar<"i32">, results: RowTiles): void {
-    const { op, box, configuration } = this.#form;
-    const groups = configuration.columns / box;
-    for (const { name, per, role } of op.arrays) {
-      const result = results[name];
-      if (per !== "element" || role !== "output" || result === undefined) continue;
-      (this.#argument[name] as Ref)
-        .at(this.#row(turn), slice(piece.mul(groups), groups), slice(0, box))
-        .store(this.#byGroups(result));
-    }
-  }
-
-  /** What belongs to the row; the first block of a cluster stores it. */
-  #storeRow(turn: Scalar<"i32">, ofRow: RowTiles, statistics: Statistics): void {
-    const { op, configuration } = this.#form;
-    const { rowResults } = op;
-    if (rowResults === undefined) return;
-    const store = (): void => {
-      const results = rowResults(ofRow, statistics, this.#total());
-      for (const { name, per, role } of op.arrays) {
-        const result = results[name];
-        if (per !== "row" || role !== "output" || result === undefined) continue;
-        (this.#argument[name] as Ref)
-          .at(slice(this.#row(turn), 1))
-          .store(result.broadcastTo([1, 1]).reshape([1]));
-      }
-    };
-    if (configuration.blocks === 1) store();
-    else when(this.#part.eq(0), store);
   }
 
   /**
@@ -544,49 +342,4 @@ class QueuedRows {
     ]);
     return op.join(Object.fromEntries(all));
   }
-
-  #total(): Scalar {
-    const { groups } = extentsOf(this.#form);
-    const columns = constant(dtypes.i32, 0)
-      .add(groups as never)
-      .mul(this.#form.box);
-    return columns.cast(this.#form.op.compute);
-  }
-
-  #piece(piece: Scalar<"i32">): Piece {
-    const { op, isWhole, configuration, box } = this.#form;
-    const start = piece.mul(configuration.columns);
-    const { lanes, each, widest } = this.#shares();
-    const { groups } = extentsOf(this.#form);
-    const extent = constant(dtypes.i32, 0)
-      .add(groups as never)
-      .mul(box);
-    const positions = (): Tile<"i32"> =>
-      this.#byLanes(
-        iota(dtypes.i32, [configuration.columns / box, box], 0)
-          .mul(box)
-          .add(iota(dtypes.i32, [configuration.columns / box, box], 1)),
-      ).add(start as never) as Tile<"i32">;
-    const isWithin = (): Tile<"bool"> => positions().lt(extent);
-    return {
-      within: (tile, value) =>
-        isWhole ? tile : isWithin().select(tile, full(tile.dtype, [1, 1], value)),
-      count: isWhole
-        ? full(op.compute, [1, 1], each * widest)
-        : isWithin()
-            .broadcastTo([lanes, each * widest])
-            .cast(dtypes.i32)
-            .sum(1, { keep: true })
-            .cast(op.compute),
-      total: this.#total(),
-      columns: positions,
-      ...(configuration.blocks * configuration.pieces > 1 && {
-        part: { from: start, width: configuration.columns },
-      }),
-    };
-  }
-}
-
-function bitNames(name: string, count: number): string {
-  return Array.from({ length: count }, (_, bit) => `${name}${bit}`).join(" ");
 }
