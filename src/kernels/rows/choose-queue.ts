@@ -5,6 +5,7 @@
  *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
  *                              131,072     16 pieces, half of them in registers and half in the queue of 13
  *                              262,144     as much by each of 2 blocks
+ *   bf16 layer norm, rows of   131,072     4 blocks of 4 pieces in registers; scale and bias of each stay beside its queue of 5
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -24,6 +25,8 @@ export interface QueuedRowsConfiguration {
   readonly warps: number;
   /** How many of these, the first ones, registers hold: their places in the queue are filled again at once. */
   readonly held: number;
+  /** Where what belongs to columns stays in shared memory beside the queue: of a block that has the same columns of every row. */
+  readonly keepsColumns?: true;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
 }
@@ -59,6 +62,9 @@ function clustersAtOnce(processors: number, blocks: number): number {
 export const isElement = ({ per, role }: RowArray): boolean =>
   per === "element" && role === "input";
 
+export const isOfColumns = ({ per, role }: RowArray): boolean =>
+  per === "column" && role === "input";
+
 /** Whether the copy engine can bring the rows, and lanes store them. */
 function isBrought({ arrays }: RowOp, axes: readonly StridedAxis[], target: Target): boolean {
   const [lead, column] = axes;
@@ -78,26 +84,38 @@ interface Shape {
   readonly columns: number;
   readonly blocks: number;
   readonly warps: number;
+  readonly keepsColumns?: true;
+}
+
+/** The bits of an element of all arrays together. */
+function bitsOf(arrays: readonly RowArray[]): number {
+  return arrays.reduce((sum, { dtype }) => sum + dtype.bits, 0);
 }
 
 function configured(
   { arrays, heldBytes }: RowOp,
   [lead, column]: readonly StridedAxis[],
   { processors }: Target,
-  { columns, blocks, warps }: Shape,
+  { columns, blocks, warps, keepsColumns }: Shape,
 ): QueuedRowsConfiguration | undefined {
-  const bits = arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
-  const slots = Math.floor((queueBytes * 8) / (columns * bits));
+  const bits = bitsOf(arrays.filter(isElement));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
+  const kept = keepsColumns === true ? pieces * columns * bitsOf(arrays.filter(isOfColumns)) : 0;
+  const slots = Math.floor((queueBytes * 8 - kept) / (columns * bits));
   const held = Math.min(pieces, Math.floor((heldBytes * 8 * 32 * warps) / (columns * bits)));
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
   if (slots < pieces - held + 1) return undefined;
+  if (keepsColumns === true && (held < pieces || slots < fewestSlots)) return undefined;
   const count = lead?.extent ?? 1;
   // As few workers as take no more turns: where all have as many rows, none works on alone in the end.
   const turns = Math.ceil(count / clustersAtOnce(processors, blocks));
   const workers = Math.ceil(count / Math.max(1, turns));
-  return { rows: 1, columns, blocks, pieces, slots, warps, held, workers };
+  const fixed = { rows: 1, columns, blocks, pieces, slots, warps, held, workers } as const;
+  return { ...fixed, ...(keepsColumns === true && { keepsColumns }) };
 }
+
+/** Places of a queue that is filled while registers hold a row, at least. */
+const fewestSlots = 4;
 
 /** A row that a block holds in registers, with the next ones in its queue; undefined where rows are longer, or much shorter. */
 export function chooseHeldQueue(
@@ -121,16 +139,22 @@ export function chooseQueuedRows(
   target: Target,
 ): QueuedRowsConfiguration | undefined {
   if (!isBrought(op, axes, target)) return undefined;
-  const bits = op.arrays.filter(isElement).reduce((sum, { dtype }) => sum + dtype.bits, 0);
-  const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
+  const columns = powerOfTwoFrom((pieceBytes * 8) / bitsOf(op.arrays.filter(isElement)) + 1) / 2;
   const [rows, extent] = axes.map((axis) => axis.extent);
-  const of = (blocks: number, warps: number): QueuedRowsConfiguration | undefined =>
-    configured(op, axes, target, { columns, blocks, warps });
-  for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
-    const found = of(blocks, pieceWarps);
-    // Rows go on from one to the next where there are several for each worker.
-    if (found !== undefined && (rows ?? 1) >= 2 * found.workers) return found;
-  }
+  const of = (
+    blocks: number,
+    warps: number,
+    more: Pick<Shape, "keepsColumns"> = {},
+  ): QueuedRowsConfiguration | undefined =>
+    configured(op, axes, target, { columns, blocks, warps, ...more });
+  // Several arrays of columns would come from the cache again for every row, as much as the row itself and more.
+  const several = op.arrays.filter(isOfColumns).length > 1;
+  for (const more of several ? [{ keepsColumns: true } as const, {}] : [{}])
+    for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
+      const found = of(blocks, pieceWarps, more);
+      // Rows go on from one to the next where there are several for each worker.
+      if (found !== undefined && (rows ?? 1) >= 2 * found.workers) return found;
+    }
   // A row that nothing follows is held by few lanes, which have less to put together.
   const isFew =
     (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > 2 * columns * mostBlocks;

@@ -19,7 +19,7 @@ import {
 } from "../../lang/index.ts";
 import type { ArraySpec, Barrier, Ref, RingPosition, Scalar, Tile } from "../../lang/index.ts";
 import { alignedDimension, widestAccess } from "../support/sizes.ts";
-import { isElement } from "./choose-queue.ts";
+import { isElement, isOfColumns } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 
@@ -41,6 +41,7 @@ export interface ReadPiece {
 
 export const strideName = (position: number): string => `stride${position}`;
 export const queueName = (name: string): string => `queue_${name}`;
+export const keptName = (name: string): string => `kept_${name}`;
 export const ownName = (name: string): string => `own_${name}`;
 export const statisticName = (name: string): string => `statistic_${name}`;
 
@@ -81,7 +82,7 @@ export class QueueBlock {
   }
 
   /** Which piece of the row one of the block's own is. */
-  ofRow(index: Scalar<"i32">): Scalar<"i32"> {
+  #ofRow(index: Scalar<"i32">): Scalar<"i32"> {
     return this.#part.mul(this.#form.configuration.pieces).add(index);
   }
 
@@ -109,7 +110,7 @@ export class QueueBlock {
   bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {
     const { op, configuration, box } = this.#form;
     const groups = configuration.columns / box;
-    const first = this.ofRow(piece).mul(groups);
+    const first = this.#ofRow(piece).mul(groups);
     for (const { name } of op.arrays.filter(isElement))
       copyAsync(
         (this.#argument[name] as Ref).at(this.row(turn), slice(first, groups), slice(0, box)),
@@ -170,36 +171,42 @@ export class QueueBlock {
     );
   }
 
-  /** What belongs to columns; of what only results need, nothing unless `late`. */
-  columnTiles(piece: Scalar<"i32">, late = true): RowTiles {
-    const { op, box, configuration } = this.#form;
-    const groups = configuration.columns / box;
-    const first = piece.mul(groups);
-    const wanted = op.arrays.filter(
-      ({ per, role, isLate = false }) => per === "column" && role === "input" && (late || !isLate),
-    );
-    return Object.fromEntries(
-      wanted.map(({ name }) => [name, this.#byLanes(this.#columnWindow(name, first).load())]),
-    );
+  /** What belongs to the columns of one of the block's pieces; of what only results need, nothing unless `late`. */
+  columnTiles(index: Scalar<"i32">, late = true): RowTiles {
+    const { op, configuration } = this.#form;
+    const wanted = op.arrays.filter((each) => isOfColumns(each) && (late || each.isLate !== true));
+    const window = (name: string): Ref =>
+      configuration.keepsColumns === true
+        ? (this.#argument[keptName(name)] as Ref).at(index)
+        : this.#columnWindow(name, index);
+    return Object.fromEntries(wanted.map(({ name }) => [name, this.#byLanes(window(name).load())]));
   }
 
-  #columnWindow(name: string, first: Scalar<"i32">): Ref {
+  #columnWindow(name: string, index: Scalar<"i32">): Ref {
     const { box, configuration } = this.#form;
-    return (this.#argument[name] as Ref).at(
-      slice(first, configuration.columns / box),
-      slice(0, box),
-    );
+    const groups = configuration.columns / box;
+    const first = this.#ofRow(index).mul(groups);
+    return (this.#argument[name] as Ref).at(slice(first, groups), slice(0, box));
+  }
+
+  /** Puts what belongs to the block's columns into shared memory, where it stays for all rows. */
+  keepColumns(): void {
+    const { op, configuration } = this.#form;
+    for (const { name } of op.arrays.filter(isOfColumns))
+      for (let piece = 0; piece < configuration.pieces; piece += 1) {
+        const index = constant(dtypes.i32, piece);
+        const tile = this.#byLanes(this.#columnWindow(name, index).load());
+        (this.#argument[keptName(name)] as Ref).at(index).store(this.#byGroups(tile));
+      }
   }
 
   /** Asks for what results need of the columns while the first row is on its way: it is in the cache once that has been measured. */
   askForColumns(): void {
-    const { op, box, configuration } = this.#form;
-    const { columns, pieces } = configuration;
-    const groups = columns / box;
+    const { op, configuration } = this.#form;
     const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
     for (const { name } of late)
-      for (let piece = 0; piece < pieces; piece += 1)
-        prefetch(this.#columnWindow(name, this.ofRow(constant(dtypes.i32, piece)).mul(groups)));
+      for (let piece = 0; piece < configuration.pieces; piece += 1)
+        prefetch(this.#columnWindow(name, constant(dtypes.i32, piece)));
   }
 
   /** What belongs to a row, [1, 1]; past the last one, that of the last. */
@@ -216,14 +223,15 @@ export class QueueBlock {
     );
   }
 
-  storePiece(turn: Scalar<"i32">, piece: Scalar<"i32">, results: RowTiles): void {
+  storePiece(turn: Scalar<"i32">, index: Scalar<"i32">, results: RowTiles): void {
     const { op, box, configuration } = this.#form;
     const groups = configuration.columns / box;
+    const first = this.#ofRow(index).mul(groups);
     for (const { name, per, role } of op.arrays) {
       const result = results[name];
       if (per !== "element" || role !== "output" || result === undefined) continue;
       (this.#argument[name] as Ref)
-        .at(this.row(turn), slice(piece.mul(groups), groups), slice(0, box))
+        .at(this.row(turn), slice(first, groups), slice(0, box))
         .store(this.#byGroups(result));
     }
   }
@@ -255,9 +263,10 @@ export class QueueBlock {
     return columns.cast(this.#form.op.compute);
   }
 
-  piece(piece: Scalar<"i32">): Piece {
+  /** Which part of the row one of the block's pieces is. */
+  piece(index: Scalar<"i32">): Piece {
     const { op, isWhole, configuration, box } = this.#form;
-    const start = piece.mul(configuration.columns);
+    const start = this.#ofRow(index).mul(configuration.columns);
     const { lanes, each, widest } = this.#shares();
     const { groups } = extentsOf(this.#form);
     const extent = constant(dtypes.i32, 0)

@@ -137,6 +137,21 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "shared memory that keeps what belongs to columns, of which the last are not there",
+    rows: 6,
+    columns: 4 * 512 - 64,
+    form: {
+      columns: 512,
+      blocks: 2,
+      pieces: 2,
+      slots: 3,
+      warps: 2,
+      workers: 2,
+      held: 2,
+      keepsColumns: true,
+    },
+  },
+  {
     name: "registers that hold several pieces of rows, while a queue shorter than these fills again",
     rows: 7,
     columns: 3 * 512 - 64,

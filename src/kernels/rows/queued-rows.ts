@@ -38,12 +38,13 @@ import type {
 } from "../../lang/index.ts";
 import { alignment } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { boxOf, isElement } from "./choose-queue.ts";
+import { boxOf, isElement, isOfColumns } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import {
   QueueBlock,
   arraySpec,
   extentsOf,
+  keptName,
   ownName,
   queueName,
   statisticName,
@@ -90,9 +91,9 @@ export function planQueuedRows(
   return { configuration, source: "heuristic", launches };
 }
 
-/** A piece that registers hold, and which one of the row it is. */
+/** A piece that registers hold, and which one of the block's it is. */
 interface HeldPiece {
-  readonly piece: Scalar<"i32">;
+  readonly index: Scalar<"i32">;
   readonly tiles: RowTiles;
 }
 
@@ -118,7 +119,7 @@ function togetherOf({ op, configuration }: QueuedForm, pieces: number): number {
 
 function queuedRowsKernel(form: QueuedForm): KernelDefinition {
   const { op, configuration, box } = form;
-  const { blocks, workers, slots, columns } = configuration;
+  const { blocks, workers, slots, columns, pieces } = configuration;
   const named = (role: "input" | "output") =>
     Object.fromEntries(
       op.arrays.flatMap((each, position) =>
@@ -130,6 +131,12 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
     queueName(name),
     smem(dtype, [slots, columns / box, box]),
   ]);
+  const keptColumns = op.arrays
+    .filter(isOfColumns)
+    .map(({ name, dtype }): readonly [string, ScratchSpec] => [
+      keptName(name),
+      smem(dtype, [pieces, columns / box, box]),
+    ]);
   // Statistics of this row and of the last: those of the last may still be read.
   const shared = op.statistics.flatMap((name): (readonly [string, ScratchSpec])[] => [
     [ownName(name), smem(op.compute, [2])],
@@ -145,6 +152,7 @@ function queuedRowsKernel(form: QueuedForm): KernelDefinition {
       outputs: named("output"),
       scratch: {
         ...Object.fromEntries(queues),
+        ...(configuration.keepsColumns === true && Object.fromEntries(keptColumns)),
         brought: barrier({ count: slots, arrivals: elements.length }),
         ...(blocks > 1 && {
           ...Object.fromEntries(shared),
@@ -184,14 +192,12 @@ class QueuedRows {
       .sub(this.#worker)
       .add(workers - 1)
       .div(workers);
-    const kept =
-      pieces === 1
-        ? this.#block.columnTiles(this.#block.ofRow(constant(dtypes.i32, 0)))
-        : undefined;
+    const kept = pieces === 1 ? this.#block.columnTiles(constant(dtypes.i32, 0)) : undefined;
     loop({ to: turns.mul(pieces).minimum(slots) }, (index) => {
       this.#block.bring(index.div(pieces), index.rem(pieces), index);
     });
-    if (kept === undefined) this.#block.askForColumns();
+    if (configuration.keepsColumns === true) this.#block.keepColumns();
+    else if (kept === undefined) this.#block.askForColumns();
     const carry = {
       position: ring(slots).start(),
       ofRow: this.#block.rowTiles(constant(dtypes.i32, 0), count),
@@ -218,13 +224,13 @@ class QueuedRows {
   ): RingPosition {
     const { op, configuration } = this.#form;
     const { pieces, held } = configuration;
-    const partOf = (piece: Scalar<"i32">, tiles: RowTiles): RowPart => ({
-      tiles: { ...ofRow, ...(kept ?? this.#block.columnTiles(piece, false)), ...tiles },
-      piece: this.#block.piece(piece),
+    const partOf = (index: Scalar<"i32">, tiles: RowTiles): RowPart => ({
+      tiles: { ...ofRow, ...(kept ?? this.#block.columnTiles(index, false)), ...tiles },
+      piece: this.#block.piece(index),
     });
-    const results = (piece: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
-      const all = { ...ofRow, ...(kept ?? this.#block.columnTiles(piece)), ...tiles };
-      return op.results(all, statistics, this.#block.piece(piece));
+    const results = (index: Scalar<"i32">, tiles: RowTiles, statistics: Statistics): RowTiles => {
+      const all = { ...ofRow, ...(kept ?? this.#block.columnTiles(index)), ...tiles };
+      return op.results(all, statistics, this.#block.piece(index));
     };
     const holding = this.#takeHeld(turn, turns, position, partOf);
     const { own, at: after } = this.#measureQueued(holding, partOf);
@@ -237,21 +243,20 @@ class QueuedRows {
         let at = from;
         for (let each = 0; each < step; each += 1) {
           const index = first.add(each);
-          const piece = this.#block.ofRow(index);
           // Before a place is handed over the lanes' accesses have to be through: stores of the last piece are, by now.
-          const made = results(piece, this.#block.queuedTiles(at.slot), statistics);
+          const made = results(index, this.#block.queuedTiles(at.slot), statistics);
           read.push({ piece: index, slot: at.slot });
           if (read.length === step) this.#block.refill(turn, turns, read);
-          this.#block.storePiece(turn, piece, made);
+          this.#block.storePiece(turn, index, made);
           at = ring(configuration.slots).next(at);
         }
         return at;
       });
-    for (const { piece, tiles } of holding.held) {
+    for (const { index, tiles } of holding.held) {
       // The elements again, so that registers hold them and not the wider numbers that they were measured as.
       const elements = Object.entries(tiles).map(([name, tile]) => [name, this.#block.held(tile)]);
       const again = Object.fromEntries(elements) as RowTiles;
-      this.#block.storePiece(turn, piece, results(piece, again, statistics));
+      this.#block.storePiece(turn, index, results(index, again, statistics));
     }
     return after;
   }
@@ -261,7 +266,7 @@ class QueuedRows {
     turn: Scalar<"i32">,
     turns: Scalar<"i32">,
     position: RingPosition,
-    partOf: (piece: Scalar<"i32">, tiles: RowTiles) => RowPart,
+    partOf: (index: Scalar<"i32">, tiles: RowTiles) => RowPart,
   ): Holding {
     const { op, configuration } = this.#form;
     const { slots } = configuration;
@@ -269,36 +274,36 @@ class QueuedRows {
     const read: ReadPiece[] = [];
     let at = position;
     let own: Statistics | undefined;
-    for (let index = 0; index < configuration.held; index += 1) {
-      const piece = this.#block.ofRow(constant(dtypes.i32, index));
+    for (let count = 1; count <= configuration.held; count += 1) {
+      const index = constant(dtypes.i32, count - 1);
       this.#block.brought(at);
       const tiles = this.#block.queuedTiles(at.slot);
-      read.push({ piece: constant(dtypes.i32, index), slot: at.slot });
-      if (read.length === mostTogether(configuration) || index === configuration.held - 1)
+      read.push({ piece: index, slot: at.slot });
+      if (read.length === mostTogether(configuration) || count === configuration.held)
         this.#block.refill(turn, turns, read.splice(0));
       if (op.together === undefined) {
-        const part = partOf(piece, tiles);
+        const part = partOf(index, tiles);
         const more = op.measure(part.tiles, part.piece);
         own = own === undefined ? more : op.merge(own, more);
       }
-      held.push({ piece, tiles });
+      held.push({ index, tiles });
       at = ring(slots).next(at);
     }
     if (held.length > 0)
-      own ??= op.together?.(held.map(({ piece, tiles }) => partOf(piece, tiles)));
+      own ??= op.together?.(held.map(({ index, tiles }) => partOf(index, tiles)));
     return { held, own, at };
   }
 
   /** What was measured of the whole row, and where the next one begins. */
   #measureQueued(
     { own: before, at: position }: Holding,
-    partOf: (piece: Scalar<"i32">, tiles: RowTiles) => RowPart,
+    partOf: (index: Scalar<"i32">, tiles: RowTiles) => RowPart,
   ): { readonly own: Statistics; readonly at: RingPosition } {
     const { op, configuration } = this.#form;
     const { pieces, slots, held } = configuration;
     const measuredAt = (index: Scalar<"i32">, at: RingPosition): Statistics => {
       this.#block.brought(at);
-      const { tiles, piece } = partOf(this.#block.ofRow(index), this.#block.queuedTiles(at.slot));
+      const { tiles, piece } = partOf(index, this.#block.queuedTiles(at.slot));
       return op.measure(tiles, piece);
     };
     const own = before ?? measuredAt(constant(dtypes.i32, 0), position);
