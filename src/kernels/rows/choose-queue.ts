@@ -132,6 +132,18 @@ export function chooseHeldQueue(
   return configured(op, axes, target, shape);
 }
 
+/**
+ * Blocks that share a row, at most, where what belongs to columns stays in shared memory instead of coming from the cache again with
+ * every row. Arrays of columns that are no wider than the row are not worth a second block, and those that are far wider leave
+ * it too few columns; several inputs were not measured.
+ */
+function mostKeptBlocks({ arrays }: RowOp): number {
+  const elements = arrays.filter(isElement);
+  const share = bitsOf(arrays.filter(isOfColumns)) / bitsOf(elements);
+  if (elements.length > 1 || share === 0 || share > 2) return 0;
+  return share > 1 ? fastBlocks : 1;
+}
+
 /** Rows that go through the queue piece by piece, by as few blocks as have room for them, or where rows are few by as many. */
 export function chooseQueuedRows(
   op: RowOp,
@@ -147,14 +159,16 @@ export function chooseQueuedRows(
     more: Pick<Shape, "keepsColumns"> = {},
   ): QueuedRowsConfiguration | undefined =>
     configured(op, axes, target, { columns, blocks, warps, ...more });
-  // Several arrays of columns would come from the cache again for every row, as much as the row itself and more.
-  const several = op.arrays.filter(isOfColumns).length > 1;
-  for (const more of several ? [{ keepsColumns: true } as const, {}] : [{}])
-    for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
-      const found = of(blocks, pieceWarps, more);
-      // Rows go on from one to the next where there are several for each worker.
-      if (found !== undefined && (rows ?? 1) >= 2 * found.workers) return found;
-    }
+  // Rows go on from one to the next where there are several for each worker.
+  const isMany = ({ workers }: QueuedRowsConfiguration): boolean => (rows ?? 1) >= 2 * workers;
+  for (let blocks = 1; blocks <= mostKeptBlocks(op); blocks *= 2) {
+    const found = of(blocks, pieceWarps, { keepsColumns: true });
+    if (found !== undefined && isMany(found)) return found;
+  }
+  for (let blocks = 1; blocks <= fastBlocks; blocks *= 2) {
+    const found = of(blocks, pieceWarps);
+    if (found !== undefined && isMany(found)) return found;
+  }
   // A row that nothing follows is held by few lanes, which have less to put together.
   const isFew =
     (rows ?? 1) * mostBlocks <= target.processors && (extent ?? 1) > 2 * columns * mostBlocks;

@@ -241,6 +241,18 @@ test("what belongs to columns comes with the rows where registers hold it for th
   expect(of(bf16, 16_384)).toMatchObject({ keepsColumns: true });
 });
 
+test("what belongs to columns of long rows stays in shared memory where a few blocks have room for it", () => {
+  const kept = { columns: 8192, slots: 5, pieces: 4, held: 4, keepsColumns: true };
+  const of = (bias: boolean, dtype: typeof bf16 | typeof f32, m: number, n: number) =>
+    layerNorm({ x: bf16, scale: dtype, ...(bias && { bias: dtype }) }).plan({ m, n }).configuration;
+  expect(of(true, bf16, 4096, 32_768)).toMatchObject({ ...kept, blocks: 1 });
+  expect(of(true, bf16, 1024, 131_072)).toMatchObject({ ...kept, blocks: 4, workers: 29 });
+  expect(of(false, bf16, 4096, 32_768)).toMatchObject({ ...kept, slots: 9, blocks: 1 });
+  const others = [of(false, bf16, 2048, 65_536), of(true, f32, 4096, 32_768)];
+  for (const each of [...others, of(true, bf16, 512, 262_144)])
+    expect(each).not.toHaveProperty("keepsColumns");
+});
+
 test("short rows have two loads a lane, unless they leave lanes without elements or meet several arrays of columns", () => {
   const of = (n: number) => softmax({ x: bf16 }).plan({ m: 131_072, n }).configuration;
   expect(of(512)).toMatchObject({ rows: 4, columns: 512 });
@@ -277,6 +289,7 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     softmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
     logSoftmax({ x: bf16 }).kernels({ m: 2048, n: 65_536 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 262_144 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 65_536 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 8192 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 6144 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 5120 }),
