@@ -1,8 +1,8 @@
 /** The record of what was assembled stands in for the assembler only where the very same text was. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { hasDisassembler } from "./support/assembler.ts";
 import { AssemblyRecord } from "./support/assembly-record.ts";
-import { hasDisassembler } from "./ptxas.ts";
 import { repositoryRoot } from "./source-files.ts";
 import { takesAll } from "./support/sample.ts";
 

@@ -6,20 +6,10 @@ import { join } from "node:path";
 import type { PtxFunction, PtxModule, Statement } from "../src/ptx/module.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 
-/** What a tool says of its version; undefined where it is not installed. */
-function versionOf(tool: string): string | undefined {
-  const { status, stdout } = spawnSync(tool, ["--version"], { encoding: "utf8" });
-  return status === 0 ? (/V\d+(?:\.\d+)*/.exec(stdout)?.[0] ?? stdout.trim()) : undefined;
-}
-
-/** Which assembler is installed. */
-export const assemblerVersion = versionOf("ptxas");
-export const hasPtxas = assemblerVersion !== undefined;
-/** Whether machine code can be read, too. */
-export const hasDisassembler = hasPtxas && versionOf("nvdisasm") !== undefined;
+export { hasDisassembler, hasPtxas } from "./support/assembler.ts";
 
 /** What the assembler says of the text, and the text around its first complaint; empty where it is content. */
-export function assemble(text: string, target: string): string {
+export function assembleNow(text: string, target: string): string {
   // The lowest level of optimisation: whether it assembles does not depend on it.
   const said = runPtxas(text, target, "-O0");
   return said === "" ? "" : `${said}\n${lineOf(text, said)}`;

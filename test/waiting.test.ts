@@ -67,7 +67,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     device.dispose();
   });
 
-  test("2,000 blocks that take turns at one semaphore, all checks on", async () => {
+  test("1,000 blocks that take turns at one semaphore, all checks on", async () => {
     const device = await open(name);
     const turns = kernel(
       {
@@ -82,7 +82,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
         s.signal(1);
       },
     );
-    const limits = { dimensions: { n: 2000 }, timeLimit: 600_000 };
+    const limits = { dimensions: { n: 1000 }, timeLimit: 600_000 };
     const { out } = await device.run(turns, {}, limits);
     expect([...out.data].every((value) => value === 1)).toBe(true);
     device.dispose();

@@ -1,6 +1,7 @@
 /** The tables of planted bugs as a whole; the files beside this one run them. */
 import { expect, test } from "vitest";
-import { assemble, hasPtxas } from "../ptxas.ts";
+import { hasPtxas } from "../ptxas.ts";
+import { assemble } from "../support/accepted-assembly.ts";
 import { collectiveKernels } from "./collective.ts";
 import { copyKernels } from "./copies.ts";
 import { descriptorKernels } from "./descriptors.ts";

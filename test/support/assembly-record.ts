@@ -1,10 +1,10 @@
 /**
- * Kernels that the assembler was found content with, by their texts. The same assembler says the same of the same text, and
+ * PTX that the assembler was found content with. The same assembler says the same of the same text, and
  * assembling takes a tenth of all tests' time: only what has changed since it was recorded is assembled again.
  *
  *   test/golden/assembled/src-kernels-sort-top-k.txt
  *     V13.0.88                    which assembler was asked
- *     5f0c9d1e7a3b2c84 0          a kernel's text, hashed, and how many bytes a lane spills at most
+ *     5f0c9d1e7a3b2c84 0          a text, hashed, and how many bytes a lane of its kernels spills at most
  *
  * A file of tests has a record of its own, which `npm run golden:update` rewrites. What is missing there is assembled, and so is
  * everything with `TILEWRIGHT_CASES=all`, with another assembler, and where machine code can be read, too.
@@ -14,8 +14,8 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import process from "node:process";
 import { expect } from "vitest";
-import { assemblerVersion, hasDisassembler } from "../ptxas.ts";
 import { readText, repositoryRoot } from "../source-files.ts";
+import { assemblerVersion, hasDisassembler } from "./assembler.ts";
 import { takesAll } from "./sample.ts";
 
 const folder = "test/golden/assembled";

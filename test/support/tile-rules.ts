@@ -28,7 +28,8 @@ import { address, integer, symbol } from "../../src/ptx/operands.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { ptxVersion } from "../../src/ptx/version.ts";
 import { targets } from "../../src/targets/target.ts";
-import { assemble, hasPtxas } from "../ptxas.ts";
+import { hasPtxas } from "../ptxas.ts";
+import { assemble } from "./accepted-assembly.ts";
 
 /** The codes of a tile's elements, row by row. */
 export interface TileCodes {

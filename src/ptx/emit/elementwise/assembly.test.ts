@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { allElementwise, elementwiseProbe } from "../../../../test/elementwise-probes.ts";
 import { joinedModule } from "../../../../test/ptx-probe.ts";
-import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
+import { hasPtxas } from "../../../../test/ptxas.ts";
+import { assemble } from "../../../../test/support/accepted-assembly.ts";
 import { isTaken } from "../../../../test/support/sample.ts";
 import { targets } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";

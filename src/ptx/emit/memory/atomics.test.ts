@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
+import { hasPtxas } from "../../../../test/ptxas.ts";
+import { assemble } from "../../../../test/support/accepted-assembly.ts";
 import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.ts";
 import { isTaken } from "../../../../test/support/sample.ts";
 import { bf16, f16, f32, f64, i16, i32, i64, tf32, u16, u32, u64 } from "../../../formats/dtype.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
+import { hasPtxas } from "../../../../test/ptxas.ts";
+import { assemble } from "../../../../test/support/accepted-assembly.ts";
 import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.ts";
 import type { MovedCase } from "../../../../test/support/memory-kernels.ts";
 import { bf16, bool, dtypes, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
