@@ -74,9 +74,11 @@ function sampledKernels(first: number): readonly KernelDefinition[] {
 
 /** Those that share and mask hold more than those that do neither. */
 const handwritten: readonly KernelDefinition[] = [
-  ...(takesAll ? [handwrittenProduct({ blocks: 132 }), handwrittenAttention()] : []),
+  ...(takesAll
+    ? [handwrittenProduct({ blocks: 132 }), handwrittenAttention({ length: 4096, blocks: 132 })]
+    : []),
   handwrittenProduct({ blocks: 132, sharing: 2 }),
-  handwrittenAttention({ causal: true }),
+  handwrittenAttention({ length: 4096, causal: true, blocks: 132 }),
 ];
 
 describe.skipIf(!hasPtxas)("ptxas", () => {

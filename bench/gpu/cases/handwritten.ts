@@ -50,7 +50,7 @@ export function attentionByHand(task: AttentionTask): BenchCase {
     ...one,
     name: `${one.name}, by hand`,
     prepare: (device, sets) => {
-      const definition = handwrittenAttention({ causal });
+      const definition = handwrittenAttention({ length, causal, blocks: device.target.processors });
       const shape = [batch * heads, length, head];
       return preparedAttention(device, flat, sets, ({ q, k, v, out }) =>
         device.bind(definition, {
