@@ -194,7 +194,8 @@ function multiplyTile(parts: Parts, part: number, tile: RowTile, before: Index):
   const end = rest === 0 ? whole : stepOver(rest)(last.sub(1), whole);
   const sums = startValues(last, end).wait();
   at(parts.emptyValues, last).arrive();
-  own.store(sums.div(end.sum, fast).cast(bf16));
+  const share = full(f32, [half, 1], 1).div(end.sum, fast);
+  own.store(sums.mul(share).cast(bf16));
   commitShared();
   copyAsync(own, out.at(head, place));
   commitGroup();
