@@ -70,6 +70,15 @@ export function dimension(name: string, multipleOf = 1): Dimension {
 export const processors = dimension("processors");
 
 export function multiplySizes(...sizes: readonly Size[]): Size {
+  // Most are numbers alone.
+  let product = 1;
+  let place = 0;
+  for (; place < sizes.length; place += 1) {
+    const size = sizes[place];
+    if (typeof size !== "number") break;
+    product *= size;
+  }
+  if (place === sizes.length) return product;
   const sum = sizes.find((size) => typeof size !== "number" && size.kind === "sum");
   if (sum === undefined || typeof sum === "number" || sum.kind !== "sum")
     return multiplyTerms(sizes as readonly (number | SizeFactor | Product)[]);

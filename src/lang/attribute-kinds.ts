@@ -52,9 +52,10 @@ function isSizeKind(item: unknown): boolean {
 export function requireAttributeKinds(kind: OpKind, attributes: object, location: Location): void {
   const values = attributes as { readonly [name: string]: unknown };
   attributeSlotsOf(opTable[kind]).forEach(({ name, slot: { form, optional } }) => {
-    const { expected, holds } = formKinds[form ?? "text"];
     const item = values[name];
-    if (holds(item) || (optional && item === undefined)) return;
+    if (optional && item === undefined) return;
+    const { expected, holds } = formKinds[form ?? "text"];
+    if (holds(item)) return;
     throw new TilewrightError({
       code: "TW1008",
       message: `${name} of ${kind} must be ${expected}`,

@@ -210,7 +210,7 @@ export function emit<K extends OpKind>(
   location: Location,
 ): readonly Value[] {
   requireAttributeKinds(kind, attributes, location);
-  const trace = activeTrace(opName({ kind, attributes }), location);
+  const trace = traces.at(-1) ?? activeTrace(opName({ kind, attributes }), location);
   return trace.add(kind, operands, attributes, noSlots as OpRegions<K>, location);
 }
 

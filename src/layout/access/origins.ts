@@ -19,9 +19,11 @@ export function registersByElement(
   layout: RegisterLayout,
   shape: readonly number[],
 ): ReadonlyMap<number, number> {
-  return new Map(
-    Array.from(firstThreadElements(layout, shape), (element, register) => [element, register]),
+  const registers = new Map<number, number>();
+  firstThreadElements(layout, shape).forEach((element, register) =>
+    registers.set(element, register),
   );
+  return registers;
 }
 
 /** Along each axis of the result a step in the source. */

@@ -88,12 +88,18 @@ export function partsAddUp(
   parts: readonly (readonly number[])[],
 ): boolean {
   return digits.every((digit) => {
-    const sum = parts.reduce(
-      (total, values) => total + Math.max(0, ...values.map((value) => digitOf(digit, value))),
-      0,
-    );
+    let sum = 0;
+    for (const values of parts) sum += greatestDigit(digit, values);
     return sum < digit.radix;
   });
+}
+
+/** Of the values of a part, which are as many as a lane has registers. */
+function greatestDigit(digit: StoredDigit, values: readonly number[]): number {
+  let greatest = 0;
+  for (let place = 0; place < values.length; place += 1)
+    greatest = Math.max(greatest, digitOf(digit, values[place] as number));
+  return greatest;
 }
 
 /** All values that an offset may add to the number of the first element. */

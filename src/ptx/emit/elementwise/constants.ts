@@ -1,5 +1,5 @@
 /** Numbers known now, as the bits that registers hold. */
-import { allocateLanes } from "../../../formats/dtype.ts";
+import { allocateLanes, isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { packLanes } from "../../../formats/packed.ts";
 import { writeLane } from "../../../formats/values.ts";
@@ -11,6 +11,7 @@ import { elementClass, slotsOf, wordClass } from "../values.ts";
 
 /** The bits of an element, zeros above. */
 export function literalBits(dtype: DType, value: Literal): bigint {
+  if (isInteger(dtype)) return BigInt.asUintN(dtype.bits, BigInt(value));
   const lanes = allocateLanes(dtype, 1);
   writeLane(dtype, lanes, 0, value);
   const bytes = packLanes(dtype, lanes);
