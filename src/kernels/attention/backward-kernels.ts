@@ -19,6 +19,8 @@ import {
   throughScores,
 } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
+import { factorOf, scoreProducts, turned } from "./score-products.ts";
+import type { Factor } from "./score-products.ts";
 import { headByHead, headOf, stretch } from "./visit-lists.ts";
 import type { VisitLists } from "./visit-lists.ts";
 
@@ -94,10 +96,10 @@ interface Gradients {
 
 /** What a tile of scores is made from. */
 interface TileOperands {
-  readonly queries: Tile<Half>;
-  readonly keys: Tile<Half>;
-  readonly values: Tile<Half>;
-  readonly upstream: Tile<Half>;
+  readonly queries: Factor;
+  readonly keys: Factor;
+  readonly values: Factor;
+  readonly upstream: Factor;
 }
 
 export function gradientsOf(
@@ -109,13 +111,14 @@ export function gradientsOf(
 ): Gradients {
   const { problem, sizes } = rules;
   const format = problem.q.dtype as DType<Half>;
-  const exact = exactly(format);
+  const products = (left: Factor, right: Factor, size: number): Tile<"f32"> =>
+    scoreProducts(format, paddedHead(size), left, turned(right), [tile.rows, tile.columns]);
   const column = (ref: Ref<"f32">): Tile<"f32"> =>
     ref
       .at(memory, tile.head, inSpan(rows, tile.top, tile.rows))
       .load()
       .reshape([tile.rows, 1]);
-  const raw = dot(queries, keys.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+  const raw = products(queries, keys, sizes.d);
   const { scores, scale } = finishScores(rules, raw, tile);
   const logarithms = column(logSumExp).mul(Math.LOG2E);
   // A row that saw nothing, or lies beyond the last, has no powers.
@@ -123,7 +126,7 @@ export function gradientsOf(
   const base = isSeen.select(logarithms, zeros(dtypes.f32, logarithms.shape));
   const seen = isSeen.select(scores, zeros(dtypes.f32, scores.shape).sub(Infinity));
   const powers = seen.fma(scale, base.neg()).exp2({ approximate: true });
-  const change = dot(upstream, values.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+  const change = products(upstream, values, sizes.e);
   const kept = keptWeights(rules, tile);
   const ofScores = powers.mul(droppedOut(rules, change, kept).sub(column(delta)));
   return {
@@ -147,6 +150,8 @@ export function rowGradients(
   const { dimensions, inputs, outputs } = gradientArrays(form, ["q"]);
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   const exact = exactly(problem.q.dtype);
+  const factor = (size: number, load: Parameters<typeof factorOf>[2]): Factor =>
+    factorOf(problem.q.dtype, size, load);
   return kernel(
     {
       name: "attention_dq",
@@ -162,9 +167,9 @@ export function rowGradients(
       const rules = rulesOf(form, argument, sequence.columns.count);
       const down = inSpan(sequence.rows, top, rows);
       const kvHead = head.div(sizes.h / sizes.kv);
-      const [along, across] = [slice(0, d), slice(0, e)];
-      const queries = refs.q.at(memory, down, head, along).load();
-      const upstream = refs.dOut.at(memory, down, head, across).load();
+      const along = slice(0, d);
+      const queries = factor(d, (along) => refs.q.at(memory, down, head, along).load());
+      const upstream = factor(e, (across) => refs.dOut.at(memory, down, head, across).load());
       const visits =
         lists?.read(argument, { batch, head, block }) ??
         stretch(columnTiles({ ...rules, s: sequence.rows.count }, top, rows, columns));
@@ -176,12 +181,16 @@ export function rowGradients(
         const { tile: number, isMasked } = visits.at(step);
         const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
-        const keys = refs.k.at(memory, here, kvHead, along).load();
-        const values = refs.v.at(memory, here, kvHead, across).load();
+        const keys = factor(d, (along) => refs.k.at(memory, here, kvHead, along).load());
+        const values = factor(e, (across) => refs.v.at(memory, here, kvHead, across).load());
         const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const operands = { queries, keys, values, upstream };
         const { products } = gradientsOf(rules, refs, operands, tile, sequence);
-        return dot(products, keys, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+        return dot(products, keys.whole(), {
+          accumulator,
+          dtype: dtypes.f32,
+          ...exact,
+        }) as Tile<"f32">;
       });
       refs.dq.at(memory, down, head, along).store(sums.cast(problem.q.dtype) as Tile);
     },
@@ -214,6 +223,8 @@ export function columnGradients(
   const { dimensions, inputs, outputs } = gradientArrays(form, ["k", "v"]);
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   const exact = exactly(problem.q.dtype);
+  const factor = (size: number, load: Parameters<typeof factorOf>[2]): Factor =>
+    factorOf(problem.q.dtype, size, load);
   const group = sizes.h / sizes.kv;
   return kernel(
     {
@@ -233,8 +244,8 @@ export function columnGradients(
       const rules = rulesOf(form, argument, sequence.columns.count);
       const here = inSpan(sequence.columns, left, columns);
       const [along, across] = [slice(0, d), slice(0, e)];
-      const keys = refs.k.at(memory, here, kvHead, along).load();
-      const values = refs.v.at(memory, here, kvHead, across).load();
+      const keys = factor(d, (along) => refs.k.at(memory, here, kvHead, along).load());
+      const values = factor(e, (across) => refs.v.at(memory, here, kvHead, across).load());
       const visits =
         lists?.read(argument, { batch, head: kvHead, block }) ??
         headByHead(group, rowTiles(rules, sequence.rows.count, left, rows, columns));
@@ -247,14 +258,17 @@ export function columnGradients(
         const head = headOf(kvHead, group, own);
         const top = number.mul(rows);
         const down = inSpan(sequence.rows, top, rows);
-        const queries = refs.q.at(memory, down, head, along).load();
-        const upstream = refs.dOut.at(memory, down, head, across).load();
+        const queries = factor(d, (along) => refs.q.at(memory, down, head, along).load());
+        const upstream = factor(e, (across) => refs.dOut.at(memory, down, head, across).load());
         const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const operands = { queries, keys, values, upstream };
         const { powers, products } = gradientsOf(rules, refs, operands, tile, sequence);
         const added = (left: Tile<Half>, right: Tile<Half>, accumulator: Tile<"f32">) =>
           dot(left.transpose(), right, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
-        return { dk: added(products, queries, dk), dv: added(powers, upstream, dv) };
+        return {
+          dk: added(products, queries.whole(), dk),
+          dv: added(powers, upstream.whole(), dv),
+        };
       });
       refs.dk.at(memory, here, kvHead, along).store(sums.dk.cast(problem.k.dtype) as Tile);
       refs.dv.at(memory, here, kvHead, across).store(sums.dv.cast(problem.v.dtype) as Tile);

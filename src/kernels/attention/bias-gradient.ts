@@ -8,9 +8,11 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { SymbolicSize } from "../../ir/size.ts";
 import { cdiv, constant, kernel, loop, slice, when, zeros } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Slice, Tile } from "../../lang/index.ts";
 import { gradientArrays, gradientsOf, rulesOf } from "./backward-kernels.ts";
 import type { GradientRefs } from "./backward-kernels.ts";
+import { factorOf } from "./score-products.ts";
+import type { Factor } from "./score-products.ts";
 import type { PlainGradients } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -59,12 +61,13 @@ export function biasGradient(
           // Where there are no heads, nothing comes here.
           const kvHead = head.div(sizes.h === 0 ? 1 : sizes.h / sizes.kv);
           const [down, across] = [slice(tile.top, rows), slice(tile.left, columns)];
-          const [along, values] = [slice(0, d), slice(0, e)];
+          const factor = (size: number, array: Ref<"bf16">, place: Slice, own: Index): Factor =>
+            factorOf(problem.q.dtype, size, (along) => array.at(batch, place, own, along).load());
           const operands = {
-            queries: refs.q.at(batch, down, head, along).load(),
-            upstream: refs.dOut.at(batch, down, head, values).load(),
-            keys: refs.k.at(batch, across, kvHead, along).load(),
-            values: refs.v.at(batch, across, kvHead, values).load(),
+            queries: factor(d, refs.q, down, head),
+            upstream: factor(e, refs.dOut, down, head),
+            keys: factor(d, refs.k, across, kvHead),
+            values: factor(e, refs.v, across, kvHead),
           };
           return before.add(gradientsOf(rules, refs, operands, tile, sequence).biased);
         };

@@ -13,6 +13,7 @@ import { isNarrow } from "./problem.ts";
 import { columnTiles, finishScores, keptWeights } from "./scores.ts";
 import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
+import { factorOf, scoreProducts } from "./score-products.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import { stretch } from "./visit-lists.ts";
 import type { VisitLists } from "./visit-lists.ts";
@@ -53,9 +54,11 @@ export function plainAttention(
         lists?.read(argument, { batch, head, block }) ??
         stretch(columnTiles({ ...rules, s: sequence.rows.count }, top, rows, columns));
       const down = inSpan(sequence.rows, top, rows);
-      const [along, across] = [slice(0, d), slice(0, e)];
+      const across = slice(0, e);
       const exact = format.bits === 32 ? ({ precision: "ieee" } as const) : {};
-      const queries = q.at(memory, down, head, along).load().cast(format);
+      const queries = factorOf(format, d, (along) =>
+        q.at(memory, down, head, along).load().cast(format),
+      );
       const powersFormat = { dtype: format, lift: 0 };
       const factor = scales?.q.at(head).loadScalar().mul(scales.k.at(kvHead).loadScalar());
       const start = {
@@ -66,8 +69,10 @@ export function plainAttention(
         const { tile: number, isMasked } = visits.at(step);
         const left = number.mul(columns);
         const here = inSpan(sequence.columns, left, columns);
-        const keys = k.at(memory, here, kvHead, along).transpose().load().cast(format);
-        const dots = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+        const keys = factorOf(format, d, (along) =>
+          k.at(memory, here, kvHead, along).transpose().load().cast(format),
+        );
+        const dots = scoreProducts(format, d, queries, keys, [rows, columns]);
         const products = factor === undefined ? dots : dots.mul(factor);
         const tile = { batch: sequence.batch, head, top, left, rows, columns, isMasked };
         const added = addColumns(finishScores(rules, products, tile), before, powersFormat, () =>
