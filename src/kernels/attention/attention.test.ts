@@ -204,6 +204,7 @@ const cases: readonly AttentionCase[] = [
   },
   { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], dtype: f16, configuration: small },
   { name: "f32", sizes: [1, 20, 37, 2, 1, 12, 12], dtype: f32, causal: true, kernel: "plain" },
+  { name: "f32, heads in parts", sizes: [1, 20, 37, 2, 1, 40, 20], dtype: f32, kernel: "plain" },
   {
     name: "capped, with sinks",
     sizes: [1, 64, 40, 2, 2, 16, 16],

@@ -30,15 +30,15 @@ export function chooseGradients(
   return isPossible ? { kernel: "specialised" } : plainGradientTiles(problem, sizes);
 }
 
-/** Tiles whose scores, gradients and operands fit the registers of one thread. */
+/** Tiles whose scores, gradients and operands fit the registers of one thread; lanes that multiply f32 hold their factors besides. */
 export function plainGradientTiles(
   { q }: AttentionProblem,
   { d, e }: AttentionSizes,
 ): PlainGradients {
   const head = paddedHead(Math.max(d, e));
-  if (head > 128) return { kernel: "plain", rows: 16, columns: 32 };
-  const isWide = head > 32 || q.dtype === dtypes.f32;
-  return isWide
+  const isExact = q.dtype === dtypes.f32;
+  if (head > 128 || (isExact && head > 32)) return { kernel: "plain", rows: 16, columns: 32 };
+  return head > 32 || isExact
     ? { kernel: "plain", rows: 32, columns: 32 }
     : { kernel: "plain", rows: 64, columns: 64 };
 }

@@ -76,8 +76,8 @@ export function chooseAttention(
 /** From so many columns on there are steps enough for fewer and longer ones to gain: 2% over 128 or 160 columns. */
 const manyColumns = 2048;
 
-/** Tiles whose sums, scores and operands fit the registers of one thread. */
+/** Tiles whose sums, scores and operands fit the registers of one thread; lanes that multiply f32 hold their factors besides. */
 function plainTiles({ q }: AttentionProblem, head: number): PlainAttention {
-  const wide = head > 128 || q.dtype === dtypes.f32;
-  return { kernel: "plain", rows: wide ? 32 : 64, columns: head > 64 ? 32 : 64 };
+  if (q.dtype === dtypes.f32) return { kernel: "plain", rows: head > 32 ? 16 : 32, columns: 32 };
+  return { kernel: "plain", rows: head > 128 ? 32 : 64, columns: head > 64 ? 32 : 64 };
 }
