@@ -161,11 +161,12 @@ export function plainSums(
   waitFull(work, first);
   const started = multiplySlot(work, emptySums(work), first, { index, step: from, place });
   const found = place();
+  const own = ownSteps(work, found, index, steps);
   atFirst();
   const { sum, slot, last } = loop(
     {
       from: 1,
-      to: steps,
+      to: own,
       carry: { sum: started.waitPending(1), slot: following(first, stages), last: first },
     },
     (step, carried) => {
@@ -184,7 +185,42 @@ export function plainSums(
   atLast(found);
   const product = sum.wait();
   release(work, last);
-  return { product, place: found, slot };
+  return {
+    product,
+    place: found,
+    slot: own === steps ? slot : passSlots(work, slot, index, { from: own, to: steps }),
+  };
+}
+
+/**
+ * Steps of a tile that a thread multiplies: where the rows of a group end before its own, nobody asks for their sums, and one is as good as all. Tensor
+ * cores are the other threads' then, which end the tile in half the time.
+ */
+function ownSteps(
+  { form: { dealt, configuration } }: Work,
+  { top, end }: TilePlace,
+  index: Scalar<"i32">,
+  steps: Scalar<"i32">,
+): Scalar<"i32"> {
+  const { multipliers, turned } = configuration;
+  if (dealt === undefined || end === undefined || turned || multipliers === 1) return steps;
+  const hasRows = notBefore(top).add(index.mul(threadRows)).lt(end);
+  return hasRows.select(steps, steps.minimum(1));
+}
+
+/** Gives the slots of the other steps back as they come. */
+function passSlots(
+  work: Work,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+  steps: { readonly from: Scalar<"i32">; readonly to: Scalar<"i32"> },
+): Scalar<"i32"> {
+  return loop({ ...steps, carry: first }, (step, slot) => {
+    letFirstEnd(work, index, step, steps.to);
+    waitFull(work, slot);
+    release(work, slot);
+    return following(slot, work.form.configuration.stages);
+  });
 }
 
 /**

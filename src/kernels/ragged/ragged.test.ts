@@ -31,6 +31,19 @@ const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, dep
 const cases: readonly DotCase[] = [
   { name: "cut tiles", groups: [130, 3, 60], sizes: [193, 72, 40], configuration: wide },
   {
+    name: "tiles with rows of one thread alone",
+    groups: [60, 130, 3],
+    sizes: [193, 72, 200],
+    configuration: wide,
+  },
+  {
+    name: "the same in many steps, with an epilogue",
+    groups: [70, 20],
+    sizes: [90, 16, 2100],
+    epilogue: true,
+    configuration: wide,
+  },
+  {
     name: "empty groups, and rows of nobody",
     groups: [0, 65, 0, 1, 0],
     sizes: [90, 64, 16],
@@ -82,7 +95,10 @@ describe("on the simulator", () => {
 });
 
 describe("on the emulator", () => {
-  const chosen = ["empty groups, and rows of nobody", "turned", "plain"];
+  const chosen = [
+    ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
+    ...["turned", "plain"],
+  ];
   let device: Device;
   beforeAll(async () => {
     device = await open("emulator");
