@@ -3,7 +3,7 @@
  * order, against float64. A case is known by its kind and its seed, so one that fails is run again by its name:
  *
  *   npm run test:gpu -- --jobs 12 --random 100 --only random      300 of attention, as many of its gradients, 1,000 products of matrices, and 100 of each other kind
- *   npm run test:gpu -- --jobs 6 --random 75 --only "random attention"      300 cases of attention: its results, gradients, sequences packed and by pages
+ *   npm run test:gpu -- --jobs 14 --random 75 --only "random attention"      300 cases of attention: its results, gradients, sequences packed and by pages
  *   npm run test:gpu -- --jobs 12 --random 200 --only "random r"       200 of rows, 200 of reductions and scans
  *   npm run test:gpu -- --random 17-17 --only "random attention gradients"
  */
