@@ -126,7 +126,7 @@ describe("scratch memory", () => {
     const { driver, device } = openTest({
       kernels: {
         scaled: {
-          sizes: [8, 8],
+          sizes: [8, 8, 8],
           run: ({ parameters, memory }) => {
             const views = parameters.map((parameter) =>
               memory.view("device", Number(parameter.getBigUint64(0, true)), 16),
@@ -141,6 +141,7 @@ describe("scratch memory", () => {
           parameters: [
             { kind: "scratch", name: "counter", bytes: 16, zeroed: true },
             { kind: "scratch", name: "space", bytes: 16, zeroed: false },
+            { kind: "scratch", name: "restored", bytes: 16, zeroed: "once" },
           ],
         },
       },
@@ -155,6 +156,8 @@ describe("scratch memory", () => {
     expect(found.map(([counter]) => counter)).toEqual([0, 0, 0]);
     // A bound launch keeps its scratch memory; what is not cleared stays.
     expect(found[1]?.[1]).toBe(16);
+    // What kernels leave at 0 is cleared when launches are bound, and for each one that is not: this kernel keeps no promise.
+    expect(found.map(([, , restored]) => restored)).toEqual([0, 16, 0]);
     bound.dispose();
     x.dispose();
     out.dispose();

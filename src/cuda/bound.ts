@@ -16,18 +16,18 @@ export interface Scratch {
   readonly name: string;
   readonly address: number;
   readonly bytes: number;
-  /** Whether it must be zero when the kernel starts. */
-  readonly zeroed: boolean;
+  /** Whether it must be zero when the kernel starts: "once" where the kernel leaves it so. */
+  readonly zeroed: boolean | "once";
 }
 
-/** Scratch memory is cleared each time where the kernel counts on it. */
+/** Clears scratch memory that the kernel counts on. */
 export function clearScratch(
   context: CudaContext,
   scratch: readonly Scratch[],
   stream = context.stream,
 ): void {
   for (const { address, bytes, zeroed } of scratch) {
-    if (!zeroed || bytes === 0) continue;
+    if (zeroed === false || bytes === 0) continue;
     const { driver } = context;
     const result = driver.calls.cuMemsetD8Async(address, 0, bytes, stream);
     context.check(result, "cuMemsetD8Async", "clear scratch memory");
@@ -79,11 +79,23 @@ export class CudaBound implements Repeatable, CudaPart {
   readonly uses: MemoryUses;
   readonly #issue: () => void;
 
+  /** What is cleared before each launch. */
+  readonly #cleared: readonly Scratch[];
+
   constructor(host: BoundHost, parts: BoundParts) {
     this.#host = host;
     this.#parts = parts;
-    const own = [new MemoryRecord(), ...(parts.ring === undefined ? [] : [host.rings.record])];
+    const memory = new MemoryRecord();
+    const own = [memory, ...(parts.ring === undefined ? [] : [host.rings.record])];
     this.uses = { ...parts.uses, writes: [...(parts.uses.writes ?? []), ...own] };
+    this.#cleared = parts.scratch.filter(({ zeroed }) => zeroed === true);
+    const restored = parts.scratch.filter(({ zeroed }) => zeroed === "once");
+    if (restored.length > 0)
+      host.pass(() => {
+        host.context.enter();
+        host.streams.before({ writes: [memory] }, undefined);
+        clearScratch(host.context, restored);
+      });
     // Made once, so that a launch allocates nothing.
     this.#issue = () => {
       this.#issueOn(undefined);
@@ -114,7 +126,7 @@ export class CudaBound implements Repeatable, CudaPart {
 
   /** Puts the work on a stream, or into what is being recorded from it. */
   put(stream = this.#host.context.stream): void {
-    clearScratch(this.#host.context, this.#parts.scratch, stream);
+    clearScratch(this.#host.context, this.#cleared, stream);
     this.#parts.issue(stream);
   }
 

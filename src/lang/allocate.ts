@@ -55,8 +55,9 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
       return new Barrier(emitOrigin("alloc_barrier", {}, { count, arrivals, name }, location));
     }
     case "semaphore": {
-      const { shape, location } = spec;
-      return new Semaphore(emitOrigin("alloc_semaphore", {}, { shape, name }, location));
+      const { shape, restored, location } = spec;
+      const attributes = { shape, name, ...(restored && { restored }) };
+      return new Semaphore(emitOrigin("alloc_semaphore", {}, attributes, location));
     }
     case "union":
       return allocateUnion(name, spec);

@@ -65,6 +65,8 @@ export interface BarrierSpec {
 export interface SemaphoreSpec {
   readonly kind: "semaphore";
   readonly shape: readonly Size[];
+  /** Whether the kernel leaves them at 0, as it found them. */
+  readonly restored: boolean;
   readonly location: Location;
 }
 
@@ -183,11 +185,21 @@ export function barrier(
   return Object.freeze({ kind: "barrier", arrivals, count, location });
 }
 
-/** Counters in global memory, shared by the grid and 0 at launch; one without a shape. */
-export function semaphore(shape: readonly Size[] = []): SemaphoreSpec {
+/**
+ * Counters in global memory, shared by the grid and 0 at launch; one without a shape. Those of a kernel that leaves them at 0 are
+ * `restored`: launches that keep their memory then clear it once, and not each time.
+ */
+export function semaphore(
+  shape: readonly Size[] = [],
+  options: { readonly restored?: boolean } = {},
+): SemaphoreSpec {
   const location = captureLocation();
   requireShape("a semaphore", shape, location);
-  return Object.freeze({ kind: "semaphore", shape: Object.freeze([...shape]), location });
+  requireKnownOptions("semaphore", options, ["restored"], "TW1033", location);
+  const { restored = false } = options;
+  if (typeof restored !== "boolean")
+    wrongKind("restored of a semaphore", "true or false", restored, location);
+  return Object.freeze({ kind: "semaphore", shape: Object.freeze([...shape]), restored, location });
 }
 
 type Intersect<U> = (U extends unknown ? (item: U) => void : never) extends (item: infer I) => void

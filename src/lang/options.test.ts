@@ -165,6 +165,12 @@ const options: readonly Mistake[] = [
     message: "did you mean parity?",
   },
   {
+    name: "of a semaphore",
+    code: "TW1033",
+    make: () => semaphore([4], wrong({ restore: true })), // <- here
+    message: "did you mean restored?",
+  },
+  {
     name: "of a semaphore's wait",
     code: "TW1033",
     make: () =>

@@ -227,6 +227,12 @@ const specifications: readonly Mistake[] = [
     message: "smem has a shape that is not a list of sizes",
   },
   {
+    name: "a semaphore that is restored in words",
+    code: "TW1008",
+    make: () => semaphore([1], wrong({ restored: "yes" })), // <- here
+    expected: "true or false",
+  },
+  {
     name: "negative extent of a semaphore",
     code: "TW1029",
     make: () => semaphore([-1]), // <- here

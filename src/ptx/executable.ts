@@ -38,12 +38,12 @@ export type LaunchParameter =
   | { readonly kind: "size"; readonly size: Size; readonly bits: 32 | 64 }
   /** 128 bytes by value. */
   | { readonly kind: "tensorMap"; readonly map: TensorMapPlan }
-  /** Global memory for the time of the launch; `zeroed` for counters. */
+  /** Global memory for the time of the launch; `zeroed` for counters, "once" where launches leave them at zero. */
   | {
       readonly kind: "scratch";
       readonly name: string;
       readonly bytes: Size;
-      readonly zeroed: boolean;
+      readonly zeroed: boolean | "once";
     }
   /** The ring that debugPrint and assert write to. */
   | { readonly kind: "messages" };

@@ -114,7 +114,7 @@ const parameters: { readonly [K in LaunchParameter["kind"]]: Fields<OfKind<Launc
     scalar: { kind: text, name: text, dtype },
     size: { kind: text, size: isSize, bits: oneOf(32, 64) },
     tensorMap: { kind: text, map: tensorMap },
-    scratch: { kind: text, name: text, bytes: isSize, zeroed: truth },
+    scratch: { kind: text, name: text, bytes: isSize, zeroed: oneOf(true, false, "once") },
     messages: { kind: text },
   };
 

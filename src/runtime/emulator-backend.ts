@@ -338,7 +338,7 @@ class LentMemory {
     if (parameter.kind === "array") return this.#arrayAddress(parameter.name);
     const bytes = evaluateSize(parameter.bytes, this.#launch.dimensions);
     const address = this.#memory.allocate(Math.max(1, bytes), parameter.name);
-    if (parameter.zeroed) {
+    if (parameter.zeroed !== false) {
       this.#memory.write(address, new Uint8Array(bytes));
       // The plan numbers them, so that two of a name differ.
       const name = `semaphore ${parameter.name.replace(/ \d+$/, "")}`;

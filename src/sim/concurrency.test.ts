@@ -336,6 +336,32 @@ describe("semaphores", () => {
     await expectClean(chain(20), {}, "out", expected);
   });
 
+  test("those that a kernel restores are at 0 in the end, or it is told so", async () => {
+    const told = (decrement: boolean) =>
+      kernel(
+        {
+          name: "told",
+          grid: { i: 4 },
+          outputs: { out: array(i32, [4]) },
+          scratch: { turns: semaphore([4], { restored: true }) },
+        },
+        ({ i, out, turns }) => {
+          turns.at(i).signal(2);
+          turns.at(i).wait(2, { decrement });
+          out.at(i).store(i);
+        },
+      );
+    await expectClean(told(true), {}, "out", [0, 1, 2, 3]);
+    const { findings } = await runKernel(told(false), {});
+    expect(findings).toMatchObject([
+      {
+        code: "TW3025",
+        summary: "semaphore turns[0] is not left at 0",
+        found: "semaphore turns[0] at 2, and 3 more are not 0",
+      },
+    ]);
+  });
+
   test("a wait that decrements leaves the rest", async () => {
     const k = kernel(
       {

@@ -17,7 +17,7 @@ import { sharedFootprint } from "./footprint.ts";
 import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
 import { reportUnwrittenOutputs } from "./outputs.ts";
-import { SemaphoreArray } from "./semaphores.ts";
+import { SemaphoreArray, reportUnrestored } from "./semaphores.ts";
 import type { Allocation, Program } from "./program.ts";
 import { Findings, RunStopped } from "./reports.ts";
 import { createSchedule } from "./scheduler.ts";
@@ -111,7 +111,10 @@ export class Machine {
     try {
       while (this.#advance()) if (isPaused()) return false;
       if (this.#running.size > 0) reportDeadlock(this);
-      if (this.checks) reportUnwrittenOutputs(this.findings, this.program.kernel, this.#parameters);
+      if (this.checks) {
+        reportUnwrittenOutputs(this.findings, this.program.kernel, this.#parameters);
+        reportUnrestored(this.findings, this.#gridAllocated);
+      }
     } catch (error) {
       if (!(error instanceof RunStopped)) throw error;
     }

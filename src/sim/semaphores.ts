@@ -2,6 +2,7 @@
 import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import { SemaphoreState } from "../order/semaphore.ts";
+import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
 import { WaitList } from "./waiting.ts";
 
@@ -48,6 +49,11 @@ export class SemaphoreArray {
     return name === undefined ? "the semaphore" : `semaphore ${name}`;
   }
 
+  /** Those of the counters that are not 0. */
+  get pending(): readonly Semaphore[] {
+    return this.#counters.filter(({ state }) => state.value !== 0);
+  }
+
   /** The counter at the indices; undefined where one of them is out of bounds. */
   at(indices: readonly number[]): Semaphore | undefined {
     let position = 0;
@@ -56,5 +62,26 @@ export class SemaphoreArray {
       position += index * (this.strides[axis] ?? 0);
     }
     return this.#counters[position];
+  }
+}
+
+/** Reports counters that should have come back to 0 by the end of a run and have not. */
+export function reportUnrestored(findings: Findings, arrays: readonly unknown[]): void {
+  for (const array of arrays) {
+    if (!(array instanceof SemaphoreArray) || array.op.attributes.restored !== true) continue;
+    const [first, ...others] = array.pending;
+    if (first === undefined) continue;
+    const more = others.length === 0 ? "" : `, and ${others.length} more are not 0`;
+    findings.add(
+      {
+        code: "TW3025",
+        message: `${first.name} is not left at 0`,
+        location: array.op.location,
+        expected: "every counter of a restored semaphore at 0 when the kernel ends",
+        found: `${first.name} at ${first.state.value}${more}`,
+        remedy: "wait for every signal with { decrement: true }, or leave out restored",
+      },
+      array.op,
+    );
   }
 }

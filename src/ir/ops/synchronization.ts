@@ -100,9 +100,10 @@ export const synchronizationOps = defineOps({
     traits: { ...acts, hears: "grid" },
   },
   alloc_semaphore: {
-    summary: "Counters in global memory shared by the grid, zero at launch.",
+    summary:
+      "Counters in global memory shared by the grid, zero at launch; `restored` where they are zero at the end, too.",
     operands: {},
-    attributes: { shape: "sizes", name: "text?" },
+    attributes: { shape: "sizes", name: "text?", restored: "flag?" },
     regions: {},
     traits: allocates,
   },

@@ -208,7 +208,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(ordered && { ahead: barrier() }),
         ...(splits && {
           handed: gmem(problem.accumulator, [workers, cluster * multipliers, threadRows, columns]),
-          told: semaphore([workers, cluster * multipliers]),
+          told: semaphore([workers, cluster * multipliers], { restored: true }),
         }),
       },
     },

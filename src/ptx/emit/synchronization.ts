@@ -397,10 +397,11 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   },
   alloc_semaphore(op, context) {
     const [result] = op.results;
-    const { shape } = op.attributes;
+    const { shape, restored = false } = op.attributes;
     const name = `${op.attributes.name ?? "semaphore"} ${result?.id ?? 0}`;
     const bytes = multiplySizes(4, ...shape);
-    const base = context.parameter({ kind: "scratch", name, bytes, zeroed: true });
+    const zeroed = restored ? "once" : true;
+    const base = context.parameter({ kind: "scratch", name, bytes, zeroed });
     context.define(result, { kind: "semaphore", base, shape });
   },
   semaphore_signal: signal,

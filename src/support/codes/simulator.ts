@@ -164,4 +164,11 @@ export const simulatorCodes = registerCodes({
     example: "wgmma(sum, a, b, { sparse: zeros(u16, [64, 4]) })",
     remedy: "make the metadata with compress24, or name two different elements",
   },
+  TW3025: {
+    title: "a semaphore is not left at 0",
+    cause:
+      "Counters that a kernel restores are cleared once for many launches, so each of these finds what the one before has left.",
+    example: "scratch: { told: semaphore([4], { restored: true }) }, … told.at(i).signal()",
+    remedy: "wait for every signal with { decrement: true }, or leave out restored",
+  },
 });
