@@ -19,6 +19,7 @@ import { handSums } from "../../lang/pipeline/segments.ts";
 import type { Segment } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
+import { asHanded, fromHanded } from "./handed-sums.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import type { VectorInputs } from "./epilogue.ts";
@@ -186,5 +187,6 @@ function finishSegment<R extends Tree | void>(
   if (handed === undefined) return finish(product);
   const { cluster, multipliers } = work.form.configuration;
   const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
-  return handSums(handed, segment, { worker, part }, product, finish, otherwise);
+  const whole = (sums: Tile): R => finish(fromHanded(sums));
+  return handSums(handed, segment, { worker, part }, asHanded(product), whole, otherwise);
 }

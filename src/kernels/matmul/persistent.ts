@@ -44,6 +44,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
+import { handedShape } from "./handed-sums.ts";
 import { multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
@@ -207,7 +208,10 @@ function traced(form: PersistentForm): KernelDefinition {
         empty: barrier({ count: stages, arrivals: multipliers * cluster }),
         ...(ordered && { ahead: barrier() }),
         ...(splits && {
-          handed: gmem(problem.accumulator, [workers, cluster * multipliers, threadRows, columns]),
+          handed: gmem(problem.accumulator, [
+            ...[workers, cluster * multipliers],
+            ...handedShape(columns),
+          ]),
           told: semaphore([workers, cluster * multipliers], { restored: true }),
         }),
       },
