@@ -65,10 +65,12 @@ import {
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.18, half: 110 },
-  2: { most: 1.23, half: 65 },
-  4: { most: 1.23, half: 65 },
+  1: { most: 1.24, half: 110 },
+  2: { most: 1.23, half: 67 },
+  4: { most: 1.23, half: 67 },
 };
+/** The part of that which tiles reach whose result is turned. */
+const turnedEfficiency = 0.89;
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
   1: { most: 1.25, half: 116 },
@@ -85,29 +87,32 @@ const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25
 /** Likewise of weights in parts of k, where nobody waits for sums of others meanwhile: 8192 × 28672 of i4 took 46.9 µs with 32 rows. */
 const partedElements: typeof computedElements = { ...computedElements, 4: 45e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [118e9, 0.43];
+const [cacheBytes, cacheOfFew] = [120e9, 0.53];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 4.5e-11, 2: 6.1e-11, 4: 6.1e-11 },
+  ...{ 1: 4.2e-11, 2: 6.1e-11, 4: 6.1e-11 },
 };
 const pairOutside = 7.1e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.31;
+const clockOfFew = 0.25;
 /**
  * Bytes of a sector of the cache, and how much longer rows take which lie across sectors, so that these are fetched twice, which lie across
  * lines alone, and which are half lines.
  */
-const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 2.1, 1.17, 1.78];
+const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 2.2, 1.48, 1.86];
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
 /** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
-const [askedBytes, askedMore] = [7.7e6, 0.074];
-/** Seconds that a step takes at least, and from when memory is asked for it until it is there. */
+const [askedBytes, askedMore] = [7.7e6, 0.071];
+/**
+ * Seconds that a step takes at least, and from when memory is asked for it until it is there: of a pair of blocks, both of which must have
+ * left a slot before either fills it, 512 × 2048 × 4096 took 20.5 µs with 8 stages of 64 × 128, and 16.3 of single blocks.
+ */
 const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 0.13e-6, 2: 0.19e-6, 4: 0.19e-6 },
+  ...{ 1: 0.124e-6, 2: 0.225e-6, 4: 0.225e-6 },
 };
-const askedSeconds = 1.06e-6;
+const [askedSeconds, pairAskedSeconds] = [1.14e-6, 1.95e-6];
 /**
  * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
  * ask memory for some of it.
@@ -118,28 +123,26 @@ const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
 const summingSeconds = { launch: 1.5e-6, part: 0.11e-6, number: 2.9e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
-const [notHidden, notHiddenOfAll] = [0.073, 0.23];
+const [notHidden, notHiddenOfAll] = [0.072, 0.237];
 /**
  * Seconds that a tile takes besides its steps: to begin, and for each number of its result; and those of a tile that is stored while the
  * next one is multiplied.
  */
 const besidesSeconds = {
-  stored: { tile: 0.25e-6, number: 5.5e-11 },
+  stored: { tile: 0.25e-6, number: 6.5e-11 },
   deferred: { tile: 0.2e-6, number: 1.5e-11 },
 };
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [1.5e-6, 1.4e-6];
+const [launchSeconds, pairSeconds] = [1.34e-6, 1.34e-6];
 /**
  * Seconds until blocks of few rows are started that have no room beside those of the launch before: 152 × 768 × 640 took 3.24 µs with 10 stages
  * of 10 KB, 3.50 with 12. Blocks of wide tiles never have room, and a launch's seconds are what they take.
  */
 const aloneSeconds = 0.35e-6;
-/** Seconds of clearing counters before a launch that may split tiles. */
-const clearingSeconds = 2.8e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.3e-6, 0.85e-6];
+const [heardSeconds, handedSeconds] = [1.2e-6, 0.8e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 32e9;
+const handedBytes = 45e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
@@ -212,7 +215,9 @@ function persistentModel(
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
     const { most, half } = efficiency[multipliers];
-    const reached = (rate * most * columns) / (columns + half);
+    const ofTurned =
+      turned && recipe.instruction === "wgmma" && !problem.sparse ? turnedEfficiency : 1;
+    const reached = (rate * most * ofTurned * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
     const multiplying = (2 * rows * columns * depth) / (reached * (1 + clockOfFew * idle));
@@ -224,7 +229,8 @@ function persistentModel(
       column: ((columns / cluster) * bytes.column * ofColumns) / cache,
     };
     const computing = prologueSeconds(problem, rows * depth, computed[multipliers]);
-    const waiting = steps > stages ? askedSeconds / stages : 0;
+    const asking = cluster > 1 ? pairAskedSeconds : askedSeconds;
+    const waiting = steps > stages ? asking / stages : 0;
     const stepOf = (fetched: number): number =>
       recipe.terms.length *
       Math.max(
@@ -267,17 +273,12 @@ function startSeconds(
   workers: number,
   target: Target,
 ): number {
-  const { cluster, schedule } = configuration;
+  const { cluster } = configuration;
   const isAlone =
     isNarrow(configuration) &&
     sharedBytes(problem, configuration) > roomOfBlock(target, 2) &&
     2 * workers * cluster > target.processors;
-  return (
-    launchSeconds +
-    (isAlone ? aloneSeconds : 0) +
-    (cluster > 1 ? pairSeconds : 0) +
-    (schedule === "split" ? clearingSeconds : 0)
-  );
+  return launchSeconds + (isAlone ? aloneSeconds : 0) + (cluster > 1 ? pairSeconds : 0);
 }
 
 /** What is done with operands before, in seconds, and how much longer their rows take to fetch. */
