@@ -18,7 +18,7 @@
  * Tiles that reach beyond an edge take longer where many do at once (`overhang.ts`).
  *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
- * what was timed on an H200 of bf16: 960 configurations of 99 random sizes, 260 of tiles at edges, and those of
+ * what was timed on an H200 of bf16: 1200 configurations of 123 random sizes, 260 of tiles at edges, and those of
  * docs/benchmarks/h200-matmul.jsonl. Of the random sizes what the model likes best reaches 0.99 of the fastest in the mean, 0.9 at
  * worst (`model.test.ts`).
  */
@@ -142,7 +142,7 @@ const aloneSeconds = 0.35e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
 const [heardSeconds, handedSeconds] = [1.2e-6, 0.8e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 45e9;
+const handedBytes = 75e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
