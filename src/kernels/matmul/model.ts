@@ -65,7 +65,7 @@ import {
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.24, half: 110 },
+  1: { most: 1.2, half: 110 },
   2: { most: 1.23, half: 67 },
   4: { most: 1.23, half: 67 },
 };
