@@ -126,10 +126,19 @@ export function tiledCandidates(
 }
 
 /**
- * Bytes of weights from which on tiles were timed in parts of k: 4096 × 14336 of bf16 took 31.1 µs with one row, and 34.9 in whole tiles;
- * 8192 × 28672 of i4 took 60.9 µs with 64 rows, and 72.5 where blocks hand sums to each other.
+ * Bytes of weights from which on tiles were timed in parts of k: 4096 × 14336 of bf16 took 31.1 µs with one row, and 34.9 in whole tiles. Of
+ * those in few bits, beside what was chosen otherwise:
+ *
+ *   n × k           rows   i4, µs          i8, µs
+ *   14336 × 4096    32     18.3 and 20.0   23.3 and 21.5
+ *   4096 × 14336    32     16.4 and 19.0
+ *   8192 × 8192     32     18.6 and 20.5   26.4 and 24.9
+ *   4096 × 14336    64     19.9 and 27.9   25.6 and 32.1
+ *   8192 × 8192     64     22.0 and 26.4   27.5 and 31.2
  */
-const leastPartedBytes = 1e8;
+const leastPartedBytes = { 16: 1e8, 8: 5e7, 4: 2.5e7 } as const;
+/** Rows from which on those of 8 bits are. */
+const leastWideRows = 33;
 const multiplierCounts = [2, 1, 4] as const;
 /** Columns for which registers suffice. */
 export const widestOf: { readonly [M in 1 | 2 | 4]: number } = { 1: 256, 2: 256, 4: 64 };
@@ -145,10 +154,12 @@ export function persistentCandidates(
   const pairs = sharesBarriers(problem, sizes);
   const recipe = recipeOf(problem);
   // Those of few rows that leave half of the processors without a tile, and that memory takes long enough for to hide another launch.
+  const bits = problem.weights === undefined ? 16 : problem.weights.dtype.bits === 4 ? 4 : 8;
   const apart =
     recipe !== undefined &&
+    (bits !== 8 || sizes.m >= leastWideRows) &&
     mayHaveParts(problem, recipe) &&
-    packedBytes(problem.b.dtype, sizes.n * sizes.k) >= leastPartedBytes;
+    packedBytes(problem.b.dtype, sizes.n * sizes.k) >= leastPartedBytes[bits];
   const mayHave = (multipliers: number, { turned, columns }: TileForm): boolean =>
     turned &&
     2 * Math.ceil(sizes.n / (multipliers * threadRows)) <= target.processors &&

@@ -1,7 +1,7 @@
 /** What the model chooses, held against what was timed on a GPU, and what makes pairs of blocks worth it. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { bf16, f32, i4 } from "../../formats/dtype.ts";
+import { bf16, f32, i4, i8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
@@ -138,9 +138,30 @@ test("few rows of many weights are multiplied in parts where tiles are too few",
   const problem = problemOf({ a: bf16, b }, captureLocation());
   // With 32 rows, 46.9 µs; the narrow kernel took 53.3.
   for (const m of [32, 64])
-    expect(
-      chooseConfiguration(problem, { m, n: 8192, k: 28672, batch: 1 }, targets.sm_90a),
-    ).toMatchObject({ multipliers: 4, columns: m, schedule: "parts", turned: true });
+    for (const [across, along] of [
+      [8192, 28672],
+      [8192, 8192],
+      [4096, 14336],
+    ] as const)
+      expect(
+        chooseConfiguration(problem, { m, n: across, k: along, batch: 1 }, targets.sm_90a),
+      ).toMatchObject({ multipliers: 4, columns: m, schedule: "parts", turned: true });
+  // 48.2 µs; the narrow kernel took 55.9.
+  expect(
+    chooseConfiguration(problem, { m: 32, n: 28672, k: 8192, batch: 1 }, targets.sm_90a),
+  ).toMatchObject({ multipliers: 4, columns: 32, schedule: "tiles" });
+});
+
+test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
+  const problem = problemOf(
+    { a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) },
+    captureLocation(),
+  );
+  const chosen = (m: number): MatmulConfiguration =>
+    chooseConfiguration(problem, { m, n: 8192, k: 8192, batch: 1 }, targets.sm_90a);
+  // 27.5 µs with 64 rows, and 31.2 where blocks hand sums to each other; with 32, 26.4 and by the narrow kernel 24.9.
+  expect(chosen(64)).toMatchObject({ multipliers: 4, columns: 64, schedule: "parts" });
+  expect(chosen(32)).toMatchObject({ kernel: "narrow" });
 });
 
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {

@@ -84,8 +84,11 @@ const doubleEfficiency: typeof tileEfficiency = {
 const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25e9, 4: 26e9 };
-/** Likewise of weights in parts of k, where nobody waits for sums of others meanwhile: 8192 × 28672 of i4 took 46.9 µs with 32 rows. */
-const partedElements: typeof computedElements = { ...computedElements, 4: 45e9 };
+/**
+ * Likewise of weights in few bits, of 8 bits in parts of k alone, where nobody waits for sums of others meanwhile: with 32 rows of i4, 8192 × 28672 took 46.9 µs in parts of k,
+ * and 28672 × 8192 48.2 µs in whole tiles.
+ */
+const wholeElements: typeof computedElements = { ...computedElements, 4: 45e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
 const [cacheBytes, cacheOfFew] = [120e9, 0.53];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
@@ -171,7 +174,7 @@ function partsSeconds(
 ): number {
   const parts = partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
   const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
-  const product = persistentModel(problem, recipe, apart, target, partedElements);
+  const product = persistentModel(problem, recipe, apart, target, wholeElements);
   return (
     product({ ...configuration, schedule: "tiles" }) + (parts === 1 ? 0 : summed(parts, sizes))
   );
@@ -188,7 +191,8 @@ function persistentModel(
   recipe: Recipe,
   sizes: ProductSizes,
   target: Target,
-  computed = computedElements,
+  /** Of whole tiles. */
+  computedWhole = problem.weights?.dtype.bits === 4 ? wholeElements : computedElements,
 ): (configuration: PersistentConfiguration) => number {
   const { products } = ratesOf(target);
   const depth = depthOf(problem, recipe);
@@ -228,6 +232,7 @@ function persistentModel(
       row: (rows * bytes.row * lines[rowSide]) / cache,
       column: ((columns / cluster) * bytes.column * ofColumns) / cache,
     };
+    const computed = schedule === "tiles" ? computedWhole : computedElements;
     const computing = prologueSeconds(problem, rows * depth, computed[multipliers]);
     const asking = cluster > 1 ? pairAskedSeconds : askedSeconds;
     const waiting = steps > stages ? asking / stages : 0;

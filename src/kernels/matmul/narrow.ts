@@ -21,6 +21,7 @@ import {
   kernel,
   launchNextKernel,
   loop,
+  prefetch,
   setRegisters,
   slice,
   smem,
@@ -51,6 +52,11 @@ import type { QuantizedSpec } from "./quantized.ts";
 const [multipliers, warpsOfThread] = [4, 4];
 /** Of a lane: the block starts with 96 in each of its 640, and 64 rows need a few more to multiply. */
 const registers = { copy: 40, multiply: 104 };
+/**
+ * Steps whose weights a block asks for before it may touch memory. 8192 × 28672 took 35.3 µs instead of 35.7 in i4 with one row, with 16 rows
+ * 64.7 µs instead of 66.0 in i8 and 63.7 instead of 64.7 in FP8; of i4 as long as before, and 0.9 µs longer with 16 steps.
+ */
+const askedSteps = 8;
 /** Rows of a box of the copy engine. */
 const mostCopied = 256;
 
@@ -114,6 +120,7 @@ export function narrowKernel(
       const argument = given as unknown as Arguments;
       const place = placeOf(argument, configuration, k);
       launchNextKernel();
+      askAhead(argument, place, configuration, sizes);
       waitForPreviousKernel();
       const scales = scaleSources(prologue, travelling, argument);
       when(
@@ -142,6 +149,25 @@ export function narrowKernel(
       );
     },
   ) as unknown as KernelDefinition;
+}
+
+/**
+ * Asks for the weights of the first steps while the kernel before still runs, whose last blocks leave memory idle. That brings them into the
+ * cache and changes nothing, so it need not wait: whatever that kernel may still write of them is written to the cache, too.
+ */
+function askAhead(
+  { b }: Pick<Arguments, "b">,
+  { left, from }: Place,
+  configuration: NarrowConfiguration,
+  { k }: ProductSizes,
+): void {
+  const steps = Math.ceil(Math.ceil(k / packedUnit) / configuration.split);
+  const along = slice(from.mul(packedUnit), Math.min(steps, askedSteps) * packedUnit);
+  const columns = narrowColumns(configuration) / multipliers;
+  when(threadIndex().gt(0), () => {
+    const own = threadIndex().sub(1).maximum(0).mul(columns);
+    prefetch(b.at(slice(left.add(own), columns), along));
+  });
 }
 
 /** Each warp multiplies its columns; what they come to is given to `finish` piece by piece. */
