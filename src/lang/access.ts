@@ -6,6 +6,7 @@
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
+import type { evictions } from "../ir/ops/asynchronous.ts";
 import type { atomicFunctions } from "../ir/ops/memory.ts";
 import { shapeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
@@ -37,6 +38,8 @@ export interface AccessOptions {
 export interface LoadOptions<D extends DTypeName = DTypeName> extends AccessOptions {
   /** What stands where the window overhangs the array and where `where` is false; 0 without it. */
   readonly fill?: number | HostValue<D> | Scalar<D>;
+  /** Tells the L2 cache to drop what is read first, or last; the window is one of global memory. */
+  readonly evict?: (typeof evictions)[number];
 }
 
 type AtomicResult<V, D extends DTypeName> = [Extract<V, { readonly kind: "tile" }>] extends [never]
@@ -73,15 +76,16 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const location = captureLocation();
     const { ref, indices, attributes } = this.#elements(location);
     if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
-    requireKnownOptions("load", options, ["where", "fill"], "TW1033", location);
-    const { fill } = options;
+    requireKnownOptions("load", options, ["where", "fill", "evict"], "TW1033", location);
+    const { fill, evict } = options;
     const operands = {
       ref,
       indices,
       ...this.#mask("load", options, location),
       ...(fill !== undefined && { fill: this.#fill(fill, location) }),
     };
-    return new Tile(emitOrigin("load", operands, attributes, location));
+    const hints = { ...attributes, ...(evict !== undefined && { evict }) };
+    return new Tile(emitOrigin("load", operands, hints, location));
   }
 
   /** Writes a value, broadcast to the elements; what overhangs the array is dropped. */

@@ -5,7 +5,6 @@ import { floatFormats } from "../../formats/floats.ts";
 import { elementsPerWord } from "../../formats/arithmetic/index.ts";
 import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
-import { evictions } from "../ops/asynchronous.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
 import { shapeText } from "../size.ts";
 import { inflightType, tileType, typeText } from "../types.ts";
@@ -16,6 +15,7 @@ import {
   fail,
   inflightOperand,
   refOperand,
+  requireEviction,
   requireSpace,
   requireTileShape,
   staticShape,
@@ -145,12 +145,7 @@ function copyAsync(draft: Draft<"copy_async">, context: InferContext): readonly 
       found: way,
     });
   checkCopyWindows(draft, source, destination);
-  const { evict } = draft.attributes;
-  if (evict !== undefined && !evictions.some((known) => known === evict))
-    fail(draft, "TW2079", `the cache cannot evict "${evict}"`, {
-      expected: evictions.map((known) => `"${known}"`).join(" or "),
-      found: `"${evict}"`,
-    });
+  requireEviction(draft, draft.attributes.evict);
   if (destination.space === "smem") checkCopyIntoShared(draft, source, context);
   else checkCopyIntoGlobal(draft, source.dtype);
   return [];

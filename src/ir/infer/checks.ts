@@ -12,6 +12,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode, DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
+import { evictions } from "../ops/asynchronous.ts";
 import { dimensionsOf, sameShape, shapeText, sizeText } from "../size.ts";
 import type { Size } from "../size.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
@@ -297,6 +298,15 @@ export function requireSpace(
 export function requireCluster(draft: AnyDraft, context: InferContext): void {
   if (context.grid.every(({ cluster }) => cluster === 1))
     fail(draft, "TW2050", `${opName(draft)} addresses a peer, and the kernel has no cluster`);
+}
+
+/** What is said to the L2 cache is something that it knows. */
+export function requireEviction(draft: AnyDraft, evict: string | undefined): void {
+  if (evict === undefined || evictions.some((known) => known === evict)) return;
+  fail(draft, "TW2079", `the cache cannot evict "${evict}"`, {
+    expected: evictions.map((known) => `"${known}"`).join(" or "),
+    found: `"${evict}"`,
+  });
 }
 
 /** The region's parameters have exactly these types. A tracer always gets this right. */

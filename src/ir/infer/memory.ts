@@ -19,6 +19,7 @@ import {
   requireAxes,
   requireBool,
   requireCluster,
+  requireEviction,
   requirePermutation,
   requireSizes,
   requireSpace,
@@ -209,6 +210,13 @@ function load(draft: Draft<"load">): readonly Type[] {
   const ref = refOperand(draft, "the window", draft.operands.ref);
   const shape = accessedShape(draft, ref);
   requireTileShape(draft, shape);
+  const { evict } = draft.attributes;
+  requireEviction(draft, evict);
+  if (evict !== undefined && ref.space !== "gmem")
+    fail(draft, "TW2079", `a load of ${ref.space} goes through no cache`, {
+      expected: "a window of gmem",
+      found: `a window of ${ref.space}`,
+    });
   if (draft.operands.fill !== undefined) {
     const fill = scalarOperand(draft, "the fill value", draft.operands.fill);
     if (fill.dtype !== ref.dtype)

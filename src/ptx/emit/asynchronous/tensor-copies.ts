@@ -23,7 +23,7 @@ import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
 import type { SharedStart } from "../memory/shared.ts";
-import { cachePolicy } from "./cache-policy.ts";
+import { cachePolicy } from "../memory/cache-policy.ts";
 import { insideIndices } from "../memory/inside.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";

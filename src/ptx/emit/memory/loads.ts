@@ -16,6 +16,7 @@ import type { Operand, Register } from "../../module.ts";
 import { braces, integer, vector } from "../../operands.ts";
 import { gatherWord } from "../tiles/words.ts";
 import type { WordPart } from "../tiles/words.ts";
+import { noPolicy } from "./cache-policy.ts";
 import type { Access, MatrixAccess, Unit } from "./units.ts";
 
 /** What a tile is in memory: bool counts as bytes. */
@@ -172,16 +173,17 @@ function prepareLoad(
 
 function loadUnit(
   code: Code,
-  { space, readOnly }: Access,
+  { space, readOnly, policy = noPolicy }: Access,
   unit: Unit,
   { bits }: Format,
   chunks: readonly Register[],
 ): void {
   const path = readOnly ? `${space}.nc` : space;
   const load = (): void => {
-    code.emit(`ld.${path}${suffix(unit.registers.length * bits, bits)}`, [
+    code.emit(`ld.${path}${policy.suffix}${suffix(unit.registers.length * bits, bits)}`, [
       vector(chunks),
       unit.address,
+      ...policy.operands,
     ]);
   };
   if (unit.guard === undefined) load();

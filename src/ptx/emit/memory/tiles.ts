@@ -10,6 +10,7 @@ import { packWord, splatWord, unpackWord } from "../elements.ts";
 import { predicatesToWords, wordsToPredicates } from "../tiles/words.ts";
 import type { ScalarValue, TileValue } from "../values.ts";
 import { onlyAccess } from "./access.ts";
+import { cachePolicy } from "./cache-policy.ts";
 import { loadWords } from "./loads.ts";
 import { storeWords } from "./stores.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
@@ -26,7 +27,8 @@ export function load(op: Op<"load">, context: EmitContext): void {
   const { dtype } = context.ref(op.operands.ref);
   const fill = fillWord(context, dtype, op.operands.fill);
   const access = onlyAccess(context, op);
-  const words = loadWords(context.code, access, access.format, fill);
+  const policy = cachePolicy(context, op);
+  const words = loadWords(context.code, { ...access, policy }, access.format, fill);
   if (type.kind === "scalar") context.define(result, loadedScalar(context, dtype, words));
   if (type.kind !== "tile") return;
   const layout = layoutOf(result);

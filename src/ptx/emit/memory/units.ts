@@ -7,6 +7,7 @@
  *   the last row overhangs:              registers 8 … 15   [%d4+4096] where %p2
  */
 import type { AddressOperand, Register } from "../../module.ts";
+import type { CachePolicy } from "./cache-policy.ts";
 
 export interface Unit {
   /** In the order of memory. */
@@ -26,6 +27,8 @@ export interface Access {
   readonly space: Space;
   /** Loads may go through the read-only path. */
   readonly readOnly: boolean;
+  /** What loads tell the cache; nothing without it. */
+  readonly policy?: CachePolicy;
   /** The units, right for every window; emits their addresses. */
   readonly units: () => readonly Unit[];
   /** Wider units, for windows that do not overhang at all. */

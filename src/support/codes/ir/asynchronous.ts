@@ -127,7 +127,7 @@ export const asynchronousCodes = registerCodes({
   TW2079: {
     title: "hint to the cache that there is not",
     cause:
-      "A copy may say that what it moves is the first that the L2 cache drops, or the last; the hint changes no result.",
+      "A copy, or a load of gmem, may say that what it moves is the first that the L2 cache drops, or the last; the hint changes no result.",
     example: 'copyAsync(x, buffer, { barrier, evict: "never" })',
     remedy: 'write evict: "first" or evict: "last", or leave it out',
   },
