@@ -261,14 +261,19 @@ function persistentModel(
     const overhang = (steps * longer) / (rounds === 0 ? parts : 1);
     const busy =
       rounds * (steps * step + before) + Math.ceil(steps / parts) * step + besides + overhang;
-    const each = handedSeconds + (rows * columns * 4) / handedBytes;
-    const handing = parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
+    const handing = handingSeconds(parts, rows * columns);
     const starting = startSeconds(problem, configuration, workers, target);
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
     return preparing + overlapped(busy, memory * crowded, notHiddenOfAll) + handing + starting;
   };
+}
+
+/** Seconds in which the parts of a tile of so many sums are handed from one to the next. */
+function handingSeconds(parts: number, sums: number): number {
+  const each = handedSeconds + (sums * 4) / handedBytes;
+  return parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
 }
 
 /** Seconds until blocks of a launch work, of which there are so many. */
