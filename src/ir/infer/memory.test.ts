@@ -152,6 +152,20 @@ const mistakes: readonly Mistake[] = [
     message: "the fill value of a load of i32 is f32",
   },
   {
+    name: "load with a hint that the cache does not know",
+    code: "TW2079",
+    make: () => infer("load", { indices: [], ref: ref("gmem", f32, 64) }, { evict: "never" }),
+    message: 'the cache cannot evict "never"',
+    expected: '"first" or "last"',
+  },
+  {
+    name: "hint to the cache of a load that goes through none",
+    code: "TW2079",
+    make: () => infer("load", { indices: [], ref: ref("smem", f32, 64) }, { evict: "last" }),
+    message: "a load of smem goes through no cache",
+    expected: "a window of gmem",
+  },
+  {
     name: "load of a window too large for a tile",
     code: "TW2009",
     make: () => infer("load", { indices: [], ref: ref("gmem", f32, 2048, 1024) }, {}),

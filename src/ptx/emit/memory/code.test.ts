@@ -4,6 +4,7 @@ import { assemble } from "../../../../test/support/accepted-assembly.ts";
 import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.ts";
 import type { MovedCase } from "../../../../test/support/memory-kernels.ts";
 import { bf16, bool, dtypes, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
+import type { LoadOptions } from "../../../lang/index.ts";
 import { all, array, cdiv, dim, kernel, loop, slice, smem } from "../../../lang/index.ts";
 import { namedLayouts } from "../../../layout/algebra/named.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
@@ -26,7 +27,7 @@ function count(instructions: readonly Instruction[], start: string): number {
 const n = dim("n", { multipleOf: 64 });
 const odd = dim("odd");
 
-function copyRows(rows: typeof n) {
+function copyRows(rows: typeof n, options: LoadOptions<"bf16"> = {}) {
   return kernel(
     {
       name: "rows",
@@ -36,12 +37,22 @@ function copyRows(rows: typeof n) {
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(64), 64);
-      out.at(here).store(x.at(here).load());
+      out.at(here).store(x.at(here).load(options));
     },
   );
 }
 
 describe("accesses to global memory", () => {
+  test("hand the cache a policy where they are told to", async () => {
+    const code = instructionsOf(copyRows(n, { evict: "last" }));
+    expect(count(code, "createpolicy.fractional.L2::evict_last.b64")).toBe(1);
+    expect(count(code, "ld.global.nc.L2::cache_hint.v4.b32")).toBe(8);
+    expect(count(instructionsOf(copyRows(n)), "createpolicy")).toBe(0);
+    expect(() => copyRows(n, { evict: "never" as "last" })).toThrow("TW2079");
+    const { kernel: first } = copyRows(n, { evict: "first" });
+    await expectSame({ kernel: first, dimensions: { n: 128 } }, 1, "evict first");
+  });
+
   test("test nothing where the window is inside for certain", () => {
     const code = instructionsOf(copyRows(n));
     expect(count(code, "setp")).toBe(0);
