@@ -16,7 +16,7 @@ describe("the reference of operations", () => {
     );
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
     expect(text).toContain(
-      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `guard?`: texts; `unit?`: text |  | reads `ref`; may: drop |",
+      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `evict?`: text; `guard?`: texts; `unit?`: text |  | reads `ref`; may: drop |",
     );
     expect(text).toContain(
       "a warp meets before; tells the block; with `peer` tells the cluster; rolled; may: nothing |",
