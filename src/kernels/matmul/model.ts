@@ -69,7 +69,7 @@ const tileEfficiency: {
   2: { most: 1.23, half: 67 },
   4: { most: 1.23, half: 67 },
 };
-/** The part of that which tiles reach whose result is turned. */
+/** The part of that which tiles reach whose result is turned, but for weights in few bits, which come from registers. */
 const turnedEfficiency = 0.89;
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
@@ -124,7 +124,7 @@ const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 1.5e-6, part: 0.11e-6, number: 2.9e-12 };
+const summingSeconds = { launch: 1.5e-6, part: 0.11e-6, number: 1.4e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
 const [notHidden, notHiddenOfAll] = [0.072, 0.237];
 /**
@@ -220,7 +220,9 @@ function persistentModel(
     const workers = workerCount(configuration, sizes, depth, target);
     const { most, half } = efficiency[multipliers];
     const ofTurned =
-      turned && recipe.instruction === "wgmma" && !problem.sparse ? turnedEfficiency : 1;
+      turned && recipe.instruction === "wgmma" && !problem.sparse && !problem.weights
+        ? turnedEfficiency
+        : 1;
     const reached = (rate * most * ofTurned * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
