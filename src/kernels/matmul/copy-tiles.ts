@@ -18,7 +18,6 @@ import {
 } from "../../lang/index.ts";
 import type { Ref, Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type { Segments } from "../../lang/pipeline/segments.ts";
 import { followPrevious } from "../support/early-start.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
@@ -47,16 +46,13 @@ export function copyTiles(work: Work): void {
   warps((warp) => {
     when(warp.eq(0), () => {
       // Tables of rows that are dealt on the device are what the kernel before writes.
-      const known = form.dealt === undefined ? startOf(work, segments, zero) : undefined;
-      if (known === undefined) followPrevious();
-      loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
-        const later = (): TileStart => startOf(work, segments, index);
-        const begin = (place: TileStart): TileStart => {
-          followPrevious();
-          return place;
-        };
-        const start = known === undefined ? later() : when(index.eq(0), () => begin(known), later);
-        const { from, steps } = segments.at(index);
+      const waitsFirst = form.dealt !== undefined;
+      if (waitsFirst) followPrevious();
+      const { bounds } = segments;
+      loop({ ...bounds, carry: { slot: zero, count: zero } }, (index, before) => {
+        const { tile, from, steps } = segments.at(index);
+        const start = startOf(work, tile);
+        if (!waitsFirst) when(index.eq(bounds.from), followPrevious);
         const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
         return loop({ to: steps, carry: before }, (step, carried) =>
           fillSlots(work, start, first.add(step), carried),
@@ -69,8 +65,8 @@ export function copyTiles(work: Work): void {
 /** Where a tile begins. */
 type TileStart = Pick<TilePlace, "batch" | "top" | "left">;
 
-function startOf({ place }: Work, segments: Segments, index: Integer): TileStart {
-  const { batch, top, left } = place(segments.at(index).tile);
+function startOf({ place }: Work, tile: Integer): TileStart {
+  const { batch, top, left } = place(tile);
   return { batch, top, left };
 }
 

@@ -23,7 +23,14 @@ import { asHanded, fromHanded } from "./handed-sums.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import type { VectorInputs } from "./epilogue.ts";
-import { finishTile, loadVectors, spreadsStores, storePieces, storeTile } from "./store-tile.ts";
+import {
+  finishTile,
+  loadVectors,
+  spreadsStores,
+  storePieceInTurn,
+  storePieces,
+  storeTile,
+} from "./store-tile.ts";
 import { manySteps, mayDeferStores, tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 import { emptyProduct, plainSums, roundSums, sumsFor } from "./tile-sums.ts";
 
@@ -48,7 +55,7 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
-  loop({ to: segments.count, carry: constant(dtypes.i32, 0) }, (position, before) => {
+  loop({ ...segments.bounds, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
     const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
     const finish = (sums: Tile): void => {
@@ -87,7 +94,7 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
   const segments = work.deal();
   const spreads = spreadsStores(work);
   const carry = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = loop({ to: segments.count, carry }, (position, before) => {
+  const { waiting } = loop({ ...segments.bounds, carry }, (position, before) => {
     const segment = segments.at(position);
     let vectors: readonly VectorInputs[] | undefined;
     const { product, place, slot } = plainSums(work, segment, before.slot, index, {
@@ -120,7 +127,7 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
     waiting: nothingWaits(work),
     product: emptyProduct(work),
   };
-  const { waiting } = loop({ to: segments.count, carry }, (position, before) => {
+  const { waiting } = loop({ ...segments.bounds, carry }, (position, before) => {
     const segment = segments.at(position);
     let vectors: readonly VectorInputs[] | undefined;
     const { product, place, slot } = roundSums(work, segment, before, index, {
@@ -154,7 +161,11 @@ function emptyPieces({ form, shapes: { columns, piece } }: Work): readonly Tile[
 
 function storeWaiting(work: Work, { isThere, pieces, place }: Waiting, index: Scalar<"i32">): void {
   when(isThere, () => {
-    storePieces(work, pieces, place, index);
+    if (spreadsStores(work))
+      loop({ to: pieces.length }, (turn) => {
+        storePieceInTurn(work, pieces, place, index, turn);
+      });
+    else storePieces(work, pieces, place, index);
   });
 }
 
@@ -167,10 +178,7 @@ function storeInStep(
 ): void {
   when(step.le(pieces.length), () => {
     when(isThere, () => {
-      for (const turn of pieces.keys())
-        when(step.eq(turn + 1), () => {
-          storePieces(work, pieces, place, index, [turn]);
-        });
+      storePieceInTurn(work, pieces, place, index, step.sub(1));
     });
   });
 }

@@ -2,7 +2,15 @@
  * How a finished tile of a product leaves the registers: piece by piece, through shared memory and the copy engine, or by
  * the lanes themselves. Finishing a tile and storing it are apart, so that the next tile may be begun in between.
  */
-import { commitGroup, commitShared, copyAsync, slice, waitGroup, when } from "../../lang/index.ts";
+import {
+  commitGroup,
+  commitShared,
+  copyAsync,
+  slice,
+  switchCase,
+  waitGroup,
+  when,
+} from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import { threadRows } from "./configuration.ts";
 import { finished, vectorInputs } from "./epilogue.ts";
@@ -18,7 +26,12 @@ function pieceStarts({ shapes: { columns, piece } }: Work): readonly number[] {
 }
 
 /** Where a piece of a thread's rows of a tile lies in the result. */
-function pieceAt(work: Work, place: TilePlace, index: Scalar<"i32">, column: number): Piece {
+function pieceAt(
+  work: Work,
+  place: TilePlace,
+  index: Scalar<"i32">,
+  column: number | Scalar<"i32">,
+): Piece {
   const { piece } = work.shapes;
   const { batch } = place;
   const top = notBefore(place.top).add(index.mul(threadRows));
@@ -97,21 +110,53 @@ export function loadVectors(
   );
 }
 
-/** Stores what `finishTile` gave, or some of its pieces. */
+/** Stores what `finishTile` gave. */
 export function storePieces(
   work: Work,
   pieces: readonly Tile[],
   place: TilePlace,
   index: Scalar<"i32">,
-  turns: readonly number[] = [...pieces.keys()],
 ): void {
-  const starts = pieceStarts(work);
-  for (const turn of turns) {
-    const [piece, column] = [pieces[turn], starts[turn]];
-    if (piece === undefined || column === undefined) throw new Error(`a tile has no piece ${turn}`);
+  for (const [turn, column] of pieceStarts(work).entries()) {
+    const piece = pieces[turn];
+    if (piece === undefined) throw new Error(`a tile has no piece ${turn}`);
     const at = pieceAt(work, place, index, column);
     storePiece(work, at, asSummed(work, piece), place, index, turn);
   }
+}
+
+/**
+ * Stores the piece whose turn it is. Only what reads its registers is written for each of them: the rest would be most of the text, and
+ * the driver's assembler takes its time for each copy.
+ */
+export function storePieceInTurn(
+  work: Work,
+  pieces: readonly Tile[],
+  place: TilePlace,
+  index: Scalar<"i32">,
+  turn: Scalar<"i32">,
+): void {
+  const { form, shapes, out, result } = work;
+  if (result === undefined) throw new Error("pieces that wait are copied");
+  const { top, left, rows, columns } = pieceAt(work, place, index, turn.mul(shapes.piece));
+  const target = matrixOf(form, out, place.batch);
+  const count = pieces.length;
+  waitGroup(1, { read: true });
+  // A tile before has ended with this buffer.
+  if (count % 2 === 1)
+    when(turn.eq(0), () => {
+      waitGroup(0, { read: true });
+    });
+  const buffer = result.at(index, turn.and(resultBuffers(count) - 1));
+  buffer.store(
+    switchCase(
+      turn,
+      pieces.map((piece) => () => asSummed(work, piece)),
+    ),
+  );
+  commitShared();
+  copyAsync(buffer, target.at(slice(top, rows), slice(left, columns)));
+  commitGroup();
 }
 
 /** Finishes and stores a thread's rows of a tile, one piece after the other. */
@@ -120,6 +165,11 @@ export function storeTile(work: Work, product: Tile, place: TilePlace, index: Sc
     const at = pieceAt(work, place, index, column);
     storePiece(work, at, finishPiece(work, product, at, column), place, index, turn);
   }
+}
+
+/** The matrix of the batch that a tile lies in. */
+function matrixOf({ problem }: Work["form"], out: Ref, batch: Scalar<"i32">): Ref {
+  return problem.sizes.batch === undefined ? out : out.at(notBefore(batch));
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
@@ -131,7 +181,7 @@ function storePiece(
   index: Scalar<"i32">,
   turn: number,
 ): void {
-  const target: Ref = form.problem.sizes.batch === undefined ? out : out.at(notBefore(batch));
+  const target = matrixOf(form, out, batch);
   const across = slice(left, columns);
   const byLanes = (): void => {
     target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);

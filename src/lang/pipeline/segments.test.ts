@@ -24,7 +24,7 @@ const listing = kernel(
   ({ worker, tiles, steps, counts, rows }) => {
     const workers = constant(i32, workersDimension);
     const segments = splitTiles({ worker, workers, tiles, steps });
-    counts.at(worker).store(segments.count);
+    counts.at(worker).store(segments.bounds.to);
     // Places beyond the count are filled too, with what nobody reads.
     loop(most, (index) => {
       const segment = segments.at(index);

@@ -33,8 +33,9 @@ export interface Segment {
   readonly others: Integer;
 }
 
+/** What one block works on: a loop over `bounds`, with a segment for every index. */
 export interface Segments {
-  readonly count: Integer;
+  readonly bounds: { readonly from: Integer; readonly to: Integer; readonly step: Integer };
   readonly at: (index: Integer) => Segment;
 }
 
@@ -61,7 +62,7 @@ export function splitTiles({ worker, workers, tiles, steps }: Deal): Segments {
   const start = part.mul(each);
   const isLeft = mine.lt(left);
   return {
-    count: isLeft.select(rounds.add(1), rounds),
+    bounds: { from: zero, to: isLeft.select(rounds.add(1), rounds), step: constant(i32, 1) },
     at: (index) => {
       const isPart = index.eq(rounds);
       return {
