@@ -15,6 +15,7 @@ import {
   gmem,
   i4,
   kernel,
+  loop,
   open,
   semaphore,
   slice,
@@ -237,6 +238,43 @@ test("a product that does not add takes the place of all that was there, in ever
   ];
   await expectBoth(halves(64, 69), products, {
     before: fromNumbers(f32, [2, m, n], halves(NaN, 5)),
+  });
+});
+
+describe("an accumulator of anything", () => {
+  const [m, n, k] = [64, 8, 16];
+  /** The first of the products adds to what nobody wrote from a step on. */
+  const products = (least: number) =>
+    kernel(
+      {
+        name: "products",
+        outputs: { out: array(f32, [m, n]) },
+        scratch: { a: smem(bf16, [m, k]), b: smem(bf16, [k, n]) },
+      },
+      ({ out, a, b }) => {
+        a.store(full(bf16, [m, k], 1));
+        b.store(full(bf16, [k, n], 2));
+        commitShared();
+        const carry = accumulator(f32, [m, n], "anything");
+        const sums = loop({ to: 3, carry }, (step, before) =>
+          wgmma(before, a, b, { adds: step.ge(least) }).waitPending(1),
+        );
+        out.store(sums.wait());
+      },
+    );
+
+  test("is that of a first product that does not add", async () => {
+    await expectBoth(new Array<number>(m * n).fill(96), products(1));
+  });
+
+  test("spoils what is added to it on the simulator, and is found on the emulator", async () => {
+    const device = await open("simulator");
+    const { out } = await device.run(products(0), {});
+    device.dispose();
+    expect(toNumbers(out).every(Number.isNaN)).toBe(true);
+    const emulator = await open("emulator");
+    await expect(emulator.run(products(0), {})).rejects.toThrow("TW8");
+    emulator.dispose();
   });
 });
 

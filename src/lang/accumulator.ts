@@ -98,16 +98,22 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
   }
 }
 
-/** An accumulator for wgmma, of zeros or of the elements of a tile. */
+/**
+ * An accumulator for wgmma, of zeros or of the elements of a tile; or of anything, where its first product does not add to it (`adds`),
+ * which spares writing all of its registers.
+ */
 export function accumulator<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
-  initial?: Tile<D>,
+  initial?: Tile<D> | "anything",
 ): Accumulator<D> {
   const location = captureLocation();
-  if (initial !== undefined && !(initial instanceof Tile))
-    wrongKind("the initial value of an accumulator", "a tile", initial, location);
-  const operands = initial === undefined ? {} : { initial: useValue(initial, location) };
-  const attributes = { dtype, shape: numberList("the shape of an accumulator", shape, location) };
+  const anything = initial === "anything";
+  if (initial !== undefined && !anything && !(initial instanceof Tile))
+    wrongKind("the initial value of an accumulator", 'a tile, or "anything"', initial, location);
+  const operands =
+    initial === undefined || anything ? {} : { initial: useValue(initial, location) };
+  const extents = numberList("the shape of an accumulator", shape, location);
+  const attributes = { dtype, shape: extents, ...(anything && { anything }) };
   return new Accumulator(emitOrigin("accumulator", operands, attributes, location));
 }

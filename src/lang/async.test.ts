@@ -95,6 +95,16 @@ test("products with a tile in registers and initial sums", () => {
   `);
 });
 
+test("products that begin sums in registers that nobody has written", () => {
+  const scratch = { a: smem(bf16, [64, 16]), b: smem(bf16, [16, 8]) };
+  const definition = kernel({ name: "k", grid: { i: 2 }, scratch }, ({ i, a, b }) => {
+    wgmma(accumulator(f32, [64, 8], "anything"), a, b, { adds: i.lt(0) }).wait();
+  });
+  expect(bodyText(definition)).toContain(
+    "= accumulator {dtype = f32, shape = [64, 8], anything = true} : inflight<f32, [64, 8]>",
+  );
+});
+
 test("products that take the place of sums", () => {
   const scratch = { a: smem(bf16, [64, 16]), b: smem(bf16, [16, 8]) };
   const definition = kernel({ name: "k", grid: { i: 2 }, scratch }, ({ i, a, b }) => {

@@ -93,9 +93,10 @@ export const asynchronousOps = defineOps({
     traits: acts,
   },
   accumulator: {
-    summary: "A wgmma accumulator, zero or from a tile.",
+    summary:
+      "A wgmma accumulator: zero, from a tile, or, with `anything`, whatever its registers hold until a product that does not add.",
     operands: { initial: "optional" },
-    attributes: { dtype: "dtype", shape: "integers" },
+    attributes: { dtype: "dtype", shape: "integers", anything: "flag?" },
     regions: {},
     traits: { ...computes, stands: "whole thread", may: "drop" },
   },

@@ -383,6 +383,12 @@ describe("blocks with several tiles each", () => {
       configuration: { ...wide, schedule: "split" },
       shift: 3,
     },
+    {
+      name: "of many steps, in pairs",
+      configuration: { ...small, columns: 128, cluster: 2 },
+      depth: 2056,
+    },
+    { name: "of many steps and two pieces", configuration: wide, depth: 2056 },
   ] as const satisfies readonly (Given & { name: string; configuration: MatmulConfiguration })[];
   const places = ["simulator", "emulator"] as const;
   type Given = { shift?: number; depth?: number };

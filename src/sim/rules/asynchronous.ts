@@ -309,7 +309,7 @@ function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
 }
 
 function makeAccumulator(op: Op<"accumulator">, code: Assembler): void {
-  const { dtype, shape } = op.attributes;
+  const { dtype, shape, anything } = op.attributes;
   const { initial } = op.operands;
   const start = initial === undefined ? undefined : code.slot(initial);
   const target = code.result(op);
@@ -317,10 +317,17 @@ function makeAccumulator(op: Op<"accumulator">, code: Assembler): void {
   code.emit(op, (agent) => {
     // Never from the pool: a product still pending may write to them after the tile is dead.
     const lanes = start === undefined ? allocateLanes(dtype, count) : lanesAt(agent, start).slice();
+    if (anything === true) spoil(lanes);
     const accumulator: Inflight = { lanes };
     agent.slots[target] = accumulator;
     return "proceed";
   });
+}
+
+/** What nobody should read: it shows in whatever is computed with it. */
+function spoil(lanes: ReturnType<typeof lanesAt>): void {
+  if (lanes instanceof Float32Array || lanes instanceof Float64Array) lanes.fill(NaN);
+  else if (lanes instanceof Int32Array) lanes.fill(0x5a5a5a5a);
 }
 
 /** Changes nothing that a program can see. */

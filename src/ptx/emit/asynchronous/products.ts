@@ -237,10 +237,14 @@ export function accumulatorWords(
 }
 
 export function makeAccumulator(op: Op<"accumulator">, context: EmitContext): void {
-  const { dtype, shape } = op.attributes;
+  const { dtype, shape, anything } = op.attributes;
   const { initial } = op.operands;
   const tile = initial && context.tile(initial);
-  const words = accumulatorWords(context, accumulatorWordCount(context, shape, dtype), tile);
+  const count = accumulatorWordCount(context, shape, dtype);
+  const words =
+    anything === true
+      ? context.code.registers("b32", count)
+      : accumulatorWords(context, count, tile);
   context.define(op.results[0], { kind: "inflight", dtype, shape, words });
 }
 
