@@ -267,6 +267,42 @@ describe("an accumulator of anything", () => {
     await expectBoth(new Array<number>(m * n).fill(96), products(1));
   });
 
+  test("is that of products that are loops of their instructions", async () => {
+    const [height, width, depth] = [64, 16, 64];
+    const rolled = kernel(
+      {
+        name: "rolled",
+        inputs: { x: array(bf16, [height, depth]), y: array(bf16, [depth, width]) },
+        outputs: { out: array(f32, [height, width]) },
+        scratch: { a: smem(bf16, [height, depth]), b: smem(bf16, [depth, width]) },
+      },
+      ({ x, y, out, a, b }) => {
+        a.store(x.load());
+        b.store(y.load());
+        commitShared();
+        const carry = accumulator(f32, [height, width], "anything");
+        const sums = loop({ to: 3, carry }, (step, before) =>
+          wgmma(before, a, b, { adds: step.gt(0), rolled: true }).waitPending(1),
+        );
+        out.store(sums.wait());
+      },
+    );
+    const [x, y] = [height * depth, depth * width].map((count) =>
+      Array.from({ length: count }, (_, index) => ((index * 7) % 11) - 5),
+    ) as [number[], number[]];
+    const expected = Array.from({ length: height * width }, (_, index) => {
+      const [row, column] = [Math.floor(index / width), index % width];
+      let sum = 0;
+      for (let at = 0; at < depth; at += 1)
+        sum += (x[row * depth + at] ?? NaN) * (y[at * width + column] ?? NaN);
+      return 3 * sum;
+    });
+    await expectBoth(expected, rolled, {
+      x: fromNumbers(bf16, [height, depth], x),
+      y: fromNumbers(bf16, [depth, width], y),
+    });
+  });
+
   test("spoils what is added to it on the simulator, and is found on the emulator", async () => {
     const device = await open("simulator");
     const { out } = await device.run(products(0), {});

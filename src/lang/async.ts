@@ -119,6 +119,11 @@ export interface ProductOptions {
   readonly sparse?: Tile<"u16">;
   /** Where it is false, the product takes the place of what is in the accumulator instead of being added to it. */
   readonly adds?: Scalar<"bool">;
+  /**
+   * Whether its instructions may be a loop of one, which the driver's assembler is done with sooner; where all products of a kernel say so
+   * and are of one size.
+   */
+  readonly rolled?: boolean;
 }
 
 /** Starts adding the product of `a`, [m, k], and `b`, [k, n], to an accumulator, [m, n]. */
@@ -134,8 +139,9 @@ export function wgmma<D extends DTypeName>(
   if (!(a instanceof Ref) && !(a instanceof Tile))
     wrongKind("the left factor of wgmma", "a ref or a tile", a, location);
   if (!(b instanceof Ref)) wrongKind("the right factor of wgmma", "a ref", b, location);
-  requireKnownOptions("wgmma", options, ["sparse", "adds"], "TW1033", location);
-  const { sparse, adds } = options;
+  requireKnownOptions("wgmma", options, ["sparse", "adds", "rolled"], "TW1033", location);
+  const { sparse, adds, rolled = false } = options;
+  if (typeof rolled !== "boolean") wrongKind("rolled of wgmma", "true or false", rolled, location);
   if (sparse !== undefined && !(sparse instanceof Tile))
     wrongKind("sparse of wgmma", "a tile of metadata", sparse, location);
   const factors = { a: useValue(a, location), b: useValue(b, location) };
@@ -148,5 +154,6 @@ export function wgmma<D extends DTypeName>(
     metadata,
     adds: adds && useValue(adds, location),
   };
-  return new Accumulator(emitOrigin("wgmma", operands, {}, location));
+  const attributes = rolled ? { rolled } : {};
+  return new Accumulator(emitOrigin("wgmma", operands, attributes, location));
 }

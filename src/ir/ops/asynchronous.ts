@@ -102,9 +102,9 @@ export const asynchronousOps = defineOps({
   },
   wgmma: {
     summary:
-      "Starts accumulator + a * b; a is a shared-memory window or a tile [m, k], b a shared-memory window [k, n]. With `metadata`, a tile of u16, a is [m, k / 2]: what a sparse matrix holds, of which the metadata say where it belongs. Where `adds` is false, the product takes the place of what is in the accumulator.",
+      "Starts accumulator + a * b; a is a shared-memory window or a tile [m, k], b a shared-memory window [k, n]. With `metadata`, a tile of u16, a is [m, k / 2]: what a sparse matrix holds, of which the metadata say where it belongs. Where `adds` is false, the product takes the place of what is in the accumulator. `rolled`: its instructions may be a loop of one.",
     operands: { accumulator: "one", a: "one", b: "one", metadata: "optional", adds: "optional" },
-    attributes: {},
+    attributes: { rolled: "flag?" },
     regions: {},
     traits: {
       ...acts,

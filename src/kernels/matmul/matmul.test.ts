@@ -376,6 +376,7 @@ describe("blocks with several tiles each", () => {
     { name: "the last of which are split", configuration: split },
     { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },
     { name: "stored by lanes", configuration: { ...small, columns: 16, turned: true } },
+    { name: "of many steps, wide", configuration: wide, depth: 2056 },
     { name: "finished by two threads", configuration: wide, shift: 3 },
     { name: "finished by two threads, of one step each", configuration: wide, shift: 3, depth: 40 },
     {
@@ -383,12 +384,6 @@ describe("blocks with several tiles each", () => {
       configuration: { ...wide, schedule: "split" },
       shift: 3,
     },
-    {
-      name: "of many steps, in pairs",
-      configuration: { ...small, columns: 128, cluster: 2 },
-      depth: 2056,
-    },
-    { name: "of many steps and two pieces", configuration: wide, depth: 2056 },
   ] as const satisfies readonly (Given & { name: string; configuration: MatmulConfiguration })[];
   const places = ["simulator", "emulator"] as const;
   type Given = { shift?: number; depth?: number };

@@ -30,6 +30,7 @@ import { clusterSize } from "../grid.ts";
 import { sharedStart } from "../memory/shared.ts";
 import { combineParts } from "../tiles/thread-parts.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
+import { emitRolled, groupsOfProduct } from "./rolled-products.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 const typeNames: { readonly [N in DTypeName]?: string } = {
@@ -55,6 +56,9 @@ const swizzleCodes: { readonly [S in Swizzle]: bigint } = { 0: 0n, 128: 1n, 64: 
 /** An operand in shared memory: its descriptor for each slab and step. */
 interface SharedOperand {
   readonly transposed: boolean;
+  readonly base: Register;
+  /** What is added to the first descriptor for others. */
+  offset(rows: number, depth: number): number;
   descriptor(rows: number, depth: number): Register;
 }
 
@@ -115,11 +119,13 @@ function sharedOperand(
   );
   const high = code.constant("b32", constant >> 32n);
   const base = code.make("b64", "mov.b64", braces([low, high]));
+  const offset = (rows: number, depth: number): number =>
+    (bytesAlong(mn, rows) + bytesAlong(k, depth)) >> 4;
   return {
-    transposed: form.major === "mn",
+    ...{ transposed: form.major === "mn", base, offset },
     descriptor(rows, depth) {
-      const offset = (bytesAlong(mn, rows) + bytesAlong(k, depth)) >> 4;
-      return offset === 0 ? base : code.make("b64", "add.s64", base, integer(offset));
+      const added = offset(rows, depth);
+      return added === 0 ? base : code.make("b64", "add.s64", base, integer(added));
     },
   };
 }
@@ -166,6 +172,17 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
   const slabs = m / rows;
   const perSlab = words.length / slabs;
   const immediates = trailing(left.dtype, a, b);
+  const steps = k / depth;
+  if (a !== undefined && steps > 1 && groupsOfProduct(context) === steps) {
+    const factors = [
+      { base: a.base, step: evenStep(a, held, steps) },
+      { base: b.base, step: evenStep(b, depth, steps) },
+    ];
+    emitRolled(context, steps, factors, adds, (moved, adding) => {
+      code.emit(opcode, [braces(words), ...moved, adding, ...immediates]);
+    });
+    return;
+  }
   code.emit("wgmma.fence.sync.aligned", [], "registers enter the asynchronous proxy");
   for (let slab = 0; slab < slabs; slab += 1)
     for (let step = 0; step * depth < k; step += 1) {
@@ -184,6 +201,14 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
       ]);
     }
   code.emit("wgmma.commit_group.sync.aligned");
+}
+
+/** What a step along k adds to a descriptor, for all of them the same: a swizzle's width, or rows. */
+function evenStep({ offset }: SharedOperand, depth: number, steps: number): number {
+  const step = offset(0, depth);
+  for (let index = 2; index < steps; index += 1)
+    if (offset(0, index * depth) !== index * step) throw new Error("steps along k are uneven");
+  return step;
 }
 
 /**
@@ -219,8 +244,9 @@ function trailing(
   return [...signs, ...transposes];
 }
 
-export function waitForProducts({ code }: EmitContext, pending: number): void {
-  code.emit("wgmma.wait_group.sync.aligned", [integer(pending)]);
+export function waitForProducts(context: EmitContext, pending: number): void {
+  const groups = pending * groupsOfProduct(context);
+  context.code.emit("wgmma.wait_group.sync.aligned", [integer(groups)]);
 }
 
 /** The registers of a new accumulator: zero, or a copy of a tile. */
