@@ -58,7 +58,7 @@ interface SharedOperand {
   readonly transposed: boolean;
   readonly base: Register;
   /** What is added to the first descriptor for others. */
-  offset(rows: number, depth: number): number;
+  readonly offset: (rows: number, depth: number) => number;
   descriptor(rows: number, depth: number): Register;
 }
 
