@@ -199,6 +199,8 @@ function persistentModel(
   const steps = Math.ceil(sizes.k / depth);
   const gain = problem.sparse ? sparseGain : 1;
   const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
+  const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
+  const whenTurned = isPlain ? turnedEfficiency : 1;
   const rate = (gain * products[productRate(recipe)]) / target.processors;
   const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
@@ -219,11 +221,7 @@ function persistentModel(
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
     const { most, half } = efficiency[multipliers];
-    const ofTurned =
-      turned && recipe.instruction === "wgmma" && !problem.sparse && !problem.weights
-        ? turnedEfficiency
-        : 1;
-    const reached = (rate * most * ofTurned * columns) / (columns + half);
+    const reached = (rate * most * (turned ? whenTurned : 1) * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
     const multiplying = (2 * rows * columns * depth) / (reached * (1 + clockOfFew * idle));
