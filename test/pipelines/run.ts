@@ -57,3 +57,8 @@ export async function requireEmulated(
     device.dispose();
   }
 }
+
+/** Lines of a printed kernel but for constants, of which equal ones are written once. */
+export function opLines(text: string): number {
+  return text.split("\n").filter((line) => !/ = constant\b/.test(line)).length;
+}

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { isTaken } from "../support/sample.ts";
 import { choicesText, specialisedChoices } from "./choices.ts";
-import { requireClean, requireEmulated } from "./run.ts";
+import { opLines, requireClean, requireEmulated } from "./run.ts";
 import { specialisedExpected, specialisedKernel } from "./specialised.ts";
 
 describe.each(
@@ -29,6 +29,6 @@ describe.each(
 });
 
 test("kernels stay small: nothing is unrolled, and computing threads share their code", () => {
-  const lines = (choices: object): number => String(specialisedKernel(choices)).split("\n").length;
+  const lines = (choices: object): number => opLines(String(specialisedKernel(choices)));
   expect(lines({ depth: 16, steps: 100, computing: 4 })).toBe(lines({ depth: 2 }));
 });
