@@ -40,7 +40,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 });
 `;
 const fake = { name: "fake", command: [process.execPath, "-e", fakePeer] };
-const quick = { rounds: 6, launches: 2 };
+const quick = { rounds: 6, launches: 2, rest: 0 };
 const small = { dtype: "bf16", m: 32, n: 32, k: 64, b: "kn" } as const;
 
 describe("a comparison", () => {

@@ -12,6 +12,8 @@ import type { Peer, PeerLane } from "./peers/peer.ts";
 export interface CompareSettings {
   readonly rounds: number;
   readonly launches: number;
+  /** Milliseconds before each sample in which the GPU does nothing. */
+  readonly rest: number;
   readonly onProgress?: ((progress: BenchProgress) => void) | undefined;
 }
 
@@ -38,6 +40,8 @@ export interface Comparison {
   readonly work: number;
   readonly rounds: number;
   readonly launches: number;
+  /** Milliseconds before each sample in which the GPU does nothing; figures from before there was one have none. */
+  readonly rest?: number;
   readonly sets: number;
   readonly ours: ComparedEntry;
   /** The fastest first. */
@@ -52,7 +56,7 @@ export async function compare(
   device: Device,
   one: BenchCase,
   peers: readonly Peer[],
-  { rounds, launches, onProgress }: CompareSettings,
+  { rounds, launches, rest, onProgress }: CompareSettings,
 ): Promise<Comparison> {
   const sets = setsOf(one, launches);
   const prepared = await one.prepare(device, sets);
@@ -65,6 +69,7 @@ export async function compare(
     const result = await bench(device, entries, {
       rounds,
       launches,
+      rest,
       sets,
       cost: costOf(one),
       against: ourName,
@@ -90,6 +95,7 @@ export async function compare(
       work: one.work,
       rounds,
       launches,
+      rest,
       sets,
       ours: entryOf(ourName),
       peers: compared.toSorted((left, right) => left.milliseconds - right.milliseconds),

@@ -55,9 +55,9 @@ export function comparisonText(comparisons: readonly Comparison[]): string {
 }
 
 /** Everything that peers said of how they were timed, or could not do. */
-export function methodText({ name, ours, peers, refused }: Comparison): string {
+export function methodText({ name, rest = 0, ours, peers, refused }: Comparison): string {
   return [
-    name,
+    rest === 0 ? name : `${name}, samples ${rest} ms apart`,
     ...[ours, ...peers].map((entry) => `  ${entry.name}: ${entry.how}`),
     ...[...new Set(refused)].map((reason) => `  not measured: ${reason}`),
     "",

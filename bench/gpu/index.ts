@@ -7,6 +7,7 @@
  *   npm run bench:gpu -- --part memory --json FILE  and its figures into a file, in place of earlier ones of the same work
  *   npm run bench:gpu -- --part language --peer Triton      beside this peer alone
  *   npm run bench:gpu -- --part matmul-1 --only 4096x4096 --rounds 15 --launches 50 --no-peers --seconds 570
+ *   npm run bench:gpu -- --part attention --launches 20 --rest 100  with 100 ms of rest before each sample
  */
 import { fileURLToPath } from "node:url";
 import { open } from "tilewright";
@@ -25,6 +26,7 @@ const values = scriptOptions(import.meta.url, {
   json: { type: "string" },
   rounds: { type: "string", default: "15" },
   launches: { type: "string", default: "50" },
+  rest: { type: "string", default: "0" },
   seconds: { type: "string", default: "570" },
   list: { type: "boolean", default: false },
   "no-peers": { type: "boolean", default: false },
@@ -32,6 +34,7 @@ const values = scriptOptions(import.meta.url, {
 });
 const rounds = numberOption("rounds", values.rounds);
 const launches = numberOption("launches", values.launches);
+const rest = numberOption("rest", values.rest, { from: 0 });
 const seconds = numberOption("seconds", values.seconds, { from: 0, whole: false });
 
 const python = process.env["PYTHON"] ?? "python3";
@@ -85,7 +88,7 @@ async function measure(): Promise<boolean> {
         continue;
       }
       try {
-        const comparison = await compare(device, one, peers, { rounds, launches });
+        const comparison = await compare(device, one, peers, { rounds, launches, rest });
         done.push(comparison);
         say(methodText(comparison));
         say(comparisonText([comparison]));

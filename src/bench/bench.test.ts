@@ -100,6 +100,31 @@ describe("on a device", () => {
     }
   });
 
+  test("the device rests before every sample where that is asked for", async () => {
+    const ends: number[] = [];
+    const starts: number[] = [];
+    const entry: BenchEntry = () => () => {
+      starts.push(performance.now());
+      ends.push(performance.now());
+    };
+    await bench(device, { entry }, { rounds: 6, launches: 1, warmUp: 0, rest: 20 });
+    const pauses = starts.slice(1).map((start, index) => start - (ends[index] ?? start));
+    // Timers of a host may be a millisecond early.
+    expect(Math.min(...pauses)).toBeGreaterThan(18);
+    for (const rest of [-1, 0.5, "1"])
+      expect(await codeOf(() => bench(device, { entry }, { ...quick, rest: rest as number }))).toBe(
+        "TW9802",
+      );
+  });
+
+  test("bench that rests can be stopped", async () => {
+    const stop = new AbortController();
+    const entry: BenchEntry = () => () => stop.abort(new Error("enough"));
+    await expect(
+      bench(device, { entry }, { ...quick, rest: 5, signal: stop.signal }),
+    ).rejects.toThrow("enough");
+  });
+
   test("work that times itself is believed where its time can be", async () => {
     let calls = 0;
     // Hours, which the other entry's nothing takes on no machine.

@@ -213,7 +213,7 @@ async function rounds(
   const start = performance.now();
   for (let round = 0; round < all; round += 1) {
     for (const index of orderOf(round, lanes.length)) {
-      settings.signal?.throwIfAborted();
+      await rested(settings);
       const sample = await lanes[index]?.sample();
       if (sample !== undefined && round >= settings.warmUp) samples[index]?.push(sample);
     }
@@ -222,6 +222,14 @@ async function rounds(
     settings.onProgress?.({ round: round + 1, rounds: all, remaining });
   }
   return samples;
+}
+
+/** Lets the device rest, where that is asked for, as long as nobody stops the bench. */
+async function rested({ rest, signal }: BenchSettings): Promise<void> {
+  signal?.throwIfAborted();
+  if (rest === 0) return;
+  await new Promise((resolve) => setTimeout(resolve, rest));
+  signal?.throwIfAborted();
 }
 
 function requireTimed(name: string, made: unknown, settings: BenchSettings): Timed {

@@ -20,6 +20,11 @@ export interface BenchOptions {
   readonly launches?: number | undefined;
   /** Rounds before those that count; 3 unless told. */
   readonly warmUp?: number | undefined;
+  /**
+   * Milliseconds that the device rests before each sample; 0 unless told. Without a rest, long work runs at the power
+   * limit, and its clock is what the samples before it have left; with one, every sample finds the same device.
+   */
+  readonly rest?: number | undefined;
   /** Sets of arrays that launches go around; by default so many that the cache holds none of them. */
   readonly sets?: number | "beyond-l2" | undefined;
   /** The entry that ratios are to; the last one unless told. */
@@ -34,6 +39,7 @@ export interface BenchSettings {
   readonly rounds: number;
   readonly launches: number;
   readonly warmUp: number;
+  readonly rest: number;
   readonly sets: number | "beyond-l2";
   readonly against: string;
   readonly cost: BenchOptions["cost"];
@@ -46,6 +52,7 @@ const names: readonly (keyof BenchOptions)[] = [
   "rounds",
   "launches",
   "warmUp",
+  "rest",
   "sets",
   "against",
   "cost",
@@ -79,7 +86,7 @@ export function benchSettings(
   location: Location,
 ): BenchSettings {
   requireKnownOptions("bench", options, names, "TW9802", location);
-  const { rounds = 20, launches = 50, warmUp = 3, sets = "beyond-l2" } = options;
+  const { rounds = 20, launches = 50, warmUp = 3, rest = 0, sets = "beyond-l2" } = options;
   const { against = entries.at(-1) ?? "", cost, signal, onProgress } = options;
   const check = (name: keyof BenchOptions, holds: boolean, expected: string): void => {
     if (!holds) throw wrongOption(name, options[name], expected, location);
@@ -89,6 +96,7 @@ export function benchSettings(
   check("rounds", whole(rounds, leastRounds), `a whole number, ${leastRounds} or more`);
   check("launches", whole(launches, 1), "a whole number, 1 or more");
   check("warmUp", whole(warmUp, 0), "a whole number, 0 or more");
+  check("rest", whole(rest, 0), "milliseconds, a whole number, 0 or more");
   check(
     "sets",
     sets === "beyond-l2" || whole(sets, 1),
@@ -102,7 +110,7 @@ export function benchSettings(
   );
   check("signal", signal === undefined || signal instanceof AbortSignal, "an AbortSignal");
   check("onProgress", onProgress === undefined || typeof onProgress === "function", "a function");
-  return { rounds, launches, warmUp, sets, against, cost, signal, onProgress, location };
+  return { rounds, launches, warmUp, rest, sets, against, cost, signal, onProgress, location };
 }
 
 function isCostOf(cost: unknown, entries: readonly string[]): boolean {
