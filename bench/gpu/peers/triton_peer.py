@@ -1,5 +1,5 @@
-"""Triton as a peer: a product by pointers and one by tensor descriptors, and work on tiles (triton_tiles.py); of each the
-fastest of at most eight configurations."""
+"""Triton as a peer: a product by pointers and one by tensor descriptors, work on tiles (triton_tiles.py) and
+attention (triton_attention.py); of each the fastest of at most eight configurations."""
 import multiprocessing
 import os
 import statistics
@@ -9,8 +9,10 @@ import triton
 import triton.language as tl
 from graph import GraphLane, dtypes, product_arrays
 from serve import serve, why
-from triton_tiles import works
+from triton_attention import attention_of
+from triton_tiles import works as tiles
 
+works = {**tiles, "attention": attention_of}
 MOST_CONFIGURATIONS = 8
 # Processes that compile at once; each has a context on the GPU of its own.
 MOST_COMPILERS = 8
