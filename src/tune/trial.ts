@@ -36,6 +36,8 @@ type Reference = NonNullable<TuneSettings["reference"]>;
 const groupSize = 6;
 /** Microseconds that a sample takes at least, in so many launches at most. */
 const [sampleMicroseconds, mostLaunches] = [2000, 50];
+/** Launches of this many microseconds run at the power limit, so the device rests so many milliseconds before each sample of them. */
+const [powerfulMicroseconds, rest] = [100, 20];
 /** Those within this of the fastest are compared again, so many at most. */
 const [near, finalists] = [1.05, 4];
 const timesL2 = 3;
@@ -169,6 +171,7 @@ export class Trial {
       sets,
       signal,
       warmUp: 1,
+      rest: longest >= powerfulMicroseconds ? rest : 0,
     });
     const found = new Map<Candidate, Extract<Outcome, { us: number }>>();
     for (const [index, candidate] of group.entries()) {
