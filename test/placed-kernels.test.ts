@@ -18,7 +18,7 @@ import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
 import { Device } from "../src/device/device.ts";
 import { exampleKernels } from "./example-kernels.ts";
 import { expectGolden } from "./golden.ts";
-import { pipelinedDot, sortedRows } from "./support/lowered-kernels.ts";
+import { pipelinedDot, rolledProducts, sortedRows } from "./support/lowered-kernels.ts";
 import { flashAttention, rowSoftmax } from "./support/placed-kernels.ts";
 import { randomArguments, runRandom } from "./support/random-runs.ts";
 import { randomKernel } from "./support/random-kernel.ts";
@@ -27,6 +27,7 @@ import { isTaken } from "./support/sample.ts";
 const kernels: { readonly [name: string]: KernelDefinition } = {
   ...exampleKernels,
   dot: pipelinedDot(),
+  rolled: rolledProducts(),
   sort: sortedRows(),
   attention: flashAttention(),
   "row-softmax": rowSoftmax(),

@@ -51,37 +51,6 @@ const rows = `kernel @rows grid [] threads [main] target sm_90a shared 0 layouts
 }
 `;
 
-/** Accumulators that change places in each round, one of them multiplied from registers. */
-const swapped = `kernel @swapped grid [] threads [main] target sm_90a shared 256 layouts [A = "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"] (
-  output %0 "out": ref<gmem, f32, [64, 8]>
-) {
-  %1 = alloc {space = smem, dtype = bf16, shape = [16, 8], name = "b", layout = "shared()", at = 0} : ref<smem, bf16, [16, 8]>
-  %2 = constant {value = 0, dtype = bf16, shape = [64, 16]} : tile<bf16, [64, 16], splat>
-  %3 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8], A>
-  %4 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8], A>
-  %5 = constant {value = 0, dtype = i32, shape = []} : i32
-  %6 = constant {value = 3, dtype = i32, shape = []} : i32
-  %7 = constant {value = 1, dtype = i32, shape = []} : i32
-  %8, %9 = loop %5, %6, %7 initial(%3, %4) body(%10: i32, %11: inflight<f32, [64, 8], A>, %12: inflight<f32, [64, 8], A>) {
-    %13 = convert_layout %2 : tile<bf16, [64, 16], A>
-    %14 = wgmma %11, %13, %1 : inflight<f32, [64, 8], A>
-    products_wait {pending = 0}
-    yield %14, %12
-  } : inflight<f32, [64, 8], A>, inflight<f32, [64, 8], A>
-  %15, %16 = loop %5, %6, %7 initial(%8, %9) body(%17: i32, %18: inflight<f32, [64, 8], A>, %19: inflight<f32, [64, 8], A>) {
-    %20 = convert_layout %2 : tile<bf16, [64, 16], A>
-    %21 = wgmma %18, %20, %1 : inflight<f32, [64, 8], A>
-    products_wait {pending = 0}
-    yield %19, %21
-  } : inflight<f32, [64, 8], A>, inflight<f32, [64, 8], A>
-  %22 = wgmma_wait %15 {pending = 0, gives = tile} : tile<f32, [64, 8], A>
-  %23 = wgmma_wait %16 {pending = 0, gives = tile} : tile<f32, [64, 8], A>
-  %24 = binary %22, %23 {fn = add} : tile<f32, [64, 8], A>
-  store %0, %24 {unit = "global 4"}
-  yield
-}
-`;
-
 /** A result of every law that no example has; each is stored, which takes tiles wherever they lie. */
 const laws = `kernel @laws grid [] threads [main] target sm_90a shared 0 layouts [A = "(W0 W1 | L0 L1 L2 L3 L4)", B = "(L0 L1 L2 L3 L4 | W0 W1)", C = "(L0 L1 L2 L3 | L4 W0 W1)"] (
   input %0 "x": ref<gmem, f32, [32, 32]>,
@@ -128,7 +97,6 @@ const laws = `kernel @laws grid [] threads [main] target sm_90a shared 0 layouts
 const texts: { readonly [name: string]: string } = {
   carries: twoCarries,
   rows,
-  swapped,
   laws,
   ...Object.fromEntries(
     ["axpy", "column-sum", "dot", "matmul"].map((name) => [
@@ -438,29 +406,6 @@ const broken: BrokenCases = [
         of: "dot",
         replace: "shared 32768",
         by: "shared 1000000",
-      },
-    ],
-  ],
-  [
-    "TW6208",
-    [
-      {
-        what: "a tile is taken while its own product may run",
-        of: "matmul",
-        replace: "pending = 0, gives = tile",
-        by: "pending = 1, gives = tile",
-      },
-      {
-        what: "a round yields another accumulator whose product may run",
-        of: "swapped",
-        replace: "products_wait {pending = 0}\n    yield %19",
-        by: "yield %19",
-      },
-      {
-        what: "a round ends while a product may read registers",
-        of: "swapped",
-        replace: "products_wait {pending = 0}\n    yield %14",
-        by: "yield %14",
       },
     ],
   ],

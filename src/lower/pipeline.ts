@@ -4,7 +4,7 @@
  *
  *   traced ──simplify──▶ simpler ──────────────────────────────────────────▶ simulator
  *                           └──without meanings──pipeline──select──▶ selected
- *   selected ──place──▶ placed ──allocate──▶ ──bound──▶ ──maps──▶ ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   selected ──place──▶ placed ──allocate──▶ ──bound──▶ ──maps──▶ ──order──▶ ──group──▶ grouped ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * What is selected and what is placed are found together: an instruction whose operands cannot be stored for it is refused, and
  * another is selected (`layout/plan/place.ts`). Copies ahead and ways through shared memory are tried as far as `allocate`, which
@@ -27,6 +27,7 @@ import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 import { bound } from "./bound.ts";
+import { group } from "./groups.ts";
 import { nameMaps } from "./maps.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -75,8 +76,10 @@ function* placing(
   const mapped = following(bounded, nameMaps(bounded));
   options.observe?.("maps", mapped);
   yield;
-  const kernel = following(mapped, order(mapped));
-  options.observe?.("order", kernel);
+  const ordered = following(mapped, order(mapped));
+  options.observe?.("order", ordered);
+  const kernel = following(ordered, group(ordered));
+  options.observe?.("group", kernel);
   yield;
   verifyPlaced(kernel);
   verifyOrder(kernel);

@@ -102,7 +102,7 @@ test("the stage is seen", () => {
   lower(definition.kernel, targets.sm_90a, {
     observe: (step) => steps.push(step),
   });
-  const last = ["pipeline", "select", "place", "allocate", "bound", "maps", "order"];
+  const last = ["pipeline", "select", "place", "allocate", "bound", "maps", "order", "group"];
   expect(steps.slice(-last.length)).toEqual(last);
 });
 

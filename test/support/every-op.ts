@@ -152,7 +152,7 @@ kernel @placed grid [i = 4] threads [main] target sm_90a shared 2048 layouts [A 
 ) {
   %2 = alloc_scratch {bytes = 2048, agents = 1, at = 0} : ref<smem, u8, [1, 2048]>
   barriers_ready
-  products_wait {pending = 1}
+  products_wait {pending = 1, groups = 4}
   cluster_barrier {reason = "blocks start together"}
   copies_read
   lane_barrier {reason = "other lanes may still read x"}

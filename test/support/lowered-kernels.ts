@@ -1,7 +1,9 @@
-/** Kernels that show what lowering decides: a product through shared memory, and a sort of moved payloads. */
+/** Kernels that show what lowering decides: products through shared memory, and a sort of moved payloads. */
 import {
+  accumulator,
   array,
   bf16,
+  commitShared,
   dim,
   dot,
   f32,
@@ -12,6 +14,7 @@ import {
   slice,
   smem,
   u8,
+  wgmma,
   zeros,
 } from "tilewright";
 import type { KernelDefinition } from "tilewright";
@@ -40,6 +43,29 @@ export function pipelinedDot(): KernelDefinition {
         return dot(sa.load(), sb.load(), { accumulator: running });
       });
       c.at(rows, columns).store(sum.cast(bf16));
+    },
+  );
+}
+
+/** Products of `depth` that may be loops of their instructions, each started before the one in front of it is over. */
+export function rolledProducts(depth = 64): KernelDefinition {
+  const [height, width] = [64, 16];
+  return kernel(
+    {
+      name: "rolled",
+      inputs: { x: array(bf16, [height, depth]), y: array(bf16, [depth, width]) },
+      outputs: { out: array(f32, [height, width]) },
+      scratch: { a: smem(bf16, [height, depth]), b: smem(bf16, [depth, width]) },
+    },
+    ({ x, y, out, a, b }) => {
+      a.store(x.load());
+      b.store(y.load());
+      commitShared();
+      const carry = accumulator(f32, [height, width], "anything");
+      const sums = loop({ to: 3, carry }, (step, before) =>
+        wgmma(before, a, b, { adds: step.gt(0), rolled: true }).waitPending(1),
+      );
+      out.store(sums.wait());
     },
   );
 }

@@ -102,9 +102,9 @@ export const asynchronousOps = defineOps({
   },
   wgmma: {
     summary:
-      "Starts accumulator + a * b; a is a shared-memory window or a tile [m, k], b a shared-memory window [k, n]. With `metadata`, a tile of u16, a is [m, k / 2]: what a sparse matrix holds, of which the metadata say where it belongs. Where `adds` is false, the product takes the place of what is in the accumulator. `rolled`: its instructions may be a loop of one.",
+      "Starts accumulator + a * b; a is a shared-memory window or a tile [m, k], b a shared-memory window [k, n]. With `metadata`, a tile of u16, a is [m, k / 2]: what a sparse matrix holds, of which the metadata say where it belongs. Where `adds` is false, the product takes the place of what is in the accumulator. `rolled`: its instructions may be a loop of one. Placed, `groups` says how many groups it closes: one, or, of a loop, one for each of its instructions.",
     operands: { accumulator: "one", a: "one", b: "one", metadata: "optional", adds: "optional" },
-    attributes: { rolled: "flag?" },
+    attributes: { rolled: "flag?", groups: "integer?" },
     regions: {},
     traits: {
       ...acts,
@@ -116,9 +116,9 @@ export const asynchronousOps = defineOps({
   },
   wgmma_wait: {
     summary:
-      "Waits until at most `pending` of the thread's wgmma are unfinished, and gives the accumulator on, or its tile where none of those is its own.",
+      "Waits until at most `pending` of the thread's wgmma are unfinished, and gives the accumulator on, or its tile where none of those is its own. Placed, it leaves so many `groups` of the hardware's.",
     operands: { accumulator: "one" },
-    attributes: { pending: "integer", gives: ["tile", "accumulator"] },
+    attributes: { pending: "integer", gives: ["tile", "accumulator"], groups: "integer?" },
     regions: {},
     traits: {
       ...acts,

@@ -38,9 +38,9 @@ export const placedOps = defineOps({
   },
   products_wait: {
     summary:
-      "Waits until at most `pending` of the thread's wgmma are unfinished, because others have a use for registers that one of them reads or writes.",
+      "Waits until at most `pending` of the thread's wgmma are unfinished, because others have a use for registers that one of them reads or writes. It leaves so many `groups` of the hardware's.",
     operands: {},
-    attributes: { pending: "integer" },
+    attributes: { pending: "integer", groups: "integer?" },
     regions: {},
     traits: acts,
   },

@@ -14,6 +14,7 @@
  * | memory      | do buffers lie aligned and inside, and apart from those that live at the same time       |
  * | bounds      | is every bound tested or proved, and can accesses be made by their units                 |
  * | flight      | are registers of products that may still run left alone                                  |
+ * | groups      | do waits leave no more products running than they say, in the groups that these are      |
  *
  * Each rule is a file, walks the kernel once, and relies on those before it.
  */
@@ -22,6 +23,7 @@ import { verifyBounds } from "./bounds.ts";
 import { verifyConversions } from "./conversion.ts";
 import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
+import { verifyGroups } from "./groups.ts";
 import { verifyInstructions } from "./instruction.ts";
 import { verifyLaw } from "./law.ts";
 import { verifyMemory } from "./memory.ts";
@@ -39,4 +41,5 @@ export function verifyPlaced(kernel: Kernel): void {
   verifyMemory(kernel, placed);
   verifyBounds(kernel, placed);
   verifyFlight(kernel);
+  verifyGroups(kernel);
 }

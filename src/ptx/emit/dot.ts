@@ -79,6 +79,7 @@ function byWgmma(op: Op<"dot">, context: EmitContext, result: Value): TileValue 
     shape: dimensions(op),
     left: left.type.kind === "ref" ? sharedRef(context, left) : context.tile(left),
     right: sharedRef(context, right),
+    groups: 1,
   });
   waitForProducts(context, 0);
   return { kind: "tile", dtype, shape, layout: layoutOf(result), words };

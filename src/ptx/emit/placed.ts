@@ -2,7 +2,7 @@
 import type { placedOps } from "../../ir/ops/placed.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { integer } from "../operands.ts";
-import { waitForProducts } from "./asynchronous/products.ts";
+import { decided, waitForProducts } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitRules } from "./context.ts";
 import { clusterBarrier, publishBarriers } from "./synchronization.ts";
@@ -25,7 +25,7 @@ export const placedRules: EmitRules<typeof placedOps> = {
     publishBarriers(context);
   },
   products_wait(op, context) {
-    waitForProducts(context, op.attributes.pending);
+    waitForProducts(context, decided(op));
   },
   cluster_barrier(op, context) {
     clusterBarrier(context, op.attributes.reason);

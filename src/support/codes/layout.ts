@@ -169,4 +169,11 @@ export const layoutCodes = registerCodes({
       "slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}  // %i is any number",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
+  TW6210: {
+    title: "wait of a placed kernel that leaves more products running than it says",
+    cause:
+      "The hardware waits for groups of wgmma. A product is one group, or, as a loop, one for each of its instructions, and a wait may leave as many as its `pending` youngest products are.",
+    example: "products_wait {pending = 1, groups = 5}  // each product is 4 groups",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
 });

@@ -6,7 +6,7 @@
  *
  *   wgmma.fence                                 registers enter the asynchronous proxy
  *   slab 0: step 0, 1, 2, 3   slab 1: step 0 …   a chain on each slab's accumulators
- *   wgmma.commit_group                           one group for each wgmma of the language
+ *   wgmma.commit_group                           one group, or a loop with one for each step (rolled-products.ts)
  *
  *   with `warps: 8`: warpgroup 0 has slab 0, warpgroup 1 slab 1, by descriptors that differ in their rows
  *
@@ -30,7 +30,7 @@ import { clusterSize } from "../grid.ts";
 import { sharedStart } from "../memory/shared.ts";
 import { combineParts } from "../tiles/thread-parts.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
-import { emitRolled, groupsOfProduct } from "./rolled-products.ts";
+import { emitRolled } from "./rolled-products.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 const typeNames: { readonly [N in DTypeName]?: string } = {
@@ -150,11 +150,13 @@ export interface ProductOperands {
   readonly right: SharedValue;
   /** Of a sparse left factor. */
   readonly metadata?: TileValue | undefined;
+  /** Groups that it closes: one, or one for each step of a loop. */
+  readonly groups: number;
   /** Whether it is added to what is in the accumulator, where that is known only then. */
   readonly adds?: Register | undefined;
 }
 
-/** Starts accumulator += left · right and closes its group. */
+/** Starts accumulator += left · right and closes its groups. */
 export function startProduct(context: EmitContext, product: ProductOperands): void {
   const { code } = context;
   const { words, shape, left, right, metadata, adds } = product;
@@ -172,13 +174,11 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
   const slabs = m / rows;
   const perSlab = words.length / slabs;
   const immediates = trailing(left.dtype, a, b);
-  const steps = k / depth;
-  if (a !== undefined && steps > 1 && groupsOfProduct(context) === steps) {
-    const factors = [
-      { base: a.base, step: evenStep(a, held, steps) },
-      { base: b.base, step: evenStep(b, depth, steps) },
-    ];
-    emitRolled(context, steps, factors, adds, (moved, adding) => {
+  if (product.groups > 1) {
+    const factors = [a, b].flatMap((each) =>
+      each === undefined ? [] : [{ base: each.base, step: each.offset(0, depth) }],
+    );
+    emitRolled(context, product.groups, factors, adds, (moved, adding) => {
       code.emit(opcode, [braces(words), ...moved, adding, ...immediates]);
     });
     return;
@@ -201,14 +201,6 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
       ]);
     }
   code.emit("wgmma.commit_group.sync.aligned");
-}
-
-/** What a step along k adds to a descriptor, for all of them the same: a swizzle's width, or rows. */
-function evenStep({ offset }: SharedOperand, depth: number, steps: number): number {
-  const step = offset(0, depth);
-  for (let index = 2; index < steps; index += 1)
-    if (offset(0, index * depth) !== index * step) throw new Error("steps along k are uneven");
-  return step;
 }
 
 /**
@@ -244,9 +236,8 @@ function trailing(
   return [...signs, ...transposes];
 }
 
-export function waitForProducts(context: EmitContext, pending: number): void {
-  const groups = pending * groupsOfProduct(context);
-  context.code.emit("wgmma.wait_group.sync.aligned", [integer(groups)]);
+export function waitForProducts({ code }: EmitContext, groups: number): void {
+  code.emit("wgmma.wait_group.sync.aligned", [integer(groups)]);
 }
 
 /** The registers of a new accumulator: zero, or a copy of a tile. */
@@ -295,10 +286,20 @@ export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
     shape: [m, n, right.shape[0] ?? 0],
     left,
     right,
+    groups: decided(op),
     metadata: op.operands.metadata && context.tile(op.operands.metadata),
     adds: op.operands.adds && context.scalar(op.operands.adds).register,
   });
   context.define(op.results[0], accumulator);
+}
+
+/** The groups that a product closes, or that a wait leaves. */
+export function decided({
+  kind,
+  attributes,
+}: Op<"wgmma" | "wgmma_wait" | "products_wait">): number {
+  if (attributes.groups === undefined) throw new Error(`${kind} counts no groups`);
+  return attributes.groups;
 }
 
 /** The left factor; in registers that nobody else touches while the product is in flight. */
@@ -317,7 +318,7 @@ export function sharedRef(context: EmitContext, value: Value): SharedValue {
 
 export function wgmmaWait(op: Op<"wgmma_wait">, context: EmitContext): void {
   const accumulator = context.inflight(op.operands.accumulator);
-  waitForProducts(context, op.attributes.pending);
+  waitForProducts(context, decided(op));
   const [result] = op.results;
   if (op.attributes.gives === "accumulator") context.define(result, accumulator);
   else context.define(result, tileOf(accumulator, result));

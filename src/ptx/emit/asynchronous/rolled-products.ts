@@ -1,58 +1,14 @@
 /**
- * A product as a loop of one instruction, where the kernel asks for it (`rolled`). The assembler takes longer for each wgmma than for
- * hundreds of other instructions, and four of them as one in a loop are as fast on a GPU:
+ * A product as a loop of one instruction, where the placed kernel says that it closes several groups (`lower/groups.ts`):
  *
  *   $products:
  *       wgmma.fence; wgmma …; wgmma.commit_group      a group for each instruction
  *       descriptors go on by a step, and from the second one on sums are added
  *       @%p bra $products
- *
- * A group that were closed behind the loop would take an instruction of its own there, which costs tensor cores 3 %. So a product is as
- * many groups as instructions, and waits count those. They can only where all products of a kernel are alike; otherwise none is rolled.
  */
-import type { Kernel, Op } from "../../../ir/node.ts";
-import { walkOps } from "../../../ir/traverse.ts";
-import { wgmmaRows } from "../../../layout/model/products.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-
-/** Groups that may be left running by a wait. */
-const mostPending = 7;
-
-const known = new WeakMap<Kernel, number>();
-
-/** Groups that each product of a kernel is. */
-export function groupsOfProduct({ kernel, scope }: EmitContext): number {
-  const found = known.get(kernel) ?? countGroups(kernel, wgmmaRows(scope.warps));
-  known.set(kernel, found);
-  return found;
-}
-
-function countGroups({ body }: Kernel, rows: number): number {
-  const counts = new Set<number>();
-  let pending = 1;
-  walkOps(body, (op) => {
-    if (op.kind === "wgmma") counts.add(instructionsOf(op, rows));
-    else if (op.kind === "dot" && op.attributes.instruction === "wgmma") counts.add(1);
-    else if (op.kind === "wgmma_wait" || op.kind === "products_wait")
-      pending = Math.max(pending, op.attributes.pending);
-  });
-  const [count = 1] = counts;
-  return counts.size === 1 && count * pending <= mostPending ? count : 1;
-}
-
-/** Instructions of a product that may be a loop; 1 for any other. */
-function instructionsOf({ operands, attributes }: Op<"wgmma">, rows: number): number {
-  const { a, b, accumulator, metadata } = operands;
-  if (attributes.rolled !== true || metadata !== undefined) return 1;
-  if (a.type.kind !== "ref" || b.type.kind !== "ref" || accumulator.type.kind !== "inflight")
-    return 1;
-  const [depth] = b.type.shape;
-  const [height] = accumulator.type.shape;
-  if (typeof depth !== "number" || height !== rows) return 1;
-  return depth / (256 / a.type.dtype.bits);
-}
 
 /** A descriptor that a loop moves on. */
 export interface MovedDescriptor {
