@@ -111,6 +111,30 @@ test("an arrival at the cluster's barrier needs a wait, also at the end", async 
   await expectBoth({ simulator: "TW3018", emulator: "TW8080" }, trailing);
 });
 
+test("counters that are restored, and are not left at 0, are reported by both", async () => {
+  const told = (decrement: boolean) =>
+    kernel(
+      {
+        name: "told",
+        grid: { i: 4 },
+        outputs: { out: array(f32, [4]) },
+        scratch: { turns: semaphore([4], { restored: true }) },
+      },
+      ({ i, out, turns }) => {
+        turns.at(i).signal(2);
+        turns.at(i).wait(2, { decrement });
+        out.at(i).store(i.cast(f32));
+      },
+    );
+  await expectBoth([0, 1, 2, 3], told(true));
+  await expectBoth({ simulator: "TW3025", emulator: "TW3025" }, told(false));
+  const emulator = await open("emulator");
+  await expect(emulator.run(told(false), {})).rejects.toThrow(
+    "semaphore turns[0] at 2, and 3 more are not 0",
+  );
+  emulator.dispose();
+});
+
 test("a semaphore past 2^31 - 1 is negative", async () => {
   const count = (least: number) =>
     kernel(

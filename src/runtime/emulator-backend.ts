@@ -29,6 +29,7 @@ import { readMessages, ringFailureWord, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { tensorMapShape } from "../ptx/tensor-map-shape.ts";
 import { UnwrittenElements, unwrittenReport } from "../sim/outputs.ts";
+import { unrestoredReport } from "../sim/semaphores.ts";
 import { printLine } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget, lanesPerWarp } from "../targets/target.ts";
@@ -206,8 +207,11 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
       );
       const failure = this.#readMessages(program, lent.ring, dimensions);
       const checked = this.#options.checks ?? true;
-      const unwritten = checked && failure === undefined ? this.#unwrittenOutputs(launch) : [];
-      const all = [...(failure === undefined ? [] : [failure]), ...findings, ...unwritten];
+      const left =
+        checked && failure === undefined
+          ? [...this.#unwrittenOutputs(launch), ...this.#unrestored(launch, lent.restored)]
+          : [];
+      const all = [...(failure === undefined ? [] : [failure]), ...findings, ...left];
       const [first, ...others] = all;
       if (first === undefined) return;
       this.#options.onFindings?.(all);
@@ -241,6 +245,23 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
       }
       if (unwritten.count === 0) return [];
       return [new TilewrightError(unwrittenReport(kernel, name, shape, unwritten))];
+    });
+  }
+
+  /** Counters that the kernel was to leave at 0, and has not. */
+  #unrestored(
+    { kernel: { location } }: EmulatorLaunch,
+    restored: LaunchNames["arrays"],
+  ): readonly TilewrightError[] {
+    return [...restored].flatMap(([address, { name, shape }]) => {
+      const counters = new Int32Array(
+        this.#memory.read(address, 4 * elementCount(shape)).slice().buffer,
+      );
+      const left = [...counters].flatMap((value, index) =>
+        value === 0 ? [] : [{ name: `${name}[${index}]`, value }],
+      );
+      const report = unrestoredReport(left, location);
+      return report === undefined ? [] : [new TilewrightError(report)];
     });
   }
 
@@ -301,6 +322,8 @@ class LentMemory {
   readonly #scratch = new Map<string, number>();
   /** Semaphores, by their address. */
   readonly counters = new Map<number, NamedArray>();
+  /** Those that the kernel leaves at 0. */
+  readonly restored = new Map<number, NamedArray>();
   ring: number | undefined;
 
   constructor(memory: EmulatedMemory, launch: EmulatorLaunch) {
@@ -342,7 +365,9 @@ class LentMemory {
       this.#memory.write(address, new Uint8Array(bytes));
       // The plan numbers them, so that two of a name differ.
       const name = `semaphore ${parameter.name.replace(/ \d+$/, "")}`;
-      this.counters.set(address, { name, dtype: u32, shape: [bytes / 4] });
+      const counters = { name, dtype: u32, shape: [bytes / 4] };
+      this.counters.set(address, counters);
+      if (parameter.zeroed === "once") this.restored.set(address, counters);
     }
     this.#scratch.set(parameter.name, address);
     return address;

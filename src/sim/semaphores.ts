@@ -2,6 +2,8 @@
 import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import { SemaphoreState } from "../order/semaphore.ts";
+import type { DiagnosticDetails } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
 import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
 import { WaitList } from "./waiting.ts";
@@ -69,19 +71,26 @@ export class SemaphoreArray {
 export function reportUnrestored(findings: Findings, arrays: readonly unknown[]): void {
   for (const array of arrays) {
     if (!(array instanceof SemaphoreArray) || array.op.attributes.restored !== true) continue;
-    const [first, ...others] = array.pending;
-    if (first === undefined) continue;
-    const more = others.length === 0 ? "" : `, and ${others.length} more are not 0`;
-    findings.add(
-      {
-        code: "TW3025",
-        message: `${first.name} is not left at 0`,
-        location: array.op.location,
-        expected: "every counter of a restored semaphore at 0 when the kernel ends",
-        found: `${first.name} at ${first.state.value}${more}`,
-        remedy: "wait for every signal with { decrement: true }, or leave out restored",
-      },
-      array.op,
-    );
+    const left = array.pending.map(({ name, state: { value } }) => ({ name, value }));
+    const report = unrestoredReport(left, array.op.location);
+    if (report !== undefined) findings.add(report, array.op);
   }
+}
+
+/** What is said of counters that are left at other values than 0; nothing where there are none. */
+export function unrestoredReport(
+  left: readonly { readonly name: string; readonly value: number }[],
+  location: Location,
+): DiagnosticDetails | undefined {
+  const [first, ...others] = left;
+  if (first === undefined) return undefined;
+  const more = others.length === 0 ? "" : `, and ${others.length} more are not 0`;
+  return {
+    code: "TW3025",
+    message: `${first.name} is not left at 0`,
+    location,
+    expected: "every counter of a restored semaphore at 0 when the kernel ends",
+    found: `${first.name} at ${first.value}${more}`,
+    remedy: "wait for every signal with { decrement: true }, or leave out restored",
+  };
 }

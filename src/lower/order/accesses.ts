@@ -15,8 +15,7 @@ import { accessesOf, onlyComputes, windowedBy } from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
-import { BoxFinder } from "./boxes.ts";
-import type { Box } from "./boxes.ts";
+import type { Box, BoxFinder } from "./boxes.ts";
 
 export interface Place {
   readonly name: string;
@@ -36,6 +35,9 @@ export interface PlaceAccess extends Omit<Access, "of"> {
   readonly box: Box | undefined;
 }
 
+/** How boxes of windows are found. */
+type BoxFinding = new (kernel: Kernel, definitions: ReadonlyMap<Value, AnyOp>) => BoxFinder;
+
 export class AccessFinder {
   readonly #kernel: Kernel;
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
@@ -47,10 +49,10 @@ export class AccessFinder {
   readonly #boxes: BoxFinder;
   #unasked: ReadonlySet<Place> | undefined;
 
-  constructor(kernel: Kernel) {
+  constructor(kernel: Kernel, Boxes: BoxFinding) {
     this.#kernel = kernel;
     this.#definitions = definingOps(kernel.body);
-    this.#boxes = new BoxFinder(kernel, this.#definitions);
+    this.#boxes = new Boxes(kernel, this.#definitions);
     const buffers = placedBuffers(kernel);
     const places = buffers.map(({ name }): Place => ({ name, space: "smem" }));
     buffers.forEach((buffer) => {

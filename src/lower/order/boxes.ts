@@ -10,6 +10,8 @@
  * 2³², and windows are apart only where they are on both ways around. Elements narrower than a byte share bytes with others, and
  * strides that the launch decides may lead to the same element twice: of arrays with strides of their own the stretches of memory
  * are compared.
+ *
+ * What is decided so is verified by another way, which knows no sums (`tried-boxes.ts`).
  */
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import type { Size } from "../../ir/size.ts";
@@ -23,15 +25,47 @@ interface Sum {
   readonly factors: ReadonlyMap<Value, bigint>;
 }
 
-/** Elements of an array: from an offset on each axis, so many. */
+/** Elements of one array that an access may touch. */
 export interface Box {
+  /** Whether it has no element in common with another one of the array, found by the same finder. */
+  isApart(other: this): boolean;
+}
+
+export interface BoxFinder {
+  /** A box that holds the whole window; undefined where that may be anywhere in its array. */
+  of(window: Value): Box | undefined;
+}
+
+/** From an offset on each axis, so many. */
+class SummedBox implements Box {
   readonly offsets: readonly Sum[];
   readonly sizes: readonly number[];
   /** Elements from one to the next along each axis, of arrays that do not lie in row-major order. */
   readonly strides: readonly Size[] | undefined;
+
+  constructor(
+    offsets: readonly Sum[],
+    sizes: readonly number[],
+    strides: readonly Size[] | undefined,
+  ) {
+    this.offsets = offsets;
+    this.sizes = sizes;
+    this.strides = strides;
+  }
+
+  isApart(other: SummedBox): boolean {
+    return this.offsets.some((offset, axis) => {
+      const there = other.offsets[axis];
+      const apart = there && distance(offset, there);
+      const size = Math.max(this.sizes[axis] ?? 1, other.sizes[axis] ?? 1);
+      if (apart === undefined || apart < size) return false;
+      return this.strides === undefined || liesApart(this, other, axis, apart);
+    });
+  }
 }
 
-export class BoxFinder {
+/** Finds boxes by what their offsets are sums of. */
+export class SummedBoxes implements BoxFinder {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #strides: ReadonlyMap<Value, readonly Size[] | undefined>;
   readonly #sums = new Map<Value, Sum>();
@@ -41,8 +75,7 @@ export class BoxFinder {
     this.#strides = new Map(parameters.map(({ value, strides }) => [value, strides]));
   }
 
-  /** A box that holds the whole window; undefined where that may be anywhere in its array. */
-  of(window: Value): Box | undefined {
+  of(window: Value): SummedBox | undefined {
     const op = this.#definitions.get(window);
     if (op === undefined || !isWindow(op)) return undefined;
     const { ref } = op.operands;
@@ -53,7 +86,7 @@ export class BoxFinder {
     const { sizes } = op.attributes;
     if (!sizes.every((size) => typeof size === "number")) return undefined;
     const offsets = op.operands.offsets.map((offset) => this.#sum(offset));
-    return { offsets, sizes, strides: this.#strides.get(ref) };
+    return new SummedBox(offsets, sizes, this.#strides.get(ref));
   }
 
   #windowed(ref: Value): Value | undefined {
@@ -104,19 +137,8 @@ function distance(left: Sum, right: Sum): number | undefined {
   return factors.size === 0 ? Math.abs(Number(constant)) : undefined;
 }
 
-/** Whether two boxes of one array have no element in common. */
-export function areApart(left: Box, right: Box): boolean {
-  return left.offsets.some((offset, axis) => {
-    const other = right.offsets[axis];
-    const apart = other && distance(offset, other);
-    const size = Math.max(left.sizes[axis] ?? 1, right.sizes[axis] ?? 1);
-    if (apart === undefined || apart < size) return false;
-    return left.strides === undefined || liesApart(left, right, axis, apart);
-  });
-}
-
 /** Whether boxes that differ in their offsets along one axis alone lie on stretches of memory that do not meet. */
-function liesApart(left: Box, right: Box, along: number, apart: number): boolean {
+function liesApart(left: SummedBox, right: SummedBox, along: number, apart: number): boolean {
   let stretch = 1;
   for (const [axis, stride] of (left.strides ?? []).entries()) {
     const [here, there] = [left.offsets[axis], right.offsets[axis]];

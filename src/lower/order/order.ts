@@ -18,8 +18,9 @@
  * | arrivals.ts | `scale` of barriers: one arrival of each warp, or one of all          |
  * | ends.ts     | `cluster_barrier` and `copies_read` where a kernel begins and ends    |
  *
- * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Products are
- * held to the rule `flight` of the verifier.
+ * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Which windows lie apart,
+ * so that lanes need not meet between them, it finds in another way (`boxes.ts` decides, `tried-boxes.ts` verifies). Products are held
+ * to the rules `flight` and `groups` of the verifier.
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -29,12 +30,14 @@ import { changedOp, makeOp, noSlots, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";
+import { SummedBoxes } from "./boxes.ts";
 import { electCopies } from "./elect.ts";
 import { verifyEnds, withEnds } from "./ends.ts";
 import { findNeeds } from "./meetings.ts";
 import type { Need } from "./meetings.ts";
 import { productsInFlight } from "./products.ts";
 import { findReach } from "./reach.ts";
+import { TriedBoxes } from "./tried-boxes.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
 /** What lanes need of each other, op by op. */
@@ -48,8 +51,7 @@ interface Needs extends LaneNeeds {
   readonly products: ReadonlyMap<AnyOp, number>;
 }
 
-function laneNeeds(kernel: Kernel): LaneNeeds {
-  const accesses = new AccessFinder(kernel);
+function laneNeeds(kernel: Kernel, accesses: AccessFinder): LaneNeeds {
   return {
     meetings: findNeeds(kernel, accesses),
     reaching: findReach(kernel, accesses),
@@ -60,7 +62,8 @@ function laneNeeds(kernel: Kernel): LaneNeeds {
 /** The placed kernel with its lanes in order. */
 export function order(placed: Kernel): Kernel {
   const kernel = electCopies(placed);
-  const needs = { ...laneNeeds(kernel), products: productsInFlight(kernel.body) };
+  const found = laneNeeds(kernel, new AccessFinder(kernel, SummedBoxes));
+  const needs = { ...found, products: productsInFlight(kernel.body) };
   return withEnds(changeBody(kernel, orderedRegion(kernel.body, needs)));
 }
 
@@ -119,7 +122,8 @@ function withScale(op: AnyOp, scales: Scales): AnyOp {
 
 /** Throws where lanes of a kernel may get out of order. */
 export function verifyOrder(kernel: Kernel): void {
-  const { meetings, reaching, scales } = laneNeeds(kernel);
+  const accesses = new AccessFinder(kernel, TriedBoxes);
+  const { meetings, reaching, scales } = laneNeeds(kernel, accesses);
   const [meeting] = meetings;
   if (meeting !== undefined) {
     const [op, { barrier, fence }] = meeting;

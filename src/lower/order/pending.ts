@@ -9,7 +9,6 @@
  */
 import type { Meeting } from "../../ir/schema.ts";
 import type { Place, PlaceAccess } from "./accesses.ts";
-import { areApart } from "./boxes.ts";
 import type { Box } from "./boxes.ts";
 
 /** What was touched of each place: boxes of it, or, where one of them is undefined, any part. */
@@ -124,7 +123,7 @@ function includeDeeds(into: Deeds, other: Deeds): boolean {
 function mayMeet(touched: Touched, place: Place, box: Box | undefined): boolean {
   const boxes = touched.get(place);
   if (boxes === undefined) return false;
-  return [...boxes].some((each) => !each || !box || !areApart(each, box));
+  return [...boxes].some((each) => !each || !box || !each.isApart(box));
 }
 
 /** Adds a part of a place; tells whether it was new. */

@@ -1,0 +1,213 @@
+/**
+ * Windows that lanes need not meet between, held against what is obvious: their elements, listed for many values of everything that
+ * an offset is computed from. Two ways of the compiler say whether windows lie apart, one that decides and one that verifies. Neither
+ * may say so of windows with an element in common, and what the first says the second must find, too.
+ */
+import { expect, test } from "vitest";
+import { f32, i32, i4 } from "../../formats/dtype.ts";
+import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
+import { definingOps } from "../../ir/rewrite/analysis.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import { array, dim, kernel, scalar, slice, zeros } from "../../lang/index.ts";
+import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
+import { place } from "../pipeline.ts";
+import { SummedBoxes } from "./boxes.ts";
+import { verifyOrder } from "./order.ts";
+import { TriedBoxes } from "./tried-boxes.ts";
+
+const kernels = 1000;
+const stride = dim("stride");
+
+type Index = Scalar<"i32">;
+
+/** An index computed from others and from constants, some of which lead around all integers. */
+function randomIndex(random: Random, leaves: readonly Index[], depth: number): Index | number {
+  const kind = depth === 0 ? random.below(2) : random.below(6);
+  if (kind === 0) return random.below(8) === 0 ? 1 << 30 : random.below(13) - 6;
+  const leaf = leaves[random.below(leaves.length)] ?? expect.fail();
+  if (kind === 1) return leaf;
+  const left = randomIndex(random, leaves, depth - 1);
+  const right = randomIndex(random, leaves, depth - 1);
+  const from = typeof left === "number" ? leaf.add(left) : left;
+  if (kind < 4) return from.add(right);
+  return kind === 4 ? from.sub(right) : from.mul(typeof right === "number" ? right : 4);
+}
+
+const forms: readonly (() => ArraySpec)[] = [
+  () => array(f32, [dim("n")]),
+  () => array(f32, [64, 64]),
+  () => array(f32, [64, 64], { strides: [4, 1] }),
+  () => array(f32, [64, 64], { strides: [1, 6] }),
+  () => array(f32, [64, 64], { strides: [stride, 1] }),
+  () => array(f32, [64, 64], { strides: [2, stride] }),
+];
+
+/** A kernel that stores some windows of one array. Most offsets of an axis differ by constants alone, or they would say nothing. */
+function randomWindows(random: Random): Kernel {
+  const spec = (forms[random.below(forms.length)] ?? expect.fail())();
+  return kernel(
+    {
+      name: "windows",
+      grid: { i: 4 },
+      inputs: { p: scalar(i32), q: scalar(i32) },
+      inouts: { out: spec },
+    },
+    ({ i, p, q, out }) => {
+      const common = spec.shape.map(() => randomIndex(random, [i, p, q], 2));
+      for (let count = 0; count < 4; count += 1) {
+        const sizes = spec.shape.map(() => 2 ** random.below(3));
+        const parts = sizes.map((size, axis) => {
+          const along = common[axis] ?? expect.fail();
+          const from = typeof along === "number" ? i.mul(0).add(along) : along;
+          const way = random.below(4);
+          const offset =
+            way === 0 ? randomIndex(random, [i, p, q], 2) : from.add(random.below(9) - 4);
+          return slice(way === 1 ? from : offset, size);
+        });
+        (out as unknown as Ref<"f32">).at(...parts).store(zeros(f32, sizes));
+      }
+    },
+  ).kernel;
+}
+
+/** What a scalar is, computed with integers of any size. */
+function evaluated(
+  value: Value,
+  definitions: ReadonlyMap<Value, AnyOp>,
+  given: ReadonlyMap<Value, bigint>,
+): bigint {
+  const op = definitions.get(value);
+  const known = given.get(value);
+  if (known !== undefined) return known;
+  if (op?.kind === "constant") return BigInt(Number(op.attributes.value));
+  if (op?.kind !== "binary") return expect.fail(`%${value.id}`);
+  const [left, right] = [op.operands.left, op.operands.right].map((each) =>
+    evaluated(each, definitions, given),
+  ) as [bigint, bigint];
+  const results: { readonly [fn: string]: bigint } = {
+    add: left + right,
+    sub: left - right,
+    mul: left * right,
+  };
+  return BigInt.asIntN(32, results[op.attributes.fn] ?? expect.fail(op.attributes.fn));
+}
+
+interface Given {
+  readonly values: ReadonlyMap<Value, bigint>;
+  readonly dimensions: ReadonlyMap<string, number>;
+}
+
+/** The elements of a window, by their indices, or by their places in memory where strides say these. */
+function elementsOf(op: Op<"slice_ref">, made: Kernel, { values, dimensions }: Given): Set<string> {
+  const definitions = definingOps(made.body);
+  const strides = made.parameters
+    .find(({ value }) => value === op.operands.ref)
+    ?.strides?.map((each) => BigInt(evaluateSize(each, dimensions)));
+  let found: readonly (readonly bigint[])[] = [[]];
+  for (const [axis, offset] of op.operands.offsets.entries()) {
+    const first = evaluated(offset, definitions, values);
+    // An index wraps around where it is added to; the elements of a window do as well, as far as anybody could say.
+    const along = Array.from({ length: Number(op.attributes.sizes[axis]) }, (_, at) =>
+      strides === undefined ? BigInt.asIntN(32, first + BigInt(at)) : first + BigInt(at),
+    );
+    found = found.flatMap((indices) => along.map((index) => [...indices, index]));
+  }
+  return new Set(
+    found.map((indices) =>
+      strides === undefined
+        ? indices.join()
+        : `${indices.reduce((sum, index, axis) => sum + index * (strides[axis] ?? 1n), 0n)}`,
+    ),
+  );
+}
+
+/** Values for everything that is not computed: small ones, and some at the edges of what an integer can be. */
+function randomGiven(made: Kernel, random: Random): Given {
+  const edges = [2n ** 31n - 1n, -(2n ** 31n), 2n ** 30n, -1n];
+  const integer = (): bigint =>
+    random.below(4) === 0 ? (edges[random.below(edges.length)] ?? 0n) : BigInt(random.below(9) - 4);
+  const values = new Map(made.parameters.map(({ value }) => [value, integer()]));
+  walkOps(made.body, (op) => {
+    if (op.kind === "block_index")
+      for (const result of op.results) values.set(result, BigInt(random.below(4)));
+  });
+  return { values, dimensions: new Map([["stride", 1 + random.below(8)]]) };
+}
+
+test("no window that is said to lie apart from another has an element of it", () => {
+  const counts = { apart: 0, tried: 0, met: 0 };
+  const wrong: string[] = [];
+  for (let seed = 0; seed < kernels; seed += 1) {
+    const random = new Random(seed);
+    const made = randomWindows(random);
+    const windows: Op<"slice_ref">[] = [];
+    walkOps(made.body, (op) => {
+      if (op.kind === "slice_ref") windows.push(op);
+    });
+    const definitions = definingOps(made.body);
+    const [summed, tried] = [new SummedBoxes(made, definitions), new TriedBoxes(made, definitions)];
+    const givens = Array.from({ length: 24 }, () => randomGiven(made, random));
+    const elements = windows.map((op) => givens.map((given) => elementsOf(op, made, given)));
+    windows.forEach((left, first) => {
+      windows.slice(0, first).forEach((right, second) => {
+        const [one, other] = [left, right].map(({ results: [result] }) => result ?? expect.fail());
+        if (one === undefined || other === undefined) return;
+        const decided = both(summed.of(one), summed.of(other));
+        const verified = both(tried.of(one), tried.of(other));
+        const meets = givens.some((_, index) =>
+          [...(elements[first]?.[index] ?? [])].some((each) =>
+            elements[second]?.[index]?.has(each),
+          ),
+        );
+        if ((decided && !verified) || (verified && meets))
+          wrong.push(`seed ${seed}, windows ${first} and ${second}`);
+        counts.apart += Number(decided);
+        counts.tried += Number(verified);
+        counts.met += Number(meets);
+      });
+    });
+  }
+  expect(wrong).toEqual([]);
+  // As many as show that neither says the same of all.
+  expect(counts.apart).toBeGreaterThan(500);
+  expect(counts.tried).toBeGreaterThanOrEqual(counts.apart);
+  expect(counts.met).toBeGreaterThan(1000);
+});
+
+function both<B extends { isApart(other: B): boolean }>(left?: B, right?: B): boolean {
+  return left !== undefined && right !== undefined && left.isApart(right);
+}
+
+test("elements narrower than a byte lie in no box", () => {
+  const { kernel: made } = kernel(
+    { name: "narrow", grid: { i: 4 }, inouts: { out: array(i4, [64]) } },
+    ({ i, out }) => {
+      out.at(slice(i.mul(8), 4)).store(zeros(i4, [4]));
+    },
+  );
+  walkOps(made.body, (op) => {
+    if (op.kind === "slice_ref")
+      expect(new TriedBoxes(made, definingOps(made.body)).of(op.results[0] ?? expect.fail())).toBe(
+        undefined,
+      );
+  });
+});
+
+test("a kernel without the barrier between windows that meet is not accepted", () => {
+  const { kernel: traced } = kernel(
+    { name: "missing", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
+    ({ i, out }) => {
+      out.at(slice(i.mul(256), 128)).store(zeros(f32, [128]));
+      out.at(slice(i.mul(256).add(127), 128)).store(zeros(f32, [128]));
+    },
+  );
+  const { kernel: placed } = place(traced, targets.sm_90a);
+  const ops = placed.body.ops.filter(({ kind }) => kind !== "lane_barrier");
+  expect(ops).toHaveLength(placed.body.ops.length - 1);
+  expect(() => {
+    verifyOrder({ ...placed, body: { ...placed.body, ops } });
+  }).toThrow("other lanes may have written out before");
+});
