@@ -7,6 +7,7 @@ import { bf16, open } from "tilewright";
 import type { Device } from "tilewright";
 import { setsOf } from "../bench/gpu/case.ts";
 import { matmulCase } from "../bench/gpu/cases/matmul.ts";
+import { raggedCase } from "../bench/gpu/cases/ragged.ts";
 import { formatCases } from "../bench/gpu/cases/product-formats.ts";
 import { checkElements, halfError } from "../bench/gpu/cases/product-sample.ts";
 import { compare } from "../bench/gpu/compare.ts";
@@ -83,6 +84,19 @@ describe("a comparison", () => {
     expect(found.refused).toEqual(["fake: ValueError: no f16"]);
     expect(found.ours.milliseconds).toBeGreaterThan(0);
     expect(summary([found])).toBe("No peer was measured.");
+  });
+
+  test("rows in groups are told as a part of the dense product and of the roofline", async () => {
+    const task = { m: 64, n: 32, k: 32, groups: 4, halving: true };
+    const found = await compare(device, raggedCase(task), [], quick);
+    expect(found.peers).toEqual([]);
+    expect(found.measures?.map(({ name }) => name)).toEqual(["the dense product"]);
+    // Rows and results of bf16, and four matrices, over the time.
+    const bytes = 2 * 64 * 64 + 4 * 32 * 32 * 2;
+    const { terabytes = NaN } = found.memory ?? {};
+    expect(terabytes * found.ours.milliseconds).toBeCloseTo(bytes / 1e9, 9);
+    expect(methodText(found)).toMatch(/of the rate of the dense product, .* TFLOP\/s: \d/);
+    expect(methodText(found)).toMatch(/memory: .* TB\/s; .*% of the roofline/);
   });
 
   test("a wrong result is never timed", async () => {

@@ -20,6 +20,8 @@ export interface PreparedCase {
   readonly ours: BenchEntry;
   /** Other ways of ours to do the same, timed in the same rounds. */
   readonly beside?: { readonly [name: string]: BenchEntry };
+  /** Work that is no peer, and that ours is told as a part of: the dense product beside one of rows in groups. */
+  readonly measures?: { readonly [name: string]: BenchEntry };
   /** Throws where the result is wrong, by a reference in float64. */
   readonly check: () => Promise<void>;
   readonly dispose: () => void;
@@ -31,6 +33,8 @@ export interface BenchCase {
   readonly unit: Figure;
   /** Bytes that must be moved, or operations. */
   readonly work: number;
+  /** Bytes that operations have to move besides, where these may take longer. */
+  readonly moved?: number;
   /** Bytes of the arrays of one set, by which sets are counted that no cache holds. */
   readonly setBytes: number;
   readonly prepare: (device: Device, sets: number) => PreparedCase | Promise<PreparedCase>;
@@ -45,13 +49,17 @@ export function setsOf({ setBytes }: Pick<BenchCase, "setBytes">, launches: numb
 }
 
 /** The cost of work that only its rate is told of. */
-export function costOf({ unit, work }: Pick<BenchCase, "unit" | "work">): Cost {
+export function costOf({
+  unit,
+  work,
+  moved = 0,
+}: Pick<BenchCase, "unit" | "work" | "moved">): Cost {
   const flops = unit === "TFLOP/s" ? work : 0;
   const none = { read: 0, written: 0 };
   return {
     flops,
     products: { f64: 0, f32: 0, tf32: 0, half: flops, byte: 0 },
     transcendentals: 0,
-    bytes: { gmem: { read: unit === "TB/s" ? work : 0, written: 0 }, smem: none },
+    bytes: { gmem: { read: unit === "TB/s" ? work : moved, written: 0 }, smem: none },
   };
 }

@@ -46,6 +46,10 @@ export interface Comparison {
   readonly ours: ComparedEntry;
   /** The fastest first. */
   readonly peers: readonly ComparedPeer[];
+  /** Ours as a part of other work, where a case has some. */
+  readonly measures?: readonly ComparedPeer[];
+  /** TB/s of the bytes that operations have to move, and the part of the roofline that ours comes to, where a case tells of these bytes. */
+  readonly memory?: { readonly terabytes: number; readonly ofRoofline: number };
   /** What peers could not do. */
   readonly refused: readonly string[];
 }
@@ -63,8 +67,8 @@ export async function compare(
   try {
     await prepared.check();
     const { lanes, refused } = await preparedPeers(peers, one, sets, launches);
-    const { ours, beside = {} } = prepared;
-    const entries: { [name: string]: BenchEntry } = { [ourName]: ours, ...beside };
+    const { ours, beside = {}, measures = {} } = prepared;
+    const entries: { [name: string]: BenchEntry } = { [ourName]: ours, ...beside, ...measures };
     for (const { name, timed } of lanes) entries[name] = () => timed;
     const result = await bench(device, entries, {
       rounds,
@@ -76,17 +80,19 @@ export async function compare(
       onProgress,
     });
     const how = new Map(lanes.map((lane) => [lane.name, lane.how]));
-    for (const name of [ourName, ...Object.keys(beside)])
+    for (const name of [ourName, ...Object.keys(beside), ...Object.keys(measures)])
       how.set(name, `CUDA graph of ${launches} launches`);
     const entryOf = (name: string): ComparedEntry => {
       const { milliseconds, spread } = result.of(name);
       return { name, how: how.get(name) ?? "", milliseconds, spread };
     };
     const others = [...Object.keys(beside), ...lanes.map(({ name }) => name)];
-    const compared = others.map((name): ComparedPeer => {
+    const comparedTo = (name: string): ComparedPeer => {
       const { ratio, interval } = result.against(name).of(ourName);
       return { ...entryOf(name), ratio, low: interval.low, high: interval.high };
-    });
+    };
+    const compared = others.map(comparedTo);
+    const { terabytes = 0, ofRoofline = 0 } = result.of(ourName);
     return {
       name: one.name,
       date: new Date().toISOString().slice(0, 10),
@@ -99,6 +105,8 @@ export async function compare(
       sets,
       ours: entryOf(ourName),
       peers: compared.toSorted((left, right) => left.milliseconds - right.milliseconds),
+      ...(prepared.measures && { measures: Object.keys(measures).map(comparedTo) }),
+      ...(one.moved !== undefined && { memory: { terabytes, ofRoofline } }),
       refused,
     };
   } finally {

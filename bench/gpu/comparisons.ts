@@ -54,11 +54,20 @@ export function comparisonText(comparisons: readonly Comparison[]): string {
   return `${textTable([heading, ...comparisons.map(rowOf)])}\n${summary(comparisons)}\n`;
 }
 
-/** Everything that peers said of how they were timed, or could not do. */
-export function methodText({ name, rest = 0, ours, peers, refused }: Comparison): string {
+/** Everything that peers said of how they were timed, or could not do, and what ours is a part of. */
+export function methodText(comparison: Comparison): string {
+  const { name, rest = 0, ours, peers, measures = [], memory, refused } = comparison;
   return [
     rest === 0 ? name : `${name}, samples ${rest} ms apart`,
     ...[ours, ...peers].map((entry) => `  ${entry.name}: ${entry.how}`),
+    ...measures.map(
+      (each) => `  of the rate of ${each.name}, ${rateOf(comparison, each)}: ${ratioOf(each)}`,
+    ),
+    ...(memory === undefined
+      ? []
+      : [
+          `  memory: ${memory.terabytes.toFixed(2)} TB/s; ${(100 * memory.ofRoofline).toFixed(1)}% of the roofline`,
+        ]),
     ...[...new Set(refused)].map((reason) => `  not measured: ${reason}`),
     "",
   ].join("\n");

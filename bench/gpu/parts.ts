@@ -129,7 +129,10 @@ function pagedAttentions(): readonly BenchCase[] {
 function raggedProducts(): readonly BenchCase[] {
   const few: RaggedTask = { m: 16384, n: 4096, k: 4096, groups: 8, halving: false };
   const many: RaggedTask = { m: 32768, n: 2048, k: 2048, groups: 64, halving: false };
-  const tasks = [few, many, { ...many, m: 4096 }];
+  const tasks = [
+    ...[few, { ...few, m: 2048 }, { ...few, m: 512 }],
+    ...[many, { ...many, m: 4096 }],
+  ];
   const both = tasks.flatMap((task) => [task, { ...task, halving: true }]);
   return [
     ...both.map(raggedCase),

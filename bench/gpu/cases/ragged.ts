@@ -1,12 +1,14 @@
 /**
  * Products of groups of rows: `raggedDot` beside PyTorch's grouped product and JAX's `ragged_dot`, and `raggedOuter` beside PyTorch's. Groups are
  * equal, or halve: the first has half of all rows, the next half of the rest, and so on, so that most have few. Matrices in few bits are timed
- * beside the same product of bf16.
+ * beside the same product of bf16. What all rows take with one matrix, the dense product, is timed with `raggedDot`, which is told as a part of it.
  */
 import { bf16, dim, f8e4m3fn, fromNumbers, i32, i4, toNumbers } from "tilewright";
 import type { Device, DeviceArray } from "tilewright";
+import type { BenchEntry } from "tilewright/bench";
 import {
   dequantizeWeights,
+  matmul,
   quantized,
   quantizeWeights,
   raggedDot,
@@ -34,6 +36,13 @@ export function groupSizesOf({ m, groups, halving }: RaggedTask): readonly numbe
   });
 }
 
+/** Bytes of rows and results, and of the matrices of groups that have rows, of so many bits an element. */
+function movedOf(task: RaggedTask, bits: number): number {
+  const { m, n, k } = task;
+  const matrices = groupSizesOf(task).filter((size) => size > 0).length;
+  return 2 * m * (k + n) + (matrices * k * n * bits) / 8;
+}
+
 export function raggedCase(task: RaggedTask): BenchCase {
   const { m, n, k, groups, halving } = task;
   return {
@@ -41,6 +50,7 @@ export function raggedCase(task: RaggedTask): BenchCase {
     task: { op: "ragged_dot", ...task, halving: halving ? 1 : 0 },
     unit: "TFLOP/s",
     work: 2 * m * n * k,
+    moved: movedOf(task, bf16.bits),
     setBytes: 2 * (m * k + groups * k * n + m * n),
     prepare: (device, sets) => prepared(device, task, dotForm(task), sets),
   };
@@ -59,6 +69,7 @@ export function raggedWeightsCase(task: RaggedTask, weights: WeightName): BenchC
     task: { op: "ragged_dot", ...task, halving: halving ? 1 : 0 },
     unit: "TFLOP/s",
     work: 2 * m * n * k,
+    moved: movedOf(task, weightFormats[weights].bits),
     setBytes: 2 * (m * k + m * n) + (groups * k * n * weightFormats[weights].bits) / 8,
     prepare: (device, sets) => preparedWeights(device, task, weights, sets),
   };
@@ -90,11 +101,18 @@ interface RaggedForm {
     | ReturnType<typeof raggedOuter<"bf16", "bf16">>;
   readonly shapes: { readonly [N in keyof RaggedSet]: readonly number[] };
   readonly check: (device: Device, set: RaggedSet, task: RaggedTask) => Promise<void>;
+  /** The product of all rows with one matrix. */
+  readonly dense?: (device: Device, set: RaggedSet) => ReturnType<BenchEntry>;
 }
 
 function dotForm({ m, n, k, groups }: RaggedTask): RaggedForm {
   const shapes = { a: [m, k], b: [groups, k, n], out: [m, n] };
-  return { op: raggedDot({ a: bf16, b: bf16 }), shapes, check: checkRows };
+  const product = matmul({ a: bf16, b: bf16 });
+  return {
+    ...{ op: raggedDot({ a: bf16, b: bf16 }), shapes, check: checkRows },
+    dense: (device, { a, b, out }) =>
+      device.bind(product, { a, b: b.reshape([groups * k, n]).slice(0, k), out }),
+  };
 }
 
 function outerForm({ m, n, k, groups }: RaggedTask): RaggedForm {
@@ -105,7 +123,7 @@ function outerForm({ m, n, k, groups }: RaggedTask): RaggedForm {
 async function prepared(
   device: Device,
   task: RaggedTask,
-  { op, shapes, check }: RaggedForm,
+  { op, shapes, check, dense }: RaggedForm,
   sets: number,
 ): Promise<PreparedCase> {
   const sizes = fromNumbers(i32, [task.groups], [...groupSizesOf(task)]);
@@ -116,9 +134,13 @@ async function prepared(
     out: device.allocate(bf16, shapes.out),
   }));
   const first = firstOf(made);
-  const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
+  const setOf = (set: number): RaggedSet => made[set % sets] ?? first;
+  const bound = (set: number) => device.bind(op, { ...setOf(set), groupSizes });
   return {
     ours: bound,
+    ...(dense && {
+      measures: { "the dense product": (set: number) => dense(device, setOf(set)) },
+    }),
     check: async () => {
       const once = bound(0);
       once.launch();
