@@ -4,6 +4,8 @@ import { TilewrightError } from "../../src/support/diagnostics.ts";
 
 export interface Check {
   readonly name: string;
+  /** Roughly how long it takes beside others; 1 unless told. */
+  readonly work?: number;
   readonly run: (device: Device) => Promise<string | void>;
 }
 
@@ -17,6 +19,11 @@ export type Dealer = () => Promise<number | undefined>;
 export function inOrder(count: number): Dealer {
   let next = 0;
   return () => Promise.resolve(next < count ? next++ : undefined);
+}
+
+/** Those with most work first, so that of processes that share them none has a long one left when the others are done. */
+export function longestFirst(checks: readonly Check[]): readonly Check[] {
+  return checks.toSorted(({ work: one = 1 }, { work: other = 1 }) => other - one);
 }
 
 export interface Counts {
@@ -33,9 +40,12 @@ function isLost(error: unknown): boolean {
 /** Time between two lines that say how far it is. */
 const millisecondsBetween = 10_000;
 
+/** A check that takes longer is named, since others wait for it. */
+const longMilliseconds = 20_000;
+
 /**
- * Runs the checks that it is dealt, one after the other, and writes what fails, what is said, and from time to time how far it is. The rest is
- * left where the device is lost, since every check behind would fail, and where the time is over; either is one failure.
+ * Runs the checks that it is dealt, one after the other, and writes what fails, what is said, what takes long, and from time to time how far it is.
+ * The rest is left where the device is lost, since every check behind would fail, and where the time is over; either is one failure.
  */
 export async function runChecks(
   device: Device,
@@ -61,9 +71,12 @@ export async function runChecks(
       write(`     ${number} of ${checks.length} checks, at ${name}`);
     }
     done += 1;
+    const began = performance.now();
     try {
       const said = await run(device);
       if (said !== undefined) write(`ok   ${name}: ${said}`);
+      const taken = performance.now() - began;
+      if (taken > longMilliseconds) write(`     ${name} took ${(taken / 1000).toFixed(1)} s`);
     } catch (error) {
       failures += 1;
       write(`FAIL ${name}: ${error instanceof Error ? error.message : String(error)}`);

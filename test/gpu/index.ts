@@ -21,7 +21,7 @@ import { deviceNames } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { attentionChecks } from "./attention.ts";
-import { inOrder, runChecks } from "./check.ts";
+import { inOrder, longestFirst, runChecks } from "./check.ts";
 import type { Check, Counts, Dealer } from "./check.ts";
 import { exampleChecks } from "./examples.ts";
 import { libraryChecks } from "./library.ts";
@@ -59,7 +59,7 @@ function matrixChecks(): readonly Check[] {
   }));
 }
 
-/** Those that take longest come last, so that all others are done where the time is over before. */
+/** In one process those that take longest come last, so that all others are done where the time is over before. */
 function chosenChecks(): readonly Check[] {
   const all = [
     ...exampleChecks,
@@ -71,9 +71,10 @@ function chosenChecks(): readonly Check[] {
     ...attentionChecks,
     ...randomChecks(settings.random),
   ];
-  return all
+  const chosen = all
     .filter(({ name }) => name.includes(settings.only))
     .filter((_, index) => index % every === 0);
+  return jobs === 1 ? chosen : longestFirst(chosen);
 }
 
 const write = (line: string): boolean => process.stdout.write(`${line}\n`);

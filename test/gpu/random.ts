@@ -59,6 +59,13 @@ async function series(seed: number, check: (one: AttentionCase) => Promise<void>
 
 type Run = (device: Device, seed: number) => Promise<void>;
 
+/** How long kinds take that compile many kernels, or large ones, a seed. */
+const works: { readonly [name: string]: number } = {
+  "attention gradients": 4,
+  "attention with offsets": 3,
+  attention: 2,
+};
+
 const kinds: { readonly [name: string]: Run } = {
   attention: (device, seed) => series(seed, (one) => checkForward(device, one)),
   "attention gradients": (device, seed) =>
@@ -101,6 +108,7 @@ export function randomChecks(seeds: string): readonly Check[] {
     (seed) =>
       Object.entries(kinds).map(([kind, run]) => ({
         name: `random ${kind}, seed ${seed}`,
+        work: works[kind] ?? 1,
         run: (device: Device) => run(device, seed),
       })),
   );

@@ -10,8 +10,9 @@
  * every slot before what memory would like. A slot has room for a bounded number, which bounds the work
  * of the solver.
  */
+import { lanesPerWarp, product } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { fitsShape } from "../algebra/register-layout.ts";
+import { fitsShape, replication } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/candidates.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
@@ -74,6 +75,7 @@ class Gathering {
       this.#travel(proposalClass);
     }
     this.#fillEmpty();
+    this.#spreadOut();
     this.#defineFunctions();
     this.#completeImages();
   }
@@ -163,6 +165,25 @@ class Gathering {
       if (distributed) continue;
       const { shape, dtype, warps } = slot;
       for (const layout of memoryLayouts({ shape, bits: dtype.bits, warps }, shape.length - 1))
+        this.#offer(slot, layout, room.fallback);
+      this.#travel("fallback");
+    }
+  }
+
+  /**
+   * A tile that has elements for all lanes gets a candidate without copies where it has none: what is computed of random bits, say, would else be
+   * computed once more for each copy, since nothing of the tile's shape need be read or written.
+   */
+  #spreadOut(): void {
+    for (const slot of this.#context.slots) {
+      if (slot.kind === "shared" || slot.splat === "always") continue;
+      const { shape, dtype, warps } = slot;
+      if (product(shape) < warps * lanesPerWarp) continue;
+      const isSpread = (layout: RegisterLayout): boolean => replication(layout, warps) === 1;
+      if (this.#registersOf(slot).some(isSpread)) continue;
+      const layouts = memoryLayouts({ shape, bits: dtype.bits, warps }, shape.length - 1);
+      // The widest runs alone: each more makes the solver's tables larger, and gains little.
+      for (const layout of layouts.filter(isSpread).slice(0, 1))
         this.#offer(slot, layout, room.fallback);
       this.#travel("fallback");
     }

@@ -16,12 +16,23 @@ import {
 import { checkPlacement } from "../../../test/support/placement-checker.ts";
 import { randomKernel } from "../../../test/support/random-kernel.ts";
 import { sampleOf } from "../../../test/support/sample.ts";
-import { f32, tf32 } from "../../formats/dtype.ts";
+import { f32, tf32, u32 } from "../../formats/dtype.ts";
 import type { Kernel, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, barrier, copyAsync, kernel, smem } from "../../lang/index.ts";
+import {
+  array,
+  barrier,
+  copyAsync,
+  dot,
+  iota,
+  kernel,
+  randomKey,
+  smem,
+  zeros,
+} from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { defaultTarget, targets } from "../../targets/target.ts";
+import { replication } from "../algebra/register-layout.ts";
 import { placeKernel } from "./place.ts";
 import type { Placement } from "./place.ts";
 
@@ -112,6 +123,39 @@ describe("kernels that need no conversion get none", () => {
       "wgmma",
     ]);
   });
+});
+
+/** Some of the products of f32 are dropped at random: nothing of their shape, [16, 32], is read or written. */
+const dropped = kernel(
+  {
+    name: "dropped",
+    inputs: {
+      ...{ left: array(f32, [16, 16]), right: array(f32, [32, 16]), values: array(f32, [32, 128]) },
+      key: array(u32, [2]),
+    },
+    outputs: { out: array(f32, [16, 128]) },
+  },
+  ({ left, right, values, key, out }) => {
+    const exact = { precision: "ieee" } as const;
+    const products = dot(left.load(), right.load().transpose(), exact);
+    const numbers = iota(u32, [16, 32], 0)
+      .mul(32)
+      .add(iota(u32, [16, 32], 1));
+    const kept = randomKey(key).bernoulli(0.5, numbers);
+    const weights = kept.select(products, zeros(f32, [16, 32]));
+    out.store(dot(weights, values.load(), exact));
+  },
+);
+
+test("random bits that all lanes have a part of are drawn once each", () => {
+  const placement = place(dropped);
+  checkPlacement(placement);
+  const copies = [...placement.layouts].flatMap(([{ type }, layout]) => {
+    const isDrawn = type.kind === "tile" && type.dtype === u32 && type.shape.join() === "16,32";
+    return isDrawn && layout.kind !== "splat" ? [replication(layout, 4)] : [];
+  });
+  expect(copies.length).toBeGreaterThan(100);
+  expect(copies.filter((count) => count > 1)).toEqual([]);
 });
 
 describe("other targets", () => {
