@@ -12,6 +12,7 @@ import type { MaskName } from "../support/attention-masks.ts";
 import type { AttentionCase } from "../support/attention-reference.ts";
 import { checkPacked } from "../support/packed-attention.ts";
 import type { PackedCase } from "../support/packed-attention.ts";
+import { checkRecorded } from "../support/recorded-attention.ts";
 
 const [small, large] = [
   [2, 150, 300, 4, 2, 64, 64],
@@ -81,6 +82,17 @@ const packed: { readonly [name: string]: PackedCase } = {
   "in a window": { lengths, rest: [1, 0], heads: [2, 1, 128, 64], window: { left: 50 } },
 };
 
+/** Both passes of each as one CUDA graph. */
+const recorded: readonly AttentionCase[] = [
+  { name: "lists, in order", mask: "lists of documents", sizes: small, deterministic: true },
+  { name: "causal, groups of heads", causal: true, sizes: small },
+  {
+    name: "plain",
+    sizes: [1, 90, 70, 2, 1, 20, 12],
+    gradients: { kernel: "plain", rows: 32, columns: 32 },
+  },
+];
+
 export const attentionChecks: readonly Check[] = [
   ...[...both, ...forward].map((one) => ({
     name: `attention, ${one.name}`,
@@ -93,5 +105,9 @@ export const attentionChecks: readonly Check[] = [
   ...Object.entries(packed).map(([name, one]) => ({
     name: `attention with offsets, ${name}`,
     run: (device: Device) => checkPacked(device, one),
+  })),
+  ...recorded.map((one) => ({
+    name: `attention and its gradients as one graph, ${one.name}`,
+    run: (device: Device) => checkRecorded(device, { ...one, sinks: true, dropout: 0.25 }),
   })),
 ];
