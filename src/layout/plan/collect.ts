@@ -8,7 +8,7 @@
  *
  * Classes of proposals travel one after the other: what users and instructions ask for finds room in
  * every slot before what memory would like. A slot has room for a bounded number, which bounds the work
- * of the solver.
+ * of the solver. Slots that end without a candidate that is of use to them get one in the end.
  */
 import { lanesPerWarp, product } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
