@@ -3,7 +3,7 @@
  * an offset is computed from. Two ways of the compiler say whether windows lie apart, one that decides and one that verifies. Neither
  * may say so of windows with an element in common, and what the first says the second must find, too.
  */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { f32, i32, i4 } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
@@ -196,14 +196,30 @@ test("elements narrower than a byte lie in no box", () => {
   });
 });
 
-test("a kernel without the barrier between windows that meet is not accepted", () => {
-  const { kernel: traced } = kernel(
-    { name: "missing", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
+/** Stores two windows, the second of which begins in the last element of the first. */
+function overlapping(): Kernel {
+  return kernel(
+    { name: "overlapping", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
     ({ i, out }) => {
       out.at(slice(i.mul(256), 128)).store(zeros(f32, [128]));
       out.at(slice(i.mul(256).add(127), 128)).store(zeros(f32, [128]));
     },
-  );
+  ).kernel;
+}
+
+test("windows that are wrongly decided to lie apart are refused", () => {
+  const traced = overlapping();
+  const decides = vi.spyOn(SummedBoxes.prototype, "of");
+  decides.mockReturnValue({ isApart: () => true } as unknown as ReturnType<SummedBoxes["of"]>);
+  try {
+    expect(() => place(traced, targets.sm_90a)).toThrow("other lanes may have written out before");
+  } finally {
+    decides.mockRestore();
+  }
+});
+
+test("a kernel without the barrier between windows that meet is not accepted", () => {
+  const traced = overlapping();
   const { kernel: placed } = place(traced, targets.sm_90a);
   const ops = placed.body.ops.filter(({ kind }) => kind !== "lane_barrier");
   expect(ops).toHaveLength(placed.body.ops.length - 1);
