@@ -77,13 +77,10 @@ def attentions(task):
     from jax.experimental.pallas.ops.gpu import attention_mgpu as module
 
     causal = {"causal": True} if task["causal"] else {}
-    tiles = ((64, 64, 4), (64, 128, 2), (64, 128, 3), (64, 128, 4), (64, 256, 2), (128, 64, 2), (128, 128, 2))
+    tiles = ((64, 64, 4), (64, 128, 2), (64, 128, 3), (64, 256, 2))
     configs = [{"block_q": q, "block_kv": kv, "max_concurrent_steps": steps, **causal} for q, kv, steps in tiles]
-    attention = getattr(module, "attention_with_pipeline_emitter", None) if not task["causal"] else None
-    whole = lambda config: lambda q, k, v: module.attention(q, k, v, module.TuningConfig(**config))
-    piped = lambda config: lambda q, k, v: attention(q, k, v, module.TuningConfig(**config))
-    found = [(in_words(config), whole(config)) for config in configs[:6]]
-    return found if attention is None else found + [(f"by its pipeline, {in_words(config)}", piped(config)) for config in configs[1:3]]
+    made = lambda config: lambda q, k, v: module.attention(q, k, v, module.TuningConfig(**config))
+    return [(in_words(config), made(config)) for config in configs]
 
 
 def shapes_of(task):
