@@ -20,6 +20,7 @@ import type { Segment } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
 import { asHanded, fromHanded } from "./handed-sums.ts";
+import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import type { VectorInputs } from "./epilogue.ts";
@@ -27,6 +28,7 @@ import {
   finishTile,
   loadVectors,
   spreadsStores,
+  storeByLanes,
   storePieceInTurn,
   storePieces,
   storeTile,
@@ -45,8 +47,10 @@ export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
 
 /** Whether a tile is stored while the next one is multiplied. */
 function defersStores({ form, shapes, sides, result }: Work): boolean {
-  const { problem, recipe, dealt } = form;
-  const isPlain = dealt === undefined && !sides.rows.held;
+  const { problem, recipe, dealt, configuration } = form;
+  // Rows of groups that lie along columns of tiles end within them, and beside an epilogue there are no registers left to find out where rows end.
+  const mayWait = dealt === undefined || (!configuration.turned && problem.epilogue === undefined);
+  const isPlain = mayWait && !sides.rows.held;
   return result !== undefined && isPlain && mayDeferStores(problem, recipe, shapes.columns);
 }
 
@@ -80,6 +84,8 @@ function multiplyAhead(work: Work, index: Scalar<"i32">): void {
 }
 
 function beginsInLoop(work: Work): boolean {
+  // Threads without rows of a group leave a tile after its first step, which has to be found out in it.
+  if (work.form.dealt !== undefined) return false;
   return spreadsStores(work) && Math.ceil(work.form.sizes.k / work.shapes.depth) >= manySteps;
 }
 
@@ -113,10 +119,32 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
       finish: (sums) => finishTile(work, sums, place, index, vectors),
       otherwise: () => emptyPieces(work),
     });
-    const isThere = segment.from.eq(0);
+    const isThere = waits(work, pieces, segment, place, index);
     return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
   });
   return waiting;
+}
+
+/**
+ * Whether a thread's rows of a tile wait to be stored by the copy engine, which knows the end of the array alone: rows of which some are another group's
+ * are stored here, as far as they go.
+ */
+function waits(
+  work: Work,
+  pieces: readonly Tile[],
+  { from }: Segment,
+  place: TilePlace,
+  index: Scalar<"i32">,
+): Scalar<"bool"> {
+  const isFinished = from.eq(0);
+  const { end } = place;
+  if (end === undefined) return isFinished;
+  const top = notBefore(place.top).add(index.mul(threadRows));
+  const isInside = top.add(threadRows).le(end);
+  when(isFinished.and(top.lt(end)).and(isInside.not()), () => {
+    storeByLanes(work, pieces, place, index);
+  });
+  return isFinished.and(isInside);
 }
 
 /** Likewise, where tiles have many steps; no tile is divided among blocks then. */

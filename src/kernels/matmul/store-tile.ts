@@ -125,6 +125,25 @@ export function storePieces(
   }
 }
 
+/** Stores what `finishTile` gave, as far as the rows of the tile go. */
+export function storeByLanes(
+  work: Work,
+  pieces: readonly Tile[],
+  place: TilePlace,
+  index: Scalar<"i32">,
+): void {
+  const target = matrixOf(work.form, work.out, place.batch);
+  const { end } = place;
+  for (const [turn, column] of pieceStarts(work).entries()) {
+    const piece = pieces[turn];
+    if (piece === undefined) throw new Error(`a tile has no piece ${turn}`);
+    const { top, left, rows, columns } = pieceAt(work, place, index, column);
+    target
+      .at(slice(top, rows, end === undefined ? {} : { end }), slice(left, columns))
+      .store(asSummed(work, piece));
+  }
+}
+
 /**
  * Stores the piece whose turn it is. Only what reads its registers is written for each of them: the rest would be most of the text, and
  * the driver's assembler takes its time for each copy.

@@ -204,7 +204,7 @@ export function plainSums(
   return {
     product,
     place: found,
-    slot: own === steps ? slot : passSlots(work, slot, index, { from: own, to: steps }),
+    slot: own === steps ? slot : passSlots(work, slot, index, { from: own, to: steps }, atStep),
   };
 }
 
@@ -224,17 +224,19 @@ function ownSteps(
   return hasRows.select(steps, steps.minimum(1));
 }
 
-/** Gives the slots of the other steps back as they come. */
+/** Gives the slots of the other steps back as they come, and does what is done besides in them. */
 function passSlots(
   work: Work,
   first: Scalar<"i32">,
   index: Scalar<"i32">,
   steps: { readonly from: Scalar<"i32">; readonly to: Scalar<"i32"> },
+  atStep: Meanwhile["atStep"],
 ): Scalar<"i32"> {
   return loop({ ...steps, carry: first }, (step, slot) => {
     letFirstEnd(work, index, step, steps.to);
     waitFull(work, slot);
     release(work, slot);
+    atStep(step);
     return following(slot, work.form.configuration.stages);
   });
 }

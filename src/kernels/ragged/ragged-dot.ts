@@ -22,7 +22,11 @@ import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { persistentCandidates, persistentProblem, plainConfiguration } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
-import type { TiledConfiguration, ProductSizes } from "../matmul/configuration.ts";
+import type {
+  PersistentConfiguration,
+  ProductSizes,
+  TiledConfiguration,
+} from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import type { EpilogueInputs, WeightScales } from "../matmul/matmul.ts";
@@ -34,6 +38,7 @@ import {
 } from "../matmul/launch-arguments.ts";
 import { tiledModel } from "../matmul/model.ts";
 import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
+import { tileCount } from "../matmul/tile-shapes.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/quantized.ts";
@@ -221,11 +226,11 @@ function planOf(
   };
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
-  if (given?.kernel === "persistent" && (given.schedule !== "tiles" || given.cluster > 1))
+  if (given?.kernel === "persistent" && (given.schedule === "parts" || given.cluster > 1))
     throw refused(
       "TW9904",
-      "raggedDot does not split tiles along k, and has none that two blocks share",
-      'schedule "tiles", cluster 1',
+      "raggedDot has no launch that sums parts of k, and no tiles that two blocks share",
+      'schedule "tiles" or "split", cluster 1',
       JSON.stringify(given),
       location,
     );
@@ -283,9 +288,34 @@ function chooseRagged(
   const models = dealt.map((each) => tiledModel(problem, each, target));
   const seconds = (each: TiledConfiguration): number =>
     models.reduce((sum, model) => sum + (model?.(each) ?? 0), 0);
-  return persistentCandidates(problem, alike, target)
+  const best = persistentCandidates(problem, alike, target)
     .filter(({ schedule, cluster }) => schedule === "tiles" && cluster === 1)
-    .reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
+    .reduce((least, each) => (seconds(each) < seconds(least) ? each : least));
+  return isSplit(problem, best, alike, target) ? { ...best, schedule: "split" } : best;
+}
+
+/** Rounds of tiles, were groups alike, up to which those of the last one are split. */
+const mostSplitRounds = 4;
+
+/**
+ * Whether tiles of the last round are split: few tiles more than a round of them take as long as a whole one, and how many there are is not known before
+ * the launch. Beside whole tiles:
+ *
+ *   8 groups, 4096 × 4096    equal    halving    halving, the smallest first
+ *   512 rows                 1.00     1.08
+ *   2048 rows                1.00     1.07       1.11
+ *   4096 rows                0.99     1.02       1.08
+ *   16384 rows               0.98     0.99
+ */
+function isSplit(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  alike: ProductSizes,
+  { processors }: Target,
+): boolean {
+  const isPlain = problem.weights === undefined && problem.epilogue === undefined;
+  const tiles = tileCount(configuration, alike);
+  return isPlain && !configuration.turned && tiles <= mostSplitRounds * processors;
 }
 
 function launchesOf(

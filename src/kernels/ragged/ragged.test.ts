@@ -37,6 +37,25 @@ const cases: readonly DotCase[] = [
     configuration: wide,
   },
   {
+    name: "more tiles than processors, some stored in the steps of others that have rows of one thread alone",
+    groups: [60, 130, 3, 260],
+    sizes: [453, 1280, 136],
+    configuration: wide,
+  },
+  {
+    name: "the same, the last tiles in parts",
+    groups: [60, 130, 3, 260],
+    sizes: [453, 1280, 136],
+    configuration: { ...wide, schedule: "split" },
+  },
+  {
+    name: "tiles in parts, with an epilogue",
+    groups: [70, 0, 20],
+    sizes: [95, 72, 400],
+    epilogue: true,
+    configuration: { ...wide, schedule: "split" },
+  },
+  {
     name: "the same in many steps, with an epilogue",
     groups: [70, 20],
     sizes: [90, 16, 2100],
@@ -97,6 +116,7 @@ describe("on the simulator", () => {
 describe("on the emulator", () => {
   const chosen = [
     ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
+    "tiles in parts, with an epilogue",
     ...["turned", "plain"],
   ];
   let device: Device;
@@ -243,17 +263,6 @@ describe("what cannot be done is refused", () => {
         }),
     ],
     [
-      "a split",
-      "TW9904",
-      () =>
-        raggedDot({ a: bf16, b: bf16, configuration: { ...wide, schedule: "split" } }).plan({
-          m: 8,
-          n: 8,
-          k: 8,
-          g: 2,
-        }),
-    ],
-    [
       "parts",
       "TW9904",
       () =>
@@ -292,6 +301,15 @@ test.each([
     expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, turned: false });
   },
 );
+
+test.each([
+  ["few rounds", 2048, "split"],
+  ["many", 16384, "tiles"],
+])("tiles of the last round are split where there are %s", (_, m, schedule) => {
+  const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
+  const { configuration } = product.plan({ m, n: 4096, k: 4096, g: 8 }, targets.sm_90a);
+  expect(configuration).toMatchObject({ kernel: "persistent", schedule });
+});
 
 test("tiles are narrow where all groups have a few rows at most", () => {
   const product = raggedDot({ a: bf16, b: bf16, out: bf16 });

@@ -11,28 +11,30 @@ const most = 8;
 const workersDimension = dim("workers");
 
 /** Writes down what each block does: tile, first step, steps and others of up to eight segments. */
-const listing = kernel(
-  {
-    name: "listing",
-    grid: { worker: workersDimension },
-    inputs: { tiles: scalar(i32), steps: scalar(i32) },
-    outputs: {
-      counts: array(i32, [workersDimension]),
-      rows: array(i32, [workersDimension, most, 4]),
+const listingOf = (mostParts?: number) =>
+  kernel(
+    {
+      name: "listing",
+      grid: { worker: workersDimension },
+      inputs: { tiles: scalar(i32), steps: scalar(i32) },
+      outputs: {
+        counts: array(i32, [workersDimension]),
+        rows: array(i32, [workersDimension, most, 4]),
+      },
     },
-  },
-  ({ worker, tiles, steps, counts, rows }) => {
-    const workers = constant(i32, workersDimension);
-    const segments = splitTiles({ worker, workers, tiles, steps });
-    counts.at(worker).store(segments.bounds.to);
-    // Places beyond the count are filled too, with what nobody reads.
-    loop(most, (index) => {
-      const segment = segments.at(index);
-      const values = [segment.tile, segment.from, segment.steps, segment.others];
-      for (const [place, value] of values.entries()) rows.at(worker, index, place).store(value);
-    });
-  },
-);
+    ({ worker, tiles, steps, counts, rows }) => {
+      const workers = constant(i32, workersDimension);
+      const deal = { worker, workers, tiles, steps };
+      const segments = splitTiles(mostParts === undefined ? deal : { ...deal, mostParts });
+      counts.at(worker).store(segments.bounds.to);
+      // Places beyond the count are filled too, with what nobody reads.
+      loop(most, (index) => {
+        const segment = segments.at(index);
+        const values = [segment.tile, segment.from, segment.steps, segment.others];
+        for (const [place, value] of values.entries()) rows.at(worker, index, place).store(value);
+      });
+    },
+  );
 
 interface Segment {
   readonly worker: number;
@@ -54,8 +56,10 @@ async function segmentsFor(
   workers: number,
   tiles: number,
   steps: number,
+  mostParts?: number,
 ): Promise<readonly Segment[]> {
   const dimensions = { workers };
+  const listing = listingOf(mostParts);
   const { counts, rows } = await device.run(listing, { tiles, steps }, { dimensions });
   const values = toNumbers(rows);
   return [...toNumbers(counts)].flatMap((count, worker) =>
@@ -66,7 +70,7 @@ async function segmentsFor(
   );
 }
 
-test.each([
+test.each<[workers: number, tiles: number, steps: number, mostParts?: number]>([
   [3, 4, 6],
   [4, 3, 6],
   [5, 5, 4],
@@ -78,8 +82,11 @@ test.each([
   [6, 8, 9],
   [12, 1, 7],
   [3, 4, 0],
-])("%i blocks, %i tiles of %i steps", async (workers, tiles, steps) => {
-  const segments = await segmentsFor(workers, tiles, steps);
+  [12, 1, 7, 3],
+  [6, 8, 9, 4],
+  [12, 13, 2, 4],
+])("%i blocks, %i tiles of %i steps", async (workers, tiles, steps, mostParts) => {
+  const segments = await segmentsFor(workers, tiles, steps, mostParts);
   const owners = new Map<string, number>();
   for (const { worker, tile, from, steps: count } of segments)
     for (let step = from; step < from + count; step += 1) {
@@ -103,7 +110,10 @@ test.each([
   const work = Array.from({ length: workers }, (_, worker) =>
     segments.reduce((sum, each) => sum + (each.worker === worker ? each.steps : 0), 0),
   );
-  const parts = Math.min(Math.max(steps, 1), Math.floor(workers / Math.max(1, tiles % workers)));
+  const parts = Math.min(
+    ...[Math.max(steps, 1), mostParts ?? Infinity],
+    Math.floor(workers / Math.max(1, tiles % workers)),
+  );
   const last = tiles % workers === 0 ? 0 : Math.ceil(steps / parts);
   expect(Math.max(...work)).toBe(Math.floor(tiles / workers) * steps + last);
 });

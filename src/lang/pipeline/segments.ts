@@ -45,15 +45,18 @@ export interface Deal {
   readonly workers: Integer;
   readonly tiles: Integer;
   readonly steps: Integer;
+  /** Parts that a tile is cut into at most; as many as there are processors for unless told. */
+  readonly mostParts?: number;
 }
 
 /** Whole tiles, and a part of one of those of the last round. */
-export function splitTiles({ worker, workers, tiles, steps }: Deal): Segments {
+export function splitTiles({ worker, workers, tiles, steps, mostParts }: Deal): Segments {
   const zero = constant(i32, 0);
   const rounds = tiles.div(workers);
   const left = tiles.sub(rounds.mul(workers));
   // A tile without steps has one part, too.
-  const parts = workers.div(left.maximum(1)).minimum(steps.maximum(1));
+  const most = mostParts === undefined ? steps.maximum(1) : steps.maximum(1).minimum(mostParts);
+  const parts = workers.div(left.maximum(1)).minimum(most);
   const each = steps.add(parts).sub(1).div(parts);
   // As many as have a step: rounding up may leave none for the last ones.
   const used = steps.add(each).sub(1).div(each.maximum(1)).maximum(1);
