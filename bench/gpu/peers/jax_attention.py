@@ -32,7 +32,8 @@ def attention(task, sets, launches, lanes, refused):
         return
     arrays = [tuple(normals(index, *jax_pallas.shapes_of(task))) for index in range(sets)]
     lanes.append(Lane("cuDNN (JAX)", program(by_cudnn(task)), arrays, launches))
-    jax_pallas.fastest(task, arrays, launches, lanes, refused, unscaled_difference(task, *arrays[0]))
+    halves = [tuple(each.astype(jax_pallas.dtype_of(task)) for each in given) for given in arrays]
+    jax_pallas.fastest(task, halves, launches, lanes, refused, unscaled_difference(task, *halves[0]))
 
 
 def attention_backward(task, sets, launches, lanes, refused):

@@ -3,14 +3,17 @@
  * an offset is computed from. Two ways of the compiler say whether windows lie apart, one that decides and one that verifies. Neither
  * may say so of windows with an element in common, and what the first says the second must find, too.
  */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { f32, i32, i4 } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, dim, kernel, scalar, slice, zeros } from "../../lang/index.ts";
+import { array, dim, iota, kernel, scalar, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
@@ -196,14 +199,74 @@ test("elements narrower than a byte lie in no box", () => {
   });
 });
 
-test("a kernel without the barrier between windows that meet is not accepted", () => {
-  const { kernel: traced } = kernel(
-    { name: "missing", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
+/** Stores and loads of windows of 128 elements, some of which overlap; a block keeps to 1024 elements of its own. */
+function randomAccesses(random: Random) {
+  return kernel(
+    {
+      name: "accesses",
+      grid: { i: 4 },
+      inputs: { p: scalar(i32) },
+      inouts: { out: array(f32, [4096]) },
+    },
+    ({ i, p, out }) => {
+      let last = iota(f32, [128], 0);
+      for (let count = 0; count < 5; count += 1) {
+        const base = random.below(3) === 0 ? i.mul(1024).add(p.mul(64)) : i.mul(1024);
+        const window = out.at(slice(base.add(64 * random.below(8) + random.below(2)), 128));
+        if (random.below(3) === 0) last = last.add(window.load());
+        else window.store(last.mul(2).add(count));
+      }
+    },
+  );
+}
+
+test("windows that are stored and loaded without a barrier between them race on no emulator", async () => {
+  const [simulator, emulator] = [await open("simulator"), await open("emulator")];
+  for (let seed = 0; seed < 30; seed += 1) {
+    const made = randomAccesses(new Random(seed));
+    const given = { p: 1 + (seed % 3), out: full(4096) };
+    const [expected, found] = [
+      await simulator.run(made, given),
+      await emulator.run(made, given),
+    ].map(({ out }) => [...toNumbers(out)]);
+    expect(found, `seed ${seed}`).toEqual(expected);
+  }
+  simulator.dispose();
+  emulator.dispose();
+});
+
+function full(count: number): HostArray<"f32"> {
+  return fromNumbers(
+    f32,
+    [count],
+    Array.from({ length: count }, (_, index) => index % 7),
+  );
+}
+
+/** Stores two windows, the second of which begins in the last element of the first. */
+function overlapping(): Kernel {
+  return kernel(
+    { name: "overlapping", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
     ({ i, out }) => {
       out.at(slice(i.mul(256), 128)).store(zeros(f32, [128]));
       out.at(slice(i.mul(256).add(127), 128)).store(zeros(f32, [128]));
     },
-  );
+  ).kernel;
+}
+
+test("windows that are wrongly decided to lie apart are refused", () => {
+  const traced = overlapping();
+  const decides = vi.spyOn(SummedBoxes.prototype, "of");
+  decides.mockReturnValue({ isApart: () => true } as unknown as ReturnType<SummedBoxes["of"]>);
+  try {
+    expect(() => place(traced, targets.sm_90a)).toThrow("other lanes may have written out before");
+  } finally {
+    decides.mockRestore();
+  }
+});
+
+test("a kernel without the barrier between windows that meet is not accepted", () => {
+  const traced = overlapping();
   const { kernel: placed } = place(traced, targets.sm_90a);
   const ops = placed.body.ops.filter(({ kind }) => kind !== "lane_barrier");
   expect(ops).toHaveLength(placed.body.ops.length - 1);

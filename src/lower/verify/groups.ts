@@ -32,7 +32,8 @@ export function verifyGroups(kernel: Kernel): void {
     multiplies ||= op.kind === "wgmma";
     if (isWait(op)) longest = Math.max(longest, op.attributes.pending);
   });
-  if (multiplies) follow(kernel.body, [], longest);
+  // One product more than waits leave tells whether there is anything to wait for.
+  if (multiplies) follow(kernel.body, [], longest + 1);
 }
 
 type Wait = Op<"wgmma_wait"> | Op<"products_wait">;
@@ -41,7 +42,7 @@ function isWait(op: AnyOp): op is Wait {
   return op.kind === "wgmma_wait" || op.kind === "products_wait";
 }
 
-/** What may run behind the region; no wait leaves more than `longest` products. */
+/** What may run behind the region, as far as `longest` products back. */
 function follow({ ops }: Region, before: Running, longest: number): Running {
   return ops.reduce((running, op) => behind(op, running, longest), before);
 }
@@ -79,8 +80,8 @@ function waited(op: Wait, running: Running): Running {
   const { pending, groups = 0 } = op.attributes;
   const left = running.slice(0, pending);
   const most = left.reduce((sum, each) => sum + each, 0);
-  // Where fewer products were started than may run, it need not wait at all.
-  if (left.length === pending && groups > most)
+  // Where no more products run than may, it need not wait at all.
+  if (running.length > pending && groups > most)
     reject(op, "TW6210", `${op.kind} leaves groups of more than ${pending} products`, {
       expected: `{groups = ${most}}, which are the youngest ${pending}`,
       found: `{groups = ${groups}}`,
