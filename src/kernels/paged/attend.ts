@@ -44,7 +44,7 @@ import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
 import { copiesOf, copyNext, cursorAt } from "./copies.ts";
 import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
 import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./narrow.ts";
-import { boundsOfRange, mostTogether, sequenceTiles, sharesOf, tileCounts } from "./ranges.ts";
+import { boundsOfRange, mostTogether, sequenceTiles, tileCounts } from "./ranges.ts";
 import type { Cost, Deal, Integer, Place } from "./ranges.ts";
 
 interface Refs extends CopyRefs {
@@ -153,7 +153,7 @@ export function attendKernel(form: PagedForm): KernelDefinition {
         logSumExp: refOf("logSumExp"),
       };
       const deal = dealOf(form, dimensions, packing, refs.lengths);
-      const { begin, end } = boundsOfRange(deal, sharesOf(deal), range);
+      const { begin, end } = boundsOfRange(deal, range);
       const known = { form, dimensions, packing, refs, optional, head, deal, end };
       attendRange({ ...known, begin: begin.tile }, range, begin);
     },
@@ -183,9 +183,9 @@ export function dealOf(
   const deal = {
     ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), ranges },
     blocks: hasOneBlock ? constant(dtypes.i32, 1) : blocksOf(dimensions, packing),
-    ...{ hasOneBlock, together },
+    ...{ hasOneBlock, isAlone: hasOneBlock && form.sizes.b === 1, together },
   };
-  return form.sizes.b > together
+  return deal.isAlone || form.sizes.b > together
     ? deal
     : { ...deal, counts: tileCounts(deal, constant(dtypes.i32, 0)) };
 }
@@ -263,6 +263,7 @@ function attendSegment(
   const format = multipliedFormat(form);
   const e = paddedHead(sizes.e);
   const zero = constant(dtypes.i32, 0);
+  const holds = holdsTiles(form);
   const { queries, unit } = loadedQueries(work, segment, format);
   const start = {
     ...startingRows(rows, zero, undefined),
@@ -272,23 +273,29 @@ function attendSegment(
     const slot = segment.before.add(step).and(stages - 1);
     refs.arrived.at(slot).wait();
     const left = segment.first.add(step).mul(configuration.columns);
-    const keys = loadedKeys(work, slot).cast(format);
-    const products = dot(queries(), keys, { dtype: dtypes.f32 }) as Tile<"f32">;
+    // The next copy overwrites what was read; it is asked for before anything else is waited for, the q of another sequence too.
+    const copied = (): Cursor => {
+      commitShared();
+      return when(
+        reached.tile.lt(work.end),
+        () => copyNext(work, reached),
+        () => reached,
+      );
+    };
+    if (holds) clearUnwritten(work, segment, slot, left);
+    const keys = loadedKeys(work, slot);
+    const held = holds ? refs.tileV.at(slot).load() : undefined;
+    const early = holds ? copied() : undefined;
+    const products = dot(queries(), keys.cast(format), { dtype: dtypes.f32 }) as Tile<"f32">;
     const added = addColumns(exponents(work, segment, products, unit, left), before, {
       dtype: format,
       lift: 0,
     });
-    clearUnwritten(work, segment, slot, left);
-    const values = loadedValues(work, slot, format);
+    if (!holds) clearUnwritten(work, segment, slot, left);
+    const values = widened(work, held ?? refs.tileV.at(slot).load(), format);
     const accumulator = sums.mul(added.change);
     const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
-    // The next copy overwrites what was read; it is asked for before anything else is waited for, the q of another sequence too.
-    commitShared();
-    const further = when(
-      reached.tile.lt(work.end),
-      () => copyNext(work, reached),
-      () => reached,
-    );
+    const further = early ?? copied();
     return { ...added.rows, sums: next, cursor: further };
   });
   const scaled =
@@ -311,6 +318,21 @@ function attendSegment(
 /** Whether the cache is of FP8. */
 function isNarrow({ problem }: PagedForm): boolean {
   return problem.k.dtype.bits === 8;
+}
+
+/** Bytes of a tile, and of a token, that a warp has registers for beside q and what it sums. */
+const [heldBytes, heldToken] = [8192, 384];
+
+/** Whether a tile is read whole before it is multiplied, so that the next copy is asked for at once: one of FP8, by a single warp. */
+function holdsTiles(form: PagedForm): boolean {
+  const { sizes, configuration } = form;
+  const token = paddedHead(sizes.d) + paddedHead(sizes.e);
+  return (
+    isNarrow(form) &&
+    configuration.warps === 1 &&
+    token <= heldToken &&
+    configuration.columns * token <= heldBytes
+  );
 }
 
 /** In which products are made: FP8 is exact in f16, which it becomes faster than bf16. */
@@ -351,9 +373,8 @@ function loadedKeys({ form, refs }: Work, slot: Integer): Tile {
   return isNarrow(form) ? inOrderOfLanes(keys.load()).transpose() : keys.transpose().load();
 }
 
-/** A tile of values, of 16 bits as mma.sync takes them from `ldmatrix`, which no other load comes near. */
-function loadedValues({ form, refs }: Work, slot: Integer, format: DType<"bf16">): Tile<"bf16"> {
-  const values = refs.tileV.at(slot).load();
+/** A tile of values as it is multiplied: of 16 bits as mma.sync takes them from `ldmatrix`, which no other load comes near. */
+function widened({ form }: Work, values: Tile, format: DType<"bf16">): Tile<"bf16"> {
   const { warps } = form.configuration;
   if (isNarrow(form)) return widenedValues(values, format, warps);
   return (warps === 1 ? values.layoutCast("(R0 L0 L1 R1 | L2 L3 L4)") : values) as Tile<"bf16">;

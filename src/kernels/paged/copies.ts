@@ -87,6 +87,8 @@ function nextPlace({ refs, deal }: CopyWork, place: CursorPlace): CursorPlace {
   const { sequence, length, first, count } = place;
   const left = place.left.sub(1);
   const passed = place.passed.add(1);
+  // Behind the last tile of the only sequence its last page is asked for again, and not copied.
+  if (deal.isAlone) return { ...place, passed };
   return when(
     left.gt(0),
     () => ({

@@ -25,6 +25,39 @@ const small: PagedConfiguration = { rows: 16, warps: 1, columns: 16, stages: 2, 
 const cases: readonly PagedCase[] = [
   { name: "one sequence", lengths: [40], heads: [4, 1, 16, 16], size: 16, configuration: small },
   {
+    name: "one sequence with fewer tiles than ranges",
+    lengths: [33],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    configuration: { ...small, ranges: 9 },
+  },
+  {
+    name: "one sequence without tokens",
+    lengths: [0],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    configuration: small,
+  },
+  {
+    name: "one sequence of FP8 with a window",
+    lengths: [150],
+    s: 2,
+    heads: [4, 2, 32, 32],
+    size: 16,
+    kept: f8e4m3fn,
+    causal: true,
+    window: { left: 90 },
+    configuration: { ...small, columns: 32, ranges: 2 },
+  },
+  {
+    name: "tiles of FP8 that are not held",
+    lengths: [70, 20],
+    heads: [2, 1, 256, 256],
+    size: 16,
+    kept: f8e4m3fn,
+    configuration: small,
+  },
+  {
     name: "more parts of a row than a warp puts together at once",
     lengths: [300, 0, 20, 1],
     heads: [2, 1, 16, 16],
@@ -169,6 +202,7 @@ describe("on the simulator", () => {
 describe("on the emulator", () => {
   const chosen = [
     ...["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"],
+    "one sequence of FP8 with a window",
     ...["more parts of a row than a warp puts together at once"],
     "parts of wide values, by several warps in turns",
   ];

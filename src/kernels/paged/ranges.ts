@@ -45,6 +45,8 @@ export interface Deal {
   /** Blocks of rows of q, and whether there is one alone, which nothing has to be divided for. */
   readonly blocks: Integer;
   readonly hasOneBlock: boolean;
+  /** Whether that is of the only sequence, whose tiles are dealt as they are: no other begins in a range. */
+  readonly isAlone: boolean;
   /** Lengths that are looked at together, and the tiles of all sequences where these are all. */
   readonly together: number;
   readonly counts?: Tile<"i32">;
@@ -97,7 +99,7 @@ function overSequences<C extends Tree>(
 }
 
 /** How steps are dealt: every range has `each` of them, and the first `more` ranges have one more, as far as there are any. */
-export interface Shares {
+interface Shares {
   readonly all: Integer;
   readonly each: Integer;
   readonly more: Integer;
@@ -107,7 +109,7 @@ export interface Shares {
  * The steps of all sequences and blocks of rows, dealt out evenly. A range has so many at least that a tile begins among them: what lies between the
  * first and the last range of a sequence has a part of it.
  */
-export function sharesOf(deal: Deal): Shares {
+function sharesOf(deal: Deal): Shares {
   const { tile, beginning } = deal.cost;
   const zero = constant(dtypes.i32, 0);
   const { tiles } = overSequences(deal, { tiles: zero }, (counts, before) => ({
@@ -145,9 +147,10 @@ export type Place = {
 /** The first tiles of a range and of the one behind it. Behind the last sequence there is none, and a range without tiles may be anywhere. */
 export function boundsOfRange(
   deal: Deal,
-  shares: Shares,
   range: Integer,
 ): { readonly begin: Place; readonly end: Integer } {
+  if (deal.isAlone) return boundsOfOnly(deal, range);
+  const shares = sharesOf(deal);
   const [first, behind] = [range, range.add(1)].map((each) =>
     each.mul(shares.each).add(each.minimum(shares.more)).minimum(shares.all),
   ) as [Integer, Integer];
@@ -184,6 +187,24 @@ export function boundsOfRange(
   };
 }
 
+/** The same of the only sequence: as many tiles for each range, and one more for the first ones. */
+function boundsOfOnly(deal: Deal, range: Integer): ReturnType<typeof boundsOfRange> {
+  const zero = constant(dtypes.i32, 0);
+  const count = tilesOfOnly(deal);
+  const each = count.div(deal.ranges);
+  const more = count.sub(each.mul(deal.ranges));
+  const from = (place: Integer): Integer => place.mul(each).add(place.minimum(more));
+  return {
+    begin: { tile: from(range), sequence: zero, before: zero },
+    end: from(range.add(1)),
+  };
+}
+
+function tilesOfOnly(deal: Deal): Integer {
+  const length = deal.lengths.at(constant(dtypes.i32, 0)).loadScalar().maximum(0);
+  return sequenceTiles(deal, length).count;
+}
+
 /** The first tile from a step on, which is in a sequence. */
 function placeOfStep(deal: Deal, step: Integer, { sequence, before }: Omit<Place, "tile">): Place {
   const { tile, beginning } = deal.cost;
@@ -210,6 +231,11 @@ export function rangesOfBlock(
   sequence: Integer,
   block: Integer,
 ): { readonly first: Integer; readonly last: Integer } {
+  if (deal.isAlone)
+    return {
+      first: constant(dtypes.i32, 0),
+      last: tilesOfOnly(deal).minimum(deal.ranges).sub(1),
+    };
   const { tile, beginning } = deal.cost;
   const shares = sharesOf(deal);
   const { count } = sequenceTiles(deal, deal.lengths.at(sequence).loadScalar().maximum(0));
