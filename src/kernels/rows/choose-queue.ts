@@ -1,11 +1,12 @@
 /**
- * Which rows come through a queue (`queued-rows.ts`), and how they are cut:
+ * Which rows come through a queue (`queued-rows.ts`, and from `told` on `told-queue.ts`), and how they are cut:
  *
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps, where scale and bias are f32
  *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
  *                              131,072     16 pieces, half of them in registers and half in the queue of 13
  *                              262,144     as much by each of 2 blocks
- *   bf16 layer norm, rows of   131,072     4 blocks of 4 pieces in registers; scale and bias of each stay beside its queue of 5
+ *   few of a bf16 layer norm   131,072     4 blocks of 4 pieces in registers; scale and bias of each stay beside its queue of 5
+ *   told, many of the same     131,072     16 blocks of a piece, 8 rows at a time; scale and bias stay in registers
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -29,6 +30,12 @@ export interface QueuedRowsConfiguration {
   readonly keepsColumns?: true;
   /** Clusters, or blocks where a block has whole rows. */
   readonly workers: number;
+}
+
+/** Blocks that share rows and are no cluster (`told-queue.ts`), with one piece of each row. */
+export interface ToldQueueConfiguration extends QueuedRowsConfiguration {
+  /** Rows by which results follow measurements. */
+  readonly slack: number;
 }
 
 /** Columns of a box of the copy engine at most, and at least, so that it moves whole sectors. */
@@ -177,3 +184,47 @@ export function chooseQueuedRows(
 
 /** Blocks of a cluster that every GPU places; up to which they are faster than going through memory twice. */
 const [mostBlocks, fastBlocks] = [8, 4] as const;
+
+/** Warps that work, and registers of each of their lanes for a piece as it came and as it is computed with, and for its columns. */
+const [toldWarps, toldRegisters] = [8, 84] as const;
+/** Bytes of rows by which results follow measurements, while statistics travel: less than half of the queue, the rest is on its way. */
+const slackBytes = 5 * pieceBytes;
+/** The share of a piece's lanes with elements, at least; and rows of a worker, so that the first and last ones are few of all. */
+const [fewestLanes, fewestTurns] = [0.9, 16] as const;
+
+/**
+ * Many rows that blocks all over the GPU share, a piece of every row each; and rows of one piece that meet several arrays of columns,
+ * which a block has loaded once.
+ */
+export function chooseToldQueue(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  target: Target,
+): ToldQueueConfiguration | undefined {
+  if (op.isLight !== true || !isBrought(op, axes, target)) return undefined;
+  const inputs = op.arrays.filter(isElement);
+  const ofColumns = op.arrays.filter(isOfColumns);
+  const [bits, columnBits] = [bitsOf(inputs), bitsOf(ofColumns)];
+  const [rows = 1, extent = 1] = axes.map((axis) => axis.extent);
+  const widest = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
+  const columns = [widest, widest / 2].find(
+    (width) => extent >= fewestLanes * width * Math.ceil(extent / width),
+  );
+  if (columns === undefined) return undefined;
+  const blocks = Math.ceil(extent / columns);
+  if (blocks === 1 && (columns < widest || ofColumns.length < 2)) return undefined;
+  const lanes = 32 * toldWarps;
+  const words = (inputs.length * op.compute.bits + bits + columnBits) / 32;
+  // All blocks of a row have to run at once: one on each processor does.
+  const most = Math.floor(target.processors / blocks);
+  if (most === 0 || (columns / lanes) * words > toldRegisters) return undefined;
+  const turns = Math.ceil(rows / most);
+  if (turns < fewestTurns) return undefined;
+  const piece = (columns * bits) / 8;
+  const slack = Math.floor(slackBytes / piece);
+  const known = ((slack + 1) * lanes * op.statistics.length * op.compute.bits) / 8;
+  const slots = Math.floor((queueBytes - known) / piece);
+  const workers = Math.ceil(rows / turns);
+  const fixed = { rows: 1, columns, blocks, pieces: 1, held: 0, slots, workers } as const;
+  return { ...fixed, warps: toldWarps, slack };
+}

@@ -250,6 +250,7 @@ function normOp(
     arrays,
     compute,
     heldBytes: 128,
+    isLight: true,
     statistics: norm.names,
     measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),
     merge: norm.merge,

@@ -13,7 +13,7 @@
  * Every merge has a fixed order, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import type { Planned } from "../../device/operation.ts";
+import type { Planned, PlannedLaunch } from "../../device/operation.ts";
 import {
   barrier,
   clusterSync,
@@ -53,41 +53,54 @@ import {
 import type { QueuedForm, ReadPiece } from "./queue-block.ts";
 import type { RowOp, RowPart, RowTiles, Statistics } from "./row-op.ts";
 
+/** What a kernel for these rows depends on. */
+export function queuedForm(
+  op: RowOp,
+  [lead, column]: readonly StridedAxis[],
+  configuration: QueuedRowsConfiguration,
+): QueuedForm {
+  if (lead === undefined || column === undefined) throw new Error("rows lie along two axes");
+  const { columns, blocks, pieces } = configuration;
+  const isWhole = column.extent === columns * blocks * pieces;
+  const strides = op.arrays.map((_, position) => lead.strides[position] ?? 0);
+  return { op, configuration, box: boxOf(column.extent) ?? 1, isWhole, strides };
+}
+
+/** The launch of such a kernel, which is made unless it is known. */
+export function queuedLaunch(
+  { op, configuration, box, isWhole, strides }: QueuedForm,
+  [lead, column]: readonly StridedAxis[],
+  kernels: Map<string, KernelDefinition>,
+  make: () => KernelDefinition,
+): PlannedLaunch {
+  const text = JSON.stringify([configuration, box, isWhole, strides.map(alignment)]);
+  const known = kernels.get(text) ?? make();
+  kernels.set(text, known);
+  const declared = new Set(known.kernel.dimensions.map(({ name }) => name));
+  const dimensions = {
+    height: lead?.extent ?? 1,
+    groups: (column?.extent ?? 1) / box,
+    ...Object.fromEntries(strides.map((stride, position) => [strideName(position), stride])),
+  };
+  return {
+    kernel: known,
+    arguments: Object.fromEntries(
+      op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const),
+    ),
+    dimensions: Object.fromEntries(
+      Object.entries(dimensions).filter(([name]) => declared.has(name)),
+    ),
+  };
+}
+
 export function planQueuedRows(
   op: RowOp,
   axes: readonly StridedAxis[],
   configuration: QueuedRowsConfiguration,
   kernels: Map<string, KernelDefinition>,
 ): Planned<QueuedRowsConfiguration> {
-  const [lead, column] = axes;
-  if (lead === undefined || column === undefined) throw new Error("rows lie along two axes");
-  const box = boxOf(column.extent) ?? 1;
-  const isWhole =
-    column.extent === configuration.columns * configuration.blocks * configuration.pieces;
-  const strides = op.arrays.map((_, position) => lead.strides[position] ?? 0);
-  const form: QueuedForm = { op, configuration, box, isWhole, strides };
-  const launches = () => {
-    const text = JSON.stringify([configuration, box, isWhole, strides.map(alignment)]);
-    const known = kernels.get(text) ?? queuedRowsKernel(form);
-    kernels.set(text, known);
-    const declared = new Set(known.kernel.dimensions.map(({ name }) => name));
-    const dimensions = {
-      height: lead.extent,
-      groups: column.extent / box,
-      ...Object.fromEntries(strides.map((stride, position) => [strideName(position), stride])),
-    };
-    return [
-      {
-        kernel: known,
-        arguments: Object.fromEntries(
-          op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const),
-        ),
-        dimensions: Object.fromEntries(
-          Object.entries(dimensions).filter(([name]) => declared.has(name)),
-        ),
-      },
-    ];
-  };
+  const form = queuedForm(op, axes, configuration);
+  const launches = () => [queuedLaunch(form, axes, kernels, () => queuedRowsKernel(form))];
   return { configuration, source: "heuristic", launches };
 }
 

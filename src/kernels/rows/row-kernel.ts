@@ -20,14 +20,15 @@ import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import { exchanged, rowPiece, toldShape, toldStatistics } from "./row-parts.ts";
-import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import type { QueuedRowsConfiguration, ToldQueueConfiguration } from "./choose-queue.ts";
 import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
 /** How an operation on rows is done: in one of the forms above, or by blocks that stay (`streamed-rows.ts`). */
 export type RowConfiguration =
   | HeldRowsConfiguration
   | StreamedRowsConfiguration
-  | QueuedRowsConfiguration;
+  | QueuedRowsConfiguration
+  | ToldQueueConfiguration;
 
 export interface HeldRowsConfiguration {
   /** Rows of a block. */

@@ -59,6 +59,8 @@ export interface RowOp {
   readonly statistics: readonly string[];
   /** Bytes of a row that 512 lanes of a processor can hold each, beside what they compute with, without spilling any. */
   readonly heldBytes: number;
+  /** Whether so little is computed of an element that 8 warps of a processor keep up with memory, though they read it twice. */
+  readonly isLight?: boolean;
   /** Statistics of a piece; undefined tiles are not there. */
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
   /** Statistics of pieces that are all there, where that takes less than to measure each as it comes and merge them. */

@@ -71,7 +71,11 @@ export function exchanged(
   return merged;
 }
 
-function toldState({ statistics, compute }: Pick<RowOp, "statistics" | "compute">): ToldState {
+/** What blocks tell each other of their parts of a row. */
+export function toldState({
+  statistics,
+  compute,
+}: Pick<RowOp, "statistics" | "compute">): ToldState {
   return Object.fromEntries(statistics.map((name) => [name, { dtype: compute }]));
 }
 

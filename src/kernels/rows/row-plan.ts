@@ -17,11 +17,12 @@ import { rowKernel } from "./row-kernel.ts";
 import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { toldShape } from "./row-parts.ts";
-import { chooseHeldQueue, chooseQueuedRows } from "./choose-queue.ts";
+import { chooseHeldQueue, chooseQueuedRows, chooseToldQueue } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { planQueuedRows } from "./queued-rows.ts";
 import { chooseStreamedRows, noSums, planStreamedRows } from "./streamed-rows.ts";
 import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
+import { planToldQueue } from "./told-queue.ts";
 
 /** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
 export interface RowProblem {
@@ -122,6 +123,8 @@ export function planRows(
   const axes = rowAxes(problem, dimensions);
   const shared = chooseToldRows(op, axes, target);
   if (shared !== undefined) return planToldRows(op, axes, shared, kernels, target);
+  const told = chooseToldQueue(op, axes, target);
+  if (told !== undefined) return planToldQueue(op, axes, told, kernels, target);
   const chosen = chooseRows(op, axes, target);
   const early = earlyRows(op, chosen);
   const configuration = early ?? chosen;

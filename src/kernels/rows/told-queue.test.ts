@@ -1,0 +1,109 @@
+/** Long rows that blocks anywhere on the GPU share through queues: every way they are cut, against float64, and which rows are. */
+import { describe, expect, test } from "vitest";
+import { hasPtxas } from "../../../test/ptxas.ts";
+import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
+import { dealtTo, scheduleSeeds } from "../../../test/support/sample.ts";
+import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f32, f64 } from "../../formats/dtype.ts";
+import { open } from "../../runtime/open.ts";
+import type { ToldQueueConfiguration } from "./choose-queue.ts";
+import { layerNorm, rmsNorm } from "./norm.ts";
+import { softmax } from "./softmax.ts";
+import { planToldQueue } from "./told-queue.ts";
+
+interface Case {
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly configuration: ToldQueueConfiguration;
+}
+
+const told = (form: {
+  readonly columns: number;
+  readonly blocks: number;
+  readonly workers: number;
+  readonly slots: number;
+  readonly slack: number;
+}): ToldQueueConfiguration => ({ rows: 1, pieces: 1, held: 0, warps: 4, ...form });
+
+const small: Case = {
+  name: "more rows than the queue has places",
+  ...{ rows: 5, columns: 512 },
+  configuration: told({ columns: 256, blocks: 2, workers: 1, slots: 3, slack: 1 }),
+};
+
+const cases: readonly Case[] = [
+  small,
+  {
+    name: "workers with fewer rows than results are behind, parts that are cut and a block that has none",
+    ...{ rows: 5, columns: 2 * 256 + 64 },
+    configuration: told({ columns: 256, blocks: 4, workers: 2, slots: 4, slack: 3 }),
+  },
+  {
+    name: "rows that a block has alone",
+    ...{ rows: 7, columns: 192 },
+    configuration: told({ columns: 256, blocks: 1, workers: 2, slots: 3, slack: 2 }),
+  },
+  {
+    name: "a queue that begins anew out of step with statistics",
+    ...{ rows: 19, columns: 768 },
+    configuration: told({ columns: 256, blocks: 3, workers: 2, slots: 5, slack: 2 }),
+  },
+];
+
+function check(device: Device, { configuration, ...size }: Case): Promise<void> {
+  return checkWeighedSoftmax(device, size, (op, axes, target) =>
+    planToldQueue(op, axes, configuration, new Map(), target),
+  );
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test.each(dealtTo(kind, cases))("$name", async (one) => {
+    const device = await open(kind);
+    await check(device, one);
+    device.dispose();
+  });
+});
+
+test.each(scheduleSeeds)("under schedule %i", async (seed) => {
+  const schedule = seed % 2 === 0 ? "random" : "adversarial";
+  const device = await open("simulator", { schedule, seed });
+  await check(device, small);
+  device.dispose();
+});
+
+test("many long rows of norms are shared by blocks that have whole pieces, and those of one piece where columns are worth it", () => {
+  const norm = layerNorm({ x: bf16, scale: bf16, bias: bf16 });
+  const of = (m: number, n: number) => norm.plan({ m, n }).configuration;
+  const pieces = { columns: 8192, slots: 12, slack: 5 };
+  expect(of(512, 262_144)).toMatchObject({ ...pieces, blocks: 32, workers: 4 });
+  expect(of(2048, 65_536)).toMatchObject({ ...pieces, blocks: 8, workers: 16 });
+  expect(of(16_384, 8192)).toMatchObject({ ...pieces, blocks: 1, workers: 132 });
+  // Half as wide where that leaves no lanes without elements.
+  expect(of(8192, 12_288)).toMatchObject({ columns: 4096, slack: 10, blocks: 3, workers: 44 });
+  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, operations that compute more.
+  const others = [
+    of(32, 65_536),
+    of(8192, 10_240),
+    layerNorm({ x: bf16, scale: f32, bias: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
+    layerNorm({ x: bf16, scale: bf16 }).plan({ m: 16_384, n: 8192 }).configuration,
+    softmax({ x: bf16 }).plan({ m: 2048, n: 65_536 }).configuration,
+  ];
+  for (const found of others) expect(found).not.toHaveProperty("slack");
+});
+
+test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
+  const columns = { scale: bf16, bias: bf16 };
+  const long = { m: 2048, n: 65_536 };
+  const kernels = [
+    layerNorm({ x: bf16, ...columns }).kernels(long),
+    layerNorm({ x: bf16, ...columns, statistics: true }).kernels({ m: 16_384, n: 8192 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 65_000 }),
+    layerNorm({ x: bf16, residual: bf16, ...columns }).kernels(long),
+    layerNorm({ x: f64, scale: f64, bias: f64 }).kernels(long),
+    rmsNorm({ x: bf16, scale: f32 }).kernels(long),
+    rmsNorm({ x: f32, scale: f32 }).kernels({ m: 8192, n: 12_288 }),
+  ];
+  expect(assemblyProblems(kernels.flat())).toEqual([]);
+});
