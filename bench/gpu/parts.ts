@@ -110,7 +110,7 @@ function attentionGradients(): readonly BenchCase[] {
   ];
 }
 
-/** A token of each of 64 sequences, in pages of two sizes, of equal and of different lengths; and of one long sequence. Caches are of bf16 and of FP8. */
+/** A token of each of 64 sequences, in pages of two sizes, of equal and of different lengths; and of one long sequence, likewise. Caches are of bf16 and of FP8. */
 function pagedAttentions(): readonly BenchCase[] {
   const heads = { heads: 32, shared: 8, head: 128 };
   const many = { ...heads, sequences: 64, length: 4096, ragged: false, size: 16 };
@@ -119,6 +119,7 @@ function pagedAttentions(): readonly BenchCase[] {
     { ...many, size: 64 },
     { ...many, ragged: true },
     { ...many, sequences: 1, length: 65536 },
+    { ...many, sequences: 1, length: 65536, size: 64 },
   ];
   return (["bf16", "f8e4m3fn"] as const).flatMap((format) =>
     tasks.map((task) => pagedCase({ format, ...task })),
