@@ -3,14 +3,22 @@ import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { ceilDivSize, multiplySizes } from "../../ir/size.ts";
 import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { refused } from "./problem.ts";
 import type { MatmulProblem, Operand } from "./problem.ts";
 import { prologueInput } from "./prologue.ts";
-import type { Prologue, PrologueFunction } from "./prologue.ts";
-import { dequantized, packedUnit, scaleShape } from "./quantized.ts";
+import type { Prologue, PrologueFunction, QuickPrologue } from "./prologue.ts";
+import {
+  dequantized,
+  isQuick,
+  mayBeQuick,
+  packedUnit,
+  quicklyDequantized,
+  quickWeights,
+  scaleShape,
+} from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 type Given = Pick<MatmulProblem, "prologues" | "prologueInputs">;
@@ -80,7 +88,13 @@ function prologueOf(
   const { rows, columns } = operands[operand];
   const sizes = operand === "a" ? { k: columns, extent: rows } : { k: rows, extent: columns };
   return {
-    ...{ operand, as: as as DType, compute: compute as PrologueFunction, unit: 1 },
+    ...{
+      operand,
+      as: as as DType,
+      compute: compute as PrologueFunction,
+      quick: undefined,
+      unit: 1,
+    },
     inputs: (names as readonly string[]).flatMap((name) => {
       const spec = inputs[name];
       return spec === undefined ? [] : [prologueInput(name, spec, operand, sizes, location)];
@@ -96,6 +110,16 @@ export function storedOperand({ dtype, shape: [k, n], batch }: QuantizedSpec): O
     ...{ batch, rows: k, columns: n, byRows: false },
   };
 }
+
+const quickPrologue: QuickPrologue = {
+  factor: quickWeights.factor,
+  input: "bScale",
+  suits: (scales) => isQuick(scales as Tile<"bf16">),
+  compute: ({ b, bScale }) => {
+    if (b === undefined || bScale === undefined) throw new Error("no weights");
+    return quicklyDequantized(b, bScale as Tile<"bf16">);
+  },
+};
 
 /** How weights are read, with their scales and zero points as further inputs. */
 export function weightPrologue(
@@ -136,6 +160,7 @@ export function weightPrologue(
           if (b === undefined || bScale === undefined) throw new Error(`no ${dtype.name} weights`);
           return dequantized(b, bScale, bZero, weights);
         },
+        quick: mayBeQuick(weights) ? quickPrologue : undefined,
       },
     },
     prologueInputs: Object.fromEntries(

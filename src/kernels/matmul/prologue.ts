@@ -45,12 +45,22 @@ export function copiedInputs({ inputs }: Prologue): readonly PrologueInput[] {
   return inputs.filter(({ span }) => span === 1);
 }
 
+export interface QuickPrologue {
+  readonly factor: number;
+  /** The input, and whether each of its numbers is within the range. */
+  readonly input: string;
+  readonly suits: (numbers: Tile) => Tile<"bool">;
+  readonly compute: PrologueFunction;
+}
+
 export interface Prologue {
   readonly operand: "a" | "b";
   /** The format that the function gives. */
   readonly as: DType;
   readonly inputs: readonly PrologueInput[];
   readonly compute: PrologueFunction;
+  /** What it gives times a factor, by fewer instructions, where numbers of an input are within a range; undefined where it has no such way. */
+  readonly quick: QuickPrologue | undefined;
   /** What stored rows along k are padded to a multiple of, and parts of them are multiples of. */
   readonly unit: number;
 }

@@ -247,6 +247,30 @@ export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">)
   return dtype.bits === 4 && as === dtypes.bf16 ? 1 / 4 : 1;
 }
 
+/**
+ * Weights that take few instructions, of scales that are zero or within a range: products with a factor, which sums are divided by. It lets
+ * one fma make a weight of a stored number and its scale (`ptx/emit/elementwise/scaled-casts.ts`), as exact as otherwise.
+ */
+export const quickWeights = { factor: 2 ** -10, least: 2 ** -64, most: 16 } as const;
+
+/** Whether scales may be such that weights are quick to make. */
+export function mayBeQuick({ dtype, scale, as, span, zero }: QuantizedSpec): boolean {
+  return dtype === dtypes.i4 && scale === dtypes.bf16 && as === scale && span === 1 && !zero;
+}
+
+/** Whether each of some scales is. */
+export function isQuick(scales: Tile<"bf16">): Tile<"bool"> {
+  const { least, most } = quickWeights;
+  return scales.eq(0).or(scales.ge(least).and(scales.le(most)));
+}
+
+/** The weights times the factor, where all scales are. */
+export function quicklyDequantized(stored: Tile, scale: Tile<"bf16">): Tile<"bf16"> {
+  const { factor, least, most } = quickWeights;
+  const known = scale.lt(least).select(0, scale.minimum(most)) as Tile<"bf16">;
+  return unpacked(stored).cast(dtypes.bf16).mul(factor).mul(known) as Tile<"bf16">;
+}
+
 /** The weights that tiles of stored numbers, scales and zero points stand for. */
 export function dequantized(
   stored: Tile,

@@ -25,7 +25,7 @@ import type { Segment } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
-import { computedRows } from "./computed-rows.ts";
+import { computedRows, quickRows } from "./computed-rows.ts";
 import { following } from "./copy-tiles.ts";
 import { doubleSums } from "./double-sums.ts";
 import { heldRows, orderedSums } from "./held-rows.ts";
@@ -86,6 +86,8 @@ interface Turn {
   readonly place: () => TilePlace;
   /** Whether the product is added to the sums, where it may begin them. */
   readonly adds?: Scalar<"bool">;
+  /** Whether what a prologue gives is made by its quick way. */
+  readonly quick?: boolean;
 }
 
 /** Waits until the tiles of a slot are there. Sums that begin with them are made then: zeros are none that are multiplied at once. */
@@ -98,7 +100,7 @@ function multiplySlot(
   work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
-  { index, step, place, adds }: Turn,
+  { index, step, place, adds, quick = false }: Turn,
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles } = work;
   const mine = slice(index.mul(threadRows), threadRows);
@@ -106,7 +108,7 @@ function multiplySlot(
   const { prologue } = sides.rows;
   const computed = (of: Prologue): Tile<"bf16"> => {
     const { batch, top } = place();
-    return computedRows(work, of, rows, {
+    return computedRows(work, quick ? { ...of, compute: (of.quick ?? of).compute } : of, rows, {
       ...{ slot, mine, batch, along: step.mul(work.shapes.depth) },
       top: notBefore(top).add(index.mul(threadRows)),
     });
@@ -311,17 +313,27 @@ function heldSums(
   const { form } = work;
   const [dtype, extents] = [sumType(work), sumShape(work)];
   const place = work.place(tile);
-  const { product, slot } = loop(
-    { to: steps, carry: { product: emptyProduct(work), slot: first } },
-    (step, carried) => {
-      const turn = { index, step: from.add(step), place: () => place };
+  const sumsOf = (quick: boolean) =>
+    loop({ to: steps, carry: { product: emptyProduct(work), slot: first } }, (step, carried) => {
+      const turn = { index, step: from.add(step), place: () => place, quick };
       const sum = accumulator(dtype, extents, carried.product);
       waitFull(work, carried.slot);
       const done = multiplySlot(work, sum, carried.slot, turn).wait();
       release(work, carried.slot);
       return { product: done, slot: following(carried.slot, form.configuration.stages) };
-    },
-  );
+    });
+  const quick = quickRows(work, { from, steps }, place, index);
+  const { product, slot } =
+    quick === undefined
+      ? sumsOf(false)
+      : when(
+          quick.isThere,
+          () => {
+            const { product: parts, slot: after } = sumsOf(true);
+            return { product: parts.mul(1 / quick.factor), slot: after };
+          },
+          () => sumsOf(false),
+        );
   const ordered = work.sides.rows.held ? orderedSums(product) : product;
   return { product: ordered, place, slot };
 }

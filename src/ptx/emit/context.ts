@@ -67,6 +67,8 @@ export class EmitContext {
   readonly redirects = new Map<Register, Operand>();
   /** Results of conversions that have taken the factor along that the product with them has (`scaled-casts.ts`). */
   readonly scaledCasts = new Set<Value>();
+  /** Those of them, and their products with the factor, that only the product with scales makes numbers of; and what it must know for that. */
+  readonly placedCasts = new Map<Value, { readonly factor: number; readonly added: number }>();
   /** Where a profiled kernel writes, once its ring is open. */
   profile: ProfileRing | undefined;
   scope: Scope;

@@ -54,6 +54,50 @@ export function halvesCast(
 /** What numbers in the second place may be multiplied by at most: 2^127 brings back a quarter of them. */
 export const greatestFactor = 1 / 4;
 
+/** Words of 4 bits as bf16 of n 2^-133, and of every second pair n 2^-129: what `scaledHalves` makes numbers of. */
+export function placedHalves(
+  emission: Emission,
+  from: DType,
+  words: readonly Register[],
+): readonly Register[] {
+  const added = addedHalf(from);
+  return words.flatMap((word) => {
+    const upper = emission.code.make("b32", "shr.u32", word, integer(8));
+    return [word, upper].flatMap((each) => [
+      placeNibbles(emission, each, 0x000f000f, 0x00010001 * added),
+      placeNibbles(emission, each, 0x00f000f0, 0x00100010 * added),
+    ]);
+  });
+}
+
+/**
+ * The products of placed numbers, a factor and scales, each by one fma. The scale brings numbers back to where they belong, and takes
+ * away with it what flipping their sign added: eight times a scale is as exact as the scale.
+ */
+export function scaledHalves(
+  emission: Emission,
+  placed: readonly Register[],
+  scales: readonly Register[],
+  { factor, added }: { readonly factor: number; readonly added: number },
+): readonly Register[] {
+  const known = new Map<string, Register>();
+  const times = (scale: Register, value: number): Register => {
+    const key = `${scale.name} ${value}`;
+    const bits = encodeFloat("bf16", value);
+    const constant = (): Register => bothHalves(emission, bits, bits);
+    const made = known.get(key) ?? halfBinary(emission, "mul", bf16, "word", scale, constant());
+    if (made === undefined) throw new Error("bf16 has no product");
+    known.set(key, made);
+    return made;
+  };
+  return placed.map((word, index) => {
+    const scale = scales[index];
+    if (scale === undefined) throw new Error("a word has no scale");
+    const back = times(scale, factor * 2 ** (index % 2 === 0 ? 133 : 129));
+    return halfFma(emission, bf16, "word", word, back, times(scale, -added * factor));
+  });
+}
+
 /** The two pairs of the lower bytes of a word's halves. */
 function pairsInPlace(
   emission: Emission,

@@ -30,9 +30,10 @@ import {
 import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
 import { isHalf } from "./halves.ts";
-import { halvesCast } from "./paired.ts";
+import { halvesCast, placedHalves, scaledHalves } from "./paired.ts";
 import { seldomProducts } from "./seldom.ts";
-import { castFactors } from "./scaled-casts.ts";
+import { castFactors, placedCasts } from "./scaled-casts.ts";
+import { addedHalf } from "./to-f32.ts";
 import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
 
@@ -154,7 +155,13 @@ function castTile(context: EmitContext, op: Op<"cast">, tile: TileValue): readon
   if (!byHalves || !isHalf(to)) return runRelayout(context, op, plan, cast());
   const [result] = op.results;
   const factor = result && castFactors(context.kernel.body).get(result);
-  if (result !== undefined && factor !== undefined) context.scaledCasts.add(result);
+  if (result !== undefined && factor !== undefined) {
+    context.scaledCasts.add(result);
+    if (placedCasts(context.kernel.body).has(result)) {
+      context.placedCasts.set(result, { factor, added: addedHalf(from) });
+      return placedHalves(context, from, words);
+    }
+  }
   return halvesCast(context, from, to, words, factor);
 }
 
@@ -218,8 +225,17 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     const { fn, approximate, oftenOne = false } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
+    const [result] = op.results;
+    const placed = context.placedCasts.get(left);
     if (context.scaledCasts.has(left)) {
-      context.define(op.results[0], context.tile(left));
+      context.define(result, context.tile(left));
+      if (result !== undefined && placed !== undefined) context.placedCasts.set(result, placed);
+      return;
+    }
+    if (placed !== undefined) {
+      const [{ words }, scales] = [context.tile(left), context.tile(right)];
+      const made = scaledHalves(context, words, scales.words, placed);
+      context.define(result, { ...context.tile(left), words: made });
       return;
     }
     const manner = { approximate, division: divisionOf(op, context) };
