@@ -137,7 +137,8 @@ const narrowForms = [
   { rows: 16, columns: 32, turns: 2 },
   { rows: 16, columns: 64, turns: 4 },
   { rows: 8, columns: 64, turns: 4 },
-
+  { rows: 8, columns: 16, turns: 4 },
+  { rows: 16, columns: 16, turns: 4 },
   { rows: 32, columns: 16, turns: 1 },
   { rows: 64, columns: 16, turns: 1 },
 ] as const;

@@ -36,13 +36,13 @@ export type MatmulConfiguration =
   /** The kernel for few rows and weights in few bits (`narrow.ts`). */
   | {
       readonly kernel: "narrow";
-      /** Rows of a block; 8 of weights in 4 bits. */
+      /** Rows of a block. */
       readonly rows: 8 | 16 | 32 | 64;
       /** Columns of each of its sixteen warps. */
       readonly columns: 16 | 32 | 64;
       /** Warps that have the same columns, and take turns at steps along k. */
       readonly turns: 1 | 2 | 4;
-      /** Steps of 128 along k in flight. */
+      /** Steps along k in flight, of 128 elements; of 256 where turns have 16 columns of 4 bits. */
       readonly stages: number;
       /** As in the plain kernel. */
       readonly split: number;

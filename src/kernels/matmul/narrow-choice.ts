@@ -10,7 +10,7 @@ import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { memoryBytes } from "./model.ts";
-import { narrowColumns } from "./narrow.ts";
+import { narrowColumns, stepDepth } from "./narrow.ts";
 import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { packedUnit } from "./quantized.ts";
@@ -18,13 +18,15 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 /**
  * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and what
- * those of 8 bits take besides, which have no conversion of two at once. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
+ * those of 8 bits take besides, which have no conversion of two at once. Those of blocks of 64 columns were given what others have, so that they are chosen. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
  * 2.2 with two and 2.7 without; products of more rows wait for tensor cores.
  */
 const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> & {
   readonly instructions: number;
 })[] = [
+  { rows: 8, columns: 16, turns: 4, instructions: 2.8 },
   { rows: 8, columns: 64, turns: 4, instructions: 2.8 },
+  { rows: 16, columns: 16, turns: 4, instructions: 3.1 },
   { rows: 16, columns: 64, turns: 4, instructions: 3.05 },
   { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
   { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
@@ -32,6 +34,8 @@ const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> &
   { rows: 64, columns: 16, turns: 1, instructions: 7.6 },
 ];
 const wideInstructions = 1;
+/** Columns of a block whose parts of k are added up by another launch. */
+const mostColumns = 256;
 /** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
 const mostWideRows = 32;
 /** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
@@ -64,10 +68,33 @@ export function narrowProblem(
   return k % 8 === 0 ? undefined : `rows of ${k} elements of a are no multiples of 16 bytes`;
 }
 
-function formsOf({ dtype }: QuantizedSpec): typeof forms {
-  return forms.filter(
-    ({ rows, turns }) => dtype.bits === 4 || (rows <= mostWideRows && turns === 1),
-  );
+/**
+ * Whether blocks of few columns leave few processors without work, and none with more than one of them: parts of k need not be added up then. That
+ * is what was timed, 8192 × 28672 on 132 processors:
+ *
+ *   rows   µs of blocks of 64 columns, and of 256 in four parts of k
+ *   1      i4 33.2 and 35.3   i8 59.0 and 63.5
+ *   16                        i8 58.9 and 63.6   FP8 59.0 and 63.8
+ */
+function fillsOnce(
+  form: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+  { m, n }: ProductSizes,
+  { processors }: Target,
+): boolean {
+  const blocks = Math.ceil(n / narrowColumns(form));
+  return m <= form.rows && blocks <= processors && blocks > 0.75 * processors;
+}
+
+/** Those that there are of weights, whose stored columns have whole steps. */
+function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
+  const stored = Math.ceil(k / packedUnit) * packedUnit;
+  return forms.filter((form) => {
+    const { rows, columns, turns } = form;
+    if (stored % stepDepth(weights, form) !== 0) return false;
+    if (weights.dtype.bits > 4) return rows <= mostWideRows && (turns === 1 || columns === 16);
+    // 16 rows of a are as many bytes as 64 columns of 4 bits: 8192 × 28672 took 40.6 µs with them, where turns with 64 columns had taken 38.0.
+    return rows < 16 || columns !== 16 || turns === 1;
+  });
 }
 
 function sharedBytes(
@@ -76,9 +103,11 @@ function sharedBytes(
 ): number {
   const { rows, stages, turns, split } = configuration;
   const width = narrowColumns(configuration);
+  const depth = stepDepth({ dtype }, configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
   const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
-  const step = packedBytes(dtype, width * packedUnit) + rows * packedUnit * 2 + scales + 16;
+  const units = depth / packedUnit;
+  const step = packedBytes(dtype, width * depth) + rows * depth * 2 + units * scales + 16;
   const parts = (turns - 1) * rows * width * 4;
   // Results that warps finish are rearranged for the way to memory.
   const finishing = split === 1 ? rearrangedBytes * rows : 0;
@@ -92,14 +121,18 @@ export function narrowCandidates(
 ): readonly NarrowConfiguration[] {
   const { weights } = problem;
   if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
-  const steps = Math.ceil(sizes.k / packedUnit);
-  const splits = Array.from({ length: mostSplit }, (_, index) => index + 1).filter(
-    (split) => split === 1 || steps / split >= leastSteps,
-  );
-  return formsOf(weights)
+  const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
+    const steps = Math.ceil(sizes.k / stepDepth(weights, form));
+    if (narrowColumns(form) < mostColumns) return fillsOnce(form, sizes, target) ? [1] : [];
+    return Array.from({ length: mostSplit }, (_, index) => index + 1).filter(
+      (split) => split === 1 || steps / split >= leastSteps,
+    );
+  };
+  return formsOf(weights, sizes)
     .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))
-    .flatMap(({ rows, columns, turns }) =>
-      splits.flatMap((split) => {
+    .flatMap((known) =>
+      splitsOf(known).flatMap((split) => {
+        const { rows, columns, turns } = known;
         const form = { kernel: "narrow", rows, columns, turns, split } as const;
         const stages = stagesOf(weights, form, target);
         return stages === undefined ? [] : [{ ...form, stages }];
@@ -114,7 +147,7 @@ function stagesOf(
   target: Target,
 ): number | undefined {
   const { turns } = form;
-  const step = packedBytes(weights.dtype, narrowColumns(form) * packedUnit);
+  const step = packedBytes(weights.dtype, narrowColumns(form) * stepDepth(weights, form));
   const ahead = Math.max(leastStages, Math.ceil(aheadBytes / step));
   let stages = Math.ceil(ahead / turns) * turns;
   while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= turns;
@@ -133,14 +166,15 @@ export function narrowSeconds(
   const width = narrowColumns(configuration);
   const tall = Math.ceil(m / rows);
   const blocks = split * tall * Math.ceil(n / width);
-  const steps = Math.ceil(Math.ceil(k / packedUnit) / split);
+  const depth = stepDepth(weights, configuration);
+  const steps = Math.ceil(Math.ceil(k / depth) / split);
   const instructions =
     instructionsOf(configuration) + (weights.dtype.bits > 4 ? wideInstructions : 0);
   // Those who have no turn in the last steps wait for the others.
   const taken = Math.ceil(steps / turns) * turns;
-  const computing = (taken * width * packedUnit * instructions) / (issuedInstructions * issued);
+  const computing = (taken * width * depth * instructions) / (issuedInstructions * issued);
   // Rows of a come from the cache, for all but the first block.
-  const bytes = packedBytes(weights.dtype, width * packedUnit);
+  const bytes = packedBytes(weights.dtype, width * depth);
   const fetching = (steps * bytes) / (memoryBytes / target.processors);
   const rounds = Math.ceil(blocks / target.processors);
   const busy = Math.max(computing, fetching) + notHidden * Math.min(computing, fetching);
@@ -187,7 +221,7 @@ export function requireNarrow(
       location,
     );
   const { split } = configuration;
-  const known = formsOf(weights);
+  const known = formsOf(weights, sizes);
   const isKnown = known.some((form) => isOfForm(configuration, form));
   if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
     throw refused(

@@ -26,14 +26,15 @@ export function travellingScales(prologue: Prologue, n: number): readonly Prolog
   );
 }
 
-/** Their slots, by name: those of a step have a number for each of a block's columns. */
+/** Their slots, by name: those of a step have a number for each of a block's columns, and each unit along k. */
 export function scaleSlots(
   travelling: readonly PrologueInput[],
   stages: number,
+  units: number,
   width: number,
 ): { readonly [name: string]: ReturnType<typeof smem> } {
   return Object.fromEntries(
-    travelling.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, width])]),
+    travelling.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, units, width])]),
   );
 }
 
@@ -65,6 +66,8 @@ export interface ScalePart {
   readonly count: number;
   readonly along: Scalar<"i32">;
   readonly slot: Scalar<"i32">;
+  /** Which unit of the step. */
+  readonly unit: number;
 }
 
 /** A row of numbers for the columns of a part, or one for all of them. */
@@ -92,12 +95,12 @@ export function scalesFromMemory(
 /** Those that came with the weights of a step. */
 export function scalesFromSlots(
   sources: readonly ScaleSource[],
-  { first, slot, count }: ScalePart,
+  { first, slot, unit, count }: ScalePart,
 ): Scales {
   return Object.fromEntries(
     sources.flatMap(({ input, tiles }) => {
       if (tiles === undefined) return [];
-      const numbers = tiles.at(slot, slice(first, count)).load().reshape([1, count]);
+      const numbers = tiles.at(slot, unit, slice(first, count)).load().reshape([1, count]);
       return [[input.name, numbers.cast(dtypes.f32)]];
     }),
   );

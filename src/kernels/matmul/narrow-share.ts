@@ -9,7 +9,17 @@
  * What it holds of a is then good for four pieces. Without turns each warp would read all of a from shared memory for 16 columns, four
  * times as many bytes as of weights, and shared memory would be what it waits for.
  */
-import { commitShared, constant, dot, full, loop, slice, when, zeros } from "../../lang/index.ts";
+import {
+  all,
+  commitShared,
+  constant,
+  dot,
+  full,
+  loop,
+  slice,
+  when,
+  zeros,
+} from "../../lang/index.ts";
 import type { Barrier, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration } from "./configuration.ts";
@@ -56,6 +66,14 @@ export function following(
   return next.ge(stages).select(first, next);
 }
 
+/** Steps of so many that those whose turn is the given one take. */
+export function ownSteps(steps: Scalar<"i32">, turns: number, turn: Scalar<"i32">): Scalar<"i32"> {
+  return steps
+    .add(turns - 1)
+    .sub(turn)
+    .div(turns);
+}
+
 /** A warp's columns of a block. */
 export interface Share extends Place {
   /** Which columns it has: the number of them, and the first of them in the block. */
@@ -64,6 +82,8 @@ export interface Share extends Place {
   /** Of every so many steps as there are turns, the one that it takes. */
   readonly turn: Scalar<"i32">;
   readonly configuration: NarrowConfiguration;
+  /** Elements along k of a step. */
+  readonly depth: number;
   readonly weights: QuantizedSpec;
   readonly scales: readonly ScaleSource[];
   readonly argument: Arguments;
@@ -74,51 +94,61 @@ export function sumsOfShare(share: Share): readonly Tile[] {
   const { configuration, weights, argument, turn } = share;
   const { stored, activations, full: landed, empty } = argument;
   const { rows, columns, stages, turns } = configuration;
+  const { depth } = share;
   const zero = constant(dtypes.i32, 0);
   const scaled = weights.group !== undefined;
   const factor = storedFactor(weights);
   const ofSteps = share.scales.filter(({ input }) => scaled || input.name !== "bScale");
   const starts = Array.from({ length: columns / pieceColumns }, (_, piece) => piece * pieceColumns);
   const start: readonly Tile<"f32">[] = starts.map(() => zeros(dtypes.f32, [rows, pieceColumns]));
-  const partOf = (from: number, along: Scalar<"i32">, slot: Scalar<"i32">) => ({
-    ...{ along, slot, count: pieceColumns },
+  const partOf = (from: number, along: Scalar<"i32">, slot: Scalar<"i32">, unit: number) => ({
+    ...{ along, slot, unit, count: pieceColumns },
     ...{ first: share.first.add(from), left: share.left.add(from) },
   });
-  const steps = share.steps
-    .add(turns - 1)
-    .sub(turn)
-    .div(turns);
+  const units = Array.from({ length: depth / packedUnit }, (_, unit) => unit);
   const { sums } = loop(
-    { to: steps, carry: { sums: start, slot: turn } },
+    { to: ownSteps(share.steps, turns, turn), carry: { sums: start, slot: turn } },
     (step, { sums: before, slot }) => {
       const own = step.mul(turns).add(turn);
-      const along = share.from.add(own).mul(packedUnit);
-      const parts = starts.map((from) => partOf(from, along, slot));
-      const asked = parts.map((part) => scalesFromMemory(weights, ofSteps, part));
-      landed.at(slot).wait();
-      const left: Tile = activations.at(slot).load();
-      const after = parts.map((part, index) => {
-        const { bScale, bZero } = { ...asked[index], ...scalesFromSlots(ofSteps, part) };
-        const lines: Tile = stored.at(slot, slice(part.first, pieceColumns)).load();
-        const numbers = asStored(lines, 1).transpose() as Tile;
-        if (index === parts.length - 1) {
-          // The copy engine overwrites what lanes have read here.
-          commitShared();
-          empty.at(slot).arrive();
-        }
-        const whole = unpacked(numbers).cast(weights.as) as Tile;
-        const made = factor === 1 ? whole : (whole.mul(factor) as Tile);
-        const product = productOf(left, made, bZero, factor);
-        const sum = before[index] as Tile<"f32">;
-        return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
+      const parts = units.map((unit) => {
+        const along = share.from
+          .add(own)
+          .mul(depth)
+          .add(unit * packedUnit);
+        return starts.map((from) => partOf(from, along, slot, unit));
       });
-      return { sums: after, slot: following(slot, turns, stages, turn) };
+      const asked = parts.map((ofUnit) =>
+        ofUnit.map((part) => scalesFromMemory(weights, ofSteps, part)),
+      );
+      landed.at(slot).wait();
+      let after: readonly Tile[] = before;
+      for (const [unit, ofUnit] of parts.entries()) {
+        const within = slice(unit * packedUnit, packedUnit);
+        const left: Tile = activations.at(slot, all, within).load();
+        const sumsBefore = after;
+        after = ofUnit.map((part, index) => {
+          const { bScale, bZero } = { ...asked[unit]?.[index], ...scalesFromSlots(ofSteps, part) };
+          const lines: Tile = stored.at(slot, slice(part.first, pieceColumns), within).load();
+          const numbers = asStored(lines, 1).transpose() as Tile;
+          if (unit === units.length - 1 && index === ofUnit.length - 1) {
+            // The copy engine overwrites what lanes have read here.
+            commitShared();
+            empty.at(slot).arrive();
+          }
+          const whole = unpacked(numbers).cast(weights.as) as Tile;
+          const made = factor === 1 ? whole : (whole.mul(factor) as Tile);
+          const product = productOf(left, made, bZero, factor);
+          const sum = sumsBefore[index] as Tile<"f32">;
+          return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
+        });
+      }
+      return { sums: after as readonly Tile<"f32">[], slot: following(slot, turns, stages, turn) };
     },
   );
   const products = factor === 1 ? sums : sums.map((sum) => sum.mul(1 / factor));
   if (scaled) return products;
   return products.map((sum, index) => {
-    const part = partOf(starts[index] ?? 0, zero, zero);
+    const part = partOf(starts[index] ?? 0, zero, zero, 0);
     const { bScale } = scalesFromMemory(weights, share.scales, part);
     return bScale === undefined ? sum : sum.mul(bScale);
   });
@@ -144,10 +174,10 @@ export function addTurns(
     () => {
       added.at(group).wait();
       sums.forEach((each, index) => {
-        let all = each;
+        let total = each;
         for (let other = 0; other < turns - 1; other += 1)
-          all = all.add(partOf(other, index).load()) as Tile;
-        finish(all, index * pieceColumns);
+          total = total.add(partOf(other, index).load()) as Tile;
+        finish(total, index * pieceColumns);
       });
     },
     () => {

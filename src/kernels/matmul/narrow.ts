@@ -2,14 +2,15 @@
  * The product of few rows with weights in few bits, which ought to take as long as reading the weights. Every weight is
  * used for up to 32 rows only, so what counts is how many instructions turn it into a number:
  *
- *   copy        fill 0  fill 1  fill 2 …  wait empty 0, fill 0 …       one thread, for all sixteen warps
+ *   copy        fill 0  fill 1  fill 2 …  wait empty 0, fill 0 …       one thread, a warp for each turn, for all sixteen warps
  *   warp        wait full 0, load, arrive empty 0, convert, multiply, scale …    each on its own, without meeting the others
  *
  * A warp has 16 to 64 columns. Stored numbers become bf16 or f16 exactly, tensor cores sum them over a group along k
  * (`mma.sync`, which wants no warpgroup to meet), and the sums of the group are multiplied by its scale in f32: one
  * multiplication for 128 weights instead of one for each of them.
  *
- * Blocks have a part of k each, so that all processors are busy; what parts come to is added by `sum-parts.ts`.
+ * Blocks have a part of k each, so that all processors are busy; what parts come to is added by `sum-parts.ts`. Where blocks of 64 columns are as many as there are
+ * processors, they have all of k instead.
  */
 import {
   array,
@@ -42,7 +43,7 @@ import type { PieceShape } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { scaleSlots, scaleSources, travellingScales } from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
-import { addTurns, following, pieceColumns, sumsOfShare } from "./narrow-share.ts";
+import { addTurns, following, ownSteps, pieceColumns, sumsOfShare } from "./narrow-share.ts";
 import type { Arguments, Place } from "./narrow-share.ts";
 import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
 import { packedUnit } from "./quantized.ts";
@@ -51,9 +52,9 @@ import type { QuantizedSpec } from "./quantized.ts";
 /** Threads that multiply, and warps of each. */
 const [multipliers, warpsOfThread] = [4, 4];
 /** Of a lane: the block starts with 96 in each of its 640, and 64 rows need a few more to multiply. */
-const registers = { copy: 40, multiply: 104 };
+const registers = { copy: 56, multiply: 104 };
 /**
- * Steps whose weights a block asks for before it may touch memory. 8192 × 28672 took 35.3 µs instead of 35.7 in i4 with one row, with 16 rows
+ * Steps of 256 columns whose weights a block asks for before it may touch memory. 8192 × 28672 took 35.3 µs instead of 35.7 in i4 with one row, with 16 rows
  * 64.7 µs instead of 66.0 in i8 and 63.7 instead of 64.7 in FP8; of i4 as long as before, and 0.9 µs longer with 16 steps.
  */
 const askedSteps = 8;
@@ -66,6 +67,27 @@ export function narrowColumns({
   turns,
 }: Pick<NarrowConfiguration, "columns" | "turns">): number {
   return ((multipliers * warpsOfThread) / turns) * columns;
+}
+
+/** Elements along k of a step: those that blocks of 64 columns copy are lines of the cache. */
+export function stepDepth(
+  { dtype }: Pick<QuantizedSpec, "dtype">,
+  configuration: Pick<NarrowConfiguration, "columns" | "turns">,
+): number {
+  return narrowColumns(configuration) === 64 ? (packedUnit * 8) / dtype.bits : packedUnit;
+}
+
+/** Columns of each box of weights. */
+function boxColumns(configuration: NarrowConfiguration): number {
+  return Math.min(mostCopied, narrowColumns(configuration));
+}
+
+/**
+ * Of a step of 256 each column's weights of 4 bits are a line of the cache, to be copied as one. Lanes read half of it at once, for which two
+ * boxes of half lines would be chosen: 8192 × 28672 then took 34.2 µs with one row instead of 33.2.
+ */
+function storedLayout(depth: number): { readonly layout?: string } {
+  return depth === packedUnit ? {} : { layout: "shared(swizzle 128)" };
 }
 
 /** In which pieces a result is finished that is not split along k. */
@@ -85,8 +107,10 @@ export function narrowKernel(
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
   const { rows, columns, stages, turns, split } = configuration;
+  const depth = stepDepth(weights, configuration);
+  const units = depth / packedUnit;
   const width = narrowColumns(configuration);
-  const boxes = width / mostCopied;
+  const boxes = width / boxColumns(configuration);
   const layers = split === 1 ? [] : [dim("layers")];
   const travelling = travellingScales(prologue, sizes.n);
   return kernel(
@@ -105,10 +129,10 @@ export function narrowKernel(
         ...(split === 1 && outputSpecs(problem, dimensions, narrowPiece(configuration))),
       },
       scratch: {
-        stored: smem(weights.dtype, [stages, width, packedUnit]),
-        activations: smem(problem.a.dtype, [stages, rows, packedUnit]),
-        ...scaleSlots(travelling, stages, width),
-        full: barrier({ count: stages, arrivals: 1 + boxes * (1 + travelling.length) }),
+        stored: smem(weights.dtype, [stages, width, depth], storedLayout(depth)),
+        activations: smem(problem.a.dtype, [stages, rows, depth]),
+        ...scaleSlots(travelling, stages, units, width),
+        full: barrier({ count: stages, arrivals: 1 + boxes * (1 + units * travelling.length) }),
         empty: barrier({ count: stages, arrivals: (multipliers * warpsOfThread) / turns }),
         ...(turns > 1 && {
           parts: smem(dtypes.f32, [turns - 1, width / pieceColumns, rows, pieceColumns]),
@@ -118,20 +142,20 @@ export function narrowKernel(
     },
     (given) => {
       const argument = given as unknown as Arguments;
-      const place = placeOf(argument, configuration, k);
+      const place = placeOf(argument, configuration, k, depth);
       launchNextKernel();
-      askAhead(argument, place, configuration, sizes);
+      askAhead(argument, place, configuration, sizes, depth);
       waitForPreviousKernel();
       const scales = scaleSources(prologue, travelling, argument);
       when(
         threadIndex().eq(0),
         () => {
           setRegisters(registers.copy);
-          copySteps(argument, place, configuration, scales);
+          copySteps(argument, place, configuration, scales, depth);
         },
         () => {
           setRegisters(registers.multiply);
-          multiplySteps(argument, place, configuration, weights, scales, (sums, at) => {
+          multiplySteps(argument, place, configuration, weights, scales, depth, (sums, at) => {
             const piece = {
               batch: undefined,
               top: place.top,
@@ -160,10 +184,14 @@ function askAhead(
   { left, from }: Place,
   configuration: NarrowConfiguration,
   { k }: ProductSizes,
+  depth: number,
 ): void {
-  const steps = Math.ceil(Math.ceil(k / packedUnit) / configuration.split);
-  const along = slice(from.mul(packedUnit), Math.min(steps, askedSteps) * packedUnit);
-  const columns = narrowColumns(configuration) / multipliers;
+  const { split } = configuration;
+  const steps = Math.ceil(Math.ceil(k / depth) / split);
+  const width = narrowColumns(configuration);
+  const asked = Math.min(steps, (askedSteps * mostCopied * packedUnit) / (width * depth));
+  const along = slice(from.mul(depth), asked * depth);
+  const columns = width / multipliers;
   when(threadIndex().gt(0), () => {
     const own = threadIndex().sub(1).maximum(0).mul(columns);
     prefetch(b.at(slice(left.add(own), columns), along));
@@ -177,6 +205,7 @@ function multiplySteps(
   configuration: NarrowConfiguration,
   weights: QuantizedSpec,
   scales: readonly ScaleSource[],
+  depth: number,
   finish: (sums: Tile, at: { readonly left: Scalar<"i32"> }) => void,
 ): void {
   const { columns } = configuration;
@@ -188,7 +217,7 @@ function multiplySteps(
     const left = place.left.add(first);
     const share = {
       ...place,
-      ...{ left, first, group, turn, configuration, weights, scales, argument },
+      ...{ left, first, group, turn, configuration, depth, weights, scales, argument },
     };
     addTurns(share, sumsOfShare(share), (sums, from) => {
       finish(sums, { left: left.add(from) });
@@ -200,9 +229,10 @@ function placeOf(
   { layer, i, j }: Arguments,
   configuration: NarrowConfiguration,
   k: Dimension,
+  depth: number,
 ): Place {
   const { rows, split } = configuration;
-  const all = constant(dtypes.i32, 0).add(cdiv(k, packedUnit));
+  const all = constant(dtypes.i32, 0).add(cdiv(k, depth));
   const each = split === 1 ? all : all.add(split - 1).div(split);
   const from = layer.mul(each).minimum(all);
   return {
@@ -211,39 +241,46 @@ function placeOf(
   };
 }
 
-/** One warp keeps the ring full. */
+/**
+ * As many warps as there are turns keep the ring full, and take turns, too: one took 79.2 µs for 16 rows of 8192 × 28672 in i8 by steps of 64 columns, of
+ * which there are four times as many as of 256, where four took 58.9.
+ */
 function copySteps(
   argument: Arguments,
   { top, left, from, steps }: Place,
   configuration: NarrowConfiguration,
   scales: readonly ScaleSource[],
+  depth: number,
 ): void {
-  const { rows, stages } = configuration;
+  const { rows, stages, turns } = configuration;
   const { a, b, stored, activations, full, empty } = argument;
   const width = narrowColumns(configuration);
+  const boxed = boxColumns(configuration);
   warps((warp) => {
-    when(warp.eq(0), () => {
+    when(warp.lt(turns), () => {
       const zero = constant(dtypes.i32, 0);
-      loop({ to: steps, carry: zero }, (step, slot) => {
+      loop({ to: ownSteps(steps, turns, warp), carry: warp }, (round, slot) => {
+        const step = round.mul(turns).add(warp);
         when(step.ge(stages), () => {
           empty.at(slot).wait();
         });
-        const start = from.add(step).mul(packedUnit);
-        const along = slice(start, packedUnit);
+        const start = from.add(step).mul(depth);
+        const along = slice(start, depth);
         const landed = { barrier: full.at(slot) };
         copyAsync(a.at(slice(top, rows), along), activations.at(slot), landed);
-        for (let box = 0; box < width; box += mostCopied) {
-          const window = b.at(slice(left.add(box), mostCopied), along);
-          copyAsync(window, stored.at(slot, slice(box, mostCopied)), landed);
+        for (let box = 0; box < width; box += boxed) {
+          const window = b.at(slice(left.add(box), boxed), along);
+          copyAsync(window, stored.at(slot, slice(box, boxed)), landed);
           for (const { input, all, tiles } of scales) {
-            if (tiles === undefined) continue;
-            const source = inputWindow(input, all, {
-              ...{ batch: zero, along: start, start: left.add(box), count: mostCopied },
-            });
-            copyAsync(source, tiles.at(slot, slice(box, mostCopied)), landed);
+            for (let unit = 0; tiles !== undefined && unit < depth; unit += packedUnit) {
+              const source = inputWindow(input, all, {
+                ...{ batch: zero, along: start.add(unit), start: left.add(box), count: boxed },
+              });
+              copyAsync(source, tiles.at(slot, unit / packedUnit, slice(box, boxed)), landed);
+            }
           }
         }
-        return following(slot, 1, stages, zero);
+        return following(slot, turns, stages, warp);
       });
     });
   });

@@ -172,10 +172,17 @@ describe("weights in few bits", () => {
     expect(
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toEqual(
-      [8, 8, 16, 16].map((rows) => ({
-        ...{ kernel: "narrow", rows, columns: 64, turns: 4, split: 4, stages: 8 },
-      })),
+      [
+        ...[8, 8].map((rows) => ({ rows, columns: 16, split: 1, stages: 12 })),
+        ...[16, 16].map((rows) => ({ rows, columns: 64, split: 4, stages: 8 })),
+      ].map((form) => ({ kernel: "narrow", turns: 4, ...form })),
     );
+    // Half a step would be left over.
+    expect(op.plan({ m: 1, n: 8192, k: 28672 - 128 }).configuration).toMatchObject({ columns: 64 });
+    const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) });
+    expect(
+      [1, 16].map((rows) => bytes.plan({ m: rows, n: 8192, k: 28672 }).configuration),
+    ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, turns: 4, split: 1 })));
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
     expect([1, 16].map((rows) => kernelOf(rows, 28672))).toEqual(Array(2).fill("narrow"));

@@ -14,7 +14,8 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
-import type { MatmulConfiguration } from "./configuration.ts";
+import { targets } from "../../targets/target.ts";
+import type { MatmulConfiguration, NarrowConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
 import { dequantizeWeights, quantizeWeights } from "./quantize-weights.ts";
 import { quantized } from "./quantized.ts";
@@ -22,13 +23,18 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 const [n, k] = [dim("n"), dim("k")];
 
-const narrow: MatmulConfiguration = {
+const narrow: NarrowConfiguration = {
   ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
 };
 const inTurns: readonly MatmulConfiguration[] = [
   { kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
   { kernel: "narrow", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
   { kernel: "narrow", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+];
+/** Blocks of 64 columns, and steps of 256 of 4 bits. */
+const ofLines: readonly MatmulConfiguration[] = [
+  { kernel: "narrow", rows: 8, columns: 16, turns: 4, stages: 4, split: 1 },
+  { kernel: "narrow", rows: 8, columns: 16, turns: 4, stages: 8, split: 2 },
 ];
 const turned: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
@@ -51,8 +57,9 @@ async function agrees(
   device: Device,
   spec: QuantizedSpec,
   configurations: readonly MatmulConfiguration[],
+  depth = 264,
 ): Promise<void> {
-  const [rows, columns, depth] = [3, 96, 264];
+  const [rows, columns] = [3, 96];
   const random = new Random(7);
   const draw = (count: number): Float64Array =>
     Float64Array.from({ length: count }, () => random.uniform() * 2 - 0.7);
@@ -116,6 +123,9 @@ test.each(Object.entries(specs))("%s", async (_, spec) => {
   const device = await open("simulator", { onNotes: () => undefined });
   const few = spec.dtype === i4 ? [narrow, ...inTurns] : [narrow];
   await agrees(device, spec, [...few, turned, plain]);
+  // Six units of 128, of which the last is not full.
+  await agrees(device, spec, ofLines, 648);
+  if (spec.dtype !== i4) await agrees(device, spec, [{ ...narrow, turns: 4, stages: 4 }]);
   device.dispose();
 });
 
@@ -124,6 +134,79 @@ test("on the emulator", { timeout: 600_000 }, async () => {
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
   await agrees(device, spec, [{ ...narrow, split: 1 }, ...inTurns]);
+  await agrees(device, spec, ofLines, 648);
+  device.dispose();
+});
+
+/** Two parts of 32 steps, on two processors. */
+const partsDepth = 2 * 32 * 128;
+const twoProcessors = { ...targets.sm_90a, processors: 2 };
+
+/** Numbers of 4 bits in the documented order with given scales, multiplied in parts of k, against float64. */
+async function partsAgree(
+  device: Device,
+  scales: Float64Array,
+  group: number | undefined,
+): Promise<void> {
+  const [rows, columns, depth] = [5, 72, partsDepth];
+  const random = new Random(11);
+  const numbers = Float64Array.from({ length: columns * depth }, () => random.below(16) - 8);
+  const b = fromNumbers(i4, [columns, depth], numbers);
+  const along = group === undefined ? [] : [Math.ceil(depth / group)];
+  const bScale = fromNumbers(bf16, [...along, columns], scales);
+  const draw = Float64Array.from({ length: rows * depth }, () => random.uniform() * 2 - 0.7);
+  const a = fromNumbers(bf16, [rows, depth], draw);
+  const [left, scale] = [toNumbers(a), toNumbers(bScale)];
+  const configuration: MatmulConfiguration = {
+    ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 2 },
+    ...{ schedule: "parts", turned: true, cluster: 1 },
+  };
+  const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });
+  const op = matmul({ a: bf16, b: spec, out: f32, configuration });
+  const { out } = await device.run(op, { a, b, bScale });
+  toNumbers(out).forEach((found, index) => {
+    const [row, column] = [Math.floor(index / columns), index % columns];
+    let [sum, magnitude] = [0, 0];
+    for (let i = 0; i < depth; i += 1) {
+      const stored = numbers[column * depth + storedAt(i4, i)] ?? NaN;
+      const unit = scale[Math.floor(i / (group ?? depth)) * columns + column] ?? NaN;
+      const term = (left[row * depth + i] ?? NaN) * stored * unit;
+      sum += term;
+      magnitude += Math.abs(term);
+    }
+    expect(Math.abs(found - sum)).toBeLessThanOrEqual(magnitude * 2 ** -8);
+  });
+}
+
+const usual = (at: number): number => (1 + (at % 7) / 8) * 2 ** -(at % 12);
+const scaleCases: { readonly [name: string]: (at: number) => number } = {
+  "usual ones": usual,
+  "zeros among them": (at) => (at % 5 === 0 ? 0 : usual(at)),
+  "a great one": (at) => (at === 300 ? 2 ** 100 : usual(at)),
+  "great ones": (at) => usual(at) * 2 ** 116,
+  "a negative one": (at) => (at === 77 ? -0.5 : usual(at)),
+  "a small one": (at) => (at === 301 ? 2 ** -110 : usual(at)),
+  "small ones": (at) => usual(at) * 2 ** -100,
+};
+
+test.each(Object.entries(scaleCases))("scales of 4 bits in parts of k: %s", async (_, scaleAt) => {
+  const device = await open("simulator", { target: twoProcessors });
+  const scales = (group: number): Float64Array =>
+    Float64Array.from({ length: (partsDepth / group) * 72 }, (_unused, at) => scaleAt(at));
+  await partsAgree(device, scales(128), 128);
+  device.dispose();
+});
+
+test("those of longer groups, and of whole columns", async () => {
+  const device = await open("simulator", { target: twoProcessors });
+  for (const group of [3 * 128, undefined])
+    for (const negative of [-1, 70]) {
+      const count = Math.ceil(partsDepth / (group ?? partsDepth)) * 72;
+      const given = Float64Array.from({ length: count }, (_, at) =>
+        at === negative ? -usual(at) : usual(at),
+      );
+      await partsAgree(device, given, group);
+    }
   device.dispose();
 });
 
@@ -150,6 +233,28 @@ test.skipIf(!hasPtxas).each([
   const op = matmul({ a: bf16, b: b as QuantizedSpec<"i4", "bf16", true> });
   for (const m of [8, 16, 256])
     expect(assemblyProblems(op.kernels({ m, n: 8192, k: 8192 }))).toEqual([]);
+});
+
+test.skipIf(!hasPtxas)("few rows of many weights: no registers are spilled", () => {
+  for (const [dtype, rows] of [
+    [i4, [1, 16, 32, 64]],
+    [i8, [1, 16]],
+    [f8e4m3fn, [16]],
+  ] as const) {
+    const b = quantized(dtype as typeof i4, [k, n], { group: 128, scale: bf16 });
+    const op = matmul({ a: bf16, b });
+    for (const m of rows)
+      expect(assemblyProblems(op.kernels({ m, n: 8192, k: 28672 }))).toEqual([]);
+  }
+});
+
+test("steps of 256 are refused where half of one would be left over", () => {
+  const spec = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  for (const configuration of ofLines) {
+    const op = matmul({ a: bf16, b: spec, configuration });
+    expect(codeOf(() => op.plan({ m: 1, n: 64, k: 384 }))).toBe("TW9904");
+    expect(op.plan({ m: 1, n: 64, k: 512 }).configuration).toEqual(configuration);
+  }
 });
 
 test("mistakes are told", () => {
