@@ -29,6 +29,8 @@ export interface ReduceConfiguration {
   /** Blocks that go through parts of the reduced axis `splitAxis`. */
   readonly parts: number;
   readonly splitAxis: number;
+  /** Where what is read is the first that the cache drops. */
+  readonly evict?: "first";
 }
 
 export interface ReduceForm {
@@ -145,7 +147,7 @@ class ReduceBody {
       const tiles = this.#arrays.flatMap(({ name, role }, position) => {
         if (role === "output") return [];
         const ref = form.window(this.#argument[name] as Ref, position, place, window);
-        const tile = shape.byLanes(ref.load().reshape(this.#tileShape()));
+        const tile = shape.byLanes(this.#read(ref, position).reshape(this.#tileShape()));
         if (exact[axis] === true) return [[name, tile]];
         const isWithin = shape.positions(step).lt(extent as never);
         const nothing = full(tile.dtype, [1, 1], runs.beyond);
@@ -157,6 +159,14 @@ class ReduceBody {
       runs.state(end, (step, element) => shape.position(step, element)),
     );
     return Object.fromEntries(states.map(([name, tile]) => [name, shape.byRows(tile)]));
+  }
+
+  /** A window of an array; what is read again along an axis on which the array repeats stays in the cache. */
+  #read(window: Ref, position: number): Tile {
+    const { form, configuration } = this.#shape;
+    const isOnce = form.axes.every(({ strides }) => (strides[position] ?? 0) > 0);
+    const { evict } = configuration;
+    return window.load(isOnce && evict !== undefined ? { evict } : {});
   }
 
   #tileShape(): readonly number[] {
@@ -196,7 +206,7 @@ class ReduceBody {
       const ref = this.#argument[name] as Ref;
       const window = form.window(ref, position, starts, configuration.window);
       const shape = form.tileShape(position, configuration.window, this.#axes);
-      tiles[name] = window.load().reshape(shape);
+      tiles[name] = this.#read(window, position).reshape(shape);
     }
     const index = (): Tile<"i32"> => {
       const axis = reduced.indexOf(true);

@@ -5,6 +5,7 @@ import { dealtTo } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, f64, f8e4m3fn, i32, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { printKernel } from "../../ir/printer.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
@@ -233,6 +234,26 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       highs.values.map((value) => (high = Math.max(high, value))),
     );
   });
+});
+
+test("what is read of arrays that no cache holds is dropped first, but what repeats along an axis", () => {
+  const x = array(bf16, [dims[0] ?? 1, dims[1] ?? 1]);
+  const bias = array(f32, [dims[1] ?? 1]);
+  const sums = reduce({
+    x,
+    inputs: { bias },
+    load: ({ x: own, bias: more }) => own.cast(f32).add(more),
+    axes: [1],
+  });
+  const [small, large] = [
+    { d0: 64, d1: 8192 },
+    { d0: 16_384, d1: 8192 },
+  ];
+  expect(sums.plan(small).configuration).not.toHaveProperty("evict");
+  expect(sums.plan(large).configuration).toMatchObject({ evict: "first" });
+  const [text = ""] = sums.kernels(large).map(({ kernel }) => printKernel(kernel));
+  const loads = text.split("\n").filter((line) => /= load\b/u.test(line));
+  expect(loads.map((line) => line.includes("first"))).toEqual([true, false]);
 });
 
 test("nothing is the identity", async () => {
