@@ -48,6 +48,8 @@ export function boxOf(columns: number): number | undefined {
   return box >= narrowestBox ? box : undefined;
 }
 
+/** Places of a queue that long rows need which registers hold: with more on their way results wait longer, 2 % of 65,536 columns. */
+const mostAhead = 9;
 /** Shared memory of a processor that the queue may take. */
 const queueBytes = 216 * 1024;
 /** Bytes of a piece, of all inputs together, and warps of a block: 16 elements a lane of bf16. */
@@ -108,8 +110,10 @@ function configured(
   const bits = bitsOf(arrays.filter(isElement));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
   const kept = keepsColumns === true ? pieces * columns * bitsOf(arrays.filter(isOfColumns)) : 0;
-  const slots = Math.floor((queueBytes * 8 - kept) / (columns * bits));
   const held = Math.min(pieces, Math.floor((heldBytes * 8 * 32 * warps) / (columns * bits)));
+  const room = Math.floor((queueBytes * 8 - kept) / (columns * bits));
+  const isAllHeld = held === pieces && pieces > mostAhead / 2 && keepsColumns !== true;
+  const slots = isAllHeld ? Math.min(room, Math.max(mostAhead, pieces + 1)) : room;
   // Without a place for a piece of the next row nothing would be in flight while a row is measured.
   if (slots < pieces - held + 1) return undefined;
   if (keepsColumns === true && (held < pieces || slots < fewestSlots)) return undefined;
@@ -206,13 +210,11 @@ export function chooseToldQueue(
   const ofColumns = op.arrays.filter(isOfColumns);
   const [bits, columnBits] = [bitsOf(inputs), bitsOf(ofColumns)];
   const [rows = 1, extent = 1] = axes.map((axis) => axis.extent);
-  const widest = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
-  const columns = [widest, widest / 2].find(
-    (width) => extent >= fewestLanes * width * Math.ceil(extent / width),
-  );
-  if (columns === undefined) return undefined;
+  // Smaller pieces would be through sooner than their statistics are heard, one row after the other.
+  const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
   const blocks = Math.ceil(extent / columns);
-  if (blocks === 1 && (columns < widest || ofColumns.length < 2)) return undefined;
+  if (extent < fewestLanes * columns * blocks) return undefined;
+  if (blocks === 1 && (extent < columns || ofColumns.length < 2)) return undefined;
   const lanes = 32 * toldWarps;
   const words = (inputs.length * op.compute.bits + bits + columnBits) / 32;
   // All blocks of a row have to run at once: one on each processor does.
