@@ -188,7 +188,7 @@ function scratchOf(form: AttentionForm, isOrdered: boolean) {
   const { b, h } = dimensions;
   const format = problem.q.dtype;
   const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
-  const { groups, outStages, pieces } = gradientDivision(sizes);
+  const { groups, shares, outStages, pieces } = gradientDivision(sizes);
   const tile = (size: number) => smem(format, [groups, consumerRows, size]);
   return {
     tileK: tile(d),
@@ -197,6 +197,7 @@ function scratchOf(form: AttentionForm, isOrdered: boolean) {
     tileOut: smem(format, [outStages, gradientRows, e]),
     tileRows: smem(dtypes.f32, [stages, 2, gradientRows]),
     tileScores: smem(format, [stages, groups, consumerRows, gradientRows]),
+    ...(shares > 1 && { tileWeights: smem(format, [stages, consumerRows, gradientRows]) }),
     tileSums: smem(dtypes.f32, [
       gradientConsumers,
       (gradientRows * d) / gradientConsumers / pieces / 256,

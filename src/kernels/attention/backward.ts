@@ -35,6 +35,7 @@ import {
 } from "./choose-gradients.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { gradientDivision } from "./gradient-division.ts";
 import { finishGradients, gradientHead, gradientRows, prepareGradients } from "./gradient-sums.ts";
 import { attentionFields, problemOf } from "./problem.ts";
 import { sinkGradientsOfRows, sinkGradientsOfTiles } from "./sink-gradients.ts";
@@ -250,7 +251,7 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
         dimensions: values,
       },
       {
-        kernel: finishGradients(form),
+        kernel: finishGradients(form, gradientDivision(sizes).pieces > 1),
         arguments: given("sums", "dq", ...rowOffsets),
         dimensions: ofRows,
       },

@@ -15,6 +15,7 @@ import {
   waitGroup,
   wgmma,
   when,
+  zeros,
 } from "../../lang/index.ts";
 import type { Accumulator, Ref, Slice, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -41,7 +42,10 @@ function shareOf({ form }: Work, part: number, size: number): Slice {
   return slice((part % shares) * own, own);
 }
 
-type Sums = { readonly [N in "dk" | "dv"]: Accumulator<"f32"> };
+/** What a consumer has summed up, and the piece of dq of the step before that has not left yet. */
+type Sums = { readonly [N in "dk" | "dv"]: Accumulator<"f32"> } & {
+  readonly rest: readonly Tile<"f32">[];
+};
 
 /** 64 columns of scores, and the rows of dk and dv that belong to them. */
 export function consume(work: Work, part: number): void {
@@ -49,18 +53,23 @@ export function consume(work: Work, part: number): void {
   const { sizes, problem } = form;
   setRegisters(registers.consumer);
   const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
-  const { groups, shares } = gradientDivision(sizes);
+  const { groups, shares, pieces } = gradientDivision(sizes);
   for (let each = 0; each < groups; each += 1) refs.fullK.at(each).wait();
   refs.fullV.at(groupOf(work, part)).wait();
   if (sizes.ends > 0) clearOtherColumns(work, part);
   const start: Sums = {
     dk: accumulator(dtypes.f32, [consumerRows, d / shares]),
     dv: accumulator(dtypes.f32, [consumerRows, e / shares]),
+    rest: pieces === 1 ? [] : [zeros(dtypes.f32, [gradientRows, d / gradientConsumers / pieces])],
   };
   const turns = work.visits.steps;
   const end = loop({ to: turns, carry: start }, (turn, sums) =>
     addTurn(work, part, turn, turns, sums),
   );
+  for (const rest of end.rest)
+    when(turns.gt(0), () => {
+      sendPiece(work, part, rest);
+    });
   const dv = end.dv.wait();
   const dk = end.dk.wait().mul(scaleOf(problem, sizes));
   storeGradient(work, part, "v", dv);
@@ -130,17 +139,72 @@ function changesOf(
 
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
-  const { form, rules, refs, sequence, left } = work;
-  const { tileK, tileV, tileQ, tileOut, tileRows, tileScores } = refs;
-  const format = form.problem.q.dtype as DType<Half>;
-  const d = gradientHead(form.sizes.d);
-  const half = d / gradientConsumers;
+  const { form, refs } = work;
+  const { tileK, tileQ, tileOut, tileScores } = refs;
+  const half = gradientHead(form.sizes.d) / gradientConsumers;
   const { groups, shares, outStages } = gradientDivision(form.sizes);
   const group = groupOf(work, part);
   const slot = turn.and(stages - 1);
   const outSlot = turn.and(outStages - 1);
+  const { first, count } = scoreRows(work, part);
+  const rows = slice(first, count);
+  const { weights, gradient } = scoresOfTurn(work, part, turn, turns, sums.rest);
+  const ofValues = tileOut.at(outSlot, all, shareOf(work, part, form.sizes.e));
+  // Those who have half of the rows of a score each multiply by what both have put into shared memory.
+  const early = shares === 1 ? wgmma(sums.dv, weights, ofValues) : undefined;
+  if (early === undefined) refs.tileWeights.at(slot, all, rows).store(weights);
+  tileScores.at(slot, group, all, rows).store(gradient);
+  commitShared();
+  refs.ready.at(slot).arrive();
+  refs.ready.at(slot).wait();
+  const dv = early ?? wgmma(sums.dv, refs.tileWeights.at(slot), ofValues);
+  let running = accumulator(dtypes.f32, [gradientRows, half]);
+  for (let each = 0; each < groups; each += 1)
+    running = wgmma(
+      running,
+      tileScores.at(slot, each).transpose(),
+      tileK.at(each, all, slice(part * half, half)),
+    );
+  const ofKeys = tileQ.at(slot, all, shareOf(work, part, form.sizes.d));
+  const factor = shares === 1 ? gradient : tileScores.at(slot, group);
+  const dk = wgmma(sums.dk, factor, ofKeys);
+  const ofRows = running.wait({ pending: 1 });
+  if (outStages === 1)
+    when(turn.add(1).lt(turns), () => {
+      refs.emptyOut.arrive();
+    });
+  return { dk, dv, rest: sendFirst(work, part, turn, ofRows) };
+}
+
+/** Which rows of a tile a consumer has the scores of. */
+function scoreRows(
+  { form }: Work,
+  part: number,
+): { readonly first: number; readonly count: number } {
+  const { shares } = gradientDivision(form.sizes);
+  const count = gradientRows / shares;
+  return { first: (part % shares) * count, count };
+}
+
+/** The weights of a consumer's part of a tile, and the gradients of its scores, [columns, rows]. */
+function scoresOfTurn(
+  work: Work,
+  part: number,
+  turn: Index,
+  turns: Index,
+  rest: Sums["rest"],
+): { readonly weights: Tile<Half>; readonly gradient: Tile<Half> } {
+  const { form, rules, refs, sequence, left } = work;
+  const { tileK, tileV, tileQ, tileOut, tileRows } = refs;
+  const format = form.problem.q.dtype as DType<Half>;
+  const { groups, outStages } = gradientDivision(form.sizes);
+  const group = groupOf(work, part);
+  const { first, count } = scoreRows(work, part);
+  const rows = slice(first, count);
+  const slot = turn.and(stages - 1);
+  const outSlot = turn.and(outStages - 1);
   const { head, tile, isMasked } = placeOfTurn(work, turn);
-  const transposed = () => accumulator(dtypes.f32, [consumerRows, gradientRows]);
+  const transposed = () => accumulator(dtypes.f32, [consumerRows, count]);
 
   const top = tile.mul(gradientRows);
   const isPacked = form.sizes.ends > 0;
@@ -149,83 +213,63 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
     refs.fullOut.at(outSlot).wait();
     clearOtherRows(work, part, top, turn);
   }
-  const products = wgmma(transposed(), tileK.at(group), tileQ.at(slot).transpose());
+  const products = wgmma(transposed(), tileK.at(group), tileQ.at(slot, rows).transpose());
   if (!isPacked) refs.fullOut.at(outSlot).wait();
-  const changes = wgmma(transposed(), tileV.at(group), tileOut.at(outSlot).transpose());
+  const changes = wgmma(transposed(), tileV.at(group), tileOut.at(outSlot, rows).transpose());
+  for (const piece of rest)
+    when(turn.ge(1), () => {
+      sendPiece(work, part, piece);
+    });
   const raw = products.wait({ pending: 1 }).transpose();
   // The products of the step before are over with this one, which was started after them.
   when(turn.ge(1).and(turn.add(stages - 1).lt(turns)), () => {
     refs.empty.at(turn.sub(1).and(stages - 1)).arrive();
   });
   const place = {
-    ...{ batch: sequence.batch, head, top },
+    ...{ batch: sequence.batch, head, top: top.add(first) },
     left: left.add(group * consumerRows),
-    ...{ rows: gradientRows, columns: consumerRows, run: groups * consumerRows },
+    ...{ rows: count, columns: consumerRows, run: groups * consumerRows },
     isMasked,
   };
   const { scores, scale } = finishScores(rules, raw, place);
-  const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
+  const valueOf = (which: 0 | 1) => tileRows.at(slot, which, rows).load().reshape([count, 1]);
   const exponents = scores.fma(scale, valueOf(0).neg());
   const signed = signedPowers(rules, exponents.exp2({ approximate: true }), place);
   const { change, weight } = changesOf(form, signed, changes.wait().transpose(), valueOf(1));
-  const gradient = throughScores(rules, raw, change, place).cast(format).transpose();
-  const ofValues = tileOut.at(outSlot, all, shareOf(work, part, form.sizes.e));
-  const weights = weight.cast(format).transpose();
-  const dv = wgmma(sums.dv, weights, ofValues);
-  // Of columns that both have, each stores the scores of half of the rows.
-  const stored = gradientRows / shares;
-  const first = (part % shares) * stored;
-  tileScores
-    .at(slot, group, all, slice(first, stored))
-    .store(shares === 1 ? gradient : gradient.slice([0, first], [consumerRows, stored]));
-  commitShared();
-  refs.ready.at(slot).arrive();
-  refs.ready.at(slot).wait();
-  const startRows = () => {
-    let running = accumulator(dtypes.f32, [gradientRows, half]);
-    for (let each = 0; each < groups; each += 1)
-      running = wgmma(
-        running,
-        tileScores.at(slot, each).transpose(),
-        tileK.at(each, all, slice(part * half, half)),
-      );
-    return running;
-  };
-  const ofKeys = tileQ.at(slot, all, shareOf(work, part, form.sizes.d));
-  if (shares === 1) {
-    const running = startRows();
-    const dk = wgmma(sums.dk, gradient, ofKeys);
-    sendSums(work, part, turn, running.wait({ pending: 1 }));
-    return { dk, dv };
-  }
-  // The registers of dq are those of the factors of dk and dv: it begins when they are done, and dOut can come meanwhile.
-  const own = { dk: wgmma(sums.dk, gradient, ofKeys).wait(), dv: dv.wait() };
-  when(turn.add(1).lt(turns), () => {
-    refs.emptyOut.arrive();
-  });
-  sendSums(work, part, turn, startRows().wait());
   return {
-    dk: accumulator(dtypes.f32, own.dk.shape, own.dk),
-    dv: accumulator(dtypes.f32, own.dv.shape, own.dv),
+    gradient: throughScores(rules, raw, change, place).cast(format).transpose(),
+    weights: weight.cast(format).transpose(),
   };
 }
 
-/** Hands the sums of dq of a turn to the warp that adds them to memory. */
-function sendSums({ form, refs }: Work, part: number, turn: Index, sums: Tile<"f32">): void {
-  const { pieces } = gradientDivision(form.sizes);
+/**
+ * Hands sums of dq of a turn to the warp that adds them to memory: of two pieces the first one, since the place that they leave by is taken until
+ * it has been read. Gives those that are left, which leave under the products of the next turn.
+ */
+function sendFirst(work: Work, part: number, turn: Index, sums: Tile<"f32">): Sums["rest"] {
+  const { pieces } = gradientDivision(work.form.sizes);
   const [rows = 0, half = 0] = sums.shape;
   const width = half / pieces;
-  for (let piece = 0; piece < pieces; piece += 1) {
-    const takeBack = () => {
-      refs.emptySums.at(part).wait();
-    };
-    if (piece === 0) when(turn.ge(1), takeBack);
-    else takeBack();
-    const own = pieces === 1 ? sums : sums.slice([0, piece * width], [rows, width]);
-    refs.tileSums.at(part).store(scatteredSums(own));
-    commitShared();
-    refs.fullSums.at(part).arrive();
-  }
+  const scale = scaleOf(work.form.problem, work.form.sizes);
+  // Registers that products have written would be waited for where they are read under the products of the next turn: scaling fills others.
+  const piece = (index: number) => sums.slice([0, index * width], [rows, width]).mul(scale);
+  when(turn.ge(1), () => {
+    work.refs.emptySums.at(part).wait();
+  });
+  storePiece(work, part, pieces === 1 ? sums : piece(0));
+  return pieces === 1 ? [] : [piece(1)];
+}
+
+/** Hands the second piece on, when the first one has been read. */
+function sendPiece(work: Work, part: number, sums: Tile<"f32">): void {
+  work.refs.emptySums.at(part).wait();
+  storePiece(work, part, sums);
+}
+
+function storePiece({ refs }: Work, part: number, sums: Tile<"f32">): void {
+  refs.tileSums.at(part).store(scatteredSums(sums));
+  commitShared();
+  refs.fullSums.at(part).arrive();
 }
 
 /** By the copy engine through the tile of v, which the consumer alone has used, or by the lanes themselves. */

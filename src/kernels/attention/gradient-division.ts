@@ -3,9 +3,13 @@
  * together, which is 64 rows of heads of 128. Wider heads are divided instead of columns:
  *
  *   heads up to 128   128 columns of scores, of which each consumer has 64, with the whole rows of dk and dv that belong to them
- *   heads up to 256   64 columns of scores, which both consumers compute, and half of the columns of dk and dv for each
+ *   heads up to 256   64 columns of scores, of which each consumer has half of the rows, and half of the columns of dk and dv
  *
- * What shared memory holds of wide heads is one tile of dOut instead of two, and a half of the sums of dq, which then leave in two pieces.
+ * Consumers of wide heads put weights and gradients of scores into shared memory, where both read them as factors of dv and dk; what they
+ * have in registers instead is dq, under whose sums dk is still multiplied.
+ *
+ * What shared memory holds of wide heads is one tile of dOut instead of two, and a half of the sums of dq, which then leave in two pieces: the
+ * second one under the products of the next turn.
  */
 import { consumerRows } from "./configuration.ts";
 import { gradientHead } from "./gradient-sums.ts";
@@ -17,11 +21,11 @@ export const gradientConsumers = 2;
 export interface GradientDivision {
   /** Groups of 64 columns of scores that a block has. */
   readonly groups: 1 | 2;
-  /** Among how many consumers the columns of dk and dv are divided. */
+  /** Among how many consumers the rows of scores, and the columns of dk and dv, are divided. */
   readonly shares: 1 | 2;
   /** Tiles of dOut in shared memory. */
   readonly outStages: 1 | 2;
-  /** Pieces in which a consumer's sums of dq leave. */
+  /** Pieces in which a consumer's sums of dq leave; scaled, where there are two. */
   readonly pieces: 1 | 2;
 }
 

@@ -102,8 +102,8 @@ export function prepareGradients(form: AttentionForm): KernelDefinition {
   ) as unknown as KernelDefinition;
 }
 
-/** dq: the sums, scaled and rounded. */
-export function finishGradients(form: AttentionForm): KernelDefinition {
+/** dq: the sums, scaled, unless they were before, and rounded. */
+export function finishGradients(form: AttentionForm, isScaled: boolean): KernelDefinition {
   const rows = gradientRows;
   const { problem, sizes } = form;
   const { inputs, dimensions } = attentionArrays(form);
@@ -125,10 +125,11 @@ export function finishGradients(form: AttentionForm): KernelDefinition {
       const down = inSpan(span, top, rows);
       for (const part of [0, 1]) {
         const found = sums.at(batch, head, tile, slice(part * lines, lines)).load();
-        const values = gatheredSums(found, rows, half).mul(scaleOf(problem, sizes));
+        const values = gatheredSums(found, rows, half);
+        const scaled = isScaled ? values : values.mul(scaleOf(problem, sizes));
         (dq as Ref)
           .at(memory, down, head, slice(part * half, half))
-          .store(values.cast(problem.q.dtype) as Tile);
+          .store(scaled.cast(problem.q.dtype) as Tile);
       }
     },
   ) as unknown as KernelDefinition;

@@ -29,6 +29,8 @@ export interface Refs {
   readonly tileOut: Ref<Half>;
   readonly tileRows: Ref<"f32">;
   readonly tileScores: Ref<Half>;
+  /** Of consumers that have half of the rows of scores each. */
+  readonly tileWeights: Ref<Half>;
   readonly tileSums: Ref<"f32">;
   readonly fullK: Barrier;
   readonly fullV: Barrier;
