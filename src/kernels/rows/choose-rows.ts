@@ -24,6 +24,8 @@ const heldElements = 128;
 const sharedElements = 64;
 const loopedElements = 32;
 const shortElements = 16;
+/** Columns of a row that 16 warps hold, two of which a processor has registers for, and fewer columns fill fewer lanes of. */
+const wideColumns = 16_384;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
 
@@ -69,14 +71,14 @@ export function chooseRows(
   const inputs = op.arrays.filter(({ per, role }) => per === "element" && role === "input");
   const elements = op.arrays.filter(({ per }) => per === "element");
   const bits = elements.map(({ dtype }) => dtype.bits);
-  const wide = op.compute.bits / 32;
+  const words = op.compute.bits / 32;
   const heldOf = (all: number): number =>
-    Math.max(8, powerOfTwoFrom(all / Math.max(1, inputs.length) / wide));
+    Math.max(8, powerOfTwoFrom(all / Math.max(1, inputs.length) / words));
   const held = heldOf(heldElements);
-  const looped = Math.max(4, Math.min(held, loopedElements / wide));
+  const looped = Math.max(4, Math.min(held, loopedElements / words));
   // Rows that leave lanes without elements, or load several arrays of columns, have more to gain from more of them at a time.
   const isLean = columns === powerOfTwoFrom(columns) && columnArrays(op) < 2;
-  const short = isLean ? Math.max(4, Math.min(held, shortElements / wide)) : looped;
+  const short = isLean ? Math.max(4, Math.min(held, shortElements / words)) : looped;
   const crossing = crossingAxis(op, axes);
   if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, looped);
   const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
@@ -93,6 +95,8 @@ export function chooseRows(
     (!fits(blocks) || (count * blocks * 2 <= target.processors && columns > blocks * 2 * unit))
   )
     blocks *= 2;
+  const wide = blocks === 1 ? wideForm(op, columns) : undefined;
+  if (wide !== undefined) return wide;
   if (fits(blocks)) {
     const share = Math.ceil(columns / blocks);
     return { rows: 1, columns: Math.ceil(share / unit) * unit, blocks, pieces: 1 };
@@ -104,6 +108,16 @@ export function chooseRows(
     blocks,
     pieces: Math.ceil(columns / (blocks * piece)),
   };
+}
+
+/** A row by 16 warps: by four, lanes would wait for it and compute with it in turns. */
+function wideForm(
+  { arrays, isHeavy = false }: RowOp,
+  columns: number,
+): HeldRowsConfiguration | undefined {
+  const isNarrow = arrays.every(({ per, dtype }) => per !== "element" || dtype.bits <= 16);
+  if (!isHeavy || !isNarrow || columns !== wideColumns) return undefined;
+  return { rows: 1, columns, blocks: 1, pieces: 1, wide: { warps: 16, resident: 2 } };
 }
 
 /** Registers of a processor, how many a lane is given at a time, and how many it has at least to compute with. */

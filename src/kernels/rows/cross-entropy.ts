@@ -157,6 +157,7 @@ function crossEntropyOp(
     arrays,
     compute,
     heldBytes: 224,
+    isHeavy: specs["gradient"] !== undefined,
     statistics: [...sums.statistics, "chosen"],
     measure: (tiles, piece) => together([{ tiles, piece }]),
     // The search for the label parts pieces from each other anyhow.

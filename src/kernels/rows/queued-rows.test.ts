@@ -296,6 +296,7 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 2048 }),
     rmsNorm({ x: bf16, residual: bf16, scale: f32 }).kernels({ m: 2048, n: 131_072 }),
     crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 2048, n: 131_072 }),
+    crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 2048, n: 16_384 }),
     softmaxBackward({ out: bf16 }).kernels({ m: 2048, n: 131_072 }),
   ];
   expect(assemblyProblems(kernels.flat())).toEqual([]);

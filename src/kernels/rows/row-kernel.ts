@@ -41,6 +41,8 @@ export interface HeldRowsConfiguration {
   readonly pieces: number;
   /** Where blocks tell each other statistics through memory: the warps of each. */
   readonly told?: { readonly warps: number };
+  /** Where a block has more than four warps: these, and the blocks of a processor. */
+  readonly wide?: { readonly warps: number; readonly resident: number };
   /** Where what only results need is loaded with the row: the blocks of a processor. */
   readonly early?: { readonly resident: number };
 }
@@ -50,7 +52,7 @@ export function rowKernel(
   form: StridedForm,
   configuration: HeldRowsConfiguration,
 ): KernelDefinition {
-  const { rows, columns, blocks, told, early } = configuration;
+  const { rows, columns, blocks, told, early, wide } = configuration;
   const last = form.axes.length - 1;
   const leads = form.axes.slice(0, -1).map((_, axis) => axis);
   const step = (axis: number): number => (axis === last ? columns : axis === last - 1 ? rows : 1);
@@ -72,6 +74,7 @@ export function rowKernel(
       ...(isCluster && { cluster: { part: blocks } }),
       ...(isManyHeld(op, configuration) && { resident: manyBlocks }),
       ...early,
+      ...wide,
       ...(told !== undefined && {
         warps: told.warps,
         inouts: {

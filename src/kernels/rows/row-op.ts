@@ -59,6 +59,8 @@ export interface RowOp {
   readonly statistics: readonly string[];
   /** Bytes of a row that 512 lanes of a processor can hold each, beside what they compute with, without spilling any. */
   readonly heldBytes: number;
+  /** Whether four warps have no registers for a second block beside a row of 16,384 elements of 16 bits, of which 16 warps hold two. */
+  readonly isHeavy?: boolean;
   /** Whether so little is computed of an element that 8 warps of a processor keep up with memory, though they read it twice. */
   readonly isLight?: boolean;
   /** Statistics of a piece; undefined tiles are not there. */

@@ -145,10 +145,10 @@ function rowLaunch(
   configuration: HeldRowsConfiguration,
   kernels: Map<string, KernelDefinition>,
 ): PlannedLaunch {
-  const { rows, columns, blocks, pieces, told, early } = configuration;
+  const { rows, columns, blocks, pieces, told, early, wide } = configuration;
   const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * columns;
   const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
-  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told, early]);
+  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told, early, wide]);
   const known = kernels.get(text + formText(axes)) ?? rowKernel(op, form, configuration);
   kernels.set(text + formText(axes), known);
   const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);

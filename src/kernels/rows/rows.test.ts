@@ -373,6 +373,27 @@ test("few rows that are long are held by clusters", async () => {
   device.dispose();
 });
 
+test.each(["simulator", "emulator"] as const)(
+  "a long row of a cross-entropy is held by more warps, on the %s",
+  async (kind) => {
+    const target = { ...targets.sm_90a, processors: 1 };
+    const device = await open(kind, { target });
+    const columns = 16_384;
+    const op = crossEntropy({ logits: bf16, gradient: true });
+    const wide = { warps: 16, resident: 2 };
+    expect(op.plan({ m: 1, n: columns }, target).configuration).toMatchObject({ blocks: 1, wide });
+    expect(op.plan({ m: 1, n: columns - 8 }, target).configuration).not.toHaveProperty("wide");
+    const logits = randomNumbers(bf16, [1, columns], 1, 4);
+    const label = 9_999;
+    const { loss, gradient } = await device.run(op, { logits: logits.array, labels: [label] });
+    const shares = softmaxOf(logits.values);
+    expectClose(loss, [-Math.log(shares[label] ?? NaN)], { relative: 8 });
+    const expected = shares.map((share, column) => share - (column === label ? 1 : 0));
+    expectClose(gradient, expected, { relative: 2 });
+    device.dispose();
+  },
+);
+
 test("a label that is no class stops the kernel", async () => {
   const device = await open("simulator");
   const logits = fromNumbers(f32, [1, 4], [1, 2, 3, 4]);
