@@ -193,8 +193,10 @@ const [mostBlocks, fastBlocks] = [8, 4] as const;
 const [toldWarps, toldRegisters] = [8, 84] as const;
 /** Bytes of rows by which results follow measurements, while statistics travel: less than half of the queue, the rest is on its way. */
 const slackBytes = 5 * pieceBytes;
-/** The share of a piece's lanes with elements, at least; and rows of a worker, so that the first and last ones are few of all. */
-const [fewestLanes, fewestTurns] = [0.9, 16] as const;
+/** The share of a piece's lanes with elements, at least. */
+const fewestLanes = 0.9;
+/** Rows of a worker, so that the first and last ones are few of all; more of whole rows, which are not much slower in other forms. */
+const [fewestTurns, fewestWholeTurns] = [32, 64] as const;
 
 /**
  * Many rows that blocks all over the GPU share, a piece of every row each; and rows of one piece that meet several arrays of columns,
@@ -221,7 +223,7 @@ export function chooseToldQueue(
   const most = Math.floor(target.processors / blocks);
   if (most === 0 || (columns / lanes) * words > toldRegisters) return undefined;
   const turns = Math.ceil(rows / most);
-  if (turns < fewestTurns) return undefined;
+  if (turns < (blocks === 1 ? fewestWholeTurns : fewestTurns)) return undefined;
   const piece = (columns * bits) / 8;
   const slack = Math.floor(slackBytes / piece);
   const known = ((slack + 1) * lanes * op.statistics.length * op.compute.bits) / 8;

@@ -82,7 +82,8 @@ test("many long rows of norms are shared by blocks that have whole pieces, and t
   expect(of(16_384, 8192)).toMatchObject({ ...pieces, blocks: 1, workers: 132 });
   // Too few rows, lanes without elements, more columns than registers hold, a lone piece, operations that compute more.
   const others = [
-    of(32, 65_536),
+    of(480, 65_536),
+    of(8192, 8192),
     of(8192, 12_288),
     of(16_384, 8128),
     layerNorm({ x: bf16, scale: f32, bias: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
