@@ -47,7 +47,7 @@ test("every stage has a file that can be read back", async () => {
   const ops = passes.map(
     (name) => parseModule(read(`a_b.sm_90a/${name}`)).kernels[0]?.body.ops.length ?? 0,
   );
-  const last = passes.slice(-6);
+  const last = passes.slice(-7);
   expect(last.map((name) => name.slice(3))).toEqual([
     "select.ir",
     "place.ir",
@@ -55,9 +55,10 @@ test("every stage has a file that can be read back", async () => {
     "bound.ir",
     "maps.ir",
     "order.ir",
+    "group.ir",
   ]);
   // The last before placement has lost the load that nobody uses.
-  expect(ops.at(-6)).toBeLessThan(ops[0] ?? 0);
+  expect(ops.at(-7)).toBeLessThan(ops[0] ?? 0);
   for (const placed of last.slice(1))
     expect(parseModule(read(`a_b.sm_90a/${placed}`)).kernels[0]?.placed?.target).toBe(
       targets.sm_90a,

@@ -105,6 +105,11 @@ const cases: readonly AttentionCase[] = [
     configuration: { ...small, workers: 4, dealing: "in pairs" },
   },
   {
+    name: "in pairs, of an odd number of blocks that see all columns, the last tile not full",
+    sizes: [1, 42, 68, 1, 1, 16, 16],
+    configuration: { ...small, stages: 1, workers: 8, dealing: "in pairs" },
+  },
+  {
     name: "in pairs, by a mask",
     sizes: [1, 64, 58, 3, 1, 16, 16],
     ...{ mask: "dilated", window: { left: 40, right: 54 } },

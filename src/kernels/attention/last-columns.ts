@@ -4,7 +4,8 @@
  *
  *   4096 columns, 192 at a time      21 tiles of 192, and one of 64
  *
- * That is so where all rows see all columns. Else rows end in tiles of their own, which are compared element by element.
+ * That is so where all rows see all columns. Else rows end in tiles of their own, which are compared element by element. Where blocks of rows are taken
+ * in pairs, the place of a pair that has no rows goes over one tile alone, so that it has no last one behind others.
  */
 import type { SpecialisedAttention } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -24,12 +25,12 @@ export interface EndingColumns extends TileColumns {
 /** The first tile of columns, and the last one where it has fewer, all rows seeing all of these. */
 export function columnsAtEnds(
   { problem, sizes }: AttentionForm,
-  { columns }: SpecialisedAttention,
+  { columns, dealing }: SpecialisedAttention,
 ): { readonly first: TileColumns; readonly ending: EndingColumns | undefined } {
   const { left, right } = problem.window;
   const rest = sizes.t % columns;
   const isSame = left === undefined && right === undefined && problem.mask === undefined;
-  if (!isSame || sizes.ends > 0 || rest === 0)
+  if (!isSame || sizes.ends > 0 || rest === 0 || dealing === "in pairs")
     return { first: { width: columns, isClear: false }, ending: undefined };
   const together = isNarrow(problem) ? 32 : 16;
   const ending = {

@@ -24,6 +24,7 @@ import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
 import type { TargetName } from "../../targets/target.ts";
 import { bound } from "../../lower/bound.ts";
+import { group } from "../../lower/groups.ts";
 import { order } from "../../lower/order/order.ts";
 import { placedKernel } from "../../layout/plan/placed-kernel.ts";
 import { emitKernel } from "../emit/kernel.ts";
@@ -38,7 +39,7 @@ function notesOf(
 ): readonly PerformanceNote[] {
   const placement = placeKernel(runPasses(traced), targets[target]);
   const placed = allocate(placedKernel(placement));
-  return performanceNotes(placement, emitKernel(order(bound(placed))).module);
+  return performanceNotes(placement, emitKernel(group(order(bound(placed)))).module);
 }
 
 function codesOf(definition: KernelDefinition): readonly string[] {
