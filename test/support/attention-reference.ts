@@ -301,8 +301,9 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           if (weight === 0) return;
           const slope = scale * weight * (slopes[column] ?? NaN);
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
-          // One less a square that is nearly one is known to the last bits of f32 alone.
-          const unsure = one.softCap === undefined ? 0 : 2 ** -13;
+          // One less a square that is nearly one is known to the last bits of f32 alone, which are much of what f32 may be off.
+          const lastBits = one.dtype?.name === "f32" ? 2 ** -3 : 2 ** -13;
+          const unsure = one.softCap === undefined ? 0 : lastBits;
           const sure = Math.max(weight, leastWeight);
           const steepest = scale * sure * (Math.abs(slopes[column] ?? NaN) + unsure);
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);

@@ -193,6 +193,8 @@ const [mostBlocks, fastBlocks] = [8, 4] as const;
 const [toldWarps, toldRegisters] = [8, 84] as const;
 /** Bytes of rows by which results follow measurements, while statistics travel: less than half of the queue, the rest is on its way. */
 const slackBytes = 5 * pieceBytes;
+/** The same of a block that hears itself alone. It tells through memory, too: lanes that had statistics from their own warps took 1.14 times as long. */
+const wholeSlackBytes = 3 * pieceBytes;
 /** The share of a piece's lanes with elements, at least. */
 const fewestLanes = 0.9;
 /** Rows of a worker, so that the first and last ones are few of all; more of whole rows, which are not much slower in other forms. */
@@ -225,7 +227,7 @@ export function chooseToldQueue(
   const turns = Math.ceil(rows / most);
   if (turns < (blocks === 1 ? fewestWholeTurns : fewestTurns)) return undefined;
   const piece = (columns * bits) / 8;
-  const slack = Math.floor(slackBytes / piece);
+  const slack = Math.floor((blocks === 1 ? wholeSlackBytes : slackBytes) / piece);
   const known = ((slack + 1) * lanes * op.statistics.length * op.compute.bits) / 8;
   const slots = Math.floor((queueBytes - known) / piece);
   const workers = Math.ceil(rows / turns);

@@ -15,7 +15,7 @@
  * Every merge has a fixed order, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
 import {
   array,
   barrier,
@@ -60,7 +60,7 @@ interface ToldForm extends QueuedForm {
   readonly configuration: ToldQueueConfiguration;
 }
 
-/** The rows, after what blocks tell has been cleared, where there are several of a row. */
+/** The rows, after what blocks tell has been cleared. */
 export function planToldQueue(
   op: RowOp,
   axes: readonly StridedAxis[],
@@ -70,12 +70,10 @@ export function planToldQueue(
 ): Planned<ToldQueueConfiguration> {
   const { blocks } = configuration;
   const form: ToldForm = { ...queuedForm(op, axes, configuration), configuration };
-  const launch = (): readonly PlannedLaunch[] => {
+  const launch = () => {
     const made = queuedLaunch(form, axes, kernels, () => toldQueueKernel(form));
-    const words = blocks > 1 && { [toldName]: { argument: toldName } };
-    return [{ ...made, arguments: { ...made.arguments, ...words } }];
+    return [{ ...made, arguments: { ...made.arguments, [toldName]: { argument: toldName } } }];
   };
-  if (blocks === 1) return { configuration, source: "heuristic", launches: launch };
   const shape = toldShape(op, [axes[0]?.extent ?? 1], blocks) as readonly number[];
   const cleared = {
     operation: fill({ out: array(dtypes.u64, shape), value: 0 }) as unknown as Operation,
@@ -118,13 +116,13 @@ function toldQueueKernel(form: ToldForm): KernelDefinition {
       ...{ threads: ["work", "serve"], warps: configuration.warps },
       inputs: named("input"),
       outputs: named("output"),
-      inouts: blocks > 1 ? { [toldName]: array(dtypes.u64, toldShape(op, [height], blocks)) } : {},
+      inouts: { [toldName]: array(dtypes.u64, toldShape(op, [height], blocks)) },
       scratch: {
         ...Object.fromEntries([...queues, ...shared]),
         brought: barrier({ count: slots, arrivals: elements.length }),
         read: barrier({ count: slots }),
         measured: barrier({ count: slack + 1 }),
-        known: barrier({ count: slack + 1, arrivals: blocks > 1 ? 2 : 1 }),
+        known: barrier({ count: slack + 1, arrivals: 2 }),
       },
     },
     (given) => {
@@ -138,8 +136,7 @@ function toldQueueKernel(form: ToldForm): KernelDefinition {
       });
       on("serve", () => {
         warps((warp) => {
-          const serving = [() => block.bring(), () => block.tell()];
-          if (blocks > 1) serving.push(() => block.hear());
+          const serving = [() => block.bring(), () => block.tell(), () => block.hear()];
           for (const [number, body] of serving.entries()) when(warp.eq(number), body);
         });
       });
@@ -254,14 +251,13 @@ class ToldBlock {
     });
   }
 
-  /** Tells what lanes have measured of each row: the other blocks, or where there are none the lanes. */
+  /** Tells what lanes have measured of each row. */
   tell(): void {
     const { op, configuration } = this.#form;
     loop({ to: this.#turns, carry: this.#sets.start() }, (turn, set) => {
       this.#barrier("measured", set).wait({ parity: set.phase });
       const own = op.join(this.#get(ownName, set, 32 * configuration.warps));
-      if (configuration.blocks === 1) this.#put(statisticName, set, own, 1);
-      else tellWords(toldState(op), this.#words(turn), this.#part, own);
+      tellWords(toldState(op), this.#words(turn), this.#part, own);
       // Lanes may measure into this place again.
       this.#barrier("known", set).arrive();
       return this.#sets.next(set);
