@@ -301,11 +301,8 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           if (weight === 0) return;
           const slope = scale * weight * (slopes[column] ?? NaN);
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
-          // One less a square that is nearly one is known to the last bits of f32 alone, which are much of what f32 may be off.
-          const lastBits = one.dtype?.name === "f32" ? 2 ** -3 : 2 ** -13;
-          const unsure = one.softCap === undefined ? 0 : lastBits;
           const sure = Math.max(weight, leastWeight);
-          const steepest = scale * sure * (Math.abs(slopes[column] ?? NaN) + unsure);
+          const steepest = scale * sure * (Math.abs(slopes[column] ?? NaN) + unsureSlope(one));
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);
           const [own, other] = [
             ((batch * s + row) * h + head) * d,
@@ -330,6 +327,12 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
         });
       }
   return { q: dq, k: dk, v: dv, sinks: dSinks, bias: dBias };
+}
+
+/** One less a square that is nearly one is known to the last bits of f32 alone, which are much of what f32 may be off. */
+function unsureSlope({ softCap, dtype }: AttentionCase): number {
+  if (softCap === undefined) return 0;
+  return dtype?.name === "f32" ? 2 ** -3 : 2 ** -13;
 }
 
 /** Errors are at most `bound` of the magnitudes that were summed up, or the distance of numbers of the smallest size. */
