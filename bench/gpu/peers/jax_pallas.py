@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import jax.numpy as jnp
 from jax_lane import Lane, dtypes, outputs_of, program
-from serve import why
+from serve import group_sizes, why
 
 MOST_CONFIGURATIONS = 8
 # Sets of arrays that configurations are compared on, and how many of them are compiled at once.
@@ -48,17 +48,6 @@ def products(task):
     extra = {"c": None} if "c" in inspect.signature(product).parameters else {}
     made = lambda config: functools.partial(product, config=module.TuningConfig(**config), **extra)
     return [(in_words(config), made(config)) for config in product_configurations(module)]
-
-
-def group_sizes(task):
-    """As the benchmark's own: equal, or each half of what is left."""
-    m, groups = task["m"], task["groups"]
-    if not task["halving"]:
-        return [m // groups] * groups
-    sizes = []
-    for _ in range(groups - 1):
-        sizes.append((m - sum(sizes)) // 2)
-    return sizes + [m - sum(sizes)]
 
 
 def grouped_products(task):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jax_pallas
 from jax_attention import attention, attention_backward
 from jax_lane import Lane, dtypes, normals, program
-from serve import serve, why
+from serve import group_sizes, serve, why
 
 
 def cublas(task):
@@ -94,7 +94,7 @@ def dot_by_groups(sizes, a, b):
 
 
 def ragged_dot(task, sets, launches, lanes, refused):
-    sizes = jax_pallas.group_sizes(task)
+    sizes = group_sizes(task)
     pairs = [tuple(normals(index, *jax_pallas.shapes_of(task))) for index in range(sets)]
     exact = dot_by_groups(sizes, *pairs[0])
     jax_pallas.fastest(task, pairs, launches, lanes, refused, lambda out: relative(out, exact))

@@ -5,7 +5,7 @@ Every lane is a CUDA graph of launches over sets of arrays in turn, timed by CUD
 import sys
 import torch
 from graph import CallLane, GraphLane, dtypes, normal, product_arrays
-from serve import serve, why
+from serve import group_sizes, serve, why
 
 
 def matmul(task, sets):
@@ -285,17 +285,6 @@ def attention_backward(task, sets):
     if task["back"] == 0:
         yield "cuDNN (PyTorch)", [call(by_cudnn, a) for a in arrays]
         yield "FlashAttention (PyTorch)", [call(by_flash, a) for a in arrays]
-
-
-def group_sizes(task):
-    """As the benchmark's own: equal, or each half of what is left."""
-    m, groups = task["m"], task["groups"]
-    if not task["halving"]:
-        return [m // groups] * groups
-    sizes = []
-    for _ in range(groups - 1):
-        sizes.append((m - sum(sizes)) // 2)
-    return sizes + [m - sum(sizes)]
 
 
 def ragged_dot(task, sets):

@@ -47,6 +47,17 @@ def serve(hello, prepare, compile=lambda tasks: None):
             answer({"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"})
 
 
+def group_sizes(task):
+    """As the benchmark's own: equal, or each half of what is left."""
+    m, groups = task["m"], task["groups"]
+    if not task["halving"]:
+        return [m // groups] * groups
+    sizes = []
+    for _ in range(groups - 1):
+        sizes.append((m - sum(sizes)) // 2)
+    return sizes + [m - sum(sizes)]
+
+
 def why(error):
     """An error in one line."""
     text = str(error).strip().splitlines()
