@@ -2,11 +2,11 @@
  * Which rows come through a queue (`queued-rows.ts`, and from `told` on `told-queue.ts`), and how they are cut:
  *
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps, where scale and bias are f32
- *   bf16 softmax, rows of       65,536     8 pieces of 8,192, all in the registers of 16 warps
+ *   few of a bf16 softmax       65,536     8 pieces of 8,192, all in the registers of 16 warps
  *                              131,072     16 pieces, half of them in registers and half in the queue of 13
  *                              262,144     as much by each of 2 blocks
  *   few of a bf16 layer norm   131,072     4 blocks of 4 pieces in registers; scale and bias of each stay beside its queue of 5
- *   told, many of the same     131,072     16 blocks of a piece, 8 rows at a time; scale and bias stay in registers
+ *   told, many of either       131,072     16 blocks of a piece, 8 rows at a time; scale and bias stay in registers
  */
 import type { Target } from "../../targets/target.ts";
 import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
@@ -219,6 +219,8 @@ export function chooseToldQueue(
   const blocks = Math.ceil(extent / columns);
   if (extent < fewestLanes * columns * blocks) return undefined;
   if (blocks === 1 && (extent < columns || ofColumns.length < 2)) return undefined;
+  // Registers of a block hold two pieces: 134.5 µs for softmax of 8192 × 16384, 140 by blocks that share rows.
+  if (blocks === 2 && ofColumns.length === 0) return undefined;
   const lanes = 32 * toldWarps;
   const words = (inputs.length * op.compute.bits + bits + columnBits) / 32;
   // All blocks of a row have to run at once: one on each processor does.

@@ -73,8 +73,15 @@ export class QueueBlock {
   readonly #argument: { readonly [name: string]: unknown };
   readonly #part: Scalar<"i32">;
   readonly #worker: Scalar<"i32">;
+  readonly #warp: Scalar<"i32"> | undefined;
 
-  constructor(form: QueuedForm, argument: { readonly [name: string]: unknown }) {
+  /** Of a warp, where each has a share of every piece and works on its own. */
+  constructor(
+    form: QueuedForm,
+    argument: { readonly [name: string]: unknown },
+    warp?: Scalar<"i32">,
+  ) {
+    this.#warp = warp;
     this.#form = form;
     this.#argument = argument;
     this.#part = argument["part"] as Scalar<"i32">;
@@ -84,6 +91,24 @@ export class QueueBlock {
   /** Which piece of the row one of the block's own is. */
   #ofRow(index: Scalar<"i32">): Scalar<"i32"> {
     return this.#part.mul(this.#form.configuration.pieces).add(index);
+  }
+
+  /** Columns of a piece, or of the warp's share of it. */
+  get #columns(): number {
+    const { columns, warps } = this.#form.configuration;
+    return this.#warp === undefined ? columns : columns / warps;
+  }
+
+  get #groups(): number {
+    return this.#columns / this.#form.box;
+  }
+
+  /** The first group of one of the block's pieces in its row. */
+  #first(index: Scalar<"i32">): Scalar<"i32"> {
+    const { warps } = this.#form.configuration;
+    const piece = this.#ofRow(index);
+    const share = this.#warp === undefined ? piece : piece.mul(warps).add(this.#warp);
+    return share.mul(this.#groups);
   }
 
   brought({ slot, phase }: RingPosition): void {
@@ -108,9 +133,8 @@ export class QueueBlock {
   }
 
   bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {
-    const { op, configuration, box } = this.#form;
-    const groups = configuration.columns / box;
-    const first = this.#ofRow(piece).mul(groups);
+    const { op, box } = this.#form;
+    const [first, groups] = [this.#first(piece), this.#groups];
     for (const { name } of op.arrays.filter(isElement))
       copyAsync(
         (this.#argument[name] as Ref).at(this.row(turn), slice(first, groups), slice(0, box)),
@@ -144,31 +168,35 @@ export class QueueBlock {
 
   #byGroups(tile: Tile): Tile {
     const { widest, lanes, each } = this.#shares();
-    const { configuration, box } = this.#form;
     return tile
       .broadcastTo([lanes, each * widest])
       .reshape([lanes, each, widest])
       .transpose([1, 0, 2])
-      .reshape([configuration.columns / box, box]);
+      .reshape([this.#groups, this.#form.box]);
   }
 
   #shares(): { readonly widest: number; readonly lanes: number; readonly each: number } {
     const { op, configuration } = this.#form;
     const bits = op.arrays.filter(({ per }) => per === "element").map(({ dtype }) => dtype.bits);
-    const lanes = 32 * configuration.warps;
-    const share = configuration.columns / lanes;
+    const lanes = 32 * (this.#warp === undefined ? configuration.warps : 1);
+    const share = this.#columns / lanes;
     const widest = Math.min(share, (8 * widestAccess) / Math.min(...bits));
     return { widest, lanes, each: share / widest };
+  }
+
+  /** A place of the queue, or the warp's share of it. */
+  #queued(name: string, slot: Scalar<"i32">): Ref {
+    const queue = this.#argument[queueName(name)] as Ref;
+    if (this.#warp === undefined) return queue.at(slot);
+    const first = this.#warp.mul(this.#groups);
+    return queue.at(slot, slice(first, this.#groups), slice(0, this.#form.box));
   }
 
   queuedTiles(slot: Scalar<"i32">): RowTiles {
     return Object.fromEntries(
       this.#form.op.arrays
         .filter(isElement)
-        .map(({ name }) => [
-          name,
-          this.#byLanes((this.#argument[queueName(name)] as Ref).at(slot).load()),
-        ]),
+        .map(({ name }) => [name, this.#byLanes(this.#queued(name, slot).load())]),
     );
   }
 
@@ -184,10 +212,8 @@ export class QueueBlock {
   }
 
   #columnWindow(name: string, index: Scalar<"i32">): Ref {
-    const { box, configuration } = this.#form;
-    const groups = configuration.columns / box;
-    const first = this.#ofRow(index).mul(groups);
-    return (this.#argument[name] as Ref).at(slice(first, groups), slice(0, box));
+    const first = this.#first(index);
+    return (this.#argument[name] as Ref).at(slice(first, this.#groups), slice(0, this.#form.box));
   }
 
   /** Puts what belongs to the block's columns into shared memory, where it stays for all rows. */
@@ -225,9 +251,8 @@ export class QueueBlock {
   }
 
   storePiece(turn: Scalar<"i32">, index: Scalar<"i32">, results: RowTiles): void {
-    const { op, box, configuration } = this.#form;
-    const groups = configuration.columns / box;
-    const first = this.#ofRow(index).mul(groups);
+    const { op, box } = this.#form;
+    const [first, groups] = [this.#first(index), this.#groups];
     for (const { name, per, role } of op.arrays) {
       const result = results[name];
       if (per !== "element" || role !== "output" || result === undefined) continue;
@@ -237,7 +262,7 @@ export class QueueBlock {
     }
   }
 
-  /** What belongs to the row; the first block of a cluster stores it. */
+  /** What belongs to the row; the first block that shares it stores it, and its first warp where warps work on their own. */
   storeRow(turn: Scalar<"i32">, ofRow: RowTiles, statistics: Statistics): void {
     const { op, configuration } = this.#form;
     const { rowResults } = op;
@@ -252,8 +277,11 @@ export class QueueBlock {
           .store(result.broadcastTo([1, 1]).reshape([1]));
       }
     };
-    if (configuration.blocks === 1) store();
-    else when(this.#part.eq(0), store);
+    const isFirst = configuration.blocks === 1 ? undefined : this.#part.eq(0);
+    const isFirstWarp = this.#warp?.eq(0);
+    const both = isFirst && isFirstWarp ? isFirst.and(isFirstWarp) : (isFirst ?? isFirstWarp);
+    if (both === undefined) store();
+    else when(both, store);
   }
 
   #total(): Scalar {
@@ -267,7 +295,7 @@ export class QueueBlock {
   /** Which part of the row one of the block's pieces is. */
   piece(index: Scalar<"i32">): Piece {
     const { op, isWhole, configuration, box } = this.#form;
-    const start = this.#ofRow(index).mul(configuration.columns);
+    const start = this.#first(index).mul(box);
     const { lanes, each, widest } = this.#shares();
     const { groups } = extentsOf(this.#form);
     const extent = constant(dtypes.i32, 0)
@@ -275,9 +303,9 @@ export class QueueBlock {
       .mul(box);
     const positions = (): Tile<"i32"> =>
       this.#byLanes(
-        iota(dtypes.i32, [configuration.columns / box, box], 0)
+        iota(dtypes.i32, [this.#groups, box], 0)
           .mul(box)
-          .add(iota(dtypes.i32, [configuration.columns / box, box], 1)),
+          .add(iota(dtypes.i32, [this.#groups, box], 1)),
       ).add(start as never) as Tile<"i32">;
     const isWithin = (): Tile<"bool"> => positions().lt(extent);
     return {
@@ -293,7 +321,7 @@ export class QueueBlock {
       total: this.#total(),
       columns: positions,
       ...(configuration.blocks * configuration.pieces > 1 && {
-        part: { from: start, width: configuration.columns },
+        part: { from: start, width: this.#columns },
       }),
     };
   }

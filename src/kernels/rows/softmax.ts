@@ -97,6 +97,7 @@ function softmaxLike(
     ],
     compute,
     heldBytes: result.heldBytes,
+    isLight: compute.bits === 32,
     statistics,
     measure,
     merge,

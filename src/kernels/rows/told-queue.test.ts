@@ -7,9 +7,13 @@ import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64 } from "../../formats/dtype.ts";
 import { open } from "../../runtime/open.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { targets } from "../../targets/target.ts";
 import type { ToldQueueConfiguration } from "./choose-queue.ts";
+import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
-import { softmax } from "./softmax.ts";
+import { logSoftmax, softmax } from "./softmax.ts";
 import { planToldQueue } from "./told-queue.ts";
 
 interface Case {
@@ -73,14 +77,17 @@ test.each(scheduleSeeds)("under schedule %i", async (seed) => {
   device.dispose();
 });
 
-test("many long rows of norms are shared by blocks that have whole pieces, and those of one piece where columns are worth it", () => {
+test("many long rows are shared by blocks that have whole pieces, and those of one piece where columns are worth it", () => {
   const norm = layerNorm({ x: bf16, scale: bf16, bias: bf16 });
   const of = (m: number, n: number) => norm.plan({ m, n }).configuration;
   const pieces = { columns: 8192, slots: 12, slack: 5 };
   expect(of(512, 262_144)).toMatchObject({ ...pieces, blocks: 32, workers: 4 });
   expect(of(2048, 65_536)).toMatchObject({ ...pieces, blocks: 8, workers: 16 });
   expect(of(16_384, 8192)).toMatchObject({ ...pieces, slack: 3, blocks: 1, workers: 132 });
-  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, operations that compute more.
+  const share = (n: number) => softmax({ x: bf16 }).plan({ m: 2 ** 27 / n, n }).configuration;
+  expect(share(262_144)).toMatchObject({ ...pieces, blocks: 32, workers: 4 });
+  expect(share(32_768)).toMatchObject({ ...pieces, blocks: 4, workers: 33 });
+  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, two that meet no columns, numbers of 64 bits.
   const others = [
     of(480, 65_536),
     of(8192, 8192),
@@ -88,9 +95,18 @@ test("many long rows of norms are shared by blocks that have whole pieces, and t
     of(16_384, 8128),
     layerNorm({ x: bf16, scale: f32, bias: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
     layerNorm({ x: bf16, scale: bf16 }).plan({ m: 16_384, n: 8192 }).configuration,
-    softmax({ x: bf16 }).plan({ m: 2048, n: 65_536 }).configuration,
+    share(16_384),
+    softmax({ x: f64 }).plan({ m: 2048, n: 65_536 }).configuration,
   ];
   for (const found of others) expect(found).not.toHaveProperty("slack");
+});
+
+test("warps never meet while they work: each would wait for the slowest twice a row", () => {
+  const kernels = softmax({ x: bf16 }).kernels({ m: 512, n: 262_144 });
+  const texts = kernels.map(({ kernel }) => printPtx(lower(kernel, targets.sm_90a).module));
+  const meetings = texts.flatMap((text) => text.match(/bar\.sync.*/g) ?? []);
+  const expected = /barriers are ready|warps (begin|have ended)/;
+  expect(meetings.filter((line) => !expected.test(line))).toEqual([]);
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
@@ -104,6 +120,10 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     layerNorm({ x: f64, scale: f64, bias: f64 }).kernels(long),
     rmsNorm({ x: bf16, scale: f32 }).kernels(long),
     rmsNorm({ x: f32, scale: f32 }).kernels({ m: 8192, n: 16_384 }),
+    softmax({ x: bf16 }).kernels(long),
+    softmax({ x: f32 }).kernels({ m: 2048, n: 65_000 }),
+    logSoftmax({ x: bf16 }).kernels(long),
+    crossEntropy({ logits: bf16, gradient: true }).kernels(long),
   ];
   expect(assemblyProblems(kernels.flat())).toEqual([]);
 });
