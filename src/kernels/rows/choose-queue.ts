@@ -191,14 +191,27 @@ const [mostBlocks, fastBlocks] = [8, 4] as const;
 
 /** Warps that work, and registers of each of their lanes for a piece as it came and as it is computed with, and for its columns. */
 const [toldWarps, toldRegisters] = [8, 84] as const;
-/** Bytes of rows by which results follow measurements, while statistics travel: less than half of the queue, the rest is on its way. */
-const slackBytes = 5 * pieceBytes;
-/** The same of a block that hears itself alone. It tells through memory, too: lanes that had statistics from their own warps took 1.14 times as long. */
-const wholeSlackBytes = 3 * pieceBytes;
+/** Bytes of rows by which results follow measurements, while statistics travel; less where few blocks share a row, so that none is far behind. */
+const [slackBytes, nearSlackBytes] = [4 * pieceBytes, 3 * pieceBytes];
+/** Blocks up to which that is so. A block that hears itself alone tells through memory, too: lanes that had statistics from their own warps took 1.14 times as long. */
+const nearBlocks = 4;
+/** Bytes on their way besides: with 7 pieces rows take 1 to 2 % longer, with 3 up to 7 %. */
+const aheadBytes = 5 * pieceBytes;
 /** The share of a piece's lanes with elements, at least. */
 const fewestLanes = 0.9;
-/** Rows of a worker, so that the first and last ones are few of all; more of whole rows, which are not much slower in other forms. */
-const [fewestTurns, fewestWholeTurns] = [32, 64] as const;
+/**
+ * Rows of a worker, at least, so that the first and last ones are few of all: of rows that a block has alone, which are not much slower in
+ * other forms; of rows that a block can queue; of those that meet columns; and of rows so long that clusters would share them.
+ */
+const fewestTurns = { whole: 64, queued: 32, withColumns: 16, long: 8 } as const;
+/** Pieces of a row that the queue and the registers of a block hold, for all operations. */
+const queuedPieces = 16;
+
+function fewestTurnsOf(blocks: number, columnArrays: number): number {
+  if (blocks === 1) return fewestTurns.whole;
+  if (blocks > queuedPieces) return fewestTurns.long;
+  return columnArrays > 0 ? fewestTurns.withColumns : fewestTurns.queued;
+}
 
 /**
  * Many rows that blocks all over the GPU share, a piece of every row each; and rows of one piece that meet several arrays of columns,
@@ -219,19 +232,16 @@ export function chooseToldQueue(
   const blocks = Math.ceil(extent / columns);
   if (extent < fewestLanes * columns * blocks) return undefined;
   if (blocks === 1 && (extent < columns || ofColumns.length < 2)) return undefined;
-  // Registers of a block hold two pieces: 134.5 µs for softmax of 8192 × 16384, 140 by blocks that share rows.
-  if (blocks === 2 && ofColumns.length === 0) return undefined;
   const lanes = 32 * toldWarps;
   const words = (inputs.length * op.compute.bits + bits + columnBits) / 32;
   // All blocks of a row have to run at once: one on each processor does.
   const most = Math.floor(target.processors / blocks);
   if (most === 0 || (columns / lanes) * words > toldRegisters) return undefined;
   const turns = Math.ceil(rows / most);
-  if (turns < (blocks === 1 ? fewestWholeTurns : fewestTurns)) return undefined;
+  if (turns < fewestTurnsOf(blocks, ofColumns.length)) return undefined;
   const piece = (columns * bits) / 8;
-  const slack = Math.floor((blocks === 1 ? wholeSlackBytes : slackBytes) / piece);
-  const known = ((slack + 1) * lanes * op.statistics.length * op.compute.bits) / 8;
-  const slots = Math.floor((queueBytes - known) / piece);
+  const slack = Math.floor((blocks <= nearBlocks ? nearSlackBytes : slackBytes) / piece);
+  const slots = slack + Math.floor(aheadBytes / piece);
   const workers = Math.ceil(rows / turns);
   const fixed = { rows: 1, columns, blocks, pieces: 1, held: 0, slots, workers } as const;
   return { ...fixed, warps: toldWarps, slack };

@@ -157,7 +157,7 @@ function crossEntropyOp(
     arrays,
     compute,
     heldBytes: 224,
-    ...{ isHeavy: specs["gradient"] !== undefined, isLight: compute.bits === 32 },
+    ...{ isHeavy: specs["gradient"] !== undefined, isLight: dtype.bits <= 16 },
     statistics: [...sums.statistics, "chosen"],
     measure: (tiles, piece) => together([{ tiles, piece }]),
     // The search for the label parts pieces from each other anyhow.

@@ -223,6 +223,15 @@ const roles: { readonly [name: string]: Pick<RowArray, "role" | "per" | "isLate"
   inverseDeviation: { role: "output", per: "row" },
 };
 
+/** Whether rows are of one array, and meet one of columns that is no wider: 16 warps have registers for two of 16,384 elements. */
+function isLone(arrays: readonly RowArray[]): boolean {
+  const inputs = arrays.filter(({ role }) => role === "input");
+  const columns = inputs.filter(({ per }) => per === "column");
+  return (
+    inputs.length === 2 && columns.length === 1 && inputs.every(({ dtype }) => dtype.bits <= 16)
+  );
+}
+
 function normOp(
   name: string,
   norm: Norm,
@@ -250,6 +259,7 @@ function normOp(
     arrays,
     compute,
     heldBytes: 128,
+    isHeavy: isLone(arrays),
     isLight: true,
     statistics: norm.names,
     measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),

@@ -6,12 +6,13 @@ import { expectClose, randomNumbers } from "../../../test/support/library-checks
 import { dealtTo } from "../../../test/support/sample.ts";
 import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, f32 } from "../../formats/dtype.ts";
+import { bf16, f32, i8 } from "../../formats/dtype.ts";
 import { array } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
+import { quantize } from "./quantize.ts";
 import { planQueuedRows } from "./queued-rows.ts";
 import { softmaxBackward } from "./softmax-backward.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
@@ -261,20 +262,20 @@ test("short rows have two loads a lane, unless they leave lanes without elements
   expect(norm.plan({ m: 131_072, n: 512 }).configuration).toMatchObject({ rows: 8 });
 });
 
-test("long rows come through a queue where there are several, and by as few blocks as have room", () => {
+test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
   const of = (rows: number, columns: number) =>
-    softmax({ x: array(bf16, [rows, columns]) }).plan({}).configuration;
+    quantize({ x: array(bf16, [rows, columns]), out: i8 }).plan({}).configuration;
   // All in registers, half of it, and half of a block's part of it.
-  expect(of(480, 65_536)).toMatchObject({ columns: 8192, pieces: 8, held: 8, slots: 9 });
+  expect(of(2048, 65_536)).toMatchObject({ columns: 8192, pieces: 8, held: 8, slots: 9 });
   // As few workers as take no more turns.
-  expect(of(248, 131_072)).toMatchObject({ blocks: 1, pieces: 16, held: 8, workers: 124 });
-  expect(of(124, 262_144)).toMatchObject({ blocks: 2, pieces: 16, held: 8, workers: 62 });
+  expect(of(1024, 131_072)).toMatchObject({ blocks: 1, pieces: 16, held: 8, workers: 128 });
+  expect(of(512, 262_144)).toMatchObject({ blocks: 2, pieces: 16, held: 8, workers: 64 });
   // Fewer clusters of 4 than processors would make: groups of processors may leave two over each.
-  expect(of(58, 524_288)).toMatchObject({ blocks: 4, pieces: 16, held: 8, workers: 29 });
+  expect(of(512, 524_288)).toMatchObject({ blocks: 4, pieces: 16, held: 8, workers: 29 });
   // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
     expect(found).not.toHaveProperty("slots");
-  const entropy = crossEntropy({ logits: array(f32, [200, 65_536]), gradient: true });
+  const entropy = crossEntropy({ logits: array(f32, [4096, 65_536]), gradient: true });
   expect(entropy.plan({}).configuration).toMatchObject({
     columns: 4096,
     blocks: 1,
@@ -288,7 +289,7 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
   const kernels = [
     softmax({ x: bf16 }).kernels({ m: 480, n: 65_536 }),
     logSoftmax({ x: bf16 }).kernels({ m: 480, n: 65_536 }),
-    layerNorm({ x: bf16, ...columns }).kernels({ m: 60, n: 262_144 }),
+    layerNorm({ x: bf16, ...columns }).kernels({ m: 28, n: 262_144 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 200, n: 65_536 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 7168 }),
     layerNorm({ x: bf16, ...columns }).kernels({ m: 2048, n: 6144 }),

@@ -97,7 +97,8 @@ function softmaxLike(
     ],
     compute,
     heldBytes: result.heldBytes,
-    isLight: compute.bits === 32,
+    // Exponentials of wider results are not approximated, and take longer.
+    isLight: out.dtype.bits <= 16 && compute.bits === 32,
     statistics,
     measure,
     merge,

@@ -80,23 +80,29 @@ test.each(scheduleSeeds)("under schedule %i", async (seed) => {
 test("many long rows are shared by blocks that have whole pieces, and those of one piece where columns are worth it", () => {
   const norm = layerNorm({ x: bf16, scale: bf16, bias: bf16 });
   const of = (m: number, n: number) => norm.plan({ m, n }).configuration;
-  const pieces = { columns: 8192, slots: 12, slack: 5 };
-  expect(of(512, 262_144)).toMatchObject({ ...pieces, blocks: 32, workers: 4 });
-  expect(of(2048, 65_536)).toMatchObject({ ...pieces, blocks: 8, workers: 16 });
-  expect(of(16_384, 8192)).toMatchObject({ ...pieces, slack: 3, blocks: 1, workers: 132 });
-  const share = (n: number) => softmax({ x: bf16 }).plan({ m: 2 ** 27 / n, n }).configuration;
-  expect(share(262_144)).toMatchObject({ ...pieces, blocks: 32, workers: 4 });
-  expect(share(32_768)).toMatchObject({ ...pieces, blocks: 4, workers: 33 });
-  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, two that meet no columns, numbers of 64 bits.
+  const far = { columns: 8192, slots: 9, slack: 4 };
+  const near = { columns: 8192, slots: 8, slack: 3 };
+  expect(of(512, 262_144)).toMatchObject({ ...far, blocks: 32, workers: 4 });
+  expect(of(2048, 65_536)).toMatchObject({ ...far, blocks: 8, workers: 16 });
+  expect(of(16_384, 8192)).toMatchObject({ ...near, blocks: 1, workers: 132 });
+  const share = (n: number, m = 2 ** 27 / n) => softmax({ x: bf16 }).plan({ m, n }).configuration;
+  expect(share(262_144)).toMatchObject({ ...far, blocks: 32, workers: 4 });
+  expect(share(16_384)).toMatchObject({ ...near, blocks: 2, workers: 66 });
+  // Fewer rows are worth it where rows are long, or meet columns.
+  expect(share(262_144, 32)).toMatchObject({ ...far, workers: 4 });
+  expect(of(256, 65_536)).toMatchObject({ ...far, workers: 16 });
+  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, a row that 16 warps hold, wider exponentials.
   const others = [
-    of(480, 65_536),
+    of(240, 65_536),
+    share(65_536, 480),
+    share(262_144, 28),
     of(8192, 8192),
     of(8192, 12_288),
     of(16_384, 8128),
     layerNorm({ x: bf16, scale: f32, bias: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
     layerNorm({ x: bf16, scale: bf16 }).plan({ m: 16_384, n: 8192 }).configuration,
-    share(16_384),
-    softmax({ x: f64 }).plan({ m: 2048, n: 65_536 }).configuration,
+    rmsNorm({ x: bf16, scale: bf16 }).plan({ m: 8192, n: 16_384 }).configuration,
+    softmax({ x: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
   ];
   for (const found of others) expect(found).not.toHaveProperty("slack");
 });
@@ -121,7 +127,6 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     rmsNorm({ x: bf16, scale: f32 }).kernels(long),
     rmsNorm({ x: f32, scale: f32 }).kernels({ m: 8192, n: 16_384 }),
     softmax({ x: bf16 }).kernels(long),
-    softmax({ x: f32 }).kernels({ m: 2048, n: 65_000 }),
     logSoftmax({ x: bf16 }).kernels(long),
     crossEntropy({ logits: bf16, gradient: true }).kernels(long),
   ];
