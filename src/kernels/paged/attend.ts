@@ -13,7 +13,6 @@ import {
   barrier,
   commitShared,
   constant,
-  dot,
   full,
   iota,
   kernel,
@@ -44,6 +43,7 @@ import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
 import { copiesOf, copyNext, cursorAt } from "./copies.ts";
 import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
 import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./narrow.ts";
+import { addedValues, productsOf, rowsOfSums, startingSums } from "./products.ts";
 import { boundsOfRange, mostTogether, sequenceTiles, tileCounts } from "./ranges.ts";
 import type { Cost, Deal, Integer, Place } from "./ranges.ts";
 
@@ -257,17 +257,16 @@ function attendSegment(
   { isWhole, store, leave }: Ending,
 ): Cursor {
   const { form, refs, optional, head } = work;
-  const { sizes, configuration } = form;
+  const { configuration } = form;
   const { rows, stages } = configuration;
   const { steps } = segment;
   const format = multipliedFormat(form);
-  const e = paddedHead(sizes.e);
   const zero = constant(dtypes.i32, 0);
   const holds = holdsTiles(form);
   const { queries, unit } = loadedQueries(work, segment, format);
   const start = {
     ...startingRows(rows, zero, undefined),
-    ...{ sums: zeros(dtypes.f32, [rows, e]), cursor },
+    ...{ sums: startingSums(form), cursor },
   };
   const end = loop({ to: steps, carry: start }, (step, { sums, cursor: reached, ...before }) => {
     const slot = segment.before.add(step).and(stages - 1);
@@ -286,20 +285,20 @@ function attendSegment(
     const keys = loadedKeys(work, slot);
     const held = holds ? refs.tileV.at(slot).load() : undefined;
     const early = holds ? copied() : undefined;
-    const products = dot(queries(), keys.cast(format), { dtype: dtypes.f32 }) as Tile<"f32">;
+    const products = productsOf(form, queries(), keys.cast(format));
     const added = addColumns(exponents(work, segment, products, unit, left), before, {
       dtype: format,
       lift: 0,
     });
     if (!holds) clearUnwritten(work, segment, slot, left);
     const values = widened(work, held ?? refs.tileV.at(slot).load(), format);
-    const accumulator = sums.mul(added.change);
-    const next = dot(added.powers(), values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
+    const next = addedValues(form, sums, added.change, added.powers, values);
     const further = early ?? copied();
     return { ...added.rows, sums: next, cursor: further };
   });
+  const sums = rowsOfSums(form, end.sums);
   const scaled =
-    optional.vScale === undefined ? end.sums : end.sums.mul(optional.vScale.at(head).loadScalar());
+    optional.vScale === undefined ? sums : sums.mul(optional.vScale.at(head).loadScalar());
   const { values: summed, logSumExp } = finishedRows(scaled, end);
   const values = isNarrow(form) ? inOrderOfMemory(summed, configuration.warps) : summed;
   const done = { values, logSumExp };

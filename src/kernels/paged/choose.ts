@@ -54,19 +54,24 @@ export function mostTiles(sizes: PagedSizes, configuration: PagedConfiguration):
   return sizes.b * blocks * Math.max(1, each);
 }
 
+/** Whether all rows of q that share a head of k and v are those of one tile. */
+function fitsRows(sizes: PagedSizes, rows: 8 | 16): boolean {
+  const { heads, parts } = packingOf(sizes, { rows });
+  return sizes.s * heads * parts <= rows;
+}
+
 export function choosePaged(
   problem: PagedProblem,
   sizes: PagedSizes,
   target: Target,
 ): PagedConfiguration | undefined {
   const { d, e, kv } = sizes;
-  const group = packingOf(sizes, { rows: 16 });
-  const few = sizes.s * group.heads * group.parts <= 16;
+  const few = fitsRows(sizes, 16);
   const wide = paddedHead(Math.max(d, e)) > 128;
-  const rows = few ? 16 : 64;
   const warps = few ? 1 : 4;
   // Wide heads fill the registers: of FP8 all of a tile is there, in 16 bits.
   const isNarrow = problem.k.dtype.bits === 8;
+  const rows = few ? (isNarrow && fitsRows(sizes, 8) ? 8 : 16) : 64;
   const columns = possibleColumns(
     sizes.size,
     few ? (wide ? 16 : 32) : wide ? (isNarrow ? 16 : 32) : 64,

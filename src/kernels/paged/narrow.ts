@@ -50,6 +50,14 @@ function registers(from: number, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `R${from + index}`);
 }
 
+/** Keys of 16 bits, [tokens, d] in the order of lanes, where the rows of what is multiplied are tokens. */
+export function keysLayout(tokens: number, d: number): string {
+  const own = Math.log2(d / (2 * lanesOfKeys));
+  const token = ["L2", "L3", "L4", ...registers(1 + own, Math.log2(tokens) - 3)];
+  const element = ["R0", "L0", "L1", ...registers(1, own)];
+  return `(${token.join(" ")} | ${element.join(" ")})`;
+}
+
 function valuesLayout(tokens: number, e: number): string {
   const own = Math.log2(e / lanesOfValues);
   const further = Math.log2(tokens) - 3;
@@ -59,6 +67,9 @@ function valuesLayout(tokens: number, e: number): string {
 }
 
 function sumsLayout(rows: number, e: number): string {
+  // Of 8 rows each lane of the tensor cores has two, and elements of values are where the lanes that read them were.
+  if (rows === 8)
+    return `(R0 L0 L1 | ${registers(1, Math.log2(e / lanesOfValues)).join(" ")} L2 L3 L4)`;
   const own = Math.log2(e / lanesOfKeys);
   const row = ["L2", "L3", "L4", ...registers(own, Math.log2(rows) - 3)];
   const element = [...registers(0, own), "L0", "L1"];

@@ -147,6 +147,16 @@ const cases: readonly PagedCase[] = [
     configuration: small,
   },
   {
+    name: "8 rows of FP8, of two tokens and of heads in parts",
+    lengths: [90, 3],
+    s: 2,
+    heads: [18, 2, 24, 40],
+    size: 16,
+    kept: f8e4m3fn,
+    causal: true,
+    configuration: { ...small, rows: 8, columns: 32 },
+  },
+  {
     name: "FP8 of the other kind",
     lengths: [50],
     heads: [4, 2, 32, 32],
@@ -202,6 +212,7 @@ describe("on the simulator", () => {
 describe("on the emulator", () => {
   const chosen = [
     ...["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"],
+    "8 rows of FP8, of two tokens and of heads in parts",
     "one sequence of FP8 with a window",
     ...["more parts of a row than a warp puts together at once"],
     "parts of wide values, by several warps in turns",
@@ -322,6 +333,7 @@ describe("what cannot be done is refused", () => {
     ["pages of 24", "TW9902", () => plan({}, { size: 24 })],
     ["more tiles than are counted", "TW9902", () => plan({}, { s: 2 ** 20, most: 2 ** 21 })],
     ["a configuration", "TW9904", () => plan({ configuration: { ...small, rows: 48 } as never })],
+    ["8 rows of bf16", "TW9904", () => plan({ configuration: { ...small, rows: 8 } })],
     [
       "tiles across pages",
       "TW9904",

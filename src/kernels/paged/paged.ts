@@ -166,13 +166,13 @@ function sizesOf(
 }
 
 function requirePossible(form: PagedForm, target: Target, location: Location): void {
-  const { sizes, configuration } = form;
+  const { problem, sizes, configuration } = form;
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
     refused("TW9904", message, expected, text, location);
   const { rows, warps, columns, stages, ranges } = configuration;
   const isKnown =
-    [16, 64].includes(rows) &&
+    [8, 16, 64].includes(rows) &&
     [1, 2, 4].includes(warps) &&
     [16, 32, 64, 128].includes(columns) &&
     [2, 4, 8].includes(stages) &&
@@ -182,7 +182,12 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
   if (!isKnown)
     throw wrong(
       "pagedAttention has no such configuration",
-      "rows 16 or 64, warps 1, 2 or 4, columns 16 to 128, stages 2, 4 or 8, and ranges from 1",
+      "rows 8, 16 or 64, warps 1, 2 or 4, columns 16 to 128, stages 2, 4 or 8, and ranges from 1",
+    );
+  if (rows === 8 && (warps !== 1 || problem.k.dtype.bits !== 8))
+    throw wrong(
+      "tiles of pagedAttention have 8 rows where one warp has all of them, of FP8",
+      "warps 1 and pages of FP8, or 16 rows and more",
     );
   if (sizes.size % columns !== 0 && columns % sizes.size !== 0)
     throw wrong(
