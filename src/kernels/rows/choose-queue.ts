@@ -201,16 +201,17 @@ const aheadBytes = 5 * pieceBytes;
 const fewestLanes = 0.9;
 /**
  * Rows of a worker, at least, so that the first and last ones are few of all: of rows that a block has alone, which are not much slower in
- * other forms; of rows that a block can queue; of those that meet columns; and of rows so long that clusters would share them.
+ * other forms; of rows that the registers of a block can hold; of those that meet columns; of longer ones; and of rows that clusters would share.
  */
-const fewestTurns = { whole: 64, queued: 32, withColumns: 16, long: 8 } as const;
-/** Pieces of a row that the queue and the registers of a block hold, for all operations. */
-const queuedPieces = 16;
+const fewestTurns = { whole: 64, held: 32, withColumns: 16, queued: 8, clusters: 4 } as const;
+/** Pieces of a row that the registers of a block hold, and those that its queue and registers hold, for all operations. */
+const [heldPieces, queuedPieces] = [8, 16] as const;
 
 function fewestTurnsOf(blocks: number, columnArrays: number): number {
   if (blocks === 1) return fewestTurns.whole;
-  if (blocks > queuedPieces) return fewestTurns.long;
-  return columnArrays > 0 ? fewestTurns.withColumns : fewestTurns.queued;
+  if (blocks > queuedPieces) return fewestTurns.clusters;
+  if (blocks > heldPieces) return fewestTurns.queued;
+  return columnArrays > 0 ? fewestTurns.withColumns : fewestTurns.held;
 }
 
 /**
@@ -222,7 +223,7 @@ export function chooseToldQueue(
   axes: readonly StridedAxis[],
   target: Target,
 ): ToldQueueConfiguration | undefined {
-  if (op.isLight !== true || !isBrought(op, axes, target)) return undefined;
+  if (op.sharedPieces === undefined || !isBrought(op, axes, target)) return undefined;
   const inputs = op.arrays.filter(isElement);
   const ofColumns = op.arrays.filter(isOfColumns);
   const [bits, columnBits] = [bitsOf(inputs), bitsOf(ofColumns)];
@@ -230,8 +231,10 @@ export function chooseToldQueue(
   // Smaller pieces would be through sooner than their statistics are heard, one row after the other.
   const columns = powerOfTwoFrom((pieceBytes * 8) / bits + 1) / 2;
   const blocks = Math.ceil(extent / columns);
-  if (extent < fewestLanes * columns * blocks) return undefined;
+  if (blocks < op.sharedPieces || extent < fewestLanes * columns * blocks) return undefined;
   if (blocks === 1 && (extent < columns || ofColumns.length < 2)) return undefined;
+  // 16 warps that hold such a row load the one array of columns beside it sooner than blocks tell each other.
+  if (blocks === 2 && ofColumns.length === 1 && op.isHeavy === true) return undefined;
   const lanes = 32 * toldWarps;
   const words = (inputs.length * op.compute.bits + bits + columnBits) / 32;
   // All blocks of a row have to run at once: one on each processor does.

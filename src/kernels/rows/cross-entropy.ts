@@ -157,7 +157,7 @@ function crossEntropyOp(
     arrays,
     compute,
     heldBytes: 224,
-    ...{ isHeavy: specs["gradient"] !== undefined, isLight: dtype.bits <= 16 },
+    ...(specs["gradient"] !== undefined && formsWithGradient(dtype)),
     statistics: [...sums.statistics, "chosen"],
     measure: (tiles, piece) => together([{ tiles, piece }]),
     // The search for the label parts pieces from each other anyhow.
@@ -201,6 +201,11 @@ function crossEntropyOp(
       return { loss: counted(loss, labels) };
     },
   };
+}
+
+/** The loss alone is computed once an element, and sooner by rows that a block has to itself. */
+function formsWithGradient({ bits }: DType): Pick<RowOp, "isHeavy" | "sharedPieces"> {
+  return { isHeavy: true, ...(bits <= 16 && { sharedPieces: 2 }) };
 }
 
 /**

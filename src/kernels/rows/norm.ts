@@ -260,7 +260,7 @@ function normOp(
     compute,
     heldBytes: 128,
     isHeavy: isLone(arrays),
-    isLight: true,
+    sharedPieces: 1,
     statistics: norm.names,
     measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),
     merge: norm.merge,

@@ -61,8 +61,11 @@ export interface RowOp {
   readonly heldBytes: number;
   /** Whether four warps have no registers for a second block beside a row of 16,384 elements of 16 bits, of which 16 warps hold two. */
   readonly isHeavy?: boolean;
-  /** Whether so little is computed of an element that 8 warps of a processor keep up with memory, though they read it twice. */
-  readonly isLight?: boolean;
+  /**
+   * Pieces of a row, of 16 KiB, from which on blocks all over the GPU share each of many rows: more where so much is computed of an element
+   * that 8 warps of a processor hardly keep up with memory, since they do it twice. Undefined where that is slower than other forms.
+   */
+  readonly sharedPieces?: number;
   /** Statistics of a piece; undefined tiles are not there. */
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
   /** Statistics of pieces that are all there, where that takes less than to measure each as it comes and merge them. */

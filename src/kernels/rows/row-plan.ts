@@ -123,9 +123,9 @@ export function planRows(
   const axes = rowAxes(problem, dimensions);
   const shared = chooseToldRows(op, axes, target);
   if (shared !== undefined) return planToldRows(op, axes, shared, kernels, target);
-  const chosen = chooseRows(op, axes, target);
-  const told = chosen.wide === undefined ? chooseToldQueue(op, axes, target) : undefined;
+  const told = chooseToldQueue(op, axes, target);
   if (told !== undefined) return planToldQueue(op, axes, told, kernels, target);
+  const chosen = chooseRows(op, axes, target);
   const early = earlyRows(op, chosen);
   const configuration = early ?? chosen;
   const faster = early === undefined ? staying(op, axes, target, chosen) : undefined;

@@ -71,6 +71,9 @@ type SoftmaxResult = Pick<RowOp, "heldBytes"> & {
   readonly of: (x: Tile<"f32">, statistics: Statistics, from: DType, out: DType) => Tile<"f32">;
 };
 
+/** Pieces of rows from which on blocks share them though exponentials are not approximated: before, a block's queue has room for a row. */
+const exactPieces = 17;
+
 function softmaxLike(
   name: string,
   spec: SoftmaxSpec<FloatName, FloatName>,
@@ -97,8 +100,7 @@ function softmaxLike(
     ],
     compute,
     heldBytes: result.heldBytes,
-    // Exponentials of wider results are not approximated, and take longer.
-    isLight: out.dtype.bits <= 16 && compute.bits === 32,
+    ...(compute.bits === 32 && { sharedPieces: out.dtype.bits <= 16 ? 2 : exactPieces }),
     statistics,
     measure,
     merge,

@@ -88,14 +88,21 @@ test("many long rows are shared by blocks that have whole pieces, and those of o
   const share = (n: number, m = 2 ** 27 / n) => softmax({ x: bf16 }).plan({ m, n }).configuration;
   expect(share(262_144)).toMatchObject({ ...far, blocks: 32, workers: 4 });
   expect(share(16_384)).toMatchObject({ ...near, blocks: 2, workers: 66 });
+  expect(softmax({ x: f32 }).plan({ m: 512, n: 131_072 }).configuration).toMatchObject({
+    columns: 4096,
+    blocks: 32,
+    slack: 4,
+  });
   // Fewer rows are worth it where rows are long, or meet columns.
-  expect(share(262_144, 32)).toMatchObject({ ...far, workers: 4 });
+  expect(share(262_144, 16)).toMatchObject({ ...far, workers: 4 });
+  expect(share(131_072, 64)).toMatchObject({ ...far, workers: 8 });
   expect(of(256, 65_536)).toMatchObject({ ...far, workers: 16 });
-  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, a row that 16 warps hold, wider exponentials.
+  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, a row that 16 warps hold, exact exponentials, a loss alone.
   const others = [
     of(240, 65_536),
     share(65_536, 480),
-    share(262_144, 28),
+    share(262_144, 12),
+    share(131_072, 56),
     of(8192, 8192),
     of(8192, 12_288),
     of(16_384, 8128),
@@ -103,6 +110,8 @@ test("many long rows are shared by blocks that have whole pieces, and those of o
     layerNorm({ x: bf16, scale: bf16 }).plan({ m: 16_384, n: 8192 }).configuration,
     rmsNorm({ x: bf16, scale: bf16 }).plan({ m: 8192, n: 16_384 }).configuration,
     softmax({ x: f32 }).plan({ m: 2048, n: 65_536 }).configuration,
+    softmax({ x: f64 }).plan({ m: 2048, n: 65_536 }).configuration,
+    crossEntropy({ logits: bf16 }).plan({ m: 2048, n: 65_536 }).configuration,
   ];
   for (const found of others) expect(found).not.toHaveProperty("slack");
 });
@@ -128,7 +137,8 @@ test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {
     rmsNorm({ x: f32, scale: f32 }).kernels({ m: 8192, n: 16_384 }),
     softmax({ x: bf16 }).kernels(long),
     logSoftmax({ x: bf16 }).kernels(long),
-    crossEntropy({ logits: bf16, gradient: true }).kernels(long),
+    softmax({ x: f32 }).kernels({ m: 512, n: 130_048 }),
+    crossEntropy({ logits: bf16, gradient: true }).kernels({ m: 8192, n: 16_384 }),
   ];
   expect(assemblyProblems(kernels.flat())).toEqual([]);
 });
