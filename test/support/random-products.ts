@@ -136,6 +136,7 @@ const narrowForms = [
   { rows: 16, columns: 16, turns: 1 },
   { rows: 16, columns: 32, turns: 2 },
   { rows: 16, columns: 64, turns: 4 },
+  { rows: 16, columns: 32, turns: 4 },
   { rows: 8, columns: 64, turns: 4 },
   { rows: 8, columns: 16, turns: 4 },
   { rows: 16, columns: 16, turns: 4 },

@@ -38,7 +38,7 @@ export type MatmulConfiguration =
       readonly kernel: "narrow";
       /** Rows of a block. */
       readonly rows: 8 | 16 | 32 | 64;
-      /** Columns of each of its sixteen warps. */
+      /** Columns of each of its sixteen warps, of which four have theirs together where a block has 64. */
       readonly columns: 16 | 32 | 64;
       /** Warps that have the same columns, and take turns at steps along k. */
       readonly turns: 1 | 2 | 4;

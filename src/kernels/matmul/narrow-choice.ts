@@ -28,14 +28,15 @@ const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> &
   { rows: 8, columns: 64, turns: 4, instructions: 2.8 },
   { rows: 16, columns: 16, turns: 4, instructions: 3.1 },
   { rows: 16, columns: 64, turns: 4, instructions: 3.05 },
+  { rows: 16, columns: 32, turns: 4, instructions: 3.05 },
   { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
   { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
   { rows: 32, columns: 16, turns: 1, instructions: 4.6 },
   { rows: 64, columns: 16, turns: 1, instructions: 7.6 },
 ];
 const wideInstructions = 1;
-/** Columns of a block whose parts of k are added up by another launch. */
-const mostColumns = 256;
+/** Columns of a block that may have any part of k, and of one that has all of it. */
+const [mostColumns, leastColumns] = [256, 64];
 /** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
 const mostWideRows = 32;
 /** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
@@ -69,19 +70,20 @@ export function narrowProblem(
 }
 
 /**
- * Whether blocks of few columns leave few processors without work, and none with more than one of them: parts of k need not be added up then. That
- * is what was timed, 8192 × 28672 on 132 processors:
+ * Whether blocks of few columns leave few processors without work, and none with more than one of them. That is what was timed, 8192 × 28672 on 132
+ * processors, as blocks of 64 columns with all of k, of 128 with half of it and of 256 with a quarter:
  *
- *   rows   µs of blocks of 64 columns, and of 256 in four parts of k
- *   1      i4 33.2 and 35.3   i8 59.0 and 63.5
- *   16                        i8 58.9 and 63.6   FP8 59.0 and 63.8
+ *   rows   µs of blocks of 64, 128 and 256 columns
+ *   1      i4 33.2     –  35.3   i8 59.0  –  63.5
+ *   16     i4 39.8  36.9  37.9   i8 58.9  –  63.6   FP8 59.0  –  63.8
  */
 function fillsOnce(
   form: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+  split: number,
   { m, n }: ProductSizes,
   { processors }: Target,
 ): boolean {
-  const blocks = Math.ceil(n / narrowColumns(form));
+  const blocks = split * Math.ceil(n / narrowColumns(form));
   return m <= form.rows && blocks <= processors && blocks > 0.75 * processors;
 }
 
@@ -92,7 +94,7 @@ function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
     const { rows, columns, turns } = form;
     if (stored % stepDepth(weights, form) !== 0) return false;
     if (weights.dtype.bits > 4) return rows <= mostWideRows && (turns === 1 || columns === 16);
-    // 16 rows of a are as many bytes as 64 columns of 4 bits: 8192 × 28672 took 40.6 µs with them, where turns with 64 columns had taken 38.0.
+    // 16 rows of a are as many bytes as 64 columns of 4 bits.
     return rows < 16 || columns !== 16 || turns === 1;
   });
 }
@@ -123,10 +125,11 @@ export function narrowCandidates(
   if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
   const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
     const steps = Math.ceil(sizes.k / stepDepth(weights, form));
-    if (narrowColumns(form) < mostColumns) return fillsOnce(form, sizes, target) ? [1] : [];
-    return Array.from({ length: mostSplit }, (_, index) => index + 1).filter(
-      (split) => split === 1 || steps / split >= leastSteps,
-    );
+    const width = narrowColumns(form);
+    const most = width === mostColumns ? mostSplit : width / leastColumns;
+    return Array.from({ length: most }, (_, index) => index + 1)
+      .filter((split) => width === mostColumns || fillsOnce(form, split, sizes, target))
+      .filter((split) => split === 1 || steps / split >= leastSteps);
   };
   return formsOf(weights, sizes)
     .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))

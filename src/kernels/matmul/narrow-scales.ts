@@ -71,7 +71,7 @@ export interface ScalePart {
 }
 
 /** A row of numbers for the columns of a part, or one for all of them. */
-interface Scales {
+export interface Scales {
   readonly bScale?: Tile<"f32">;
   readonly bZero?: Tile<"f32">;
 }

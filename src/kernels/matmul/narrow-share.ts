@@ -156,19 +156,21 @@ export function sumsOfShare(share: Share): readonly Tile[] {
 
 /** Adds what warps with the same columns came to, always in the same order, and gives each piece and its first column to `finish`. */
 export function addTurns(
-  { group, turn, configuration: { columns, turns }, argument }: Share,
+  { group, turn, configuration: { turns }, argument }: Share,
   sums: readonly Tile[],
   finish: (sums: Tile, from: number) => void,
 ): void {
+  const finishAt = (piece: Tile, index: number): void => {
+    const [, columns = 0] = piece.shape;
+    finish(piece, index * columns);
+  };
   if (turns === 1) {
-    sums.forEach((each, index) => {
-      finish(each, index * pieceColumns);
-    });
+    sums.forEach(finishAt);
     return;
   }
   const { parts, added } = argument;
   const partOf = (other: Scalar<"i32"> | number, index: number): Ref =>
-    parts.at(other, group.mul(columns / pieceColumns).add(index));
+    parts.at(other, group.mul(sums.length).add(index));
   when(
     turn.eq(0),
     () => {
@@ -177,7 +179,7 @@ export function addTurns(
         let total = each;
         for (let other = 0; other < turns - 1; other += 1)
           total = total.add(partOf(other, index).load()) as Tile;
-        finish(total, index * pieceColumns);
+        finishAt(total, index);
       });
     },
     () => {

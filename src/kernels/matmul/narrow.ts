@@ -7,7 +7,7 @@
  *
  * A warp has 16 to 64 columns. Stored numbers become bf16 or f16 exactly, tensor cores sum them over a group along k
  * (`mma.sync`, which wants no warpgroup to meet), and the sums of the group are multiplied by its scale in f32: one
- * multiplication for 128 weights instead of one for each of them.
+ * multiplication for 128 weights instead of one for each of them. Warps of blocks of 64 columns multiply by fours (`narrow-together.ts`).
  *
  * Blocks have a part of k each, so that all processors are busy; what parts come to is added by `sum-parts.ts`. Where blocks of 64 columns are as many as there are
  * processors, they have all of k instead.
@@ -35,6 +35,7 @@ import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
+import { threadRows } from "./configuration.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
@@ -44,7 +45,8 @@ import type { MatmulProblem } from "./problem.ts";
 import { scaleSlots, scaleSources, travellingScales } from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
 import { addTurns, following, ownSteps, pieceColumns, sumsOfShare } from "./narrow-share.ts";
-import type { Arguments, Place } from "./narrow-share.ts";
+import type { Arguments, Place, Share } from "./narrow-share.ts";
+import { sumsTogether } from "./narrow-together.ts";
 import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
 import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
@@ -54,10 +56,10 @@ const [multipliers, warpsOfThread] = [4, 4];
 /** Of a lane: the block starts with 96 in each of its 640, and 64 rows need a few more to multiply. */
 const registers = { copy: 56, multiply: 104 };
 /**
- * Steps of 256 columns whose weights a block asks for before it may touch memory. 8192 × 28672 took 35.3 µs instead of 35.7 in i4 with one row, with 16 rows
- * 64.7 µs instead of 66.0 in i8 and 63.7 instead of 64.7 in FP8; of i4 as long as before, and 0.9 µs longer with 16 steps.
+ * Steps of 256 columns whose weights a block asks for before it may touch memory. With one row, 8192 × 28672 of i4 took 31.0 µs, 31.4 where nobody asked, and
+ * 31.7 where eight steps were asked for, which cost those of 8 bits 0.6 µs with one row and 1.0 µs with 16.
  */
-const askedSteps = 8;
+const askedSteps = 1;
 /** Rows of a box of the copy engine. */
 const mostCopied = 256;
 
@@ -91,8 +93,14 @@ function storedLayout(depth: number): { readonly layout?: string } {
 }
 
 /** In which pieces a result is finished that is not split along k. */
-export function narrowPiece({ rows }: Pick<NarrowConfiguration, "rows">): PieceShape {
-  return { rows, columns: pieceColumns };
+export function narrowPiece(configuration: NarrowConfiguration): PieceShape {
+  const columns = areTogether(configuration) ? threadRows : pieceColumns;
+  return { rows: configuration.rows, columns };
+}
+
+/** Whether the four warps of a turn multiply together (`narrow-together.ts`): those of blocks of 64 columns. */
+function areTogether(configuration: Pick<NarrowConfiguration, "columns" | "turns">): boolean {
+  return narrowColumns(configuration) === threadRows;
 }
 
 export function narrowKernel(
@@ -106,7 +114,9 @@ export function narrowKernel(
   if (weights === undefined || prologue === undefined) throw new Error("b is not quantised");
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
-  const { rows, columns, stages, turns, split } = configuration;
+  const { rows, stages, turns, split } = configuration;
+  const piece = narrowPiece(configuration);
+  const takers = takersOf(configuration);
   const depth = stepDepth(weights, configuration);
   const units = depth / packedUnit;
   const width = narrowColumns(configuration);
@@ -126,17 +136,17 @@ export function narrowKernel(
       },
       outputs: {
         out: array(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
-        ...(split === 1 && outputSpecs(problem, dimensions, narrowPiece(configuration))),
+        ...(split === 1 && outputSpecs(problem, dimensions, piece)),
       },
       scratch: {
         stored: smem(weights.dtype, [stages, width, depth], storedLayout(depth)),
         activations: smem(problem.a.dtype, [stages, rows, depth]),
         ...scaleSlots(travelling, stages, units, width),
         full: barrier({ count: stages, arrivals: 1 + boxes * (1 + units * travelling.length) }),
-        empty: barrier({ count: stages, arrivals: (multipliers * warpsOfThread) / turns }),
+        empty: barrier({ count: stages, arrivals: takers }),
         ...(turns > 1 && {
-          parts: smem(dtypes.f32, [turns - 1, width / pieceColumns, rows, pieceColumns]),
-          added: barrier({ count: width / columns, arrivals: turns - 1 }),
+          parts: smem(dtypes.f32, [turns - 1, width / piece.columns, rows, piece.columns]),
+          added: barrier({ count: takers, arrivals: turns - 1 }),
         }),
       },
     },
@@ -156,18 +166,13 @@ export function narrowKernel(
         () => {
           setRegisters(registers.multiply);
           multiplySteps(argument, place, configuration, weights, scales, depth, (sums, at) => {
-            const piece = {
-              batch: undefined,
-              top: place.top,
-              ...at,
-              ...narrowPiece(configuration),
-            };
+            const placed = { batch: undefined, top: place.top, ...at, ...piece };
             const done =
               split === 1
-                ? finished(sums, piece, problem, argument as never, location, dimensions)
+                ? finished(sums, placed, problem, argument as never, location, dimensions)
                 : sums;
             const target: Ref = split === 1 ? argument.out : argument.out.at(argument.layer);
-            target.at(slice(piece.top, rows), slice(piece.left, pieceColumns)).store(done);
+            target.at(slice(placed.top, rows), slice(placed.left, piece.columns)).store(done);
           });
         },
       );
@@ -198,7 +203,13 @@ function askAhead(
   });
 }
 
-/** Each warp multiplies its columns; what they come to is given to `finish` piece by piece. */
+/** Those who have a turn at the same time, with columns of their own: warps, or four of them. */
+function takersOf(configuration: NarrowConfiguration): number {
+  const warpsOfTurn = (multipliers * warpsOfThread) / configuration.turns;
+  return areTogether(configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
+}
+
+/** Each warp, or four of them together, multiplies its columns; what they come to is given to `finish` piece by piece. */
 function multiplySteps(
   argument: Arguments,
   place: Place,
@@ -208,21 +219,25 @@ function multiplySteps(
   depth: number,
   finish: (sums: Tile, at: { readonly left: Scalar<"i32"> }) => void,
 ): void {
-  const { columns } = configuration;
-  const groups = narrowColumns(configuration) / columns;
-  warps((warp) => {
-    const number = threadIndex().sub(1).maximum(0).mul(warpsOfThread).add(warp);
+  const groups = takersOf(configuration);
+  const multiply = (number: Scalar<"i32">, sumsOf: (share: Share) => readonly Tile[]): void => {
     const [group, turn] = [number.rem(groups), number.div(groups)];
-    const first = group.mul(columns);
+    const first = group.mul(narrowColumns(configuration) / groups);
     const left = place.left.add(first);
     const share = {
       ...place,
       ...{ left, first, group, turn, configuration, depth, weights, scales, argument },
     };
-    addTurns(share, sumsOfShare(share), (sums, from) => {
+    addTurns(share, sumsOf(share), (sums, from) => {
       finish(sums, { left: left.add(from) });
     });
-  });
+  };
+  const thread = threadIndex().sub(1).maximum(0);
+  if (areTogether(configuration)) multiply(thread, (share) => [sumsTogether(share)]);
+  else
+    warps((warp) => {
+      multiply(thread.mul(warpsOfThread).add(warp), sumsOfShare);
+    });
 }
 
 function placeOf(

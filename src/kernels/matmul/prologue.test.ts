@@ -174,7 +174,7 @@ describe("weights in few bits", () => {
     ).toEqual(
       [
         ...[8, 8].map((rows) => ({ rows, columns: 16, split: 1, stages: 12 })),
-        ...[16, 16].map((rows) => ({ rows, columns: 64, split: 4, stages: 8 })),
+        ...[16, 16].map((rows) => ({ rows, columns: 32, split: 2, stages: 12 })),
       ].map((form) => ({ kernel: "narrow", turns: 4, ...form })),
     );
     // Half a step would be left over.

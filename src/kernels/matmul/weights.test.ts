@@ -12,6 +12,8 @@ import { bf16, f16, f32, f8e4m3fn, f8e5m2, i4, i8 } from "../../formats/dtype.ts
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
@@ -29,6 +31,7 @@ const narrow: NarrowConfiguration = {
 const inTurns: readonly MatmulConfiguration[] = [
   { kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
   { kernel: "narrow", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
+  { kernel: "narrow", rows: 16, columns: 32, turns: 4, stages: 4, split: 2 },
   { kernel: "narrow", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
 ];
 /** Blocks of 64 columns, and steps of 256 of 4 bits. */
@@ -246,6 +249,16 @@ test.skipIf(!hasPtxas)("few rows of many weights: no registers are spilled", () 
     for (const m of rows)
       expect(assemblyProblems(op.kernels({ m, n: 8192, k: 28672 }))).toEqual([]);
   }
+});
+
+test("four warps with 64 columns multiply together, others on their own", () => {
+  const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const instructions = ([1, 16] as const).map((m) => {
+    const kernels = matmul({ a: bf16, b }).kernels({ m, n: 8192, k: 28672 });
+    const text = kernels.map(({ kernel }) => printPtx(lower(kernel, targets.sm_90a).module)).join();
+    return ["wgmma.mma_async", "mma.sync"].filter((name) => text.includes(name));
+  });
+  expect(instructions).toEqual([["wgmma.mma_async"], ["mma.sync"]]);
 });
 
 test("steps of 256 are refused where half of one would be left over", () => {
