@@ -14,10 +14,11 @@ import { threadRows } from "./configuration.ts";
 import { tiledModel } from "./model.ts";
 import { exchanged } from "./double-sums.ts";
 import { isHeld } from "./held-rows.ts";
-import { mayHaveParts } from "./parts.ts";
+import { mayHaveParts, partCount } from "./parts.ts";
 import {
   depthOf,
   isCopied,
+  lastParts,
   roomOfBlock,
   sharedBytes,
   tileCount,
@@ -126,8 +127,7 @@ export function tiledCandidates(
 }
 
 /**
- * Bytes of weights from which on tiles were timed in parts of k: 4096 × 14336 of bf16 took 31.1 µs with one row, and 34.9 in whole tiles. Of
- * those in few bits, beside what was chosen otherwise:
+ * Bytes of weights in few bits from which on tiles were timed in parts of k, beside what was chosen otherwise:
  *
  *   n × k           rows   i4, µs          i8, µs
  *   14336 × 4096    32     18.3 and 20.0   23.3 and 21.5
@@ -136,7 +136,7 @@ export function tiledCandidates(
  *   4096 × 14336    64     19.9 and 27.9   25.6 and 32.1
  *   8192 × 8192     64     22.0 and 26.4   27.5 and 31.2
  */
-const leastPartedBytes = { 16: 1e8, 8: 5e7, 4: 2.5e7 } as const;
+const leastPartedBytes = { 8: 5e7, 4: 2.5e7 } as const;
 /** Rows from which on those of 8 bits are. */
 const leastWideRows = 33;
 const multiplierCounts = [2, 1, 4] as const;
@@ -153,29 +153,27 @@ export function persistentCandidates(
   const widest = widestTile(problem);
   const pairs = sharesBarriers(problem, sizes);
   const recipe = recipeOf(problem);
-  // Those of few rows that leave half of the processors without a tile, and that memory takes long enough for to hide another launch.
-  const bits = problem.weights === undefined ? 16 : problem.weights.dtype.bits === 4 ? 4 : 8;
   const apart =
-    recipe !== undefined &&
-    (bits !== 8 || sizes.m >= leastWideRows) &&
-    mayHaveParts(problem, recipe) &&
-    packedBytes(problem.b.dtype, sizes.n * sizes.k) >= leastPartedBytes[bits];
-  const mayHave = (multipliers: number, { turned, columns }: TileForm): boolean =>
-    turned &&
-    2 * Math.ceil(sizes.n / (multipliers * threadRows)) <= target.processors &&
+    recipe !== undefined && mayHaveParts(problem, recipe) && mayPartWeights(problem, sizes);
+  const mayHave = (multipliers: number, { turned, cluster }: TileForm): boolean =>
+    cluster === 1 &&
     (problem.weights === undefined
-      ? multipliers === 1 && columns <= streamRows.chosen
-      : multipliers === 4);
+      ? multipliers < 4
+      : turned &&
+        multipliers === 4 &&
+        2 * Math.ceil(sizes.n / (4 * threadRows)) <= target.processors);
   return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split", "parts"] as const).flatMap((schedule) =>
       tileFormsOf(problem)
         .filter(({ columns }) => columns <= Math.min(widest, widestOf[multipliers]))
+        .filter((form) => purpose === "timed" || !isSeldomBest(problem, multipliers, form))
         .filter((form) =>
           schedule === "parts"
             ? apart && mayHave(multipliers, form)
             : multipliers < 4 || prologueOf(problem) !== undefined,
         )
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
+        .filter((form) => isCut(problem, { multipliers, schedule, ...form }, sizes, target))
         .flatMap((form) =>
           stagesOf(problem, { multipliers, schedule, ...form }, sizes, target, purpose).map(
             (stages) => ({ kernel: "persistent", multipliers, stages, schedule, ...form }) as const,
@@ -185,12 +183,47 @@ export function persistentCandidates(
   );
 }
 
+/** Whether weights in few bits, where they are such, are multiplied in parts. */
+function mayPartWeights({ weights, b }: MatmulProblem, { m, n, k }: ProductSizes): boolean {
+  if (weights === undefined) return true;
+  const bits = weights.dtype.bits === 4 ? 4 : 8;
+  return (
+    (bits === 4 || m >= leastWideRows) && packedBytes(b.dtype, n * k) >= leastPartedBytes[bits]
+  );
+}
+
+/** Whether tiles that may be cut along k are: where all would be whole, what is done for those that are not takes time, too. */
+function isCut(
+  problem: MatmulProblem,
+  form: Omit<PersistentConfiguration, "kernel" | "stages">,
+  sizes: ProductSizes,
+  target: Target,
+): boolean {
+  const recipe = recipeOf(problem);
+  if (form.schedule === "tiles" || recipe === undefined) return true;
+  const configuration = { kernel: "persistent", stages: fewStages, ...form } as const;
+  const depth = depthOf(problem, recipe);
+  if (form.schedule === "parts") return partCount(problem, configuration, sizes, depth, target) > 1;
+  const workers = workerCount(configuration, sizes, depth, target);
+  return lastParts(tileCount(configuration, sizes), workers, Math.ceil(sizes.k / depth)) > 1;
+}
+
 /**
  * Whether pairs of blocks are worth it. Where lanes write memory, results as well as sums that are handed on, what they tell
  * the other block in every step takes a flush of caches: such pairs took twice as long as single blocks.
  */
 function sharesBarriers({ out, outputs }: MatmulProblem, { n }: ProductSizes): boolean {
   return outputs.length === 0 && isCopied(out.dtype, n);
+}
+
+/** Tiles that were the fastest of none of 180 random products, so that the model need not know when they might be. */
+function isSeldomBest(
+  problem: MatmulProblem,
+  multipliers: number,
+  { columns, turned }: TileForm,
+): boolean {
+  if (problem.sparse || prologueOf(problem) !== undefined) return false;
+  return columns === 96 || (turned && columns <= 64 && multipliers > 1);
 }
 
 type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
@@ -299,7 +332,8 @@ function stepsOfBlock(
   const depth = depthOf(problem, recipe);
   const workers = workerCount(configuration, sizes, depth, target);
   const rounds = Math.ceil(tileCount(configuration, sizes) / workers);
-  return rounds * Math.ceil(sizes.k / depth) * recipe.terms.length;
+  const parts = partCount(problem, configuration, sizes, depth, target);
+  return rounds * Math.ceil(sizes.k / depth / parts) * recipe.terms.length;
 }
 
 /** Rows up to which there are several counts of stages: the model was fitted to fewer of them than are timed. */

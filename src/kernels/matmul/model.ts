@@ -50,6 +50,7 @@ import {
   copiesResult,
   depthOf,
   isCopied,
+  lastParts,
   mayDeferStores,
   roomOfBlock,
   sharedBytes,
@@ -65,12 +66,12 @@ import {
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.2, half: 110 },
-  2: { most: 1.23, half: 67 },
-  4: { most: 1.23, half: 67 },
+  1: { most: 1.3, half: 107 },
+  2: { most: 1.1, half: 32 },
+  4: { most: 1.1, half: 32 },
 };
 /** The part of that which tiles reach whose result is turned, but for weights in few bits, which come from registers. */
-const turnedEfficiency = 0.89;
+const turnedEfficiency = 0.97;
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
   1: { most: 1.25, half: 116 },
@@ -90,32 +91,34 @@ const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25
  */
 const wholeElements: typeof computedElements = { ...computedElements, 4: 45e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [120e9, 0.53];
+const [cacheBytes, cacheOfFew] = [128e9, 0.45];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 4.2e-11, 2: 6.1e-11, 4: 6.1e-11 },
+  ...{ 1: 3.5e-11, 2: 6.5e-11, 4: 6.5e-11 },
 };
-const pairOutside = 7.1e-11;
+const pairOutside = 6e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.25;
+const clockOfFew = 0.18;
 /**
  * Bytes of a sector of the cache, and how much longer rows take which lie across sectors, so that these are fetched twice, which lie across
  * lines alone, and which are half lines.
  */
-const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 2.2, 1.48, 1.86];
+const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 1.6, 1.28, 1.86];
+/** Seconds of a row that lies across sectors, for each that is asked for at once. */
+const acrossSeconds = 0.7e-11;
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
 /** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
-const [askedBytes, askedMore] = [7.7e6, 0.071];
+const [askedBytes, askedMore] = [7.7e6, 0.06];
 /**
  * Seconds that a step takes at least, and from when memory is asked for it until it is there: of a pair of blocks, both of which must have
  * left a slot before either fills it, 512 × 2048 × 4096 took 20.5 µs with 8 stages of 64 × 128, and 16.3 of single blocks.
  */
 const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 0.124e-6, 2: 0.225e-6, 4: 0.225e-6 },
+  ...{ 1: 0.13e-6, 2: 0.175e-6, 4: 0.175e-6 },
 };
-const [askedSeconds, pairAskedSeconds] = [1.14e-6, 1.95e-6];
+const [askedSeconds, pairAskedSeconds] = [1.12e-6, 1.82e-6];
 /**
  * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
  * ask memory for some of it.
@@ -124,28 +127,29 @@ const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 1.5e-6, part: 0.11e-6, number: 1.4e-12 };
+const summingSeconds = { launch: 0.83e-6, part: 0.09e-6, number: 1.1e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
-const [notHidden, notHiddenOfAll] = [0.072, 0.237];
+const [notHidden, notHiddenOfAll] = [0.08, 0.27];
 /**
  * Seconds that a tile takes besides its steps: to begin, and for each number of its result; and those of a tile that is stored while the
  * next one is multiplied.
  */
 const besidesSeconds = {
-  stored: { tile: 0.25e-6, number: 6.5e-11 },
-  deferred: { tile: 0.2e-6, number: 1.5e-11 },
+  stored: { tile: 0.39e-6, number: 5.2e-11 },
+  turned: { tile: 0.15e-6, number: 9.5e-11 },
+  deferred: { tile: 0.28e-6, number: 1.4e-11 },
 };
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [1.34e-6, 1.34e-6];
+const [launchSeconds, pairSeconds] = [1.28e-6, 1.1e-6];
 /**
  * Seconds until blocks of few rows are started that have no room beside those of the launch before: 152 × 768 × 640 took 3.24 µs with 10 stages
  * of 10 KB, 3.50 with 12. Blocks of wide tiles never have room, and a launch's seconds are what they take.
  */
-const aloneSeconds = 0.35e-6;
+const aloneSeconds = 0.28e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.2e-6, 0.8e-6];
+const [heardSeconds, handedSeconds] = [1.7e-6, 0.18e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 75e9;
+const handedBytes = 52e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
@@ -228,9 +232,12 @@ function persistentModel(
     const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
     const ofColumns = lines[columnSide] * (halved(columnSide, columns) ? halfLines : 1);
     const cache = cacheBytes * (1 + cacheOfFew * idle);
+    const across = (name: "a" | "b", count: number): number =>
+      lines[name] === acrossSectors ? count * workers * acrossSeconds : 0;
     const fetching = {
-      row: (rows * bytes.row * lines[rowSide]) / cache,
-      column: ((columns / cluster) * bytes.column * ofColumns) / cache,
+      row: (rows * bytes.row * lines[rowSide]) / cache + across(rowSide, rows * cluster),
+      column:
+        ((columns / cluster) * bytes.column * ofColumns) / cache + across(columnSide, columns),
     };
     const computed = schedule === "tiles" ? computedWhole : computedElements;
     const computing = prologueSeconds(problem, rows * depth, computed[multipliers]);
@@ -254,7 +261,7 @@ function persistentModel(
       { cluster, seconds: cluster > 1 ? pairOutside : outsideSeconds[multipliers] },
       stepOf,
     );
-    const besides = tileBesides(rows * columns);
+    const besides = tileBesides(rows * columns, turned ? "turned" : "stored");
     const before = defers(configuration) ? tileBesides(rows * columns, "deferred") : besides;
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
@@ -328,7 +335,7 @@ function perSides<T>(find: (tiles: TileSides) => T): (tiles: TileSides) => T {
 }
 
 /** What a tile of so many numbers takes besides its steps. */
-function tileBesides(numbers: number, when: keyof typeof besidesSeconds = "stored"): number {
+function tileBesides(numbers: number, when: keyof typeof besidesSeconds): number {
   const { tile, number } = besidesSeconds[when];
   return tile + number * numbers;
 }
@@ -368,12 +375,6 @@ function movedBytes(
   return recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
 }
 
-/** Parts that each tile of the last round is cut into. */
-function lastParts(tiles: number, workers: number, steps: number): number {
-  const left = tiles % workers;
-  return left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
-}
-
 function productRate({ a }: Recipe): "byte" | "half" | "tf32" | "f64" {
   if (a.bits === 64) return "f64";
   if (a.bits === 8) return "byte";
@@ -407,7 +408,8 @@ function plainSeconds(
   const among = Math.max(1, tiles / target.processors) * multiplying;
   const step = Math.max((isHalf ? ofHalves : ofOthers) + (load * loads) / plainLanes, among);
   const summing = split === 1 ? 0 : summed(split, sizes);
-  const busy = steps * step + Math.max(1, tiles / target.processors) * tileBesides(rows * columns);
+  const busy =
+    steps * step + Math.max(1, tiles / target.processors) * tileBesides(rows * columns, "stored");
   return (
     launchSeconds + overlapped(busy, movedBytes(problem, recipe, sizes) / memoryBytes) + summing
   );

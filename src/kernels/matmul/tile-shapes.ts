@@ -198,3 +198,13 @@ export function workerCount(
   const places = Math.floor(processors / configuration.cluster);
   return Math.min(places, tiles * (configuration.schedule === "split" ? parts : 1));
 }
+
+/**
+ * Parts that each tile of the last round is cut into, where tiles are split: as many as there are workers for, of whole steps, all of which have
+ * some (`lang/pipeline/segments.ts`).
+ */
+export function lastParts(tiles: number, workers: number, steps: number): number {
+  const left = tiles % workers;
+  const most = left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
+  return Math.ceil(steps / Math.ceil(steps / most));
+}
