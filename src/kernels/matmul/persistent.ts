@@ -169,7 +169,7 @@ function traced(form: PersistentForm): KernelDefinition {
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
   const splits = schedule === "split";
-  const ordered = endsInOrder(problem, recipe, configuration, form.sizes);
+  const ordered = endsInOrder(form);
   const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
@@ -317,9 +317,7 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    ahead: endsInOrder(problem, form.recipe, configuration, form.sizes)
-      ? aheadOf(argument)
-      : undefined,
+    ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
   };
 }

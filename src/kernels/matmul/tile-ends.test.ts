@@ -105,19 +105,35 @@ test("schedules give the same bits, and nothing is found", async () => {
   }
 });
 
-test("where there is an epilogue, and tiles have many steps", () => {
-  const ended = (spec: object, given: Partial<PersistentConfiguration>, k: number): boolean => {
+test("where there is an epilogue, tiles are the widest or blocks have one, and tiles have many steps", () => {
+  const ended = (
+    spec: object,
+    given: Partial<PersistentConfiguration>,
+    k: number,
+    m = 65536,
+  ): boolean => {
     const problem = problemOf({ a: bf16, b: bf16, ...spec }, captureLocation());
     const recipe = recipeOf(problem);
     if (recipe === undefined) throw new Error("tensor cores multiply bf16");
-    return endsInOrder(problem, recipe, { ...usual, ...given }, { m: 256, n: 256, k, batch: 1 });
+    const configuration = { ...usual, ...given };
+    const sizes = { m, n: 256, k, batch: 1 };
+    return endsInOrder({ problem, recipe, configuration, sizes, processors: 132, parts: 1 });
   };
   const epilogue = ({ sums }: { readonly sums: Tile<"f32"> }) => sums.maximum(0).cast(bf16);
   expect(ended({ epilogue }, {}, 2048)).toBe(true);
   expect(ended({ epilogue }, {}, 1024)).toBe(false);
   expect(ended({}, {}, 2048)).toBe(false);
+  expect(ended({}, { columns: 256 }, 2048)).toBe(true);
+  expect(ended({}, { columns: 256 }, 1024)).toBe(false);
+  expect(ended({}, {}, 2048, 4096)).toBe(true);
   expect(ended({ epilogue }, { multipliers: 1 }, 2048)).toBe(false);
   expect(ended({ epilogue }, { schedule: "split" }, 2048)).toBe(false);
+});
+
+test.skipIf(!hasPtxas)("long products have them in a row, which spills nothing either", () => {
+  const configuration = { ...usual, columns: 256, stages: 4 } as const;
+  const op = matmul({ a: bf16, b: bf16, configuration });
+  expect(assemblyProblems(op.kernels({ m: 4096, n: 4096, k: 16384 }))).toEqual([]);
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {

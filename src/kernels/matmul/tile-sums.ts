@@ -37,6 +37,7 @@ import type { Prologue } from "./prologue.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import { letFirstEnd, letSecondEnd } from "./tile-ends.ts";
+import { widest } from "./tile-shapes.ts";
 
 /** Whether lanes hold a part of what is multiplied in registers: an operand that a prologue makes, one that lies across k, or metadata. */
 function holdsOperand({ form: { problem }, sides }: Work): boolean {
@@ -125,12 +126,18 @@ function multiplySlot(
   );
 }
 
+/** Multiplications and additions of a product from which on half a percent of it is worth 50 ms of the assembler's. */
+const longProduct = 3e11;
+
 /**
- * Whether the products of a step are a loop. Four wgmma of 256 columns are half of the assembler's work; one in a loop was as fast with
- * 4096³ and 8192³ of bf16 on an H200.
+ * Whether the products of a step are a loop. Four wgmma of 256 columns are half of the assembler's work. One in a loop is committed by itself, and takes
+ * ten instructions: 4096 × 4096 × 16384 took 0.5 % longer for it, 5120 × 13824 × 5120 2 % with threads that end tiles in order, 4096³ up to 1 %.
  */
-function rollsProducts({ form: { problem, recipe }, shapes }: Work): boolean {
-  return shapes.columns === 256 && recipe.a.bits === 16 && problem.epilogue === undefined;
+function rollsProducts({ form: { problem, recipe, sizes }, shapes }: Work): boolean {
+  const isLong = 2 * sizes.batch * sizes.m * sizes.n * sizes.k >= longProduct;
+  return (
+    shapes.columns === widest && recipe.a.bits === 16 && problem.epilogue === undefined && !isLong
+  );
 }
 
 /** The metadata of a thread's rows, which go with what is multiplied. */
