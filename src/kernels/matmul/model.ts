@@ -66,12 +66,14 @@ import {
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.3, half: 107 },
-  2: { most: 1.1, half: 32 },
-  4: { most: 1.1, half: 32 },
+  1: { most: 1.32, half: 109 },
+  2: { most: 1.1, half: 31.6 },
+  4: { most: 1.1, half: 31.6 },
 };
 /** The part of that which tiles reach whose result is turned, but for weights in few bits, which come from registers. */
-const turnedEfficiency = 0.97;
+const turnedEfficiency = 0.98;
+/** How much longer steps of some widths take than that says. */
+const widths: { readonly [columns: number]: number } = { 128: 0.958, 160: 1.01, 224: 1.04 };
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
   1: { most: 1.25, half: 116 },
@@ -91,34 +93,34 @@ const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25
  */
 const wholeElements: typeof computedElements = { ...computedElements, 4: 45e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [128e9, 0.45];
+const [cacheBytes, cacheOfFew] = [136e9, 0.47];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 3.5e-11, 2: 6.5e-11, 4: 6.5e-11 },
+  ...{ 1: 2.9e-11, 2: 10.1e-11, 4: 10.1e-11 },
 };
 const pairOutside = 6e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.18;
+const clockOfFew = 0.19;
 /**
  * Bytes of a sector of the cache, and how much longer rows take which lie across sectors, so that these are fetched twice, which lie across
  * lines alone, and which are half lines.
  */
-const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 1.6, 1.28, 1.86];
+const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 1.6, 1.36, 1.77];
 /** Seconds of a row that lies across sectors, for each that is asked for at once. */
-const acrossSeconds = 0.7e-11;
+const acrossSeconds = 0.81e-11;
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
 /** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
-const [askedBytes, askedMore] = [7.7e6, 0.06];
+const [askedBytes, askedMore] = [10.5e6, 0.078];
 /**
  * Seconds that a step takes at least, and from when memory is asked for it until it is there: of a pair of blocks, both of which must have
  * left a slot before either fills it, 512 × 2048 × 4096 took 20.5 µs with 8 stages of 64 × 128, and 16.3 of single blocks.
  */
 const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 0.13e-6, 2: 0.175e-6, 4: 0.175e-6 },
+  ...{ 1: 0.135e-6, 2: 0.173e-6, 4: 0.173e-6 },
 };
-const [askedSeconds, pairAskedSeconds] = [1.12e-6, 1.82e-6];
+const [askedSeconds, pairAskedSeconds] = [1.15e-6, 1.8e-6];
 /**
  * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
  * ask memory for some of it.
@@ -127,29 +129,29 @@ const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 0.83e-6, part: 0.09e-6, number: 1.1e-12 };
+const summingSeconds = { launch: 1.07e-6, part: 0.074e-6, number: 1.18e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
-const [notHidden, notHiddenOfAll] = [0.08, 0.27];
+const [notHidden, notHiddenOfAll] = [0.109, 0.291];
 /**
  * Seconds that a tile takes besides its steps: to begin, and for each number of its result; and those of a tile that is stored while the
  * next one is multiplied.
  */
 const besidesSeconds = {
-  stored: { tile: 0.39e-6, number: 5.2e-11 },
-  turned: { tile: 0.15e-6, number: 9.5e-11 },
-  deferred: { tile: 0.28e-6, number: 1.4e-11 },
+  stored: { tile: 0.35e-6, number: 6.1e-11 },
+  turned: { tile: 0.105e-6, number: 9.4e-11 },
+  deferred: { tile: 0.34e-6, number: 1.4e-11 },
 };
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [1.28e-6, 1.1e-6];
+const [launchSeconds, pairSeconds] = [1.22e-6, 0.88e-6];
 /**
  * Seconds until blocks of few rows are started that have no room beside those of the launch before: 152 × 768 × 640 took 3.24 µs with 10 stages
  * of 10 KB, 3.50 with 12. Blocks of wide tiles never have room, and a launch's seconds are what they take.
  */
-const aloneSeconds = 0.28e-6;
+const aloneSeconds = 0.24e-6;
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.7e-6, 0.18e-6];
+const [heardSeconds, handedSeconds] = [1.87e-6, 0.174e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 52e9;
+const handedBytes = 48e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
@@ -178,7 +180,7 @@ function partsSeconds(
 ): number {
   const parts = partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
   const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
-  const product = persistentModel(problem, recipe, apart, target, wholeElements);
+  const product = persistentModel(problem, recipe, apart, target, wholeElements, sizes);
   return (
     product({ ...configuration, schedule: "tiles" }) + (parts === 1 ? 0 : summed(parts, sizes))
   );
@@ -197,6 +199,8 @@ function persistentModel(
   target: Target,
   /** Of whole tiles. */
   computedWhole = problem.weights?.dtype.bits === 4 ? wholeElements : computedElements,
+  /** How operands lie in memory, of which a product of parts of k takes parts. */
+  stored = sizes,
 ): (configuration: PersistentConfiguration) => number {
   const { products } = ratesOf(target);
   const depth = depthOf(problem, recipe);
@@ -208,7 +212,7 @@ function persistentModel(
   const rate = (gain * products[productRate(recipe)]) / target.processors;
   const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
-  const operandsOf = perSides((tiles) => operandsFor(problem, recipe, sizes, tiles));
+  const operandsOf = perSides((tiles) => operandsFor(problem, recipe, stored, tiles));
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
@@ -228,10 +232,12 @@ function persistentModel(
     const reached = (rate * most * (turned ? whenTurned : 1) * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
-    const multiplying = (2 * rows * columns * depth) / (reached * (1 + clockOfFew * idle));
+    const width = turned ? 1 : (widths[columns] ?? 1);
+    const multiplying =
+      (width * (2 * rows * columns * depth)) / (reached * (1 + clockOfFew * idle));
     const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
     const ofColumns = lines[columnSide] * (halved(columnSide, columns) ? halfLines : 1);
-    const cache = cacheBytes * (1 + cacheOfFew * idle);
+    const cache = (cacheBytes * (1 + cacheOfFew * idle)) / width;
     const across = (name: "a" | "b", count: number): number =>
       lines[name] === acrossSectors ? count * workers * acrossSeconds : 0;
     const fetching = {
