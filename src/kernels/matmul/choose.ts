@@ -175,7 +175,7 @@ export function persistentCandidates(
         .filter(({ cluster }) => cluster === 1 || (pairs && schedule === "tiles"))
         .filter((form) => isCut(problem, { multipliers, schedule, ...form }, sizes, target))
         .flatMap((form) =>
-          stagesOf(problem, { multipliers, schedule, ...form }, sizes, target, purpose).map(
+          stagesOf(problem, { multipliers, schedule, ...form }, sizes, target).map(
             (stages) => ({ kernel: "persistent", multipliers, stages, schedule, ...form }) as const,
           ),
         ),
@@ -304,10 +304,9 @@ function stagesOf(
   form: Omit<PersistentConfiguration, "kernel" | "stages">,
   sizes: ProductSizes,
   target: Target,
-  purpose: Purpose,
 ): readonly number[] {
   const most = mostStages(problem, form, target);
-  const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows[purpose];
+  const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows;
   const isPlain = !problem.sparse && prologueOf(problem) === undefined;
   if (!isStream || !isPlain) return [most];
   const used = Math.max(fewStages, stepsOfBlock(problem, form, sizes, target));
@@ -336,8 +335,8 @@ function stepsOfBlock(
   return rounds * Math.ceil(sizes.k / depth / parts) * recipe.terms.length;
 }
 
-/** Rows up to which there are several counts of stages: the model was fitted to fewer of them than are timed. */
-const streamRows: { readonly [P in Purpose]: number } = { chosen: 16, timed: 64 };
+/** Rows up to which there are several counts of stages. */
+const streamRows = 64;
 
 /** As many stages as fit, with so many blocks on a processor, up to what memory needs in flight: more hide no more. */
 function mostStages(
