@@ -473,9 +473,7 @@ describe("plans", () => {
     for (const [rows, columns, depth] of sizes) {
       const { configuration, source } = op.plan({ m: rows, n: columns, k: depth });
       expect(source).toBe("heuristic");
-      // Few tiles with many steps are split sixteen times, parts of which the plain kernel hands over sooner.
-      const isDeep = rows <= 64 && columns <= 512 && depth > 2048;
-      if (!isDeep) expect(configuration.kernel).toBe("persistent");
+      expect(configuration.kernel).toBe("persistent");
     }
     // Ten times as long are allowed.
     expectWithin(100 * 10, () => {
@@ -483,7 +481,7 @@ describe("plans", () => {
     });
   });
 
-  test("large products take wide tiles, few rows take one multiplier, a thin last round is split", () => {
+  test("large products take wide tiles, few rows take one multiplier, a thin last round is split, few tiles have parts", () => {
     const configurationOf = (rows: number, columns: number, depth: number) =>
       op.plan({ m: rows, n: columns, k: depth }).configuration;
     expect(configurationOf(8192, 8192, 8192)).toMatchObject({
@@ -491,7 +489,8 @@ describe("plans", () => {
       columns: 256,
     });
     expect(configurationOf(16, 8192, 28672)).toMatchObject({ columns: 16, turned: true });
-    expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "split" });
+    expect(configurationOf(1664, 2816, 16384)).toMatchObject({ schedule: "split" });
+    expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "parts" });
   });
 
   test("say why a slow kernel is used", () => {

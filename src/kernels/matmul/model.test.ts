@@ -77,19 +77,19 @@ test("what is chosen was among the fastest that were timed", () => {
 });
 
 test.each([
-  ["rows", byRows, undefined, 89],
-  ["columns", byColumns, "nk", 18],
+  ["rows", byRows, undefined, 139, 0.96],
+  ["columns", byColumns, "nk", 27, 0.88],
 ] as const)(
   "also for random sizes with b by %s, of which some choices each were timed",
-  (_, problem, lies, count) => {
+  (_, problem, lies, count, share) => {
     const timed = linesOf("test/support/products/h200-random.jsonl");
     const reached = reachedOf(
       timed.filter((line) => line.lies === lies),
       problem,
     );
     expect(reached.length).toBe(count);
-    expect(reached.filter((each) => each >= 0.95).length).toBeGreaterThanOrEqual(0.92 * count);
-    expect(Math.min(...reached)).toBeGreaterThan(0.85);
+    expect(reached.filter((each) => each >= 0.95).length).toBeGreaterThanOrEqual(share * count);
+    expect(Math.min(...reached)).toBeGreaterThan(0.88);
     expect(geometricMean(reached)).toBeGreaterThan(0.985);
   },
 );
@@ -125,14 +125,22 @@ test("few rows of few steps have no more stages than these, and two blocks have 
   expect(2 * (bytes + 1024)).toBeLessThanOrEqual(targets.sm_90a.sharedMemoryPerProcessor);
 });
 
-test("few rows of many weights are multiplied in parts where tiles are too few", () => {
+test("tiles that are too few for the processors are multiplied in parts", () => {
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
   const inParts = { multipliers: 1, stages: 8, schedule: "parts", turned: true };
   expect(chosen(1, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(16, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
-  expect(chosen(1, 4096, 4096)).toMatchObject({ schedule: "tiles" });
+  // 10.3 µs on an H200, and 10.9 in whole tiles.
+  expect(chosen(1, 4096, 4096)).toMatchObject(inParts);
+  // 4.8, and 7.5 where blocks hand sums to each other; 16.8 and 18.0; 33.4 and 46.4.
+  for (const [m, n, k] of [
+    [7, 608, 5568],
+    [704, 832, 5440],
+    [512, 512, 32768],
+  ] as const)
+    expect(chosen(m, n, k)).toMatchObject({ schedule: "parts" });
   // With 64 rows, 60.9 µs on an H200; tiles of 128 columns whose sums blocks hand to each other took 72.5.
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
   const problem = problemOf({ a: bf16, b }, captureLocation());
@@ -218,14 +226,21 @@ test("tiles that reach beyond the last column take longer where many do at once,
   expect(one / none).toBeGreaterThan(1.03);
 });
 
-test("few tiles with many steps are split along k only where that saves more than handing sums over takes", () => {
+test("tiles are split along k only where that saves more than handing sums over takes, and where some are", () => {
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
   // 128 tiles of 128 × 192 took 11.0 µs on an H200, and 14.7 with what is done for tiles that might be split.
   expect(chosen(448, 6144, 1024)).toMatchObject({
     ...{ multipliers: 2, columns: 192, schedule: "tiles" },
   });
-  expect(chosen(512, 512, 32768)).toMatchObject({ schedule: "split" });
+  expect(chosen(2176, 2048, 8192)).toMatchObject({ schedule: "split" });
+  // Two rounds of whole tiles of 128 × 256, of which none is left to be split.
+  const whole = { m: 4224, n: 2048, k: 4096, batch: 1 };
+  const split = candidateConfigurations(byRows, whole, targets.sm_90a).filter(
+    (each) => each.kernel === "persistent" && each.schedule === "split",
+  );
+  expect(split.length).toBeGreaterThan(0);
+  expect(split).not.toContainEqual(expect.objectContaining({ multipliers: 2, columns: 256 }));
 });
 
 test("tiles are as wide as fills the processors in one round", () => {
