@@ -9,7 +9,8 @@
  * time however little it multiplies, and waits for memory where few steps are asked for ahead: those of 64 × 8 took 0.15 µs with 8
  * stages, 0.19 µs with 6.
  *
- * Rows of operands that do not begin at multiples of 32 bytes lie across sectors of the cache, and these are fetched twice:
+ * Rows of operands that do not begin at multiples of 32 bytes lie across sectors of the cache, and these are fetched twice, the more slowly the more
+ * blocks ask for them at once:
  *
  *   1000 × 3000 × 2000 in tiles of 128 × 192   multiplying 0.47 µs a step, fetching 0.70 µs: 24 KB of columns across sectors
  *   the same by pairs of blocks                each fetches half of the columns, 0.41 µs
@@ -18,9 +19,8 @@
  * Tiles that reach beyond an edge take longer where many do at once (`overhang.ts`).
  *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
- * what was timed on an H200 of bf16: 1200 configurations of 123 random sizes, 260 of tiles at edges, and those of
- * docs/benchmarks/h200-matmul.jsonl. Of the random sizes what the model likes best reaches 0.99 of the fastest in the mean, 0.9 at
- * worst (`model.test.ts`).
+ * what was timed on an H200 of bf16: 2300 configurations of 231 sizes, and those of docs/benchmarks/h200-matmul.jsonl. Of these
+ * sizes what the model likes best reaches 0.99 of the fastest in the mean, 0.89 at worst (`model.test.ts`).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
