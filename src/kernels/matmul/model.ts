@@ -191,6 +191,24 @@ function prologueSeconds(problem: MatmulProblem, elements: number, rate: number)
   return prologueOf(problem) === undefined ? 0 : elements / rate;
 }
 
+/** Seconds in which a block fetches so many bytes of rows of a step that take so much longer, so many of which are asked for at once. */
+function fetchSeconds(bytes: number, longer: number, cache: number, rows: number): number {
+  return (bytes * longer) / cache + (longer === acrossSectors ? rows * acrossSeconds : 0);
+}
+
+/** Whether tiles of a configuration are stored while the next ones are multiplied. */
+function storesLater(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  configuration: PersistentConfiguration,
+): boolean {
+  return (
+    copiesResult(problem, configuration) &&
+    !isHeld(problem, recipe, configuration.turned ? "b" : "a", configuration) &&
+    mayDeferStores(problem, recipe, configuration.columns)
+  );
+}
+
 /** What the model thinks launches of the persistent kernel take. */
 function persistentModel(
   problem: MatmulProblem,
@@ -217,11 +235,6 @@ function persistentModel(
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
   const copies = isCopied(problem.out.dtype, sizes.n);
-  const defers = (configuration: PersistentConfiguration): boolean =>
-    copies &&
-    copiesResult(problem, configuration) &&
-    !isHeld(problem, recipe, configuration.turned ? "b" : "a", configuration) &&
-    mayDeferStores(problem, recipe, configuration.columns);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
@@ -236,14 +249,12 @@ function persistentModel(
     const multiplying =
       (width * (2 * rows * columns * depth)) / (reached * (1 + clockOfFew * idle));
     const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
-    const ofColumns = lines[columnSide] * (halved(columnSide, columns) ? halfLines : 1);
     const cache = (cacheBytes * (1 + cacheOfFew * idle)) / width;
-    const across = (name: "a" | "b", count: number): number =>
-      lines[name] === acrossSectors ? count * workers * acrossSeconds : 0;
+    const ofColumns =
+      (columns / cluster) * bytes.column * (halved(columnSide, columns) ? halfLines : 1);
     const fetching = {
-      row: (rows * bytes.row * lines[rowSide]) / cache + across(rowSide, rows * cluster),
-      column:
-        ((columns / cluster) * bytes.column * ofColumns) / cache + across(columnSide, columns),
+      row: fetchSeconds(rows * bytes.row, lines[rowSide], cache, rows * cluster * workers),
+      column: fetchSeconds(ofColumns, lines[columnSide], cache, columns * workers),
     };
     const computed = schedule === "tiles" ? computedWhole : computedElements;
     const computing = prologueSeconds(problem, rows * depth, computed[multipliers]);
@@ -268,7 +279,8 @@ function persistentModel(
       stepOf,
     );
     const besides = tileBesides(rows * columns, turned ? "turned" : "stored");
-    const before = defers(configuration) ? tileBesides(rows * columns, "deferred") : besides;
+    const isLater = copies && storesLater(problem, recipe, configuration);
+    const before = isLater ? tileBesides(rows * columns, "deferred") : besides;
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
     const overhang = (steps * longer) / (rounds === 0 ? parts : 1);
