@@ -1,7 +1,7 @@
 /** How attention to a paged cache is divided where nothing is told: enough bytes in flight, and ranges that fill the processors. */
 import type { Target } from "../../targets/target.ts";
 import { packingOf, paddedHead } from "./arrays.ts";
-import { pagedBytes } from "./attend.ts";
+import { narrowBlocks, pagedBytes } from "./attend.ts";
 import type { PagedConfiguration } from "./configuration.ts";
 import type { PagedProblem, PagedSizes } from "./problem.ts";
 
@@ -11,7 +11,7 @@ import type { PagedProblem, PagedSizes } from "./problem.ts";
  * it is multiplied, which more warps have to share.
  */
 const few16 = { bytes: 48 * 1024, blocks: 4 };
-const few8 = { bytes: 20 * 1024, blocks: 8 };
+const few8 = { bytes: 20 * 1024, blocks: narrowBlocks };
 const many = { bytes: 48 * 1024, blocks: 3 };
 /** Shared memory that the driver takes of a block. */
 const reservedBytes = 2048;

@@ -7,13 +7,14 @@
  *   copy        6                    0 of sequence 1      1
  *   ask         0 of sequence 1      1                    2
  */
-import { constant, copyAsync, slice, when } from "../../lang/index.ts";
-import type { Barrier, Ref } from "../../lang/index.ts";
+import { constant, copyAsync, full, loop, slice, when } from "../../lang/index.ts";
+import type { Barrier, LaunchSize, Ref } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { sequenceTiles } from "./ranges.ts";
 import type { Deal, Integer, Place } from "./ranges.ts";
+import { notedPages, positionsInTurn } from "./turns.ts";
 
 export interface CopyRefs {
   readonly k: Ref;
@@ -23,6 +24,8 @@ export interface CopyRefs {
   readonly tileK: Ref;
   readonly tileV: Ref;
   readonly arrived: Barrier;
+  /** The pages of a range that takes turns; other kernels have none. */
+  readonly noted: Ref<"i32">;
 }
 
 /** What copies depend on. */
@@ -31,8 +34,11 @@ export interface CopyWork {
   readonly refs: CopyRefs;
   readonly head: Integer;
   readonly deal: Deal;
-  /** The first tile of the range. */
+  /** The first tile of the range, and the one behind its last. */
   readonly begin: Integer;
+  readonly end: Integer;
+  /** Columns of the table. */
+  readonly most: LaunchSize;
 }
 
 /** The tile that is copied next. */
@@ -62,8 +68,48 @@ export function copiesOf({ sizes, configuration }: PagedForm): number {
 /** Pages of a tile that are asked for a tile ahead: as many as registers are left for. */
 const mostKept = 4;
 
+/** Starts the copies of as many tiles as there are slots. */
+export function copyFirst(work: CopyWork, range: Integer, place: Place): Cursor {
+  const { stages } = work.form.configuration;
+  if (work.deal.apart > 1) return copyFirstInTurn(work, range);
+  return loop(
+    { to: work.end.sub(work.begin).minimum(stages), carry: cursorAt(work, place) },
+    (_, before) => copyNext(work, before),
+  );
+}
+
+/** The same of a range that takes turns: the pages of these tiles are asked for before the length is there, and with them those of all others, which are noted. */
+function copyFirstInTurn(work: CopyWork, range: Integer): Cursor {
+  const { form, refs, deal, most } = work;
+  const { stages } = form.configuration;
+  const zero = constant(dtypes.i32, 0);
+  const last = zero.add(most).sub(1);
+  const copies = copiesOf(form);
+  const tileOf = (stage: number): Integer => range.add(stage * deal.apart);
+  const asked = Array.from({ length: stages }, (_, stage) =>
+    Array.from({ length: copies }, (_each, copy) =>
+      refs.table.at(zero, tileOf(stage).mul(copies).add(copy).minimum(last)).loadScalar(),
+    ),
+  );
+  const all = refs.table.at(zero, positionsInTurn(form, range).minimum(last)).load();
+  const length = refs.lengths.at(zero).loadScalar().maximum(0);
+  // A length that the table has no pages for has pages that are not there, which stops the kernel.
+  const isThere = length.sub(1).div(form.sizes.size).le(last);
+  const placeOf = (stage: number): CursorPlace => ({
+    ...{ sequence: zero, length, ...sequenceTiles(deal, length), left: zero },
+    passed: tileOf(stage),
+  });
+  for (const [stage, pages] of asked.entries())
+    when(zero.add(stage).lt(work.end), () => {
+      const known = pages.map((page) => isThere.select(page, zero.sub(1)));
+      copyTile(work, placeOf(stage), zero.add(stage), known);
+    });
+  refs.noted.store(isThere.select(all, full(dtypes.i32, [notedPages(form)], -1)));
+  return { tile: work.end.minimum(stages), place: placeOf(stages), pages: [] };
+}
+
 /** The first tile of a range. */
-export function cursorAt(work: CopyWork, { sequence, before }: Place): Cursor {
+function cursorAt(work: CopyWork, { sequence, before }: Place): Cursor {
   const { refs, deal, begin } = work;
   // A range without tiles is behind the last sequence.
   const own = sequence.minimum(constant(dtypes.i32, 0).add(deal.b).sub(1));
@@ -86,7 +132,7 @@ export function copyNext(work: CopyWork, { tile, place, pages }: Cursor): Cursor
 function nextPlace({ refs, deal }: CopyWork, place: CursorPlace): CursorPlace {
   const { sequence, length, first, count } = place;
   const left = place.left.sub(1);
-  const passed = place.passed.add(1);
+  const passed = place.passed.add(deal.apart);
   // Behind the last tile of the only sequence its last page is asked for again, and not copied.
   if (deal.isAlone) return { ...place, passed };
   return when(
@@ -109,7 +155,7 @@ function nextPlace({ refs, deal }: CopyWork, place: CursorPlace): CursorPlace {
 
 function keptPages(work: CopyWork, place: CursorPlace): readonly Integer[] {
   const copies = copiesOf(work.form);
-  return copies > mostKept
+  return copies > mostKept || work.deal.apart > 1
     ? []
     : Array.from({ length: copies }, (_, copy) => pageOf(work, place, copy));
 }
@@ -129,6 +175,22 @@ function pageOf(
   const position = left.div(size).add(copy).minimum(last);
   const asked = (): Integer => refs.table.at(sequence, position).loadScalar();
   return sizes.most > 0 ? asked() : when(length.gt(0), asked, () => constant(dtypes.i32, 0));
+}
+
+/** The same of a tile of a range that takes turns, as it was asked for or noted: what the table says behind the last page is none, and the first one of a tile is always one. */
+function pageInTurn(
+  { form, refs }: CopyWork,
+  { length, passed }: CursorPlace,
+  number: Integer,
+  copy: number,
+  pages: readonly Integer[],
+): Integer {
+  const copies = copiesOf(form);
+  const pageAt = (each: number): Integer =>
+    pages[each] ?? refs.noted.at(number.mul(copies).add(each)).loadScalar();
+  if (copy === 0) return pageAt(0);
+  const last = length.sub(1).div(form.sizes.size);
+  return passed.mul(copies).add(copy).le(last).select(pageAt(copy), pageAt(0));
 }
 
 /** Starts the copies of a tile of keys and values, the how manieth of its range it is, into its slot. */
@@ -152,7 +214,10 @@ function copyTile(
   const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
   const rows = Math.min(columns, size);
   for (let copy = 0; copy < copiesOf(form); copy += 1) {
-    const asked = pages[copy] ?? pageOf(work, place, copy);
+    const asked =
+      deal.apart > 1
+        ? pageInTurn(work, place, number, copy, pages)
+        : (pages[copy] ?? pageOf(work, place, copy));
     // What the table says of a sequence without tokens is no page.
     const page = place.length.gt(0).select(asked, constant(dtypes.i32, 0));
     const tokens = slice(size > columns ? left.sub(left.div(size).mul(size)) : 0, rows);

@@ -157,6 +157,30 @@ const cases: readonly PagedCase[] = [
     configuration: { ...small, rows: 8, columns: 32 },
   },
   {
+    name: "ranges of FP8 that take turns",
+    lengths: [331],
+    heads: [4, 2, 32, 32],
+    size: 8,
+    kept: f8e4m3fn,
+    configuration: { ...small, rows: 8, columns: 32 },
+  },
+  {
+    name: "more ranges that take turns than tiles",
+    lengths: [40],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    kept: f8e4m3fn,
+    configuration: { ...small, rows: 8, columns: 32, ranges: 5 },
+  },
+  {
+    name: "ranges that take turns, without tokens",
+    lengths: [0],
+    heads: [2, 1, 16, 16],
+    size: 16,
+    kept: f8e4m3fn,
+    configuration: { ...small, rows: 8, columns: 32 },
+  },
+  {
     name: "FP8 of the other kind",
     lengths: [50],
     heads: [4, 2, 32, 32],
@@ -213,6 +237,7 @@ describe("on the emulator", () => {
   const chosen = [
     ...["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"],
     "8 rows of FP8, of two tokens and of heads in parts",
+    "ranges of FP8 that take turns",
     "one sequence of FP8 with a window",
     ...["more parts of a row than a warp puts together at once"],
     "parts of wide values, by several warps in turns",
@@ -278,6 +303,19 @@ test.each([
   expect(op.plan(sizes).configuration.ranges).toBe(ranges);
 });
 
+test.each([
+  ["pages of 16", { b: 1, size: 16, d: 128, e: 128 }],
+  ["pages of 64", { b: 1, size: 64, d: 128, e: 128 }],
+  ["small heads", { b: 64, size: 16, d: 64, e: 64 }],
+])("%s: 8 blocks of FP8 have room on a processor, and not 9", (_, own) => {
+  const op = pagedAttention({ q: bf16, pages: { k: f8e4m3fn, v: f8e4m3fn } });
+  const [attend] = op.kernels({ s: 1, h: 32, kv: 8, pages: 4096, most: 4096, ...own });
+  if (attend === undefined) throw new Error("there is a launch");
+  const { sharedBytes } = lower(attend.kernel, targets.sm_90a);
+  // Of 228 KiB the driver takes one for each block.
+  expect(Math.floor((228 * 1024) / (sharedBytes + 1024))).toBe(8);
+});
+
 test("a page that is not there stops the kernel", async () => {
   const device = await open("simulator");
   onTestFinished(() => {
@@ -290,6 +328,25 @@ test("a page that is not there stops the kernel", async () => {
     table: fromNumbers(i32, [1, 1], [2]),
     lengths: fromNumbers(i32, [1], [3]),
   });
+  await expect(run).rejects.toThrow("TW3005");
+});
+
+test("a length that the table has no pages for stops the kernel, where ranges take turns too", async () => {
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
+  const ones = fromNumbers(f8e4m3fn, [4, 16, 1, 16], new Float64Array(1024).fill(1));
+  const configuration: PagedConfiguration = { ...small, rows: 8, columns: 32 };
+  const run = device.run(
+    pagedAttention({ q: bf16, pages: { k: f8e4m3fn, v: f8e4m3fn }, configuration }),
+    {
+      q: fromNumbers(bf16, [1, 1, 1, 16], new Float64Array(16)),
+      ...{ k: ones, v: ones },
+      table: fromNumbers(i32, [1, 4], [0, 1, 2, 3]),
+      lengths: fromNumbers(i32, [1], [65]),
+    },
+  );
   await expect(run).rejects.toThrow("TW3005");
 });
 

@@ -99,7 +99,10 @@ function planOf(
       parts: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows, e] },
       weights: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows] },
     },
-    launches: () => [launched(form, attendKernel(form)), launched(form, combineKernel(form))],
+    launches: () => [
+      launched(form, attendKernel(form, target)),
+      launched(form, combineKernel(form)),
+    ],
   };
 }
 

@@ -10,6 +10,8 @@
  * Range 1 has a part of sequence 0 that another began, all of 1, and the beginning of 2. A sequence that one range has whole is
  * finished there; parts are left in memory and put together by a second launch (`combine.ts`).
  *
+ * Ranges of the only sequence may take turns instead: the first tile of each is known before its length is, so that its pages are asked for at once.
+ *
  * A sequence without tokens has one tile, which nothing of is seen. Where q has more rows than a tile, a sequence is gone
  * through once for every block of rows.
  *
@@ -52,6 +54,8 @@ export interface Deal {
   readonly counts?: Tile<"i32">;
   readonly cost: Cost;
   readonly ranges: number;
+  /** Tiles from one of a range to its next: 1, or the number of ranges where these take turns. */
+  readonly apart: number;
 }
 
 /** The most lengths that are looked at together. */
@@ -137,7 +141,7 @@ function rangeOfStep({ each, more }: Shares, step: Integer): Integer {
   return step.lt(longer).select(step.div(each.add(1)), behind);
 }
 
-/** A tile, counted over all sequences and blocks of rows, its sequence, and the tiles of those before it. */
+/** A tile, counted over all sequences and blocks of rows, or within a range that takes turns, its sequence, and the tiles of those before it. */
 export type Place = {
   readonly tile: Integer;
   readonly sequence: Integer;
@@ -191,6 +195,15 @@ export function boundsOfRange(
 function boundsOfOnly(deal: Deal, range: Integer): ReturnType<typeof boundsOfRange> {
   const zero = constant(dtypes.i32, 0);
   const count = tilesOfOnly(deal);
+  if (deal.apart > 1)
+    return {
+      begin: { tile: zero, sequence: zero, before: zero },
+      end: count
+        .sub(range)
+        .add(deal.apart - 1)
+        .maximum(0)
+        .div(deal.apart),
+    };
   const each = count.div(deal.ranges);
   const more = count.sub(each.mul(deal.ranges));
   const from = (place: Integer): Integer => place.mul(each).add(place.minimum(more));
