@@ -35,6 +35,8 @@ const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> &
   { rows: 64, columns: 16, turns: 1, instructions: 7.6 },
 ];
 const wideInstructions = 1;
+/** Rows of the forms with fewest. */
+const fewestRows = 8;
 /** Columns of a block that may have any part of k, and of one that has all of it. */
 const [mostColumns, leastColumns] = [256, 64];
 /** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
@@ -76,6 +78,8 @@ export function narrowProblem(
  *   rows   µs of blocks of 64, 128 and 256 columns
  *   1      i4 33.2     –  35.3   i8 59.0  –  63.5
  *   16     i4 39.8  36.9  37.9   i8 58.9  –  63.6   FP8 59.0  –  63.8
+ *
+ * Up to 8 rows have forms of their own: one row of 16384 × 4096 took 14.8 µs by that of 128 columns for 16, and 14.2 by that of 256 for 8.
  */
 function fillsOnce(
   form: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
@@ -84,7 +88,8 @@ function fillsOnce(
   { processors }: Target,
 ): boolean {
   const blocks = split * Math.ceil(n / narrowColumns(form));
-  return m <= form.rows && blocks <= processors && blocks > 0.75 * processors;
+  const isOwn = m <= form.rows && (m > fewestRows || form.rows === fewestRows);
+  return isOwn && blocks <= processors && blocks > 0.75 * processors;
 }
 
 /** Those that there are of weights, whose stored columns have whole steps. */

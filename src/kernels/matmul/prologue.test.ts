@@ -177,6 +177,13 @@ describe("weights in few bits", () => {
         ...[16, 16].map((rows) => ({ rows, columns: 32, split: 2, stages: 12 })),
       ].map((form) => ({ kernel: "narrow", turns: 4, ...form })),
     );
+    // Blocks of 128 columns fill the processors once, and those of 16 rows are for more than 8.
+    expect(
+      [1, 16].map((rows) => op.plan({ m: rows, n: 16384, k: 4096 }).configuration),
+    ).toMatchObject([
+      { rows: 8, columns: 64, split: 2 },
+      { rows: 16, columns: 32, split: 1 },
+    ]);
     // Half a step would be left over.
     expect(op.plan({ m: 1, n: 8192, k: 28672 - 128 }).configuration).toMatchObject({ columns: 64 });
     const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) });
