@@ -200,18 +200,18 @@ const aheadBytes = 5 * pieceBytes;
 /** The share of a piece's lanes with elements, at least. */
 const fewestLanes = 0.9;
 /**
- * Rows of a worker, at least, so that the first and last ones are few of all: of rows that a block has alone, which are not much slower in
- * other forms; of rows that the registers of a block can hold; of those that meet columns; of longer ones; and of rows that clusters would share.
+ * Rows of a worker, at least, so that the first and last ones are few of all: of rows that the registers of a block can hold, which are not
+ * much slower in other forms; of those that meet columns, by few blocks and by more; of longer ones; and of rows that clusters would share.
  */
-const fewestTurns = { whole: 64, held: 32, withColumns: 16, queued: 8, clusters: 4 } as const;
+const fewestTurns = { held: 64, nearColumns: 32, farColumns: 16, queued: 8, clusters: 4 } as const;
 /** Pieces of a row that the registers of a block hold, and those that its queue and registers hold, for all operations. */
 const [heldPieces, queuedPieces] = [8, 16] as const;
 
 function fewestTurnsOf(blocks: number, columnArrays: number): number {
-  if (blocks === 1) return fewestTurns.whole;
   if (blocks > queuedPieces) return fewestTurns.clusters;
   if (blocks > heldPieces) return fewestTurns.queued;
-  return columnArrays > 0 ? fewestTurns.withColumns : fewestTurns.held;
+  if (blocks === 1 || columnArrays === 0) return fewestTurns.held;
+  return blocks <= nearBlocks ? fewestTurns.nearColumns : fewestTurns.farColumns;
 }
 
 /**

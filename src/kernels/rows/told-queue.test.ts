@@ -100,7 +100,8 @@ test("many long rows are shared by blocks that have whole pieces, and those of o
   // Too few rows, lanes without elements, more columns than registers hold, a lone piece, a row that 16 warps hold, exact exponentials, a loss alone.
   const others = [
     of(240, 65_536),
-    share(65_536, 480),
+    of(1000, 32_768),
+    share(65_536, 1000),
     share(262_144, 12),
     share(131_072, 56),
     of(8192, 8192),
