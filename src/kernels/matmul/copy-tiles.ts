@@ -19,6 +19,7 @@ import {
 import type { Ref, Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { followPrevious } from "../support/early-start.ts";
+import { threadRows } from "./configuration.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -51,7 +52,7 @@ export function copyTiles(work: Work): void {
       const { bounds } = segments;
       loop({ ...bounds, carry: { slot: zero, count: zero } }, (index, before) => {
         const { tile, from, steps } = segments.at(index);
-        const start = startOf(work, tile);
+        const start = work.place(tile);
         if (!waitsFirst) when(index.eq(bounds.from), followPrevious);
         const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
         return loop({ to: steps, carry: before }, (step, carried) =>
@@ -62,14 +63,6 @@ export function copyTiles(work: Work): void {
   });
 }
 
-/** Where a tile begins. */
-type TileStart = Pick<TilePlace, "batch" | "top" | "left">;
-
-function startOf({ place }: Work, tile: Integer): TileStart {
-  const { batch, top, left } = place(tile);
-  return { batch, top, left };
-}
-
 /** The slot to be filled next, and how many were. */
 interface Ring {
   readonly slot: Integer;
@@ -77,7 +70,7 @@ interface Ring {
 }
 
 /** Fetches what a step multiplies: a slot for each of the products that it is made of. */
-function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring): Ring {
+function fillSlots(work: Work, start: TilePlace, position: Integer, ring: Ring): Ring {
   const { form, shapes, sides, left: ofRows, full, empty } = work;
   const { stages } = form.configuration;
   const { rows, depth } = shapes;
@@ -95,7 +88,7 @@ function fillSlots(work: Work, start: TileStart, position: Integer, ring: Ring):
     const ofStep = slice(position.mul(held), held);
     const filled = count;
     const isFirst = (): Scalar<"bool"> => filled.lt(stages);
-    const rowsOf = { ...sides.rows, start: top, count: rows, edge: form.edges.row, isFirst };
+    const rowsOf = { ...sides.rows, ...dealtEdge(work, start), start: top, count: rows, isFirst };
     copyInside(rowsOf, (inside) => {
       copyAsync(
         sideWindow(sides.rows, ofRows, part, batch, slice(top, inside), ofStep),
@@ -130,8 +123,18 @@ interface CopiedSide extends Pick<Side, "alongK" | "extent"> {
   readonly count: number;
   /** Those that the windows of the last tiles have, where these are not whole ones. */
   readonly edge: number | undefined;
+  /** Whether a tile has more than these, where that is not found from the end of the array. */
+  readonly isWhole?: Scalar<"bool"> | undefined;
   /** Whether nothing was in the slot before. */
   readonly isFirst: () => Scalar<"bool">;
+}
+
+/** Which rows of a tile are copied: of a group with few, only those that the first thread multiplies. */
+function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "edge" | "isWhole"> {
+  const { turned, multipliers } = form.configuration;
+  if (form.dealt === undefined || end === undefined || turned || multipliers === 1)
+    return { edge: form.edges.row };
+  return { edge: threadRows, isWhole: notBefore(top).add(threadRows).lt(end) };
 }
 
 /**
@@ -139,11 +142,22 @@ interface CopiedSide extends Pick<Side, "alongK" | "extent"> {
  * as a whole: what is left out is multiplied as well, and should be something.
  */
 function copyInside(
-  { extent, start, count, edge, isFirst }: CopiedSide,
+  { extent, start, count, edge, isFirst, isWhole }: CopiedSide,
   copy: (count: number) => void,
 ): void {
   if (edge === undefined) {
     copy(count);
+    return;
+  }
+  if (isWhole !== undefined) {
+    // One branch after the other: with two branches of one the assembler spills a register.
+    const takesAll = isFirst().or(isWhole);
+    when(takesAll, () => {
+      copy(count);
+    });
+    when(takesAll.not(), () => {
+      copy(edge);
+    });
     return;
   }
   const end = constant(dtypes.i32, 0).add(extent);

@@ -34,7 +34,7 @@ import {
   storeTile,
 } from "./store-tile.ts";
 import { manySteps, mayDeferStores, tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
-import { plainSums, roundSums, sumsFor } from "./tile-sums.ts";
+import { plainSums, roundSums, rowsOfThread, sumsFor } from "./tile-sums.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
@@ -65,7 +65,7 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
     const finish = (sums: Tile): void => {
       storeTile(work, sums, place, index);
     };
-    finishSegment(work, product, segment, index, { finish, otherwise: nothing });
+    finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
     return slot;
   });
 }
@@ -115,7 +115,8 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
       },
     });
     const { batch, top, left } = place;
-    const pieces = finishSegment(work, product, segment, index, {
+    const of = { segment, place, index };
+    const pieces = finishSegment(work, product, of, {
       finish: (sums) => finishTile(work, sums, place, index, vectors),
       otherwise: () => emptyPieces(work),
     });
@@ -199,12 +200,18 @@ function storeInStep(
   });
 }
 
+/** What a thread has summed. */
+interface OwnSegment {
+  readonly segment: Segment;
+  readonly place: TilePlace;
+  readonly index: Scalar<"i32">;
+}
+
 /** Hands the sums to the block that began the tile, or adds those of others to them and finishes the tile. */
 function finishSegment<R extends Tree | void>(
   work: Work,
   product: Tile,
-  segment: Segment,
-  index: Scalar<"i32">,
+  { segment, place, index }: OwnSegment,
   { finish, otherwise }: { readonly finish: (sums: Tile) => R; readonly otherwise: () => R },
 ): R {
   const { handed, worker, rank } = work;
@@ -212,5 +219,6 @@ function finishSegment<R extends Tree | void>(
   const { cluster, multipliers } = work.form.configuration;
   const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
   const whole = (sums: Tile): R => finish(fromHanded(sums));
-  return handSums(handed, segment, { worker, part }, asHanded(product), whole, otherwise);
+  const holder = { worker, part, needed: rowsOfThread(work, place, index) };
+  return handSums(handed, segment, holder, asHanded(product), whole, otherwise);
 }

@@ -222,15 +222,23 @@ export function plainSums(
  * cores are the other threads' then, which end the tile in half the time.
  */
 function ownSteps(
-  { form: { dealt, configuration } }: Work,
-  { top, end }: TilePlace,
+  work: Work,
+  place: TilePlace,
   index: Scalar<"i32">,
   steps: Scalar<"i32">,
 ): Scalar<"i32"> {
+  return rowsOfThread(work, place, index)?.select(steps, steps.minimum(1)) ?? steps;
+}
+
+/** Whether a thread has rows of a tile whose group may end before them; undefined where all have. */
+export function rowsOfThread(
+  { form: { dealt, configuration } }: Work,
+  { top, end }: TilePlace,
+  index: Scalar<"i32">,
+): Scalar<"bool"> | undefined {
   const { multipliers, turned } = configuration;
-  if (dealt === undefined || end === undefined || turned || multipliers === 1) return steps;
-  const hasRows = notBefore(top).add(index.mul(threadRows)).lt(end);
-  return hasRows.select(steps, steps.minimum(1));
+  if (dealt === undefined || end === undefined || turned || multipliers === 1) return undefined;
+  return notBefore(top).add(index.mul(threadRows)).lt(end);
 }
 
 /** Gives the slots of the other steps back as they come, and does what is done besides in them. */

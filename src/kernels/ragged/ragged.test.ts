@@ -185,6 +185,21 @@ test("tables are read when the kernel that writes them is over", () => {
   expect(loads).toBeGreaterThan(waits);
 });
 
+test("rows that no thread multiplies are not copied", () => {
+  const copiesOf = (multipliers: 1 | 2): number => {
+    const configuration = { ...wide, multipliers } as const;
+    const op = raggedDot({ a: bf16, b: bf16, configuration });
+    const product = op
+      .kernels({ m: 256, n: 128, k: 128, g: 2 })
+      .find(({ name }) => name === "matmul");
+    if (product === undefined) throw new Error("the product is the persistent kernel's");
+    const text = printPtx(lower(product.kernel, targets.sm_90a).module);
+    return text.split("cp.async.bulk.tensor.2d.shared").length - 1;
+  };
+  // Of rows there is one copy for a single thread; two have another, of the rows of the first.
+  expect([copiesOf(1), copiesOf(2)]).toEqual([1, 2]);
+});
+
 const most = 2 ** 31 - 1;
 
 describe.each([
@@ -223,6 +238,7 @@ test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () =>
   const sizes = { m: 8192, n: 4096, k: 4096, g: 8 };
   const kernels = [
     ...raggedDot({ a: bf16, b: bf16 }).kernels(sizes),
+    ...raggedDot({ a: bf16, b: bf16 }).kernels({ ...sizes, m: 2048 }),
     ...raggedOuter({ a: bf16, b: bf16 }).kernels(sizes),
     ...raggedOuter({ a: bf16, b: bf16, out: f32 }).kernels(sizes),
   ];

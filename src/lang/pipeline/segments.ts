@@ -90,6 +90,8 @@ export interface Handing {
 export interface Holder {
   readonly worker: Integer;
   readonly part: Integer | number;
+  /** Whether anybody asks for what it has summed; so unless told. */
+  readonly needed?: Scalar<"bool"> | undefined;
 }
 
 /**
@@ -104,7 +106,7 @@ export function workerOf(index: Integer, workers: Integer): Integer {
 export function handSums<R extends Tree | void>(
   { sums, told }: Handing,
   { from, others }: Segment,
-  { worker, part }: Holder,
+  { worker, part, needed }: Holder,
   product: Tile,
   whole: (sums: Tile) => R,
   otherwise: () => R,
@@ -112,12 +114,17 @@ export function handSums<R extends Tree | void>(
   return when<R>(
     from.gt(0),
     () => {
-      sums.at(worker, part).store(product);
-      told.at(worker, part).signal();
+      const hand = (): void => {
+        sums.at(worker, part).store(product);
+        told.at(worker, part).signal();
+      };
+      if (needed === undefined) hand();
+      else when(needed, hand);
       return otherwise();
     },
     () => {
-      const added = loop({ to: others, carry: product }, (position, before) => {
+      const asked = needed === undefined ? others : needed.select(others, 0);
+      const added = loop({ to: asked, carry: product }, (position, before) => {
         const other = worker.add(1).add(position);
         told.at(other, part).wait(1, { decrement: true });
         return before.add(sums.at(other, part).load());
