@@ -319,6 +319,14 @@ test.each([
 );
 
 test.each([
+  ["1024 rows of 8 groups", { m: 1024, n: 4096, k: 4096, g: 8 }],
+  ["4096 rows of 64 groups", { m: 4096, n: 2048, k: 2048, g: 64 }],
+])("tiles twice as large are taken where they take hardly longer: %s", (_, dimensions) => {
+  const { configuration } = raggedDot({ a: bf16, b: bf16 }).plan(dimensions, targets.sm_90a);
+  expect(configuration).toMatchObject({ kernel: "persistent", multipliers: 2, columns: 256 });
+});
+
+test.each([
   ["few rounds", 2048, "split"],
   ["many", 16384, "tiles"],
 ])("tiles of the last round are split where there are %s", (_, m, schedule) => {
