@@ -138,6 +138,21 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "shared memory that keeps what belongs to the columns of a single piece",
+    rows: 5,
+    columns: 2 * 512 - 64,
+    form: {
+      columns: 512,
+      blocks: 2,
+      pieces: 1,
+      slots: 3,
+      warps: 2,
+      workers: 2,
+      held: 1,
+      keepsColumns: true,
+    },
+  },
+  {
     name: "shared memory that keeps what belongs to columns, of which the last are not there",
     rows: 6,
     columns: 4 * 512 - 64,

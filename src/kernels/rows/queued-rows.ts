@@ -205,7 +205,9 @@ class QueuedRows {
       .sub(this.#worker)
       .add(workers - 1)
       .div(workers);
-    const kept = pieces === 1 ? this.#block.columnTiles(constant(dtypes.i32, 0)) : undefined;
+    // Columns in shared memory are read for every row: nothing is there yet.
+    const inRegisters = pieces === 1 && configuration.keepsColumns !== true;
+    const kept = inRegisters ? this.#block.columnTiles(constant(dtypes.i32, 0)) : undefined;
     loop({ to: turns.mul(pieces).minimum(slots) }, (index) => {
       this.#block.bring(index.div(pieces), index.rem(pieces), index);
     });
