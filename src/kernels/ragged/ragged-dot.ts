@@ -291,7 +291,8 @@ function chooseRagged(
   const candidates = persistentCandidates(problem, alike, target)
     .filter(({ schedule, cluster }) => schedule === "tiles" && cluster === 1)
     .map((configuration) => ({ configuration, takes: seconds(configuration) }));
-  const best = preferred(candidates, problem.weights === undefined ? largerMayTake : 0);
+  const best =
+    problem.weights === undefined ? preferred(candidates) : fastest(candidates).configuration;
   return isSplit(problem, best, alike, target) ? { ...best, schedule: "split" } : best;
 }
 
@@ -309,17 +310,22 @@ interface Estimate {
  */
 const largerMayTake = 1.04;
 
+function fastest(among: readonly Estimate[]): Estimate {
+  return among.reduce((least, each) => (each.takes < least.takes ? each : least));
+}
+
 /** The fastest, or the fastest of those with tiles twice as large that take hardly longer. */
-function preferred(candidates: readonly Estimate[], mayTake: number): PersistentConfiguration {
-  const fastest = (among: readonly Estimate[]): Estimate =>
-    among.reduce((least, each) => (each.takes < least.takes ? each : least));
+function preferred(candidates: readonly Estimate[]): PersistentConfiguration {
   const best = fastest(candidates);
+  if (best.configuration.turned) return best.configuration;
   const size = ({ configuration: { multipliers, columns } }: Estimate) => multipliers * columns;
-  const isLarger = (each: Estimate): boolean =>
-    !each.configuration.turned && size(each) >= 2 * size(best);
-  const larger = candidates.filter((each) => isLarger(each) && each.takes <= mayTake * best.takes);
-  const isTurned = best.configuration.turned;
-  return (isTurned || larger.length === 0 ? best : fastest(larger)).configuration;
+  const larger = candidates.filter(
+    (each) =>
+      !each.configuration.turned &&
+      size(each) >= 2 * size(best) &&
+      each.takes <= largerMayTake * best.takes,
+  );
+  return (larger.length > 0 ? fastest(larger) : best).configuration;
 }
 
 /** Rounds of tiles, were groups alike, up to which those of the last one are split. */
