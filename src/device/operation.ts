@@ -234,7 +234,8 @@ function rememberingPlans<C>(
     const known = choices === undefined ? untuned : (tuning ?? untuned);
     const plans = plansBy.get(known) ?? new Recent<string, OperationPlan<C>>(keptPlans);
     plansBy.set(known, plans);
-    const key = JSON.stringify([target.name, ...dimensions]);
+    // GPUs of one target have different numbers of processors.
+    const key = JSON.stringify([target, ...dimensions]);
     const found = plans.get(key);
     if (found !== undefined) return found;
     const sizes = Object.fromEntries(dimensions);

@@ -23,6 +23,7 @@ import {
   raggedDot,
   raggedOuter,
   rmsNorm,
+  rmsNormBackward,
   softmax,
   softmaxBackward,
 } from "./index.ts";
@@ -74,6 +75,23 @@ const sizes: readonly { readonly [name: string]: number }[] = [
   { m: 100, n: 1024, k: 512, d: 128, e: 128 },
 ];
 
+/** Sizes that one operation is given one after the other, and that need kernels of their own. */
+const walks = [
+  {
+    name: "numbers of rows that lie apart",
+    make: () => {
+      const dLoss = array(f32, [m, 1], { strides: [dim("apart"), 1] });
+      return crossEntropy({ logits: array(bf16, [m, 1, n]), gradient: true, dLoss });
+    },
+    all: [1, 3, 16].map((apart) => ({ m: 264, n: 16_448, apart })),
+  },
+  {
+    name: "sums over rows of other widths",
+    make: () => rmsNormBackward({ x: bf16, scale: bf16 }),
+    all: [1, 3, 127, 1025].map((columns) => ({ m: 300, n: columns })),
+  },
+];
+
 /** What each dimension of an operation is; attention's own agree with each other. */
 function dimensionsOf(operation: Operation, values: { readonly [name: string]: number }) {
   return Object.fromEntries(
@@ -114,6 +132,24 @@ describe("plans of the library", () => {
     // The second round makes everything again; every specification has a text of its own.
     expect(again).toBeGreaterThanOrEqual(known.size);
     expect(known.size).toBeGreaterThanOrEqual(specs.length);
+  });
+
+  test.each(walks)("of one operation are those of a new one: $name", ({ make, all }) => {
+    const operation = make();
+    for (const dimensions of all) {
+      const [found, wanted] = [operation, make()].map((each) =>
+        launchesText(each.plan(dimensions, targets.sm_90a)),
+      );
+      expect(found).toBe(wanted);
+    }
+  });
+
+  test("are not those for a GPU with other processors", () => {
+    const operation = softmax({ x: bf16 });
+    const [large, small] = [targets.sm_90a, { ...targets.sm_90a, processors: 16 }];
+    const of = (target: typeof large) => operation.plan({ m: 1, n: 2 ** 21 }, target).configuration;
+    expect(of(large)).toMatchObject({ told: {}, blocks: 128 });
+    expect(of(small)).not.toMatchObject({ blocks: 128 });
   });
 
   test("have none where a function is traced into them", () => {

@@ -27,7 +27,7 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
   const turns = [prepared.a?.turns, prepared.b?.turns];
-  const key = JSON.stringify([target.name, configuration, copiesOut, turns]);
+  const key = JSON.stringify([target, configuration, copiesOut, turns]);
   const stages = kept.get(key) ?? fittingStages(form, target);
   kept.set(key, stages);
   return { ...configuration, stages };

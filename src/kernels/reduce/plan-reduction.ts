@@ -44,24 +44,25 @@ export interface ReduceProblem {
 
 export function planReduction(
   { name, arrays, reducer }: ReduceProblem,
-  axes: readonly ReduceAxis[],
+  given: readonly ReduceAxis[],
   kernels: Map<string, KernelDefinition>,
   target: Target,
 ): Planned<ReduceConfiguration> {
+  const axes = withoutElements(arrays, given);
   const configuration = chooseReduction({ arrays, reducer }, axes, target);
   const { parts } = configuration;
   if (axes.some(({ extent, reduced }) => extent === 0 && !reduced))
     return { configuration, source: "heuristic", launches: [] };
   const inputs = arrays.filter(({ role }) => role === "input");
   const outputs = arrays.filter(({ role }) => role === "output");
-  const given = (list: readonly ReduceArray[]) =>
+  const named = (list: readonly ReduceArray[]) =>
     Object.fromEntries(list.map((each) => [each.name, flat(each.name)]));
   if (parts === 1)
     return {
       configuration,
       source: "heuristic",
       launches: () => [
-        launchOf(name, arrays, reducer, axes, configuration, kernels, given(arrays)),
+        launchOf(name, arrays, reducer, axes, configuration, kernels, named(arrays)),
       ],
     };
   const states = Object.entries(reducer.state).map(([own, { dtype }]) => ({ name: own, dtype }));
@@ -91,7 +92,7 @@ export function planReduction(
     );
     return [
       launchOf(name, [...inputs, ...partial], unfinished(reducer), first, configuration, kernels, {
-        ...given(inputs),
+        ...named(inputs),
         ...whole,
       }),
       launchOf(
@@ -104,7 +105,7 @@ export function planReduction(
           parts: 1,
         },
         kernels,
-        { ...byState, ...given(outputs) },
+        { ...byState, ...named(outputs) },
       ),
     ];
   };
@@ -112,6 +113,19 @@ export function planReduction(
     states.map(({ name: own, dtype }) => [stateName(own), { dtype, shape: [parts, count] }]),
   );
   return { configuration, source: "heuristic", scratch, launches };
+}
+
+/**
+ * One axis for all that are reduced where these have no elements: strides of an array without elements are zeros, as if it were
+ * repeated along the axis.
+ */
+function withoutElements(
+  arrays: readonly ReduceArray[],
+  axes: readonly ReduceAxis[],
+): readonly ReduceAxis[] {
+  if (!axes.some(({ extent, reduced }) => reduced && extent === 0)) return axes;
+  const strides = arrays.map(({ role }) => (role === "input" ? 1 : 0));
+  return [...axes.filter(({ reduced }) => !reduced), { extent: 0, reduced: true, strides }];
 }
 
 function flat(argument: string): PlannedArgument {

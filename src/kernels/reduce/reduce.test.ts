@@ -132,6 +132,15 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect(found.out.shape).toEqual([3, 1]);
   });
 
+  test("no elements along several axes at once", async () => {
+    const op = reduce({ x: array(f32, dims.slice(0, 3)), axes: [0, 2], combine: "max" });
+    const { out } = await device.run(op, { x: fromNumbers(f32, [0, 5, 0], []) });
+    expect([...toNumbers(out)]).toEqual(Array(5).fill(-Infinity));
+    const all = reduce({ x: array(f32, dims.slice(0, 3)), axes: [0, 1, 2] });
+    const { out: sum } = await device.run(all, { x: fromNumbers(f32, [2, 0, 0], []) });
+    expect([...toNumbers(sum)]).toEqual([0]);
+  });
+
   test("the first least and greatest elements, NaN before all", async () => {
     const shape = kind === "simulator" ? [40, 70] : [5, 140];
     const [rows = 0, columns = 0] = shape;

@@ -36,7 +36,7 @@ import type {
   ScratchSpec,
   Tile,
 } from "../../lang/index.ts";
-import { alignment } from "../support/sizes.ts";
+import { strideForm } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { boxOf, isElement, isOfColumns } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
@@ -73,7 +73,7 @@ export function queuedLaunch(
   kernels: Map<string, KernelDefinition>,
   make: () => KernelDefinition,
 ): PlannedLaunch {
-  const text = JSON.stringify([configuration, box, isWhole, strides.map(alignment)]);
+  const text = JSON.stringify([configuration, box, isWhole, strides.map(strideForm)]);
   const known = kernels.get(text) ?? make();
   kernels.set(text, known);
   const declared = new Set(known.kernel.dimensions.map(({ name }) => name));

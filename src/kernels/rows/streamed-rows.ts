@@ -178,8 +178,9 @@ export function planStreamedRows(
     dimensions: form.dimensions(),
   });
   const added = (): PlannedLaunch => ({
-    kernel: made(JSON.stringify(["parts", workers, alignment(columns)]), () =>
-      addPartsKernel(`${op.name}_sums`, sums, op.compute, workers, columns),
+    kernel: made(
+      JSON.stringify(["parts", workers, addedColumns(workers, columns), alignment(columns)]),
+      () => addPartsKernel(`${op.name}_sums`, sums, op.compute, workers, columns),
     ),
     arguments: Object.fromEntries([
       ...partArguments,
@@ -345,6 +346,12 @@ function storeRows(work: Work, start: Index, make: () => RowTiles | undefined): 
 /** Elements of a lane of the launch that adds up. */
 const addedPerLane = 64;
 
+/** Columns of a block of that launch. */
+function addedColumns(workers: number, extent: number): number {
+  const most = (lanes * addedPerLane) / powerOfTwoFrom(workers);
+  return Math.max(1, Math.min(most, powerOfTwoFrom(extent)));
+}
+
 /** The sums of all workers together, a few columns a block. */
 function addPartsKernel(
   name: string,
@@ -355,7 +362,7 @@ function addPartsKernel(
 ): KernelDefinition {
   const width = alignedDimension("width", extent);
   const rows = powerOfTwoFrom(workers);
-  const columns = Math.max(1, Math.min((lanes * addedPerLane) / rows, powerOfTwoFrom(extent)));
+  const columns = addedColumns(workers, extent);
   return kernel(
     {
       name,

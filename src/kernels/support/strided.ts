@@ -21,15 +21,17 @@ const extentName = (axis: number): string => `extent${axis}`;
 const placesName = (array: number): string => `places${array}`;
 const strideName = (array: number, axis: number): string => `stride${array}_${axis}`;
 
+/** What of a stride a kernel depends on: a stride of 0 or 1 is part of it, and of others what they are multiples of. */
+export function strideForm(stride: number): number {
+  return stride <= 1 ? stride : -alignment(stride);
+}
+
 /** What of the axes a kernel depends on; equal texts have equal kernels. */
 export function formText(
   axes: readonly StridedAxis[],
   placements: readonly Placement[] = [],
 ): string {
-  const forms = axes.map(({ extent, strides }) => [
-    alignment(extent),
-    strides.map((stride) => (stride <= 1 ? stride : -alignment(stride))),
-  ]);
+  const forms = axes.map(({ extent, strides }) => [alignment(extent), strides.map(strideForm)]);
   const parts = placements.map(({ offset, most }) => [offset === 0, most > 0 && alignment(most)]);
   return JSON.stringify([forms, parts]);
 }
