@@ -16,7 +16,7 @@ import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
+import { TilewrightError, placedAt } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isRecord } from "../support/options.ts";
@@ -506,7 +506,7 @@ export class Device {
       const results = this.#operations.results(kernel, args);
       const settled = Promise.allSettled([...pending, results]);
       for (const outcome of await this.#waiting(settled, options, location))
-        if (outcome.status === "rejected") throw outcome.reason;
+        if (outcome.status === "rejected") throw placedAt(location, outcome.reason);
       return (await results) as HostResults<K>;
     } finally {
       // What was begun before a mistake was found ends before its memory is given back.

@@ -80,6 +80,8 @@ export class LaunchPreparation {
     const { backend, tuning, compilations, allocate } = this.#device;
     const { target } = backend;
     const collected = collectArguments(operation.kernel, args, options.dimensions ?? {}, target);
+    // As the user knows them: launches are given views of them.
+    for (const array of collected.arrays.values()) array.allocationFor(this.#device.arrays);
     const plan = operation.planFor(collected.dimensions, target, tuning);
     const kept = compilations.keptPlan(plan, operation.kernel.location);
     const planned: readonly (PlannedLaunch | LoadedLaunch)[] = kept?.launches ?? plan.launches;

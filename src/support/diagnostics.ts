@@ -120,6 +120,12 @@ export function locatedAt<T>(location: Location, body: () => T): T {
   }
 }
 
+/** The same failure; a report that names no place, as of a kernel of the library, names the given one. */
+export function placedAt(location: Location, error: unknown): unknown {
+  if (!(error instanceof TilewrightError)) return error;
+  return (error.position ?? error.generated) === undefined ? error.located(location) : error;
+}
+
 function formatReport(error: TilewrightError): string {
   const lines = [`${error.code}: ${error.summary}`];
   const place = formatPlace(error);

@@ -76,9 +76,27 @@ export function requireText(what: string, value: unknown): void {
 export function optionText(value: unknown): string {
   if (typeof value === "string") return `the text ${JSON.stringify(value)}`;
   if (typeof value === "function") return "a function";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "object" && value !== null) return "an object";
+  if (Array.isArray(value)) return listText(value);
+  if (typeof value === "object" && value !== null) return formatName(value) ?? "an object";
   return typeof value === "bigint" ? `${value}n` : String(value);
+}
+
+/** Elements of a list that a message shows. */
+const shownElements = 8;
+
+/** A list of a few numbers and texts as it is written. */
+function listText(list: readonly unknown[]): string {
+  const isShown = (each: unknown): boolean => typeof each === "number" || typeof each === "string";
+  if (list.length === 0 || list.length > shownElements || !list.every(isShown)) return "a list";
+  return `[${list.map((each) => (typeof each === "string" ? JSON.stringify(each) : each)).join(", ")}]`;
+}
+
+/** What a dtype is called: this folder is below formats, and knows them by their fields. */
+function formatName(value: object): string | undefined {
+  if (!isReadable(value, ["name", "bits"]) || !("name" in value) || !("bits" in value))
+    return undefined;
+  const { name, bits } = value;
+  return typeof name === "string" && typeof bits === "number" ? `the dtype ${name}` : undefined;
 }
 
 /** The name that was probably meant: one that begins alike, or that few changes lead to. */

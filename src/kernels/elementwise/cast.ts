@@ -3,6 +3,7 @@ import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { givenArray, isFormat, requireFields, requireShape } from "../support/given.ts";
@@ -80,6 +81,7 @@ export function fill<D extends DTypeName>(spec: FillSpec<D>): FillOperation<D> {
   const location = captureLocation();
   requireFields("fill", spec, { out: "array", value: "element" }, location);
   const out = givenArray("out", "fill", spec.out, [dim("n")], location);
+  requireLiteral(out.dtype, spec.value, location);
   const value = (): Tile => full(out.dtype as DType<D>, [1, 1], spec.value);
   return mapping(
     {},

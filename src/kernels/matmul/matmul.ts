@@ -8,6 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
+import { shapeText } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -264,7 +265,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
       "TW9902",
       "the operands of matmul do not share k",
       "a of [m, k] and b of [k, n]",
-      "two sizes along k",
+      `a of ${shapeText([a.rows, a.columns])} and b of ${shapeText([b.rows, b.columns])}`,
       location,
     );
   const { batch, batched } = sharedBatch(a, b, location);

@@ -9,6 +9,7 @@ import { addSizes, sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -306,6 +307,7 @@ export function pad<D extends DTypeName>(
   const { before, after } = spec;
   const value = spec.value ?? (x.dtype.kind === "bool" ? false : 0);
   requireBorder(x.dtype, value, location);
+  requireLiteral(x.dtype, value, location);
   wholeNumbersFor("the elements before", before, rank, 0, location);
   wholeNumbersFor("the elements after", after, rank, 0, location);
   const out = array(

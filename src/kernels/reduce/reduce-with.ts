@@ -17,7 +17,7 @@ import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { broadcastShape } from "../elementwise/map.ts";
-import { givenAxis, requireFields } from "../support/given.ts";
+import { givenAxes, requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import { combinedAlong, givenInputs, resultsOf, stateOf } from "./given-combination.ts";
 import type { GivenCombination } from "./given-combination.ts";
@@ -90,9 +90,7 @@ interface AnySpec extends GivenCombination {
 function reduction(spec: AnySpec, location: Location): Operation {
   const specs = givenInputs("reduceWith", spec, location);
   const shape = broadcastShape("reduceWith", Object.values(specs), location);
-  const axes = (spec.axes ?? shape.map((_, axis) => axis)).map((axis) =>
-    givenAxis("reduceWith", axis, shape.length, location),
-  );
+  const axes = givenAxes("reduceWith", spec.axes, shape.length, location);
   const state = stateOf("reduceWith", spec, specs, axes.length === 1, location);
   const { finish = (tiles: ReduceTiles) => tiles } = spec;
   const results = resultsOf("reduceWith", finish, state, specs, location);

@@ -16,7 +16,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
-import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
+import { givenArray, givenAxes, refused, requireFields } from "../support/given.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { collapsed, combinations, stateFormat } from "./combinations.ts";
 import type { Combination } from "./combinations.ts";
@@ -117,9 +117,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
   for (const [name, given] of Object.entries(inputs))
     specs[name] = givenArray(name, "reduce", given, [dim("n")], location);
   const shape = broadcastShape("reduce", Object.values(specs), location);
-  const axes = (spec.axes ?? shape.map((_, axis) => axis)).map((axis) =>
-    givenAxis("reduce", axis, shape.length, location),
-  );
+  const axes = givenAxes("reduce", spec.axes, shape.length, location);
   const load = spec.load as ((tiles: ReduceTiles) => Tile) | undefined;
   const lifted = load === undefined ? (tiles: ReduceTiles) => tiles["x"] as Tile : load;
   const dtype = loadedFormat(specs, lifted, location);

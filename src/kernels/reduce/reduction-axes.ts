@@ -53,13 +53,7 @@ function mergedAxes(
   reduced: readonly boolean[],
 ): readonly ReduceAxis[] {
   const axes = reduced.flatMap((isReduced, axis) => (isReduced ? [axis] : []));
-  // Where one reduced axis has no elements the others do not matter: their strides, which are 0, would keep them apart.
-  const empty = axes.find((axis) => extents[axis] === 0);
-  const left =
-    empty === undefined
-      ? extents
-      : extents.map((extent, axis) => (axes.includes(axis) && axis !== empty ? 1 : extent));
-  return collapsedAxes(left, strides, axes).map(({ extent, strides: own, isApart }) => ({
+  return collapsedAxes(extents, strides, axes).map(({ extent, strides: own, isApart }) => ({
     extent,
     strides: own,
     reduced: isApart,

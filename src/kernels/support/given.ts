@@ -64,6 +64,16 @@ export interface Fields {
 
 /** Refuses anything but an object whose fields are known and of their kinds. */
 export function requireFields(of: string, spec: unknown, fields: Fields, location: Location): void {
+  const [first = "x"] = Object.keys(fields);
+  if (isFormat(spec) || isArray(spec))
+    throw new TilewrightError({
+      code: "TW1033",
+      message: `the options of ${of} are not an object with names`,
+      location,
+      expected: `{ ${Object.keys(fields).join(", ")} }`,
+      found: isFormat(spec) ? optionText(spec) : "an array",
+      remedy: `write ${of}({ ${first}: … })`,
+    });
   requireKnownOptions(of, spec, Object.keys(fields), "TW1033", location);
   for (const [field, value] of Object.entries(spec as object) as [string, unknown][]) {
     const [expected, holds] = fieldKinds[fields[field] ?? "array"];
@@ -161,6 +171,20 @@ export function givenAxis(of: string, axis: unknown, rank: number, location: Loc
     optionText(axis),
     location,
   );
+}
+
+/** Axes from the front, each named once; all of them unless told. */
+export function givenAxes(
+  of: string,
+  axes: readonly unknown[] | undefined,
+  rank: number,
+  location: Location,
+): readonly number[] {
+  const found = (axes ?? Array.from({ length: rank }, (_, axis) => axis)).map((axis) =>
+    givenAxis(of, axis, rank, location),
+  );
+  if (new Set(found).size === found.length) return found;
+  throw refused("TW9902", `${of} names an axis twice`, "each once", optionText(axes), location);
 }
 
 /** Refuses numbers that are no floats, or too narrow to be computed with. */

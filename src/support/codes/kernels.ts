@@ -3,18 +3,19 @@ import { registerCodes } from "./entry.ts";
 
 export const kernelCodes = registerCodes({
   TW9901: {
-    title: "formats that no product has",
+    title: "formats that an operation does not take",
     cause:
-      "Matrix products multiply numbers of certain pairs of formats; nothing is converted silently.",
+      "Operations compute with certain formats, and products with certain pairs of them; nothing is converted silently.",
     example: "matmul({ a: bf16, b: f16 })",
-    remedy: "convert one operand, or use a pair that the message lists",
+    remedy: "use formats that the message lists; cast({ x, out }) converts an array",
   },
   TW9902: {
     title: "shapes that do not fit",
     cause:
       "The arrays of an operation do not share the sizes that they must share, or lie in memory in another way than it reads.",
     example: "matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })",
-    remedy: "give arrays of the expected shapes; strides say that one lies by columns",
+    remedy:
+      "give arrays of the expected shapes, and axes that they have; strides say that one lies by columns",
   },
   TW9903: {
     title: "precision that nobody said",
@@ -25,11 +26,11 @@ export const kernelCodes = registerCodes({
       'say it: of f32 precision: "ieee" is exact and "tf32" fast, of FP8 accumulation: "promoted" is closer and "fast" faster; leave out what other formats do not take',
   },
   TW9904: {
-    title: "configuration that cannot be",
+    title: "option or configuration that cannot be",
     cause:
-      "The configuration that was given takes more than the GPU has, or names what there is not.",
+      "An option is none of those that the operation knows, or the configuration that was given takes more than the GPU has.",
     example: 'matmul({ a: bf16, b: bf16, configuration: { kernel: "persistent", stages: 9, … } })',
-    remedy: "leave configuration out, or give one that fits",
+    remedy: "give what is expected; a configuration can be left out",
   },
   TW9905: {
     title: "function that gives another tile",
