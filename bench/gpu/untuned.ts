@@ -3,12 +3,12 @@
  * take turns, those that the model thinks fastest and a few others. Kernels of all shapes are compiled together, and a shape
  * is told of as soon as it is timed, so that a run that is stopped has told of those before.
  *
- *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [FILE]
+ *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
  * FILE takes a line for each time, which is what the model is fitted to.
  */
 import { appendFileSync } from "node:fs";
-import { array, bf16, cdiv, dim, f32, iota, kernel, open, scalar, slice, u32 } from "tilewright";
+import { array, bf16, cdiv, dim, f16, f32, iota, kernel, open, scalar, slice, u32 } from "tilewright";
 import type { DeviceArray } from "tilewright";
 import { bench } from "tilewright/bench";
 import { matmul } from "tilewright/kernels";
@@ -16,8 +16,9 @@ import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
 
-const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", file] =
+const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", name = "bf16", file] =
   process.argv.slice(2);
+const format = name === "f16" ? f16 : bf16;
 const random = new Random(Number(seed));
 
 /** Sizes of all magnitudes alike, most of them such that the copy engine takes rows as they are. */
@@ -42,8 +43,8 @@ const rounds = 7;
 
 const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
 const product = matmul({
-  a: array(bf16, [rows, depth]),
-  b: array(bf16, [depth, columns], lies === "nk" ? { strides: [1, depth] } : {}),
+  a: array(format, [rows, depth]),
+  b: array(format, [depth, columns], lies === "nk" ? { strides: [1, depth] } : {}),
 });
 const device = await open("gpu", { onNotes: () => undefined });
 const start = performance.now();
@@ -83,7 +84,7 @@ const numbers = kernel(
     name: "numbers",
     grid: { i: cdiv(count, span) },
     inputs: { seed: scalar(u32) },
-    outputs: { out: array(bf16, [count]) },
+    outputs: { out: array(format, [count]) },
   },
   ({ i, seed: from, out }) => {
     const begin = i.mul(span);
@@ -95,14 +96,14 @@ const numbers = kernel(
       .cast(f32)
       .mul(2 ** -22)
       .sub(2);
-    out.at(slice(begin, span)).store(value.cast(bf16));
+    out.at(slice(begin, span)).store(value.cast(format));
   },
 );
 
 /** One set of arrays of a shape. */
 function arraysOf({ m, n, k }: Sizes, set: number): { readonly [name: string]: DeviceArray } {
   const filled = (shape: readonly number[], from: number): DeviceArray => {
-    const made = device.allocate(bf16, shape);
+    const made = device.allocate(format, shape);
     device.launch(numbers, {
       seed: 3 * set + from,
       out: made.reshape([shape.reduce((a, b) => a * b, 1)]),
@@ -110,7 +111,7 @@ function arraysOf({ m, n, k }: Sizes, set: number): { readonly [name: string]: D
     return made;
   };
   const b = filled(lies === "nk" ? [n, k] : [k, n], 2);
-  return { a: filled([m, k], 1), b, out: device.allocate(bf16, [m, n]) };
+  return { a: filled([m, k], 1), b, out: device.allocate(format, [m, n]) };
 }
 
 /** Microseconds of each entry, all in turns. */
