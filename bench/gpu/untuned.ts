@@ -8,7 +8,20 @@
  * FILE takes a line for each time, which is what the model is fitted to.
  */
 import { appendFileSync } from "node:fs";
-import { array, bf16, cdiv, dim, f16, f32, iota, kernel, open, scalar, slice, u32 } from "tilewright";
+import {
+  array,
+  bf16,
+  cdiv,
+  dim,
+  f16,
+  f32,
+  iota,
+  kernel,
+  open,
+  scalar,
+  slice,
+  u32,
+} from "tilewright";
 import type { DeviceArray } from "tilewright";
 import { bench } from "tilewright/bench";
 import { matmul } from "tilewright/kernels";

@@ -24,6 +24,7 @@ import type { PersistentForm } from "./persistent.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
+import { hasOneTile } from "./tile-shapes.ts";
 
 const location = captureLocation();
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
@@ -172,7 +173,7 @@ test.each(cases)("$name, on the $place", async (each) => {
     ...{ problem, recipe, configuration, sizes, edges, location },
     ...{
       prepared: { a: undefined, b: undefined },
-      processors: 132,
+      processors: configuration.cluster,
       parts: 1,
       copiesOut: !configuration.turned,
     },
@@ -200,7 +201,9 @@ test.each(cases)("$name, on the $place", async (each) => {
   const { out } = (await device.run(
     kernel as never,
     { a: given("a", left, [rows, depth]), b: given("b", right, [depth, columns]) } as never,
-    { dimensions: { workers: configuration.schedule === "split" ? 2 : 1 } },
+    {
+      dimensions: hasOneTile(form) ? {} : { workers: configuration.schedule === "split" ? 2 : 1 },
+    },
   )) as unknown as { readonly out: Parameters<typeof toNumbers>[0] };
   device.dispose();
   const exact = Array.from({ length: rows * columns }, (_, index) => {

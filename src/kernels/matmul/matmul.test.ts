@@ -400,7 +400,8 @@ describe("blocks with several tiles each", () => {
         ...{ a: bf16, b: bf16, configuration },
         ...(shift !== 0 && { epilogue: ({ sums }) => sums.add(shift).cast(bf16) }),
       });
-      const [launched] = op.kernels({ m: rows, n: across, k: depth });
+      const few = { ...targets.sm_90a, processors: 2 * cluster };
+      const [launched] = op.kernels({ m: rows, n: across, k: depth }, few);
       const a = numbers(bf16, [rows, depth], 1);
       const b = numbers(bf16, [depth, across], 2);
       const device = await open(place);

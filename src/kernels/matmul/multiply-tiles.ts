@@ -40,9 +40,10 @@ import { plainSums, roundSums, rowsOfThread, sumsFor } from "./tile-sums.ts";
 export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
   const { problem, recipe, configuration } = work.form;
   if (tradesRegisters(problem, configuration)) setRegisters(tradedRegisters(recipe).multiply);
-  if (defersStores(work)) multiplyAhead(work, index);
+  if (work.isOnce) multiplyOnce(work, index);
+  else if (defersStores(work)) multiplyAhead(work, index);
   else multiplyInOrder(work, index);
-  if (work.result !== undefined) waitGroup(0, { read: true });
+  if (work.result !== undefined || work.isOnce) waitGroup(0, { read: true });
 }
 
 /** Whether a tile is stored while the next one is multiplied. */
@@ -52,6 +53,21 @@ function defersStores({ form, shapes, sides, result }: Work): boolean {
   const mayWait = dealt === undefined || (!configuration.turned && problem.epilogue === undefined);
   const isPlain = mayWait && !sides.rows.held;
   return result !== undefined && isPlain && mayDeferStores(problem, recipe, shapes.columns);
+}
+
+/** One tile, and what the epilogue takes is loaded while its last steps are multiplied. */
+function multiplyOnce(work: Work, index: Scalar<"i32">): void {
+  const zero = constant(dtypes.i32, 0);
+  const segment = { tile: zero, from: zero, steps: work.steps, others: zero };
+  const nothing = (): void => undefined;
+  let vectors: readonly VectorInputs[] | undefined;
+  const { product, place } = plainSums(work, segment, zero, index, {
+    ...{ atFirst: nothing, atStep: nothing },
+    atLast: (at) => {
+      vectors = loadVectors(work, at, index);
+    },
+  });
+  storeTile(work, product, place, index, vectors);
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {

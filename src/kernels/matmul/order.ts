@@ -61,6 +61,22 @@ export interface DealtRows {
   ) => TileOrder;
 }
 
+/** The tile of a block that has no other, by its place in the grid, which takes no division. */
+export function oneTile(
+  { rows, columns, cluster, rank }: TileGrid,
+  down: Scalar<"i32">,
+  across: Scalar<"i32">,
+): TileOrder {
+  const zero = constant(dtypes.i32, 0);
+  const row = cluster === 1 ? down : down.mul(cluster).add(rank);
+  const place = {
+    batch: zero,
+    top: notBefore(row.mul(rows)),
+    left: notBefore(across.mul(columns)),
+  };
+  return { tiles: zero.add(1), place: () => place };
+}
+
 /** How many tiles there are, and where each lies. */
 export function tileOrder(grid: TileGrid): TileOrder {
   const { batch, height, width, rows, columns, cluster, rank, group } = grid;

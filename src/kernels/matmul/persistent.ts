@@ -5,7 +5,8 @@
  *   copy        fill 0  fill 1  fill 2  wait empty 0, fill 0 …        goes on with the next tile at once
  *   multiply    wait full 0, wgmma …  arrive empty 0 …  store         while the copies of the next tile arrive
  *
- * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves. Where
+ * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves; where there are no more tiles than
+ * processors, a block has one by its place in the grid, whose pieces leave through slots of the ring. Where
  * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory.
  *
  * Two blocks of a cluster have tiles one below the other. Each fetches its own rows, and half of the columns for both, so
@@ -33,7 +34,7 @@ import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../la
 import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
 import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type { Dimension } from "../../ir/size.ts";
+import type { Dimension, Size } from "../../ir/size.ts";
 import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
@@ -46,7 +47,7 @@ import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
 import { handedShape } from "./handed-sums.ts";
 import { multiplyTiles } from "./multiply-tiles.ts";
-import { groupOf, tileOrder, wholeTiles } from "./order.ts";
+import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { Prepared } from "./prepare.ts";
@@ -56,7 +57,14 @@ import { copiedInputs, prologueSpecs } from "./prologue.ts";
 import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { sidesOf, sideSpec, tileShape } from "./sides.ts";
-import { depthOf, endsInOrder, pieceOf, resultBuffers } from "./tile-shapes.ts";
+import {
+  depthOf,
+  endsInOrder,
+  hasOneTile,
+  pieceOf,
+  resultBuffers,
+  storesInSlots,
+} from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
 import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
@@ -114,6 +122,8 @@ export interface Work {
   /** By which the first thread tells the second that it has begun the last step of a tile; undefined where nobody waits for that. */
   readonly ahead: Barrier | undefined;
   readonly worker: Scalar<"i32">;
+  /** Whether each block has one tile. */
+  readonly isOnce: boolean;
   /** Elements along k. */
   readonly depth: Scalar<"i32">;
   /** Steps of a tile, or of a part of it. */
@@ -170,6 +180,7 @@ function traced(form: PersistentForm): KernelDefinition {
   const workers = dim("workers");
   const splits = schedule === "split";
   const ordered = endsInOrder(form);
+  const isOnce = hasOneTile(form);
   const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
@@ -178,7 +189,10 @@ function traced(form: PersistentForm): KernelDefinition {
   return kernel(
     {
       name: "matmul",
-      grid: { index: workers, ...(cluster > 1 && { rank: cluster }) },
+      grid: {
+        ...(isOnce ? gridOfTiles(form, shapes, sides) : { index: workers }),
+        ...(cluster > 1 && { rank: cluster }),
+      },
       ...(cluster > 1 && { cluster: { rank: cluster } }),
       threads: ["copy", ...multiplierNames.slice(0, multipliers)],
       inputs: {
@@ -198,12 +212,13 @@ function traced(form: PersistentForm): KernelDefinition {
           stages,
           ...tileShape(sides.columns, columns, depth),
         ]),
-        ...(copiesOut && {
-          result: smem(output, [
-            ...[multipliers, resultBuffers(columns / piece)],
-            ...(turned ? [piece, threadRows] : [threadRows, piece]),
-          ]),
-        }),
+        ...(copiesOut &&
+          !storesInSlots(form) && {
+            result: smem(output, [
+              ...[multipliers, resultBuffers(columns / piece)],
+              ...(turned ? [piece, threadRows] : [threadRows, piece]),
+            ]),
+          }),
         ...(problem.sparse && {
           [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
         }),
@@ -230,6 +245,18 @@ function traced(form: PersistentForm): KernelDefinition {
   );
 }
 
+/** Tiles along both sides. */
+function gridOfTiles(
+  { configuration: { cluster } }: PersistentForm,
+  { rows, columns }: Shapes,
+  sides: Sides,
+): { readonly [axis: string]: Size } {
+  return {
+    across: cdiv(sides.columns.extent, columns),
+    down: cdiv(sides.rows.extent, rows * cluster),
+  };
+}
+
 /** Where slots of an input of the prologue are. */
 function tilesName(input: string): string {
   return `${input}Tiles`;
@@ -245,7 +272,6 @@ interface Setting {
 
 /** What every kernel of this form is given; others by their names. */
 interface Arguments {
-  readonly index: Scalar<"i32">;
   readonly out: Ref;
   readonly leftTiles: Ref;
   readonly rightTiles: Ref;
@@ -259,7 +285,7 @@ function workOf(
   argument: Arguments,
 ): Work {
   const { problem, configuration, copiesOut } = form;
-  const { index, out, leftTiles, rightTiles, full, empty } = argument;
+  const { out, leftTiles, rightTiles, full, empty } = argument;
   const { schedule, cluster } = configuration;
   const named = argument as unknown as { readonly [name: string]: Ref };
   const zero = constant(dtypes.i32, 0);
@@ -271,15 +297,18 @@ function workOf(
     height: sides.rows.extent,
     width: sides.columns.extent,
   };
-  const { tiles, place } = form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid);
-  const worker = workerOf(index, zero.add(workers));
+  const isOnce = hasOneTile(form);
+  const { tiles, place } = isOnce
+    ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
+    : (form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid));
+  const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
   const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
   const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
   const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);
   const found = (): Segments =>
     segmentsOf({
-      ...{ worker, tiles, steps, workers: zero.add(workers) },
+      ...{ worker, tiles, steps, workers: isOnce ? zero.add(1) : zero.add(workers) },
       ...(form.dealt && { mostParts: dealtParts }),
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
@@ -299,11 +328,12 @@ function workOf(
       rank,
       place,
       steps,
+      isOnce,
     },
     depth: zero.add(dimensions.k),
     left: requireRef(named, sides.rows.name),
     right: requireRef(named, sides.columns.name),
-    result: copiesOut ? named["result"] : undefined,
+    result: copiesOut && !storesInSlots(form) ? named["result"] : undefined,
     inputs: Object.fromEntries(inputs.map((name) => [name, requireRef(named, name)] as const)),
     prologueInputs: (prologueOf(problem)?.inputs ?? []).map((input) => ({
       input,
@@ -342,6 +372,14 @@ function runThreads(work: Work): void {
 function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref {
   const found = named[name];
   if (found === undefined) throw new Error(`the kernel has no argument ${name}`);
+  return found;
+}
+
+/** This block's number along an axis of the grid. */
+function axisOf(argument: object, axis: string): Scalar<"i32"> {
+  const axes = argument as { readonly [name: string]: Scalar<"i32"> };
+  const found = axes[axis];
+  if (found === undefined) throw new Error(`the grid has no axis ${axis}`);
   return found;
 }
 

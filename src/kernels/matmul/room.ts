@@ -16,6 +16,7 @@ import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { hasOneTile } from "./tile-shapes.ts";
 
 /** Stages of the forms of each problem that were placed. */
 const known = new WeakMap<MatmulProblem, Map<string, number>>();
@@ -27,7 +28,7 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
   const turns = [prepared.a?.turns, prepared.b?.turns];
-  const key = JSON.stringify([target, configuration, copiesOut, turns]);
+  const key = JSON.stringify([target, configuration, copiesOut, hasOneTile(form), turns]);
   const stages = kept.get(key) ?? fittingStages(form, target);
   kept.set(key, stages);
   return { ...configuration, stages };

@@ -179,11 +179,34 @@ export function storePieceInTurn(
 }
 
 /** Finishes and stores a thread's rows of a tile, one piece after the other. */
-export function storeTile(work: Work, product: Tile, place: TilePlace, index: Scalar<"i32">): void {
+export function storeTile(
+  work: Work,
+  product: Tile,
+  place: TilePlace,
+  index: Scalar<"i32">,
+  vectors: readonly VectorInputs[] = [],
+): void {
   for (const [turn, column] of pieceStarts(work).entries()) {
     const at = pieceAt(work, place, index, column);
-    storePiece(work, at, finishPiece(work, product, at, column), place, index, turn);
+    const piece = finishPiece(work, product, at, column, vectors[turn]);
+    if (work.isOnce && work.result === undefined) storeInSlot(work, at, piece, index, turn);
+    else storePiece(work, at, piece, place, index, turn);
   }
+}
+
+/** A piece leaves through the thread's rows of a slot that nothing comes to any more. */
+function storeInSlot(
+  { out, leftTiles }: Work,
+  { top, left, rows, columns }: Piece,
+  piece: Tile,
+  index: Scalar<"i32">,
+  turn: number,
+): void {
+  const buffer = leftTiles.at(turn, slice(index.mul(threadRows), threadRows));
+  buffer.store(piece);
+  commitShared();
+  copyAsync(buffer, out.at(slice(top, rows), slice(left, columns)));
+  commitGroup();
 }
 
 /** The matrix of the batch that a tile lies in. */

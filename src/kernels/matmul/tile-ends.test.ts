@@ -11,6 +11,7 @@ import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { captureLocation } from "../../support/location.ts";
+import { targets } from "../../targets/target.ts";
 import { activations } from "../elementwise/activations.ts";
 import type { PersistentConfiguration } from "./configuration.ts";
 import { matmul, problemOf } from "./matmul.ts";
@@ -52,7 +53,8 @@ async function run(place: "simulator" | "emulator", one: Case): Promise<[number[
     configuration: { ...usual, ...one.configuration },
   } as unknown as Parameters<typeof matmul>[0]);
   // The kernel of tiles of many steps takes fewer, too: all there is to it are the last ones, and those of the next tile.
-  const [launched] = op.kernels({ m, n, k: 2048 + k });
+  const cluster = one.configuration?.cluster ?? 1;
+  const [launched] = op.kernels({ m, n, k: 2048 + k }, { ...targets.sm_90a, processors: cluster });
   if (launched === undefined) throw new Error("a product has a launch");
   const [left, right, added] = [numbers(m * k, 1.37), numbers(k * n, 2.71), numbers(n, 1.9)];
   const device = await open(place, {
@@ -124,7 +126,10 @@ test("where there is an epilogue, tiles are the widest or blocks have one, and t
   expect(ended({ epilogue }, {}, 1024)).toBe(false);
   expect(ended({}, {}, 2048)).toBe(false);
   expect(ended({}, { columns: 256 }, 2048)).toBe(true);
-  expect(ended({}, { columns: 256 }, 1024)).toBe(false);
+  expect(ended({}, { columns: 256 }, 1024)).toBe(true);
+  expect(ended({}, { columns: 256 }, 256)).toBe(false);
+  expect(ended({ epilogue }, { columns: 256 }, 1024)).toBe(false);
+  expect(ended({}, { columns: 256 }, 1024, 4096)).toBe(false);
   expect(ended({}, {}, 2048, 4096)).toBe(true);
   expect(ended({ epilogue }, { multipliers: 1 }, 2048)).toBe(false);
   expect(ended({ epilogue }, { schedule: "split" }, 2048)).toBe(false);

@@ -13,6 +13,7 @@
 import { when } from "../../lang/index.ts";
 import type { Scalar } from "../../lang/index.ts";
 import type { Work } from "./persistent.ts";
+import { leadOf } from "./tile-shapes.ts";
 
 /** The second thread waits before the first of a tile's last steps. */
 export function letFirstEnd(
@@ -22,7 +23,7 @@ export function letFirstEnd(
   steps: Scalar<"i32">,
 ): void {
   if (ahead === undefined) return;
-  const last = form.configuration.stages - 1;
+  const last = leadOf(form);
   when(index.eq(1).and(step.eq(steps.sub(last))), () => {
     ahead.wait();
   });
