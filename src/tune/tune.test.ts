@@ -312,7 +312,7 @@ describe("without a GPU", () => {
   test("products of the library have choices", async () => {
     const device = await open("simulator");
     const product = matmul({ a: f32, b: f32, precision: "tf32" });
-    const sizes = { m: 256, n: 256, k: 512 };
+    const sizes = { m: 128, n: 128, k: 64 };
     const report = await tune(device, product, { cases: [sizes] });
     const { configuration } = product.plan(sizes);
     const choices = report.cases[0]?.lines.map(({ choice }) => choice);

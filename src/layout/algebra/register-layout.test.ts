@@ -159,22 +159,23 @@ describe("random layouts", () => {
       expect([...elementTable(layout, shape)], message).toEqual(
         expected.flat().map((element) => element ?? padding),
       );
+      const places = placeTable(layout, shape);
       for (let sample = 0; sample < 8; sample += 1) {
         const thread = random.below(128);
         const register = random.below(registers);
         const holder = { warp: thread >> 5, lane: thread & 31, register };
         expect(elementAt(layout, shape, holder), message).toBe(expected[thread]?.[register]);
         const element = random.below(volume(shape));
-        const all = expected.flatMap((held, index) =>
-          held.flatMap((found, at) =>
-            found === element ? [{ warp: index >> 5, lane: index & 31, register: at }] : [],
-          ),
-        );
+        const all: { readonly warp: number; readonly lane: number; readonly register: number }[] =
+          [];
+        for (const [index, held] of expected.entries())
+          for (let at = held.indexOf(element); at >= 0; at = held.indexOf(element, at + 1))
+            all.push({ warp: index >> 5, lane: index & 31, register: at });
         expect(holders(layout, shape, element), message).toEqual(all);
         expect(all.length, message).toBe(replication(layout));
         const [first] = all;
         const place = ((first?.warp ?? 0) * 32 + (first?.lane ?? 0)) * registers;
-        expect(placeTable(layout, shape)[element], message).toBe(place + (first?.register ?? 0));
+        expect(places[element], message).toBe(place + (first?.register ?? 0));
       }
     }
   });
@@ -197,9 +198,11 @@ describe("random layouts", () => {
         const special = specializeLayout(layout, shape);
         const table = `${registersPerLane(layout, shape)}:${elementTable(layout, shape).join()}`;
         const message = `seed ${seed}: ${layout.text} on [${shape.join(", ")}]`;
-        expect(samePlaces(layout, special, shape), `${message} is ${special.text}`).toBe(true);
-        expect(texts.get(table) ?? special.text, message).toBe(special.text);
-        expect(places.get(special.text) ?? table, message).toBe(table);
+        if (!samePlaces(layout, special, shape)) expect.fail(`${message} is ${special.text}`);
+        if ((texts.get(table) ?? special.text) !== special.text)
+          expect.fail(`${message} is ${special.text} and ${texts.get(table)}`);
+        if ((places.get(special.text) ?? table) !== table)
+          expect.fail(`${message}: ${special.text} is also of other places`);
         texts.set(table, special.text);
         places.set(special.text, table);
       }
