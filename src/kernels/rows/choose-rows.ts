@@ -24,8 +24,14 @@ const heldElements = 128;
 const sharedElements = 64;
 const loopedElements = 32;
 const shortElements = 16;
-/** Columns of a row that 16 warps hold, two of which a processor has registers for, and fewer columns fill fewer lanes of. */
-const wideColumns = 16_384;
+/**
+ * Rows that more than four warps hold, of exactly so many columns, since fewer fill fewer lanes: with how many of them a processor has registers for, and
+ * how many arrays of columns they meet at least. Rows of 8,192 that meet none leave registers for more blocks of four warps.
+ */
+const wideForms = [
+  { columns: 16_384, wide: { warps: 16, resident: 2 }, met: 0 },
+  { columns: 8192, wide: { warps: 8, resident: 4 }, met: 1 },
+] as const;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
 
@@ -110,14 +116,13 @@ export function chooseRows(
   };
 }
 
-/** A row by 16 warps: by four, lanes would wait for it and compute with it in turns. */
-function wideForm(
-  { arrays, isHeavy = false }: RowOp,
-  columns: number,
-): HeldRowsConfiguration | undefined {
+/** A row by more warps: by four, lanes would wait for it and compute with it in turns. */
+function wideForm(op: RowOp, columns: number): HeldRowsConfiguration | undefined {
+  const { arrays, isHeavy = false } = op;
   const isNarrow = arrays.every(({ per, dtype }) => per !== "element" || dtype.bits <= 16);
-  if (!isHeavy || !isNarrow || columns !== wideColumns) return undefined;
-  return { rows: 1, columns, blocks: 1, pieces: 1, wide: { warps: 16, resident: 2 } };
+  const form = wideForms.find((each) => each.columns === columns && each.met <= columnArrays(op));
+  if (!isHeavy || !isNarrow || form === undefined) return undefined;
+  return { rows: 1, columns, blocks: 1, pieces: 1, wide: form.wide };
 }
 
 /** Registers of a processor, how many a lane is given at a time, and how many it has at least to compute with. */

@@ -59,7 +59,7 @@ export interface RowOp {
   readonly statistics: readonly string[];
   /** Bytes of a row that 512 lanes of a processor can hold each, beside what they compute with, without spilling any. */
   readonly heldBytes: number;
-  /** Whether four warps have no registers for a second block beside a row of 16,384 elements of 16 bits, of which 16 warps hold two. */
+  /** Whether four warps have no registers for a second block beside a row of 16,384 elements of 16 bits, of which 16 warps hold two; half of it is held by 8 warps where it meets columns. */
   readonly isHeavy?: boolean;
   /**
    * Pieces of a row, of 16 KiB, from which on blocks all over the GPU share each of many rows: more where so much is computed of an element

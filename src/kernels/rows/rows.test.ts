@@ -5,6 +5,8 @@ import { bf16, f16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
@@ -393,6 +395,27 @@ test.each(["simulator", "emulator"] as const)(
     device.dispose();
   },
 );
+
+test("rows of 8,192 that meet one array of columns are held by eight warps, and start before the kernel before has ended", async () => {
+  const [rows, columns] = [1, 8192];
+  const op = rmsNorm({ x: bf16, scale: bf16, epsilon: 0 });
+  const target = { ...targets.sm_90a, processors: 1 };
+  const wide = { warps: 8, resident: 4 };
+  expect(op.plan({ m: rows, n: columns }, target).configuration).toMatchObject({ wide });
+  for (const other of [softmax({ x: bf16 }), rmsNorm({ x: bf16 }), rmsNorm({ x: f32, scale: f32 })])
+    expect(other.plan({ m: rows, n: columns }, target).configuration).not.toHaveProperty("wide");
+  const [kernel] = op.kernels({ m: rows, n: columns }, target);
+  if (kernel === undefined) throw new Error("there is a launch");
+  expect(printPtx(lower(kernel.kernel, target).module)).toContain("griddepcontrol.wait");
+  const device = await open("simulator", { target });
+  const x = randomNumbers(bf16, [rows, columns], 1, 2);
+  const scale = randomNumbers(bf16, [columns], 1, 3);
+  const { out } = await device.run(op, { x: x.array, scale: scale.array });
+  const mean = x.values.reduce((sum, value) => sum + value * value, 0) / columns;
+  const expected = x.values.map((value, i) => (value / Math.sqrt(mean)) * (scale.values[i] ?? 0));
+  expectClose(out, expected, { relative: 2 });
+  device.dispose();
+});
 
 test("a label that is no class stops the kernel", async () => {
   const device = await open("simulator");
