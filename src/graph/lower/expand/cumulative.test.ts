@@ -5,6 +5,7 @@ import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { disagreement, evaluate, tensor } from "../../evaluate/index.ts";
 import type { Tensor } from "../../evaluate/index.ts";
+import { numbersOf } from "../../evaluate/scalars.ts";
 import { allocateElementLanes, sizeOf } from "../../ops/index.ts";
 import type { ElementType } from "../../ops/index.ts";
 import { compilePlan } from "../../plan/compile.ts";
@@ -110,6 +111,18 @@ test("a product of a stretch may leave the range of f32 where no product of a wi
   try {
     const [found] = await program.run([tensor("f32", [long], lanes)]);
     expect((found as Tensor).lanes.at(-1)).toBeCloseTo(1, 4);
+  } finally {
+    program.dispose();
+  }
+});
+
+test("initial values of bf16 are counted beyond what bf16 counts", async () => {
+  const each: Case = { ...plain, kind: "add", element: "bf16", init: "2.0", shape: [300], axis: 0 };
+  const program = await Program.load(device, compilePlan(moduleOf(textOf(each)), "main"));
+  try {
+    const [found] = await program.run([tensor("bf16", [300], new Uint16Array(300))]);
+    // Of 300 windows the 258th has 42 places before the array, and the start.
+    expect(numbersOf(found as Tensor)[257]).toBe(2 * 43);
   } finally {
     program.dispose();
   }

@@ -180,21 +180,24 @@ function targetOf(
   return target;
 }
 
-/** The initial values of each window, the start among them, come to this. */
+/** The initial values of each window, the start among them, come to this. Short floats have no numbers for all counts. */
 function startsOf(
   builder: GraphBuilder,
   init: GraphValue,
   shape: readonly number[],
   { kind, axis, isReverse }: Cumulative,
 ): GraphValue {
-  const type = tensorType(typeOfValue(init).element, shape);
+  const { element } = typeOfValue(init);
+  const isShort = element === "f16" || element === "bf16";
+  const type = tensorType(isShort ? "f32" : element, shape);
   const place = iota(builder, type, axis);
   const extent = shape[axis] ?? 0;
   const one = splatOf(builder, type, 1);
   const count = isReverse
     ? binary(builder, "stablehlo.add", place, one)
     : subtract(builder, splatOf(builder, type, extent), place);
-  return rules[kind].repeated(builder, broadcastInDim(builder, init, shape, []), count);
+  const start = broadcastInDim(builder, convert(builder, init, type.element), shape, []);
+  return convert(builder, rules[kind].repeated(builder, start, count), element);
 }
 
 /** Whether an initial value changes nothing, as far as can be seen here. */

@@ -222,3 +222,12 @@ test("the largest elements, in the total order, with the bits that they had", as
   expect(results[1]).toEqual(expected);
   expect(results[0]).toEqual(expected.map((place) => x[place]));
 });
+
+test.each(["i32", "ui8"] as const)("the largest of few whole numbers: %s", async (element) => {
+  const text = `func.func @main(%x: tensor<5x${element}>) -> (tensor<2x${element}>, tensor<2xi32>) {
+    %0:2 = chlo.top_k(%x, k = 2) : tensor<5x${element}> -> (tensor<2x${element}>, tensor<2xi32>)
+    return %0#0, %0#1 : tensor<2x${element}>, tensor<2xi32> }`;
+  const lanes = element === "i32" ? Int32Array.of(3, 9, 1, 9, 4) : Uint8Array.of(3, 200, 1, 200, 4);
+  const { results } = await sorted(text, [tensor(element, [5], lanes)]);
+  expect(results).toEqual([[...lanes].filter((each) => each > 4), [1, 3]]);
+});

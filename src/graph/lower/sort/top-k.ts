@@ -6,7 +6,7 @@ import { topK } from "../../../kernels/sort/top-k.ts";
 import type { Operation } from "../../../device/operation.ts";
 import { array, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
-import { elements } from "../../ops/elements.ts";
+import { elements, isFloatElement } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { isTensor, sizeOf, tensorType } from "../../ops/types.ts";
 import { convert, iota, typeOfValue } from "../../transform/arithmetic.ts";
@@ -73,7 +73,7 @@ function libraryTopK(op: TopK): LibraryCall {
   };
 }
 
-/** A sort in the total order of floats, largest first, that carries indices along; ties keep their order. */
+/** A sort, of floats in their total order, largest first, that carries indices along; ties keep their order. */
 function largest(
   builder: GraphBuilder,
   operand: GraphValue,
@@ -88,7 +88,10 @@ function largest(
     inner.one(
       "stablehlo.compare",
       { lhs: lhs as GraphValue, rhs: rhs as GraphValue },
-      { comparison_direction: "GT", compare_type: "TOTALORDER" },
+      {
+        comparison_direction: "GT",
+        ...(isFloatElement(element) && { compare_type: "TOTALORDER" }),
+      },
     ),
   ]);
   const sorted = builder.add(
