@@ -52,7 +52,9 @@ function valueOf(
     throw new Error(`plans are checked, yet ${argument.argument} is missing`);
   if (!(value instanceof DeviceArray)) return value;
   if ("flat" in argument) return value.span();
-  return argument.shape === undefined ? value : value.reshape(argument.shape);
+  if (argument.shape === undefined) return value;
+  // A view lies as the operation declares it, and the launch knows that: it is given the memory.
+  return (value.contiguous ? value : value.span()).reshape(argument.shape);
 }
 
 /** Launches bound as one piece of work, and how to give back what only that piece uses. */

@@ -76,3 +76,28 @@ test.each(["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const)(
     device.dispose();
   },
 );
+
+test("an operand by columns may be a transposed view, in batches too", async () => {
+  const device = await open("simulator");
+  const [batch, rows, columns, depth] = [dim("b"), dim("m"), dim("n"), dim("k")];
+  const count = (shape: readonly number[]): readonly number[] =>
+    Array.from({ length: shape.reduce((all, extent) => all * extent, 1) }, (_, index) => index % 3);
+  const weights = await device.upload(fromNumbers(f32, [2, 5, 4], count([2, 5, 4])));
+  const a = fromNumbers(f32, [2, 3, 4], count([2, 3, 4]));
+  const product = matmul({
+    a: array(f32, [batch, rows, depth]),
+    b: array(f32, [batch, depth, columns], { strides: [depth.mul(columns), 1, depth] }),
+    precision: "ieee",
+  });
+  const { out } = await device.run(product, { a, b: weights.transpose([0, 2, 1]) });
+  const expected = count([2, 3, 5]).map((_, index) => {
+    const [own, row, column] = [Math.floor(index / 15), Math.floor(index / 5) % 3, index % 5];
+    const factors = [0, 1, 2, 3].map(
+      (at) => ((own * 12 + row * 4 + at) % 3) * ((own * 20 + column * 4 + at) % 3),
+    );
+    return factors.reduce((sum, each) => sum + each, 0);
+  });
+  expect([...toNumbers(out)]).toEqual(expected);
+  weights.dispose();
+  device.dispose();
+});
