@@ -141,6 +141,7 @@ const narrowForms = [
   { rows: 8, columns: 16, turns: 4 },
   { rows: 16, columns: 16, turns: 4 },
   { rows: 32, columns: 16, turns: 1 },
+  { rows: 32, columns: 16, turns: 4 },
   { rows: 64, columns: 16, turns: 1 },
 ] as const;
 

@@ -141,23 +141,31 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
     [512, 512, 32768],
   ] as const)
     expect(chosen(m, n, k)).toMatchObject({ schedule: "parts" });
-  // With 64 rows, 60.9 µs on an H200; tiles of 128 columns whose sums blocks hand to each other took 72.5.
+});
+
+test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
   const problem = problemOf({ a: bf16, b }, captureLocation());
-  // With 32 rows, 46.9 µs; the narrow kernel took 53.3.
-  for (const m of [32, 64])
-    for (const [across, along] of [
-      [8192, 28672],
-      [8192, 8192],
-      [4096, 14336],
-    ] as const)
-      expect(
-        chooseConfiguration(problem, { m, n: across, k: along, batch: 1 }, targets.sm_90a),
-      ).toMatchObject({ multipliers: 4, columns: m, schedule: "parts", turned: true });
-  // 48.2 µs; the narrow kernel took 55.9.
-  expect(
-    chooseConfiguration(problem, { m: 32, n: 28672, k: 8192, batch: 1 }, targets.sm_90a),
-  ).toMatchObject({ multipliers: 4, columns: 32, schedule: "tiles" });
+  const chosen = (m: number, across: number, along: number): MatmulConfiguration =>
+    chooseConfiguration(problem, { m, n: across, k: along, batch: 1 }, targets.sm_90a);
+  // With 32 rows 40.5 µs on an H200, in blocks that have 64 columns and all of k, and 51.3 in parts of k by the persistent kernel.
+  for (const m of [17, 32])
+    for (const along of [8192, 28672])
+      expect(chosen(m, 8192, along)).toMatchObject({
+        ...{ kernel: "narrow", rows: 32, columns: 16, turns: 4, split: 1 },
+      });
+  // 44.5 µs and 47.3; with 64 rows 57.2 and 59.8, 20.8 and 21.4, 58.0 and 58.5, 18.9 and 19.8.
+  for (const [m, across, along] of [
+    [32, 28672, 8192],
+    [64, 8192, 28672],
+    [64, 8192, 8192],
+    [64, 28672, 8192],
+    [64, 4096, 14336],
+  ] as const)
+    expect(chosen(m, across, along)).toMatchObject({
+      ...{ kernel: "narrow", rows: m, columns: 16, turns: 1 },
+    });
+  expect(chosen(65, 8192, 28672)).toMatchObject({ kernel: "persistent" });
 });
 
 test("weights in 8 bits are multiplied in parts from 33 rows on", () => {

@@ -10,19 +10,24 @@ import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { memoryBytes } from "./model.ts";
-import { narrowColumns, stepDepth } from "./narrow.ts";
+import { areTogether, narrowColumns, stepDepth } from "./narrow.ts";
 import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /**
- * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and what
- * those of 8 bits take besides, which have no conversion of two at once. Those of blocks of 64 columns were given what others have, so that they are chosen. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
- * 2.2 with two and 2.7 without; products of more rows wait for tensor cores.
+ * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and of 8 bits where that is
+ * told, or else what these take besides, which have no conversion of two at once. Those of blocks of 64 columns were given what others have, so that they are chosen. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
+ * 2.2 with two and 2.7 without. Those of 4 bits with more rows, whose products take no instructions of lanes, make them faster than the persistent kernel where they were:
+ *
+ *   rows   of the narrow and of the persistent kernel, in i4
+ *   32     8192 × 28672  40.5  51.3 µs   8192 × 8192  14.7  18.2   28672 × 8192  44.5  47.3   4096 × 14336  15.9  16.3
+ *   64     8192 × 28672  57.2  59.8      8192 × 8192  20.8  21.4   28672 × 8192  58.0  58.5   4096 × 14336  18.9  19.8
  */
 const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> & {
   readonly instructions: number;
+  readonly wide?: number;
 })[] = [
   { rows: 8, columns: 16, turns: 4, instructions: 2.8 },
   { rows: 8, columns: 64, turns: 4, instructions: 2.8 },
@@ -31,12 +36,13 @@ const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> &
   { rows: 16, columns: 32, turns: 4, instructions: 3.05 },
   { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
   { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
-  { rows: 32, columns: 16, turns: 1, instructions: 4.6 },
-  { rows: 64, columns: 16, turns: 1, instructions: 7.6 },
+  { rows: 32, columns: 16, turns: 4, instructions: 2.9 },
+  { rows: 32, columns: 16, turns: 1, instructions: 2.9, wide: 5.6 },
+  { rows: 64, columns: 16, turns: 1, instructions: 3.2 },
 ];
 const wideInstructions = 1;
-/** Rows of the forms with fewest. */
-const fewestRows = 8;
+/** Rows of the forms with fewest and with most. Those of more than one block would read the weights again. */
+const [fewestRows, mostRows] = [8, 64];
 /** Columns of a block that may have any part of k, and of one that has all of it. */
 const [mostColumns, leastColumns] = [256, 64];
 /** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
@@ -77,7 +83,8 @@ export function narrowProblem(
  *
  *   rows   µs of blocks of 64, 128 and 256 columns
  *   1      i4 33.2     –  35.3   i8 59.0  –  63.5
- *   16     i4 39.8  36.9  37.9   i8 58.9  –  63.6   FP8 59.0  –  63.8
+ *   16     i4 31.6  36.9  37.9   i8 58.9  –  63.6   FP8 59.0  –  63.8
+ *   32     i4 40.5     –  46.1
  *
  * Up to 8 rows have forms of their own: one row of 16384 × 4096 took 14.8 µs by that of 128 columns for 16, and 14.2 by that of 256 for 8.
  */
@@ -88,7 +95,7 @@ function fillsOnce(
   { processors }: Target,
 ): boolean {
   const blocks = split * Math.ceil(n / narrowColumns(form));
-  const isOwn = m <= form.rows && (m > fewestRows || form.rows === fewestRows);
+  const isOwn = m <= form.rows && (2 * m > form.rows || form.rows === fewestRows);
   return isOwn && blocks <= processors && blocks > 0.75 * processors;
 }
 
@@ -98,9 +105,7 @@ function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
   return forms.filter((form) => {
     const { rows, columns, turns } = form;
     if (stored % stepDepth(weights, form) !== 0) return false;
-    if (weights.dtype.bits > 4) return rows <= mostWideRows && (turns === 1 || columns === 16);
-    // 16 rows of a are as many bytes as 64 columns of 4 bits.
-    return rows < 16 || columns !== 16 || turns === 1;
+    return weights.dtype.bits === 4 || (rows <= mostWideRows && (turns === 1 || columns === 16));
   });
 }
 
@@ -116,8 +121,9 @@ function sharedBytes(
   const units = depth / packedUnit;
   const step = packedBytes(dtype, width * depth) + rows * depth * 2 + units * scales + 16;
   const parts = (turns - 1) * rows * width * 4;
-  // Results that warps finish are rearranged for the way to memory.
-  const finishing = split === 1 ? rearrangedBytes * rows : 0;
+  // Results that warps finish by themselves are rearranged for the way to memory.
+  const finishing =
+    split === 1 && !areTogether({ dtype }, configuration) ? rearrangedBytes * rows : 0;
   return stages * step + parts + finishing + 1024;
 }
 
@@ -128,6 +134,7 @@ export function narrowCandidates(
 ): readonly NarrowConfiguration[] {
   const { weights } = problem;
   if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
+  if (sizes.m > mostRows) return [];
   const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
     const steps = Math.ceil(sizes.k / stepDepth(weights, form));
     const width = narrowColumns(form);
@@ -137,7 +144,7 @@ export function narrowCandidates(
       .filter((split) => split === 1 || steps / split >= leastSteps);
   };
   return formsOf(weights, sizes)
-    .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))
+    .filter(({ rows }) => rows <= 16 || rows < 2 * sizes.m)
     .flatMap((known) =>
       splitsOf(known).flatMap((split) => {
         const { rows, columns, turns } = known;
@@ -176,8 +183,7 @@ export function narrowSeconds(
   const blocks = split * tall * Math.ceil(n / width);
   const depth = stepDepth(weights, configuration);
   const steps = Math.ceil(Math.ceil(k / depth) / split);
-  const instructions =
-    instructionsOf(configuration) + (weights.dtype.bits > 4 ? wideInstructions : 0);
+  const instructions = instructionsOf(weights, configuration);
   // Those who have no turn in the last steps wait for the others.
   const taken = Math.ceil(steps / turns) * turns;
   const computing = (taken * width * depth * instructions) / (issuedInstructions * issued);
@@ -192,9 +198,11 @@ export function narrowSeconds(
   return product + written + (split === 1 ? 0 : launchSeconds);
 }
 
-function instructionsOf(configuration: NarrowConfiguration): number {
+function instructionsOf({ dtype }: QuantizedSpec, configuration: NarrowConfiguration): number {
   const known = forms.find((form) => isOfForm(configuration, form));
-  return known?.instructions ?? Infinity;
+  if (known === undefined) return Infinity;
+  const { instructions, wide = instructions + wideInstructions } = known;
+  return dtype.bits === 4 ? instructions : wide;
 }
 
 function isOfForm(

@@ -1,12 +1,13 @@
 /**
- * What four warps of the narrow kernel do together, who have 64 columns and take turns with others at steps along k. Weights are rows of what
+ * What four warps of the narrow kernel do together, who have 64 columns and may take turns with others at steps along k. Weights are rows of what
  * tensor cores multiply (`wgmma`), and come from registers; rows of a come from shared memory, where no lane has to read them. Of 4 bits, whose steps
- * are 256 elements, the second 128 are converted while the first are multiplied:
+ * are 256 elements, halves of a step follow each other, and tensor cores are the others' while one is converted:
  *
- *   lanes          convert 0 │ convert 1  │ scale 0      scale 1
- *   tensor cores             │ multiply 0 │ multiply 1
+ *   lanes          convert 0 │            │ scale 0, convert 1 │            │ scale 1
+ *   tensor cores             │ multiply 0 │                    │ multiply 1 │
  *
- * 8192 × 28672 of i4 took 31.9 µs with one row, where warps on their own took 32.7; of 8 bits as long.
+ * 8192 × 28672 of i4 took 31.9 µs with one row, where warps on their own took 32.7; of 8 bits as long. Where the second half was converted while the first
+ * was multiplied, 8 rows took as long, and 16 have no registers for it.
  */
 import {
   accumulator,
@@ -18,7 +19,7 @@ import {
   wgmma,
   zeros,
 } from "../../lang/index.ts";
-import type { Accumulator, Tile } from "../../lang/index.ts";
+import type { Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
 import { scalesFromMemory, scalesFromSlots } from "./narrow-scales.ts";
@@ -59,15 +60,12 @@ export function sumsTogether(share: Share): Tile {
       }));
       // The copy engine overwrites what lanes have read here.
       commitShared();
-      const begun = lines.map((line, unit) => {
+      let after = before;
+      lines.forEach((line, unit) => {
         const made = madeOf(line, scales[unit]?.bZero, share);
         const rowsOf = activations.at(slot, all, slice(unit * packedUnit, packedUnit));
         const sum = accumulator(dtypes.f32, [threadRows, rows]);
-        return wgmma(sum, made, rowsOf.transpose());
-      });
-      let after = before;
-      begun.forEach((sum: Accumulator<"f32">, unit) => {
-        const product = sum.wait({ pending: begun.length - 1 - unit });
+        const product = wgmma(sum, made, rowsOf.transpose()).wait();
         const scale = scales[unit]?.bScale;
         after = scale === undefined ? after.add(product) : product.fma(turned(scale), after);
       });

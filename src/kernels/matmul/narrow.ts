@@ -1,13 +1,13 @@
 /**
  * The product of few rows with weights in few bits, which ought to take as long as reading the weights. Every weight is
- * used for up to 32 rows only, so what counts is how many instructions turn it into a number:
+ * used for up to 64 rows only, so what counts is how many instructions turn it into a number:
  *
  *   copy        fill 0  fill 1  fill 2 …  wait empty 0, fill 0 …       one thread, a warp for each turn, for all sixteen warps
  *   warp        wait full 0, load, arrive empty 0, convert, multiply, scale …    each on its own, without meeting the others
  *
  * A warp has 16 to 64 columns. Stored numbers become bf16 or f16 exactly, tensor cores sum them over a group along k
  * (`mma.sync`, which wants no warpgroup to meet), and the sums of the group are multiplied by its scale in f32: one
- * multiplication for 128 weights instead of one for each of them. Warps of blocks of 64 columns multiply by fours (`narrow-together.ts`).
+ * multiplication for 128 weights instead of one for each of them. Warps of blocks of 64 columns, and of more than 16 rows, multiply by fours (`narrow-together.ts`).
  *
  * Blocks have a part of k each, so that all processors are busy; what parts come to is added by `sum-parts.ts`. Where blocks of 64 columns are as many as there are
  * processors, they have all of k instead.
@@ -53,13 +53,19 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
 const [multipliers, warpsOfThread] = [4, 4];
-/** Of a lane: the block starts with 96 in each of its 640, and 64 rows need a few more to multiply. */
+/**
+ * Registers of a lane: the block starts with 96 in each of its 640. 64 rows want more to multiply: 62.2 µs instead of 63.5 with 104, of 8192 × 28672 in i4.
+ * Others copy lines of scales and zero points, which 32 do not suffice for.
+ */
 const registers = { copy: 56, multiply: 104 };
+const registersOfMost = { copy: 32, multiply: 112 };
 /**
  * Steps of 256 columns whose weights a block asks for before it may touch memory. With one row, 8192 × 28672 of i4 took 31.0 µs, 31.4 where nobody asked, and
  * 31.7 where eight steps were asked for, which cost those of 8 bits 0.6 µs with one row and 1.0 µs with 16.
  */
 const askedSteps = 1;
+/** Rows that a warp multiplies by itself where weights have 4 bits. */
+const mostAlone = 16;
 /** Rows of a box of the copy engine. */
 const mostCopied = 256;
 
@@ -93,14 +99,25 @@ function storedLayout(depth: number): { readonly layout?: string } {
 }
 
 /** In which pieces a result is finished that is not split along k. */
-export function narrowPiece(configuration: NarrowConfiguration): PieceShape {
-  const columns = areTogether(configuration) ? threadRows : pieceColumns;
+export function narrowPiece(
+  { weights }: Pick<MatmulProblem, "weights">,
+  configuration: NarrowConfiguration,
+): PieceShape {
+  const together = weights !== undefined && areTogether(weights, configuration);
+  const columns = together ? threadRows : pieceColumns;
   return { rows: configuration.rows, columns };
 }
 
-/** Whether the four warps of a turn multiply together (`narrow-together.ts`): those of blocks of 64 columns. */
-function areTogether(configuration: Pick<NarrowConfiguration, "columns" | "turns">): boolean {
-  return narrowColumns(configuration) === threadRows;
+/**
+ * Whether four warps multiply together (`narrow-together.ts`): those of blocks of 64 columns, and with more than 16 rows those of 4 bits. In blocks of 256 columns, 32 rows of 8192 ×
+ * 28672 then took 46.1 µs in i4 instead of 53.3, but in FP8 67.0 instead of 64.5.
+ */
+export function areTogether(
+  { dtype }: Pick<QuantizedSpec, "dtype">,
+  configuration: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+): boolean {
+  const isNarrow = narrowColumns(configuration) === threadRows;
+  return isNarrow || (dtype.bits === 4 && configuration.rows > mostAlone);
 }
 
 export function narrowKernel(
@@ -115,8 +132,8 @@ export function narrowKernel(
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
   const { rows, stages, turns, split } = configuration;
-  const piece = narrowPiece(configuration);
-  const takers = takersOf(configuration);
+  const piece = narrowPiece(problem, configuration);
+  const takers = takersOf(weights, configuration);
   const depth = stepDepth(weights, configuration);
   const units = depth / packedUnit;
   const width = narrowColumns(configuration);
@@ -157,14 +174,15 @@ export function narrowKernel(
       askAhead(argument, place, configuration, sizes, depth);
       waitForPreviousKernel();
       const scales = scaleSources(prologue, travelling, argument);
+      const own = rows === 64 ? registersOfMost : registers;
       when(
         threadIndex().eq(0),
         () => {
-          setRegisters(registers.copy);
-          copySteps(argument, place, configuration, scales, depth);
+          setRegisters(own.copy);
+          copySteps(argument, place, configuration, sizes, scales, depth);
         },
         () => {
-          setRegisters(registers.multiply);
+          setRegisters(own.multiply);
           multiplySteps(argument, place, configuration, weights, scales, depth, (sums, at) => {
             const placed = { batch: undefined, top: place.top, ...at, ...piece };
             const done =
@@ -204,9 +222,9 @@ function askAhead(
 }
 
 /** Those who have a turn at the same time, with columns of their own: warps, or four of them. */
-function takersOf(configuration: NarrowConfiguration): number {
+function takersOf(weights: QuantizedSpec, configuration: NarrowConfiguration): number {
   const warpsOfTurn = (multipliers * warpsOfThread) / configuration.turns;
-  return areTogether(configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
+  return areTogether(weights, configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
 }
 
 /** Each warp, or four of them together, multiplies its columns; what they come to is given to `finish` piece by piece. */
@@ -219,7 +237,7 @@ function multiplySteps(
   depth: number,
   finish: (sums: Tile, at: { readonly left: Scalar<"i32"> }) => void,
 ): void {
-  const groups = takersOf(configuration);
+  const groups = takersOf(weights, configuration);
   const multiply = (number: Scalar<"i32">, sumsOf: (share: Share) => readonly Tile[]): void => {
     const [group, turn] = [number.rem(groups), number.div(groups)];
     const first = group.mul(narrowColumns(configuration) / groups);
@@ -233,7 +251,7 @@ function multiplySteps(
     });
   };
   const thread = threadIndex().sub(1).maximum(0);
-  if (areTogether(configuration)) multiply(thread, (share) => [sumsTogether(share)]);
+  if (areTogether(weights, configuration)) multiply(thread, (share) => [sumsTogether(share)]);
   else
     warps((warp) => {
       multiply(thread.mul(warpsOfThread).add(warp), sumsOfShare);
@@ -264,6 +282,7 @@ function copySteps(
   argument: Arguments,
   { top, left, from, steps }: Place,
   configuration: NarrowConfiguration,
+  { m }: ProductSizes,
   scales: readonly ScaleSource[],
   depth: number,
 ): void {
@@ -271,6 +290,9 @@ function copySteps(
   const { a, b, stored, activations, full, empty } = argument;
   const width = narrowColumns(configuration);
   const boxed = boxColumns(configuration);
+  // Lines of weights that nobody reads again leave the cache first: 8192 × 28672 of i4 took 30.7 µs instead of 31.3 with 8 rows, FP8 55.7 instead of 56.7 with
+  // one. Blocks of 256 columns take lines of 4 bits by halves, and took 46.8 instead of 46.1 with 32 rows.
+  const once = m <= rows && width === threadRows ? ({ evict: "first" } as const) : {};
   warps((warp) => {
     when(warp.lt(turns), () => {
       const zero = constant(dtypes.i32, 0);
@@ -285,7 +307,7 @@ function copySteps(
         copyAsync(a.at(slice(top, rows), along), activations.at(slot), landed);
         for (let box = 0; box < width; box += boxed) {
           const window = b.at(slice(left.add(box), boxed), along);
-          copyAsync(window, stored.at(slot, slice(box, boxed)), landed);
+          copyAsync(window, stored.at(slot, slice(box, boxed)), { ...landed, ...once });
           for (const { input, all, tiles } of scales) {
             for (let unit = 0; tiles !== undefined && unit < depth; unit += packedUnit) {
               const source = inputWindow(input, all, {

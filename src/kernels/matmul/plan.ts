@@ -124,7 +124,7 @@ function finishedPiece(
       ? summedPiece
       : pieceOf(problem, configuration);
   if (configuration.split > 1) return summedPiece;
-  if (configuration.kernel === "narrow") return narrowPiece(configuration);
+  if (configuration.kernel === "narrow") return narrowPiece(problem, configuration);
   const { rows, columns } = configuration;
   return { rows, columns };
 }
