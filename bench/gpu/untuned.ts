@@ -68,17 +68,23 @@ interface Entry {
   readonly estimate: number;
 }
 
-/** What is measured of a shape; what the model chooses comes first. */
+/** What is measured of a shape; what is chosen comes first, which need not be the least estimate: more is measured than is chosen among. */
 function entriesOf(sizes: Sizes): readonly Entry[] {
   const { choices } = product;
   if (choices === undefined) throw new Error("matmul has choices");
+  const chosen = recordText(product.plan(sizes, device.target).configuration as unknown as Choice);
   const all = choices
     .candidates(sizes, device.target)
     .map((choice) => ({
       choice,
+      isChosen: recordText(choice) === chosen,
       estimate: 1e6 * (choices.estimate?.(choice, sizes, device.target) ?? Infinity),
     }))
-    .toSorted((left, right) => left.estimate - right.estimate);
+    .toSorted(
+      (left, right) =>
+        Number(right.isChosen) - Number(left.isChosen) || left.estimate - right.estimate,
+    );
+  if (all[0]?.isChosen !== true) throw new Error(`${chosen} is not measured`);
   const likely = Math.ceil((1 - others) * Number(most));
   const possible = all
     .slice(likely)
