@@ -125,13 +125,16 @@ export async function checkWeights(device: Device, one: WeightsCase): Promise<vo
       const group = owner[row];
       let sum = group === undefined || epilogue !== true ? 0 : (further[column] ?? NaN);
       let magnitude = Math.abs(sum);
+      let factors = 0;
       for (let i = 0; group !== undefined && i < k; i += 1) {
         const term = (left[row * k + i] ?? NaN) * at(group, i, column);
         sum += term;
         magnitude += Math.abs(term);
+        factors += Math.abs(left[row * k + i] ?? NaN);
       }
-      // Weights are rounded once; tensor cores cut sums off, by less than this in a step.
-      const bound = magnitude * (error + k * 2 ** -22);
+      // Weights are rounded once, least ones of f16 to multiples of its least number; tensor cores cut sums off, by less than this in a step.
+      const least = half === true ? 2 ** -25 : 0;
+      const bound = magnitude * (error + k * 2 ** -22) + factors * least;
       const number = found[row * n + column] ?? NaN;
       if (!(Math.abs(number - sum) <= bound))
         throw new Error(`${text}: [${row}, ${column}] is ${number}, not ${sum} ± ${bound}`);
