@@ -22,8 +22,8 @@ export function requireLegal(
   source: string,
 ): void {
   const multiple = kernel.dimensions.find((dimension) => dimension.name === name)?.multipleOf ?? 1;
-  if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31 && value % multiple === 0)
-    return;
+  const isSize = Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31;
+  if (isSize && value % multiple === 0) return;
   throw new TilewrightError({
     code: "TW4007",
     message: `${optionText(value)} is no value for dimension ${name} of kernel ${kernel.name} (${source})`,
@@ -32,6 +32,8 @@ export function requireLegal(
         ? "a whole number from 0 below 2^31"
         : `a whole multiple of ${multiple} below 2^31`,
     found: optionText(value),
+    // The usual remedy is about multiples.
+    ...(!isSize && { remedy: "give a whole number from 0 below 2^31" }),
   });
 }
 

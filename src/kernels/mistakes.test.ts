@@ -38,6 +38,10 @@ describe("a report of the library", () => {
     ],
     [() => layerNorm({ x: bf16, epsilon: -1 }), /TW9904[^]*remedy: {3}give what is expected/],
     [() => fill({ out: array(i8, [2]), value: 300 }), /TW1007: 300 is not a value of i8/],
+    [
+      () => fill({ out: f32, value: 1 }).plan({ n: -1 }),
+      /TW4007: -1 [^]*remedy: {3}give a whole number from 0/,
+    ],
     [() => pad({ x: array(i8, [2]), before: [1], after: [0], value: 1.5 }), /TW1007: 1.5/],
   ])("names what was given: %s", (make, wanted) => {
     expect(told(make)).toMatch(wanted);
