@@ -12,6 +12,7 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // A browser is a machine of its own, and may stumble; what is wrong fails again.
     retry: 1,
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests of a page wait for timers, and its processes for each other, a fifth of the time.
+    maxWorkers: 3,
   },
 });

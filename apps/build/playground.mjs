@@ -12,39 +12,37 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { apps, bundling, output, root, source } from "./bundle.mjs";
 import { buildWorker, firstParts } from "./worker.mjs";
 
-/** The declarations of the library and of what examples import, by the path that the service knows them under. */
+/**
+ * The declarations of the library and of what examples import, by the path that the service knows them under. The library's are those of its
+ * own build, which takes little where it has been made already.
+ */
 function declarations() {
-  const folder = join(apps, "dist", "declarations");
   const compiler = join(root, "node_modules", ".bin", "tsc");
-  // Types are checked elsewhere. What it remembers of the last time is of this folder, and lies in it.
-  const remembered = ["--tsBuildInfoFile", join(folder, ".tsbuildinfo")];
-  const options = ["--emitDeclarationOnly", "--noCheck", "--outDir", folder, ...remembered];
-  execFileSync(compiler, ["-p", join(root, "tsconfig.build.json"), ...options], {
+  // Types are checked elsewhere.
+  execFileSync(compiler, ["-p", join(root, "tsconfig.build.json"), "--noCheck"], {
     stdio: "inherit",
   });
   const files = {};
-  const walk = (directory) => {
-    for (const name of readdirSync(directory)) {
-      const path = join(directory, name);
-      if (statSync(path).isDirectory()) walk(path);
-      else if (name.endsWith(".d.ts"))
-        files[`/node_modules/tilewright/${relative(folder, path)}`] = readFileSync(path, "utf8");
-    }
-  };
-  walk(folder);
+  const [built, written] = [join(root, "dist"), join(root, "src")];
+  for (const path of readdirSync(written, { recursive: true })) {
+    const declared = path.replace(/\.ts$/, ".d.ts");
+    // Tests are not built.
+    if (declared !== path && existsSync(join(built, declared)))
+      files[`/node_modules/tilewright/${declared}`] = readFileSync(join(built, declared), "utf8");
+  }
   for (const folder of ["", "support/"])
     for (const name of readdirSync(join(root, "examples", folder)))
       if (name.endsWith(".ts"))
