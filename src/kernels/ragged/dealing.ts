@@ -33,7 +33,7 @@ import type {
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
-import { notBefore, planeOrder } from "../matmul/order.ts";
+import { notBefore } from "../matmul/order.ts";
 import type { DealtRows } from "../matmul/order.ts";
 import type { Dealing } from "../matmul/plan.ts";
 import { alignedDimension } from "../support/sizes.ts";
@@ -44,26 +44,34 @@ type Integer = Scalar<"i32">;
 const [tilesTogether, groupsTogether] = [32, 64];
 /** Blocks that make the tables, and what they clear at once. */
 const [blocks, clearedRows, clearedColumns] = [64, 8, 512];
+/** Rows of tiles of a group that are taken together, one below the other: few enough for what they read to stay in the cache. */
+const panel = 8;
 
-const tableNames = ["tops", "ends", "groups", "count"] as const;
+/** Tiles up to which small ones may be spread among others: products of their numbers are numbers, too. */
+export const mostSpread = 2 ** 15;
+
+const tableNames = ["tops", "columns", "ends", "groups", "count"] as const;
 export type Tables = { readonly [N in (typeof tableNames)[number]]: Ref<"i32"> };
 
-/** Sizes of the whole, and rows of a tile. */
+/** Sizes of the whole, rows of a tile, and how many tiles lie side by side. */
 export interface RaggedSizes {
   readonly m: number;
   readonly n: number;
   readonly g: number;
   readonly unit: number;
+  readonly across: number;
+  /** Where tiles of small groups are spread among others: how many blocks there are, and rows that a small group has at most. */
+  readonly spread?: { readonly workers: number; readonly small: number } | undefined;
 }
 
-/** Tiles of rows, however rows are dealt to groups: every group may have one that is cut. */
-export function mostTiles({ m, g, unit }: RaggedSizes): number {
-  return Math.ceil(m / unit) + g;
+/** Tiles, however rows are dealt to groups: every group may have one that is cut. */
+export function mostTiles({ m, g, unit, across }: RaggedSizes): number {
+  return (Math.ceil(m / unit) + g) * across;
 }
 
 export function tableSpecs(): { readonly [N in keyof Tables]: ArraySpec<"i32"> } {
   const list = array(dtypes.i32, [dim("most")]);
-  return { tops: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
+  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
 }
 
 export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
@@ -89,24 +97,20 @@ export function dealingLaunch(sizes: RaggedSizes, out: DType): PlannedLaunch {
   };
 }
 
-/** Tiles in the order of a dense product, but for what the tables say of their rows. */
+/** Tiles as the tables say. */
 const dealtRows: DealtRows = {
   inputs: tableSpecs(),
-  order: ({ height, width, rows, columns }, turned, refs) => {
+  order: ({ rows, columns }, turned, refs) => {
     const tables = refs as unknown as Tables;
-    const zero = constant(dtypes.i32, 0);
     // The kernel before writes the tables, and every thread asks how many tiles they tell of.
     waitForPreviousKernel();
-    const across = zero.add(turned ? cdiv(height, rows) : cdiv(width, columns));
-    const { tiles, place } = planeOrder(tables.count.at(0).loadScalar(), across);
     return {
-      tiles,
+      tiles: tables.count.at(0).loadScalar(),
       place: (tile) => {
-        const { i, j } = place(tile);
-        const { group, top, end } = tileRows(tables, i);
+        const { group, top, column, end } = tileRows(tables, tile);
         return turned
-          ? { batch: group, top: notBefore(j.mul(rows)), left: notBefore(top), end }
-          : { batch: group, top: notBefore(top), left: notBefore(j.mul(columns)), end };
+          ? { batch: group, top: notBefore(column.mul(rows)), left: notBefore(top), end }
+          : { batch: group, top: notBefore(top), left: notBefore(column.mul(columns)), end };
       },
     };
   },
@@ -117,12 +121,13 @@ const lastTop = 2 ** 31 - 2 ** 12;
 
 /** What the tables say of a tile. */
 export function tileRows(
-  { tops, ends, groups }: Tables,
+  { tops, columns, ends, groups }: Tables,
   tile: Integer,
-): { readonly group: Integer; readonly top: Integer; readonly end: Integer } {
+): { readonly [N in "group" | "top" | "column" | "end"]: Integer } {
   return {
     group: groups.at(tile).loadScalar(),
     top: tops.at(tile).loadScalar().minimum(lastTop),
+    column: columns.at(tile).loadScalar(),
     end: ends.at(tile).loadScalar(),
   };
 }
@@ -130,7 +135,7 @@ export function tileRows(
 function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
   const [m, g] = [dim("m"), dim("g")];
   const n = alignedDimension("n", sizes.n);
-  const { unit } = sizes;
+  const { across } = sizes;
   return kernel(
     {
       name: "ragged_tiles",
@@ -145,20 +150,18 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       const zero = constant(dtypes.i32, 0);
       const none = constant(dtypes.i64, 0);
       const chunks = cdiv(g, groupsTogether);
-      const all = loop({ to: chunks, carry: { rows: none, tiles: zero } }, (chunk, before) => {
+      const start = { rows: none, large: zero, small: zero };
+      const all = loop({ to: chunks, carry: start }, (chunk, before) => {
         const own = groupsOf(groupSizes, chunk);
+        const { large, small } = tilesOf(own, sizes);
         return {
           // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
           rows: before.rows.add(own.cast(dtypes.i64).sum()),
-          tiles: before.tiles.add(
-            own
-              .add(unit - 1)
-              .div(unit)
-              .sum(),
-          ),
+          large: before.large.add(large.sum()),
+          small: small === undefined ? before.small : before.small.add(small.sum()),
         };
       });
-      const tiles = all.tiles.minimum(dim("most"));
+      const tiles = all.large.add(all.small).mul(across).minimum(dim("most"));
       when(block.eq(0), () => {
         const rows = zero.add(m).cast(dtypes.i64);
         assert(
@@ -169,7 +172,8 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       });
       const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
       loop({ from: block, to: lists, step: blocks }, (list) => {
-        writeTables(tables, groupSizes, chunks, list.mul(tilesTogether), unit);
+        const from = list.mul(tilesTogether);
+        writeTables(tables, groupSizes, sizes, { chunks, from, large: all.large, small: all.small });
       });
       clearRows(result as Ref, all.rows.cast(dtypes.i32), block, zero.add(m), zero.add(n));
     },
@@ -182,40 +186,110 @@ function groupsOf(groupSizes: Ref<"i32">, chunk: Integer): Tile<"i32"> {
   return groupSizes.at(here).load().maximum(0).reshape([1, groupsTogether]);
 }
 
+/** Rows of tiles of groups with so many rows: of those that are not small, and of those that are. */
+function tilesOf(
+  own: Tile<"i32">,
+  { unit, spread }: RaggedSizes,
+): { readonly large: Tile<"i32">; readonly small: Tile<"i32"> | undefined } {
+  const count = own.add(unit - 1).div(unit);
+  if (spread === undefined) return { large: count, small: undefined };
+  const large = count.mul(own.gt(spread.small).cast(dtypes.i32));
+  return { large, small: count.sub(large) };
+}
+
+/** Which tiles a list is of, and among how many rows of tiles. */
+interface Listed {
+  /** Parts in which all groups are looked at. */
+  readonly chunks: LaunchSize;
+  readonly from: Integer;
+  readonly large: Integer;
+  readonly small: Integer;
+}
+
 /** What the tables say of some tiles, each found among all groups. */
 function writeTables(
-  { tops, ends, groups }: Tables,
+  { tops, columns, ends, groups }: Tables,
   groupSizes: Ref<"i32">,
-  chunks: LaunchSize,
-  from: Integer,
-  unit: number,
+  sizes: RaggedSizes,
+  { chunks, from, large, small }: Listed,
 ): void {
+  const { unit, across, spread } = sizes;
   const none = zeros(dtypes.i32, [tilesTogether, 1]);
   const zero = constant(dtypes.i32, 0);
   const tile = iota(dtypes.i32, [tilesTogether, 1], 0).add(from);
-  const start = { group: none, top: none, end: none, rows: zero, tiles: zero };
+  // Tiles of small groups are numbered behind all others.
+  const number =
+    spread === undefined ? tile : spreadTiles(tile, large.mul(across), small.mul(across), spread);
+  const row = number.div(across);
+  const start = {
+    ...{ group: none, first: none, down: none, top: none, end: none },
+    ...{ rows: zero, large: zero, small: large },
+  };
   const found = loop({ to: chunks, carry: start }, (chunk, before) => {
     const own = groupsOf(groupSizes, chunk);
-    const count = own.add(unit - 1).div(unit);
-    const lastTile = count.cumsum(1).add(before.tiles);
+    const count = tilesOf(own, sizes);
     const lastRow = own.cumsum(1).add(before.rows);
-    const isPast = lastTile.le(tile);
-    const firstTile = lastTile.sub(count);
-    const isHere = firstTile.le(tile).and(isPast.not()).cast(dtypes.i32);
-    const top = tile.sub(firstTile).mul(unit).add(lastRow.sub(own));
-    const added = (values: Tile<"i32">): Tile<"i32"> => values.sum(1, { keep: true });
+    const beginning = (of: Tile<"i32">, begun: Integer): Tile<"i32"> =>
+      of.cumsum(1).sub(of).add(begun);
+    const firstLarge = beginning(count.large, before.large);
+    // A group is small or not, and has tiles among those alone.
+    const firstTile =
+      count.small === undefined
+        ? firstLarge
+        : beginning(count.small, before.small)
+            .sub(firstLarge)
+            .mul(count.small.minimum(1))
+            .add(firstLarge);
+    const down = count.small === undefined ? count.large : count.large.add(count.small);
+    const within = row.sub(firstTile);
+    const isHere = within.ge(0).and(within.lt(down)).cast(dtypes.i32);
+    const group = iota(dtypes.i32, [1, groupsTogether], 1).add(chunk.mul(groupsTogether));
+    const added = (values: Tile<"i32">): Tile<"i32"> => isHere.mul(values).sum(1, { keep: true });
     return {
-      group: before.group.add(added(isPast.cast(dtypes.i32))),
-      top: before.top.add(added(isHere.mul(top))),
-      end: before.end.add(added(isHere.mul(lastRow))),
+      group: before.group.add(added(group)),
+      first: before.first.add(added(firstTile)),
+      down: before.down.add(added(down)),
+      top: before.top.add(added(lastRow.sub(own))),
+      end: before.end.add(added(lastRow)),
       rows: before.rows.add(own.sum()),
-      tiles: before.tiles.add(count.sum()),
+      large: before.large.add(count.large.sum()),
+      small: count.small === undefined ? before.small : before.small.add(count.small.sum()),
     };
   });
+  // Tiles of a group one below the other, by panels, and every other panel from the right.
+  const within = number.sub(found.first.mul(across));
+  const of = within.div(across * panel);
+  const size = found.down.sub(of.mul(panel)).minimum(panel).maximum(1);
+  const inside = within.sub(of.mul(across * panel));
+  const j = inside.div(size);
+  const i = of.mul(panel).add(inside.sub(j.mul(size)));
+  const column = of.and(1).eq(0).select(j, j.neg().add(across - 1));
   const here = slice(from, tilesTogether);
-  tops.at(here).store(found.top.reshape([tilesTogether]));
-  ends.at(here).store(found.end.reshape([tilesTogether]));
-  groups.at(here).store(found.group.reshape([tilesTogether]));
+  const lists = [
+    [tops, found.top.add(i.mul(unit))],
+    [columns, column],
+    [ends, found.end],
+    [groups, found.group],
+  ] as const;
+  for (const [table, values] of lists) table.at(here).store(values.reshape([tilesTogether]));
+}
+
+/** The numbers of tiles where those of small groups, which are numbered behind all others, are spread among these. */
+function spreadTiles(
+  tile: Tile<"i32">,
+  large: Integer,
+  small: Integer,
+  { workers }: NonNullable<RaggedSizes["spread"]>,
+): Tile<"i32"> {
+  const all = large.add(small);
+  // Those of the last round, which are divided among blocks, are small ones: sums of few rows are handed on sooner.
+  const last = all.sub(all.div(workers).mul(workers)).minimum(small);
+  const spread = small.sub(last);
+  const most = all.sub(last).maximum(1);
+  const before = tile.mul(spread).div(most);
+  const isSmall = tile.add(1).mul(spread).div(most).gt(before);
+  const mixed = isSmall.select(before.add(large), tile.sub(before));
+  return tile.ge(all.sub(last)).select(tile, mixed);
 }
 
 /** Rows behind the last group are 0. */

@@ -38,14 +38,15 @@ import {
 } from "../matmul/launch-arguments.ts";
 import { tiledModel } from "../matmul/model.ts";
 import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
-import { tileCount } from "../matmul/tile-shapes.ts";
+import { recipeOf } from "../matmul/recipe.ts";
+import { depthOf, tileCount, workerCount } from "../matmul/tile-shapes.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "../matmul/quantized.ts";
 import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
-import { dealingLaunch, dealingOf, mostTiles } from "./dealing.ts";
+import { dealingLaunch, dealingOf, mostSpread, mostTiles } from "./dealing.ts";
 import type { RaggedSizes } from "./dealing.ts";
 import { plainDotKernel } from "./plain.ts";
 
@@ -254,7 +255,7 @@ function fitting(
   const chosen = chooseRagged(problem, sizes, slow, target);
   const { m, n, batch } = sizes;
   if (chosen.kernel === "plain" || m * n * batch === 0) return chosen;
-  const { rows } = dealingOf({ m, n, g: batch, unit: tileRows(chosen) }, problem.out.dtype);
+  const { rows } = dealingOf(raggedSizes(problem, chosen, sizes, target), problem.out.dtype);
   return fittingRoom(problem, chosen, sizes, target, location, rows);
 }
 
@@ -360,7 +361,7 @@ function launchesOf(
   location: Location,
 ): Pick<Planned, "launches" | "scratch" | "notes"> {
   const { m, n, batch } = sizes;
-  const ragged: RaggedSizes = { m, n, g: batch, unit: tileRows(configuration) };
+  const ragged = raggedSizes(problem, configuration, sizes, target);
   const out = problem.out.dtype;
   if (m * n === 0) return { launches: [] };
   const dealing = dealingOf(ragged, out);
@@ -385,6 +386,29 @@ function launchesOf(
       ),
     ],
   };
+}
+
+/** What dealing goes by. */
+function raggedSizes(
+  problem: MatmulProblem,
+  configuration: TiledConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): RaggedSizes {
+  const { m, n, batch } = sizes;
+  const whole = { m, n, g: batch, unit: tileRows(configuration), across: 1 };
+  // Blocks of the plain kernel have the columns of a tile by their number.
+  if (configuration.kernel === "plain") return whole;
+  const { turned, multipliers, columns, schedule } = configuration;
+  const tiled = {
+    ...whole,
+    across: Math.ceil(n / (turned ? multipliers * threadRows : columns)),
+  };
+  const recipe = recipeOf(problem);
+  const isSpread = schedule === "split" && recipe !== undefined && !turned;
+  if (!isSpread || mostTiles(tiled) > mostSpread) return tiled;
+  const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
+  return { ...tiled, spread: { workers, small: threadRows } };
 }
 
 /** Rows of the result that a tile has. */
