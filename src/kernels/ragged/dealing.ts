@@ -1,11 +1,18 @@
 /**
  * Rows of groups dealt to tiles. Only the device knows how many rows each group has, so a launch of its own makes tables from
- * the sizes: which rows a tile has, and whose they are. A tile belongs to one group, and the last one of a group may be cut:
+ * the sizes: which rows and columns a tile has, and whose they are. A tile belongs to one group, and the last one of a group may be cut:
  *
- *   sizes 5 0 2 (9 rows in all), tiles of 4      tile     0   1   2
- *                                                group    0   0   2
- *                                                top      0   4   5          rows 7 and 8 belong to nobody, and become 0
- *                                                end      5   5   7
+ *   sizes 5 0 2 (9 rows in all), tiles of 4,     tile     0   1   2   3   4   5
+ *   two side by side                             group    0   0   0   0   2   2
+ *                                                top      0   4   0   4   5   5
+ *                                                column   0   0   1   1   0   1          rows 7 and 8 belong to nobody, and become 0
+ *                                                end      5   5   5   5   7   7
+ *
+ * Tiles come group by group, those that read the same columns of a matrix side by side: they run at the same time, and on processors that ask the cache
+ * together. Tiles of small groups (s) wait for memory, and others (L) for tensor cores, so where all are dealt in few rounds the small ones are spread
+ * among the others, but for the last round, which is divided among blocks (`lang/pipeline/segments.ts`): sums of few rows are handed on sooner.
+ *
+ *   blocks   L L s L L s L L s        L L s L L s L L s        s s s s s s
  */
 import {
   array,

@@ -4,8 +4,8 @@
  *
  *   groupSizes 2 0 3      rows 0 and 1 · b[0]      rows 2, 3 and 4 · b[2]      rows from 5 on: 0
  *
- * A first launch deals rows to tiles (`dealing.ts`); the second one is the dense product, whose tiles find in tables which rows
- * and which matrix are theirs. Matrices may be weights in few bits, a batch of which `quantized` describes: they become bf16 or f16
+ * A first launch deals rows to tiles (`dealing.ts`); the second one is the dense product, whose tiles find in tables which rows,
+ * columns and which matrix are theirs. Matrices may be weights in few bits, a batch of which `quantized` describes: they become bf16 or f16
  * as those of a dense product do. Derivatives are products of the same kind: by a it is a `raggedDot` with b the other way round, by
  * strides, and by b it is a `raggedOuter`.
  */

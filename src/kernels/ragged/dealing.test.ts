@@ -1,0 +1,125 @@
+/**
+ * Every tile of every group is in the tables exactly once, tiles of a group one below the other, and those of small groups lie where they should: among
+ * others in whole rounds, and in the last round.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Device } from "../../device/device.ts";
+import { bf16, i32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { open } from "../../runtime/open.ts";
+import { dealingLaunch, mostTiles } from "./dealing.ts";
+
+let device: Device;
+beforeAll(async () => {
+  device = await open("simulator");
+});
+afterAll(() => {
+  device.dispose();
+});
+
+const [unit, small, n] = [128, 64, 8];
+
+/** What the tables say of the tiles of groups with so many rows. */
+async function dealt(groups: readonly number[], across: number, workers?: number) {
+  const m = groups.reduce((sum, rows) => sum + rows, 0);
+  const g = groups.length;
+  const spread = workers === undefined ? undefined : { workers, small };
+  const sizes = { m, n, g, unit, across, spread };
+  const integers = (size: number) => fromNumbers(i32, [size], new Float64Array(size));
+  const lists = ["tops", "columns", "ends", "groups"] as const;
+  const { kernel, dimensions = {} } = dealingLaunch(sizes, bf16);
+  const tables = (await device.run(
+    kernel as never,
+    {
+      groupSizes: fromNumbers(i32, [g], groups),
+      ...Object.fromEntries(lists.map((name) => [name, integers(mostTiles(sizes))])),
+      count: integers(1),
+      out: fromNumbers(bf16, [m, n], new Float64Array(m * n)),
+    } as never,
+    { dimensions },
+  )) as unknown as { readonly [N in (typeof lists)[number] | "count"]: HostArray };
+  const [tiles = 0] = toNumbers(tables.count);
+  const [tops = [], columns = [], ends = [], owners = []] = lists.map((name) =>
+    Array.from(toNumbers(tables[name])),
+  );
+  return Array.from({ length: tiles }, (_, tile) => ({
+    top: tops[tile] ?? NaN,
+    column: columns[tile] ?? NaN,
+    end: ends[tile] ?? NaN,
+    group: owners[tile] ?? NaN,
+  }));
+}
+
+type Dealt = Awaited<ReturnType<typeof dealt>>[number];
+
+/** The tiles that groups with so many rows have, in any order. */
+function wanted(groups: readonly number[], across: number): readonly Dealt[] {
+  let start = 0;
+  return groups.flatMap((rows, group) => {
+    const [first, end] = [start, start + rows];
+    start = end;
+    return Array.from({ length: Math.ceil(rows / unit) * across }, (_, tile) => ({
+      top: first + Math.floor(tile / across) * unit,
+      column: tile % across,
+      end,
+      group,
+    }));
+  });
+}
+
+const key = ({ top, column, end, group }: Dealt): string => [group, top, column, end].join();
+
+describe.each([
+  ["alike", [200, 200, 200]],
+  ["large and small", [1024, 3, 0, 130, 60, 700, 64, 65]],
+  ["small alone", [1, 64, 0, 30]],
+  ["more than are looked at together", Array.from({ length: 70 }, (_, group) => (group * 37) % 150)],
+])("groups that are %s", (_, groups) => {
+  test.each([undefined, 5, 40])("every tile is dealt once, spread among %s blocks", async (workers) => {
+    const found = await dealt(groups, 3, workers);
+    expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
+  });
+});
+
+test("tiles that read the same columns of a matrix follow each other", async () => {
+  const found = await dealt([300, 20, 260], 2);
+  expect(found.map(({ group, top, column }) => [group, top, column])).toEqual([
+    ...[
+      [0, 0, 0],
+      [0, 128, 0],
+      [0, 256, 0],
+    ],
+    ...[
+      [0, 0, 1],
+      [0, 128, 1],
+      [0, 256, 1],
+    ],
+    ...[
+      [1, 300, 0],
+      [1, 300, 1],
+    ],
+    ...[
+      [2, 320, 0],
+      [2, 448, 0],
+      [2, 576, 0],
+    ],
+    ...[
+      [2, 320, 1],
+      [2, 448, 1],
+      [2, 576, 1],
+    ],
+  ]);
+});
+
+test("tiles of small groups are spread over whole rounds, and the last round has them alone", async () => {
+  // 24 tiles of large groups and 12 of small ones: two rounds of 16 blocks, and four tiles more.
+  const groups = [10, 20, 512, 256, 30];
+  const found = await dealt(groups, 4, 16);
+  const isSmall = found.map(({ group }) => (groups[group] ?? 0) <= small);
+  const count = (from: number, to: number) => isSmall.slice(from, to).filter(Boolean).length;
+  expect(found).toHaveLength(36);
+  expect([count(0, 8), count(8, 16), count(16, 24), count(24, 32), count(32, 36)]).toEqual([
+    2, 2, 2, 2, 4,
+  ]);
+});
