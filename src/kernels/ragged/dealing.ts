@@ -29,14 +29,7 @@ import {
   when,
   zeros,
 } from "../../lang/index.ts";
-import type {
-  ArraySpec,
-  KernelDefinition,
-  LaunchSize,
-  Ref,
-  Scalar,
-  Tile,
-} from "../../lang/index.ts";
+import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
@@ -47,14 +40,14 @@ import { alignedDimension } from "../support/sizes.ts";
 
 type Integer = Scalar<"i32">;
 
-/** Tiles and groups that are looked at together. */
-const [tilesTogether, groupsTogether] = [32, 64];
+/** Tiles that are looked at together, and groups at most. */
+const [tilesTogether, mostTogether] = [32, 64];
 /** Blocks that make the tables, and what they clear at once. */
 const [blocks, clearedRows, clearedColumns] = [64, 8, 512];
 /** Rows of tiles of a group that are taken together, one below the other: few enough for what they read to stay in the cache. */
 const panel = 8;
 
-/** Tiles up to which small ones may be spread among others: products of their numbers are numbers, too. */
+/** Tiles up to which small ones may be spread among others: products of their numbers, and two of these numbers side by side, are numbers, too. */
 export const mostSpread = 2 ** 15;
 
 const tableNames = ["tops", "columns", "ends", "groups", "count"] as const;
@@ -155,70 +148,97 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       waitForPreviousKernel();
       launchNextKernel();
       const zero = constant(dtypes.i32, 0);
-      const none = constant(dtypes.i64, 0);
-      const chunks = cdiv(g, groupsTogether);
-      const start = { rows: none, large: zero, small: zero };
-      const all = loop({ to: chunks, carry: start }, (chunk, before) => {
-        const own = groupsOf(groupSizes, chunk);
-        const { large, small } = tilesOf(own, sizes);
-        return {
-          // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
-          rows: before.rows.add(own.cast(dtypes.i64).sum()),
-          large: before.large.add(large.sum()),
-          small: small === undefined ? before.small : before.small.add(small.sum()),
-        };
-      });
-      const tiles = all.large.add(all.small).mul(across).minimum(dim("most"));
+      const overGroups = groupLoop(sizes, groupSizes);
+      const packed = overGroups(zero, (own, before) => before.add(packedTiles(own, sizes).sum()));
+      const { large, small } = unpacked(packed, sizes);
+      const tiles = large.add(small).mul(across).minimum(dim("most"));
       when(block.eq(0), () => {
-        const rows = zero.add(m).cast(dtypes.i64);
-        assert(
-          all.rows.le(rows),
-          "the groups of a ragged product have no more rows than there are",
-        );
         tables.count.at(0).store(tiles);
       });
       const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
       loop({ from: block, to: lists, step: blocks }, (list) => {
         const from = list.mul(tilesTogether);
-        writeTables(tables, groupSizes, sizes, { chunks, from, large: all.large, small: all.small });
+        writeTables(tables, overGroups, sizes, { from, large, small });
       });
-      clearRows(result as Ref, all.rows.cast(dtypes.i32), block, zero.add(m), zero.add(n));
+      const height = zero.add(m);
+      // A block that seldom has a list.
+      when(block.eq(blocks - 1), () => {
+        requireRows(overGroups, height);
+      });
+      const rows = overGroups(zero, (own, before) => before.add(own.sum()));
+      clearRows(result as Ref, rows, block, height, zero.add(n));
     },
   ) as unknown as KernelDefinition;
 }
 
-/** Sizes of some groups, [1, groups]; 0 beyond the last one. */
-function groupsOf(groupSizes: Ref<"i32">, chunk: Integer): Tile<"i32"> {
-  const here = slice(chunk.mul(groupsTogether), groupsTogether);
-  return groupSizes.at(here).load().maximum(0).reshape([1, groupsTogether]);
+/** Looks at the sizes of all groups, some at a time. */
+type GroupLoop = <R extends Tree>(
+  start: R,
+  look: (own: Tile<"i32">, before: R, first: Integer) => R,
+) => R;
+
+/** Where groups are few, their sizes are read once. */
+function groupLoop({ g }: RaggedSizes, groupSizes: Ref<"i32">): GroupLoop {
+  const zero = constant(dtypes.i32, 0);
+  if (g > mostTogether)
+    return (start, look) =>
+      loop({ to: cdiv(dim("g"), mostTogether), carry: start }, (chunk, before) => {
+        const first = chunk.mul(mostTogether);
+        return look(groupsOf(groupSizes, first, mostTogether), before, first);
+      });
+  // Fewer are added up sooner.
+  const together = [8, 16, 32].find((some) => some >= g) ?? mostTogether;
+  const own = groupsOf(groupSizes, zero, together);
+  return (start, look) => look(own, start, zero);
 }
 
-/** Rows of tiles of groups with so many rows: of those that are not small, and of those that are. */
-function tilesOf(
-  own: Tile<"i32">,
-  { unit, spread }: RaggedSizes,
-): { readonly large: Tile<"i32">; readonly small: Tile<"i32"> | undefined } {
-  const count = own.add(unit - 1).div(unit);
-  if (spread === undefined) return { large: count, small: undefined };
-  const large = count.mul(own.gt(spread.small).cast(dtypes.i32));
-  return { large, small: count.sub(large) };
+/** Sizes of some groups, [1, groups]; 0 beyond the last one. */
+function groupsOf(groupSizes: Ref<"i32">, first: Integer, together: number): Tile<"i32"> {
+  return groupSizes.at(slice(first, together)).load().maximum(0).reshape([1, together]);
+}
+
+function requireRows(overGroups: GroupLoop, m: Integer): void {
+  const none = constant(dtypes.i64, 0);
+  // Sizes that are none may have a sum beyond i32, which would come around to one that fits.
+  const rows = overGroups(none, (own, before) => before.add(own.cast(dtypes.i64).sum()));
+  assert(
+    rows.le(m.cast(dtypes.i64)),
+    "the groups of a ragged product have no more rows than there are",
+  );
+}
+
+/** Rows of tiles of a group. */
+function tilesDown(own: Tile<"i32">, { unit }: RaggedSizes): Tile<"i32"> {
+  return own.add(unit - 1).div(unit);
+}
+
+/** Bits of a number that are rows of tiles of large groups, where those of small ones are the others: sums of both take as long as of one. */
+const largeBits = 16;
+
+function packedTiles(own: Tile<"i32">, sizes: RaggedSizes): Tile<"i32"> {
+  const count = tilesDown(own, sizes);
+  if (sizes.spread === undefined) return count;
+  return own.le(sizes.spread.small).select(count.shl(largeBits), count);
+}
+
+type Halves<T> = { readonly [N in "large" | "small"]: T };
+
+function unpacked(packed: Integer, { spread }: RaggedSizes): Halves<Integer> {
+  if (spread === undefined) return { large: packed, small: constant(dtypes.i32, 0) };
+  return { large: packed.and(2 ** largeBits - 1), small: packed.shr(largeBits) };
 }
 
 /** Which tiles a list is of, and among how many rows of tiles. */
-interface Listed {
-  /** Parts in which all groups are looked at. */
-  readonly chunks: LaunchSize;
+interface Listed extends Halves<Integer> {
   readonly from: Integer;
-  readonly large: Integer;
-  readonly small: Integer;
 }
 
 /** What the tables say of some tiles, each found among all groups. */
 function writeTables(
   { tops, columns, ends, groups }: Tables,
-  groupSizes: Ref<"i32">,
+  overGroups: GroupLoop,
   sizes: RaggedSizes,
-  { chunks, from, large, small }: Listed,
+  { from, large, small }: Listed,
 ): void {
   const { unit, across, spread } = sizes;
   const none = zeros(dtypes.i32, [tilesTogether, 1]);
@@ -229,44 +249,39 @@ function writeTables(
     spread === undefined ? tile : spreadTiles(tile, large.mul(across), small.mul(across), spread);
   const row = number.div(across);
   const start = {
-    ...{ group: none, first: none, down: none, top: none, end: none },
-    ...{ rows: zero, large: zero, small: large },
+    ...{ group: none, first: none, top: none, end: none },
+    ...{ rows: zero, tiles: spread === undefined ? zero : large.shl(largeBits) },
   };
-  const found = loop({ to: chunks, carry: start }, (chunk, before) => {
-    const own = groupsOf(groupSizes, chunk);
-    const count = tilesOf(own, sizes);
+  const found = overGroups(start, (own, before, firstGroup) => {
+    const down = tilesDown(own, sizes);
+    const packed = packedTiles(own, sizes);
     const lastRow = own.cumsum(1).add(before.rows);
-    const beginning = (of: Tile<"i32">, begun: Integer): Tile<"i32"> =>
-      of.cumsum(1).sub(of).add(begun);
-    const firstLarge = beginning(count.large, before.large);
-    // A group is small or not, and has tiles among those alone.
+    const tilesTo = packed.cumsum(1).add(before.tiles).sub(packed);
     const firstTile =
-      count.small === undefined
-        ? firstLarge
-        : beginning(count.small, before.small)
-            .sub(firstLarge)
-            .mul(count.small.minimum(1))
-            .add(firstLarge);
-    const down = count.small === undefined ? count.large : count.large.add(count.small);
+      spread === undefined
+        ? tilesTo
+        : own
+            .le(spread.small)
+            .select(tilesTo.shr(largeBits), tilesTo.and(2 ** largeBits - 1));
     const within = row.sub(firstTile);
-    const isHere = within.ge(0).and(within.lt(down)).cast(dtypes.i32);
-    const group = iota(dtypes.i32, [1, groupsTogether], 1).add(chunk.mul(groupsTogether));
-    const added = (values: Tile<"i32">): Tile<"i32"> => isHere.mul(values).sum(1, { keep: true });
+    const isHere = within.ge(0).and(within.lt(down));
+    const group = iota(dtypes.i32, own.shape, 1).add(firstGroup);
+    const added = (values: Tile<"i32">): Tile<"i32"> =>
+      isHere.select(values, 0).sum(1, { keep: true });
     return {
       group: before.group.add(added(group)),
       first: before.first.add(added(firstTile)),
-      down: before.down.add(added(down)),
       top: before.top.add(added(lastRow.sub(own))),
       end: before.end.add(added(lastRow)),
       rows: before.rows.add(own.sum()),
-      large: before.large.add(count.large.sum()),
-      small: count.small === undefined ? before.small : before.small.add(count.small.sum()),
+      tiles: before.tiles.add(packed.sum()),
     };
   });
   // Tiles of a group one below the other, by panels, and every other panel from the right.
   const within = number.sub(found.first.mul(across));
   const of = within.div(across * panel);
-  const size = found.down.sub(of.mul(panel)).minimum(panel).maximum(1);
+  const down = tilesDown(found.end.sub(found.top), sizes);
+  const size = down.sub(of.mul(panel)).minimum(panel).maximum(1);
   const inside = within.sub(of.mul(across * panel));
   const j = inside.div(size);
   const i = of.mul(panel).add(inside.sub(j.mul(size)));
@@ -293,8 +308,9 @@ function spreadTiles(
   const last = all.sub(all.div(workers).mul(workers)).minimum(small);
   const spread = small.sub(last);
   const most = all.sub(last).maximum(1);
-  const before = tile.mul(spread).div(most);
-  const isSmall = tile.add(1).mul(spread).div(most).gt(before);
+  const product = tile.mul(spread);
+  const before = product.div(most);
+  const isSmall = product.sub(before.mul(most)).add(spread).ge(most);
   const mixed = isSmall.select(before.add(large), tile.sub(before));
   return tile.ge(all.sub(last)).select(tile, mixed);
 }
