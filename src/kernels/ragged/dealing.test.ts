@@ -21,11 +21,15 @@ afterAll(() => {
 const [unit, small, n] = [128, 64, 8];
 
 /** What the tables say of the tiles of groups with so many rows. */
-async function dealt(groups: readonly number[], across: number, workers?: number) {
+async function dealt(
+  groups: readonly number[],
+  across: number,
+  { workers, byGroup = true }: { readonly workers?: number; readonly byGroup?: boolean } = {},
+) {
   const m = groups.reduce((sum, rows) => sum + rows, 0);
   const g = groups.length;
   const spread = workers === undefined ? undefined : { workers, small };
-  const sizes = { m, n, g, unit, across, spread };
+  const sizes = { m, n, g, unit, across, byGroup, spread };
   const integers = (size: number) => fromNumbers(i32, [size], new Float64Array(size));
   const lists = ["tops", "columns", "ends", "groups"] as const;
   const { kernel, dimensions = {} } = dealingLaunch(sizes, bf16);
@@ -76,8 +80,8 @@ describe.each([
   ["small alone", [1, 64, 0, 30]],
   ["more than are looked at together", Array.from({ length: 70 }, (_, group) => (group * 37) % 150)],
 ])("groups that are %s", (_, groups) => {
-  test.each([undefined, 5, 40])("every tile is dealt once, spread among %s blocks", async (workers) => {
-    const found = await dealt(groups, 3, workers);
+  test.each([{}, { byGroup: false }, { workers: 5 }, { workers: 40 }])("%o: every tile once", async (how) => {
+    const found = await dealt(groups, 3, how);
     expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
   });
 });
@@ -112,10 +116,26 @@ test("tiles that read the same columns of a matrix follow each other", async () 
   ]);
 });
 
+test("or those of several groups do, by rows of tiles", async () => {
+  const found = await dealt([130, 20], 2, { byGroup: false });
+  expect(found.map(({ group, top, column }) => [group, top, column])).toEqual([
+    ...[
+      [0, 0, 0],
+      [0, 128, 0],
+      [1, 130, 0],
+    ],
+    ...[
+      [0, 0, 1],
+      [0, 128, 1],
+      [1, 130, 1],
+    ],
+  ]);
+});
+
 test("tiles of small groups are spread over whole rounds, and the last round has them alone", async () => {
   // 24 tiles of large groups and 12 of small ones: two rounds of 16 blocks, and four tiles more.
   const groups = [10, 20, 512, 256, 30];
-  const found = await dealt(groups, 4, 16);
+  const found = await dealt(groups, 4, { workers: 16 });
   const isSmall = found.map(({ group }) => (groups[group] ?? 0) <= small);
   const count = (from: number, to: number) => isSmall.slice(from, to).filter(Boolean).length;
   expect(found).toHaveLength(36);

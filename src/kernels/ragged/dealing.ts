@@ -44,7 +44,7 @@ type Integer = Scalar<"i32">;
 const [tilesTogether, mostTogether] = [32, 64];
 /** Blocks that make the tables, and what they clear at once. */
 const [blocks, clearedRows, clearedColumns] = [64, 8, 512];
-/** Rows of tiles of a group that are taken together, one below the other: few enough for what they read to stay in the cache. */
+/** Rows of tiles that are taken together, one below the other: few enough for what they read to stay in the cache. */
 const panel = 8;
 
 /** Tiles up to which small ones may be spread among others: products of their numbers, and two of these numbers side by side, are numbers, too. */
@@ -60,6 +60,8 @@ export interface RaggedSizes {
   readonly g: number;
   readonly unit: number;
   readonly across: number;
+  /** Whether tiles come group by group. */
+  readonly byGroup: boolean;
   /** Where tiles of small groups are spread among others: how many blocks there are, and rows that a small group has at most. */
   readonly spread?: { readonly workers: number; readonly small: number } | undefined;
 }
@@ -247,7 +249,8 @@ function writeTables(
   // Tiles of small groups are numbered behind all others.
   const number =
     spread === undefined ? tile : spreadTiles(tile, large.mul(across), small.mul(across), spread);
-  const row = number.div(across);
+  const place = sizes.byGroup ? undefined : inPanels(number, large, across);
+  const row = place?.i ?? number.div(across);
   const start = {
     ...{ group: none, first: none, top: none, end: none },
     ...{ rows: zero, tiles: spread === undefined ? zero : large.shl(largeBits) },
@@ -277,23 +280,35 @@ function writeTables(
       tiles: before.tiles.add(packed.sum()),
     };
   });
-  // Tiles of a group one below the other, by panels, and every other panel from the right.
-  const within = number.sub(found.first.mul(across));
-  const of = within.div(across * panel);
   const down = tilesDown(found.end.sub(found.top), sizes);
-  const size = down.sub(of.mul(panel)).minimum(panel).maximum(1);
-  const inside = within.sub(of.mul(across * panel));
-  const j = inside.div(size);
-  const i = of.mul(panel).add(inside.sub(j.mul(size)));
-  const column = of.and(1).eq(0).select(j, j.neg().add(across - 1));
+  const { i, j } =
+    place === undefined
+      ? inPanels(number.sub(found.first.mul(across)), down, across)
+      : { i: row.sub(found.first), j: place.j };
   const here = slice(from, tilesTogether);
   const lists = [
     [tops, found.top.add(i.mul(unit))],
-    [columns, column],
+    [columns, j],
     [ends, found.end],
     [groups, found.group],
   ] as const;
   for (const [table, values] of lists) table.at(here).store(values.reshape([tilesTogether]));
+}
+
+/** Tiles one below the other, by panels of rows, and every other panel from the right. */
+function inPanels(
+  number: Tile<"i32">,
+  down: Tile<"i32"> | Integer,
+  across: number,
+): { readonly [N in "i" | "j"]: Tile<"i32"> } {
+  const of = number.div(across * panel);
+  const size = of.mul(-panel).add(down).minimum(panel).maximum(1);
+  const inside = number.sub(of.mul(across * panel));
+  const j = inside.div(size);
+  return {
+    i: of.mul(panel).add(inside.sub(j.mul(size))),
+    j: of.and(1).eq(0).select(j, j.neg().add(across - 1)),
+  };
 }
 
 /** The numbers of tiles where those of small groups, which are numbered behind all others, are spread among these. */

@@ -388,7 +388,10 @@ function launchesOf(
   };
 }
 
-/** What dealing goes by. */
+/**
+ * What dealing goes by. Tiles of one thread, and those that are turned, are of few rows a group: they come by rows of tiles, whosever these are. Group by
+ * group, 64 rows of 8 groups with matrices of 4096 × 4096 took 2.6% longer, 512 of 64 with 2048 × 2048 0.8% less, 1024 of 64 by 1/g 1.5% longer.
+ */
 function raggedSizes(
   problem: MatmulProblem,
   configuration: TiledConfiguration,
@@ -396,16 +399,17 @@ function raggedSizes(
   target: Target,
 ): RaggedSizes {
   const { m, n, batch } = sizes;
-  const whole = { m, n, g: batch, unit: tileRows(configuration), across: 1 };
+  const whole = { m, n, g: batch, unit: tileRows(configuration), across: 1, byGroup: false };
   // Blocks of the plain kernel have the columns of a tile by their number.
   if (configuration.kernel === "plain") return whole;
   const { turned, multipliers, columns, schedule } = configuration;
   const tiled = {
     ...whole,
     across: Math.ceil(n / (turned ? multipliers * threadRows : columns)),
+    byGroup: !turned && multipliers > 1,
   };
   const recipe = recipeOf(problem);
-  const isSpread = schedule === "split" && recipe !== undefined && !turned;
+  const isSpread = tiled.byGroup && schedule === "split" && recipe !== undefined;
   if (!isSpread || mostTiles(tiled) > mostSpread) return tiled;
   const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
   return { ...tiled, spread: { workers, small: threadRows } };
