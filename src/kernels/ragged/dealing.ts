@@ -8,7 +8,7 @@
  *                                                column   0   0   1   1   0   1          rows 7 and 8 belong to nobody, and become 0
  *                                                end      5   5   5   5   7   7
  *
- * Tiles come group by group, those that read the same columns of a matrix side by side: they run at the same time, and on processors that ask the cache
+ * Tiles of many rows come group by group, those that read the same columns of a matrix side by side: they run at the same time, and on processors that ask the cache
  * together. Tiles of small groups (s) wait for memory, and others (L) for tensor cores, so where all are dealt in few rounds the small ones are spread
  * among the others, but for the last round, which is divided among blocks (`lang/pipeline/segments.ts`): sums of few rows are handed on sooner.
  *
