@@ -78,12 +78,18 @@ describe.each([
   ["alike", [200, 200, 200]],
   ["large and small", [1024, 3, 0, 130, 60, 700, 64, 65]],
   ["small alone", [1, 64, 0, 30]],
-  ["more than are looked at together", Array.from({ length: 70 }, (_, group) => (group * 37) % 150)],
+  [
+    "more than are looked at together",
+    Array.from({ length: 70 }, (_, group) => (group * 37) % 150),
+  ],
 ])("groups that are %s", (_, groups) => {
-  test.each([{}, { byGroup: false }, { workers: 5 }, { workers: 40 }])("%o: every tile once", async (how) => {
-    const found = await dealt(groups, 3, how);
-    expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
-  });
+  test.each([{}, { byGroup: false }, { workers: 5 }, { workers: 40 }])(
+    "%o: every tile once",
+    async (how) => {
+      const found = await dealt(groups, 3, how);
+      expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
+    },
+  );
 });
 
 test("tiles that read the same columns of a matrix follow each other", async () => {

@@ -263,9 +263,7 @@ function writeTables(
     const firstTile =
       spread === undefined
         ? tilesTo
-        : own
-            .le(spread.small)
-            .select(tilesTo.shr(largeBits), tilesTo.and(2 ** largeBits - 1));
+        : own.le(spread.small).select(tilesTo.shr(largeBits), tilesTo.and(2 ** largeBits - 1));
     const within = row.sub(firstTile);
     const isHere = within.ge(0).and(within.lt(down));
     const group = iota(dtypes.i32, own.shape, 1).add(firstGroup);
@@ -307,7 +305,10 @@ function inPanels(
   const j = inside.div(size);
   return {
     i: of.mul(panel).add(inside.sub(j.mul(size))),
-    j: of.and(1).eq(0).select(j, j.neg().add(across - 1)),
+    j: of
+      .and(1)
+      .eq(0)
+      .select(j, j.neg().add(across - 1)),
   };
 }
 
