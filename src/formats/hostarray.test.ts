@@ -85,7 +85,7 @@ describe("hostArray", () => {
     const list: unknown = [1, 2];
     expect(errorOf(() => hostArray(f32, [2], list as Float32Array))).toMatchObject({
       code: "TW0002",
-      found: "a list",
+      found: "[1, 2]",
     });
     // Lanes of i4 are not its storage.
     const lanes: unknown = new Int8Array(2);
