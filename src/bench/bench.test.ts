@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import type { Device } from "../device/device.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
@@ -189,6 +190,27 @@ describe("on a device", () => {
       { ...quick, signal: controller.signal, onProgress },
     );
     await expect(running).rejects.toThrow("enough");
+  });
+});
+
+describe("on a GPU", () => {
+  test("something runs already when what is timed is asked for", async () => {
+    const { driver, device: gpu } = openFake();
+    const x = await gpu.upload(fromNumbers(f32, [1], [1]));
+    const out = gpu.allocate(f32, [1]);
+    const entry: BenchEntry = () => gpu.bind(scaled, { x, factor: 1, out });
+    await bench(gpu, { entry }, { ...quick, sets: 1 });
+    const calls = driver.log.filter((name) =>
+      /^cu(EventRecord|GraphLaunch|LaunchKernel)/.test(name),
+    );
+    const starts = calls.flatMap((name, index) =>
+      name === "cuEventRecord" && calls[index + 1] === "cuGraphLaunch" ? [index] : [],
+    );
+    expect(starts).toHaveLength(quick.rounds + quick.warmUp);
+    for (const start of starts) expect(calls[start - 1]).toMatch(/Launch/);
+    x.dispose();
+    out.dispose();
+    gpu.dispose();
   });
 });
 
