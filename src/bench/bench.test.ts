@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import type { Device } from "../device/device.ts";
 import { f32 } from "../formats/dtype.ts";
@@ -80,6 +80,51 @@ describe("on a device", () => {
     expect(result.of("host")).toMatchObject({ ratio: 1, interval: { low: 1, high: 1 } });
     expect(result.table()).toContain("host (by the host's clock)");
     for (const each of [x, ...outs]) each.dispose();
+  });
+
+  test("a time is that of one launch", async () => {
+    const x = await device.upload(fromNumbers(f32, [128], new Float32Array(128)));
+    const out = device.allocate(f32, [128]);
+    vi.spyOn(device, "time").mockImplementation(async (work) => {
+      work();
+      return 8;
+    });
+    const ours: BenchEntry = () => device.bind(doubled, { x, out });
+    const result = await bench(device, { ours }, { ...quick, sets: 1 });
+    expect(result.of("ours").samples).toEqual(Array(quick.rounds).fill(8 / quick.launches));
+    for (const each of [x, out]) each.dispose();
+  });
+
+  test("there are two sets of arrays that no cache holds, and never more than launches", async () => {
+    const x = await device.upload(fromNumbers(f32, [128], new Float32Array(128)));
+    const out = device.allocate(f32, [128]);
+    const large = device.allocate(f32, [2 ** 20]);
+    const setsOf = async (launches: number, arrays: number): Promise<number> => {
+      let sets = 0;
+      const ours: BenchEntry = () => {
+        sets += 1;
+        const bound = device.bind(doubled, { x, out });
+        vi.spyOn(bound, "arrays", "get").mockReturnValue(Array(arrays).fill(large));
+        return bound;
+      };
+      await bench(device, { ours }, { rounds: 6, warmUp: 0, launches, sets: "beyond-l2" });
+      return sets;
+    };
+    expect(await setsOf(5, 64)).toBe(2);
+    expect(await setsOf(5, 1)).toBe(5);
+    expect(await setsOf(1, 64)).toBe(1);
+    for (const each of [x, out, large]) each.dispose();
+  });
+
+  test("the host's clock goes on until the device has done what it was given", async () => {
+    const steps: string[] = [];
+    vi.spyOn(device, "synchronize").mockImplementation(async () => {
+      steps.push("synchronized");
+    });
+    const call: BenchEntry = () => () => steps.push("called");
+    await bench(device, { call }, { rounds: 6, launches: 2, warmUp: 0 });
+    const sample = ["synchronized", "called", "called", "synchronized"];
+    expect(steps).toEqual(Array(6).fill(sample).flat());
   });
 
   test("in every round each entry has one turn, and none always follows the same one", async () => {
@@ -208,6 +253,31 @@ describe("on a GPU", () => {
     );
     expect(starts).toHaveLength(quick.rounds + quick.warmUp);
     for (const start of starts) expect(calls[start - 1]).toMatch(/Launch/);
+    x.dispose();
+    out.dispose();
+    gpu.dispose();
+  });
+
+  test.each([
+    { name: "a long recording follows one launch", lasts: 20, before: 0 },
+    { name: "a short one follows itself", lasts: 0.5, before: 1 },
+  ])("$name", async ({ lasts, before }) => {
+    const { driver, device: gpu } = openFake();
+    const x = await gpu.upload(fromNumbers(f32, [1], [1]));
+    const out = gpu.allocate(f32, [1]);
+    const recordings: number[] = [];
+    const launched = (): number => driver.log.filter((name) => name === "cuGraphLaunch").length;
+    vi.spyOn(gpu, "time").mockImplementation(async (work) => {
+      recordings.push(launched());
+      work();
+      return lasts;
+    });
+    const entry: BenchEntry = () => gpu.bind(scaled, { x, factor: 1, out });
+    await bench(gpu, { entry }, { ...quick, sets: 1 });
+    // How long the first one lasts is not known.
+    const steps = recordings.slice(1).map((count, index) => count - (recordings[index] ?? 0));
+    expect(recordings[0]).toBe(0);
+    expect(new Set(steps)).toEqual(new Set([1 + before]));
     x.dispose();
     out.dispose();
     gpu.dispose();
