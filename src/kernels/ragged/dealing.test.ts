@@ -9,6 +9,7 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import { dealingLaunch, mostTiles } from "./dealing.ts";
+import type { RaggedSizes } from "./dealing.ts";
 
 let device: Device;
 beforeAll(async () => {
@@ -20,29 +21,34 @@ afterAll(() => {
 
 const [unit, small, n] = [128, 64, 8];
 
+const lists = ["tops", "columns", "ends", "groups"] as const;
+
+/** What is in the tables, and in a result that had ones, after groups with so many rows were dealt. */
+async function launched(sizes: RaggedSizes, groups: readonly number[]) {
+  const { m, n: width, g } = sizes;
+  const integers = (size: number) => fromNumbers(i32, [size], new Float64Array(size));
+  const { kernel, dimensions = {} } = dealingLaunch(sizes, bf16);
+  return (await device.run(
+    kernel as never,
+    {
+      groupSizes: fromNumbers(i32, [g], groups),
+      ...Object.fromEntries(lists.map((name) => [name, integers(mostTiles(sizes))])),
+      count: integers(1),
+      out: fromNumbers(bf16, [m, width], new Float64Array(m * width).fill(1)),
+    } as never,
+    { dimensions },
+  )) as unknown as { readonly [N in (typeof lists)[number] | "count" | "out"]: HostArray };
+}
+
 /** What the tables say of the tiles of groups with so many rows. */
 async function dealt(
   groups: readonly number[],
   across: number,
   { workers, byGroup = true }: { readonly workers?: number; readonly byGroup?: boolean } = {},
 ) {
-  const m = groups.reduce((sum, rows) => sum + rows, 0);
-  const g = groups.length;
+  const m = groups.reduce((sum, rows) => sum + Math.max(0, rows), 0);
   const spread = workers === undefined ? undefined : { workers, small };
-  const sizes = { m, n, g, unit, across, byGroup, spread };
-  const integers = (size: number) => fromNumbers(i32, [size], new Float64Array(size));
-  const lists = ["tops", "columns", "ends", "groups"] as const;
-  const { kernel, dimensions = {} } = dealingLaunch(sizes, bf16);
-  const tables = (await device.run(
-    kernel as never,
-    {
-      groupSizes: fromNumbers(i32, [g], groups),
-      ...Object.fromEntries(lists.map((name) => [name, integers(mostTiles(sizes))])),
-      count: integers(1),
-      out: fromNumbers(bf16, [m, n], new Float64Array(m * n)),
-    } as never,
-    { dimensions },
-  )) as unknown as { readonly [N in (typeof lists)[number] | "count"]: HostArray };
+  const tables = await launched({ m, n, g: groups.length, unit, across, byGroup, spread }, groups);
   const [tiles = 0] = toNumbers(tables.count);
   const [tops = [], columns = [], ends = [], owners = []] = lists.map((name) =>
     Array.from(toNumbers(tables[name])),
@@ -78,6 +84,7 @@ describe.each([
   ["alike", [200, 200, 200]],
   ["large and small", [1024, 3, 0, 130, 60, 700, 64, 65]],
   ["small alone", [1, 64, 0, 30]],
+  ["one more than some are added up at once", [1, 2, 3, 4, 5, 6, 7, 8, 9]],
   [
     "more than are looked at together",
     Array.from({ length: 70 }, (_, group) => (group * 37) % 150),
@@ -122,6 +129,18 @@ test("tiles that read the same columns of a matrix follow each other", async () 
   ]);
 });
 
+test("groups with less than no rows have none", async () => {
+  const found = await dealt([20, -5, 20], 1);
+  expect(found.map(key)).toEqual(["0,0,0,20", "2,20,0,40"]);
+});
+
+test("every other panel of eight rows of tiles comes from the right", async () => {
+  const found = await dealt([10 * unit], 2);
+  expect(found.map(({ column }) => column)).toEqual(
+    [0, 1, 1, 0].flatMap((column, part) => Array<number>(part < 2 ? 8 : 2).fill(column)),
+  );
+});
+
 test("or those of several groups do, by rows of tiles", async () => {
   const found = await dealt([130, 20], 2, { byGroup: false });
   expect(found.map(({ group, top, column }) => [group, top, column])).toEqual([
@@ -148,4 +167,16 @@ test("tiles of small groups are spread over whole rounds, and the last round has
   expect([count(0, 8), count(8, 16), count(16, 24), count(24, 32), count(32, 36)]).toEqual([
     2, 2, 2, 2, 4,
   ]);
+});
+
+test("rows behind the last group become 0, all of them, and no others", async () => {
+  // More rows than all blocks clear at once, and more columns.
+  const [m, width, own] = [560, 520, 5];
+  const { out } = await launched({ m, n: width, g: 1, unit, across: 1, byGroup: true }, [own]);
+  const found = toNumbers(out);
+  const rowsOf = (value: number) =>
+    Array.from({ length: m }, (_, row) => found.slice(row * width, (row + 1) * width)).filter(
+      (row) => row.every((each) => each === value),
+    ).length;
+  expect([rowsOf(1), rowsOf(0)]).toEqual([own, m - own]);
 });
