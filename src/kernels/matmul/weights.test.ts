@@ -63,8 +63,9 @@ async function agrees(
   spec: QuantizedSpec,
   configurations: readonly MatmulConfiguration[],
   depth = 264,
+  columns = 96,
 ): Promise<void> {
-  const [rows, columns] = [3, 96];
+  const rows = 3;
   const random = new Random(7);
   const draw = (count: number): Float64Array =>
     Float64Array.from({ length: count }, () => random.uniform() * 2 - 0.7);
@@ -130,6 +131,20 @@ test.each(Object.entries(specs))("%s", async (_, spec) => {
   await agrees(device, spec, [...few, turned, plain]);
   // Six units of 128, of which the last is not full.
   await agrees(device, spec, ofLines, 648);
+  device.dispose();
+});
+
+test("lines of scales that the copy engine cannot take: each half of a step has its own", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const spec = quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 });
+  await agrees(device, spec as QuantizedSpec, ofLines.slice(0, 1), 512, 66);
+  device.dispose();
+});
+
+test("slots that are filled again are those that warps have read all their columns of", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const spec = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  await agrees(device, spec as QuantizedSpec, inTurns.slice(0, 1), 6 * 128, 64);
   device.dispose();
 });
 
