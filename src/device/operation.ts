@@ -222,6 +222,16 @@ type PlanFor<C> = (
   tuning?: DeviceTuning,
 ) => OperationPlan<C>;
 
+/** Texts of targets that were asked for: every launch asks for one, and to make it takes longer than to find a plan by it. */
+const targetTexts = new WeakMap<Target, string>();
+
+/** All of a target, since GPUs of one name have different numbers of processors. */
+function targetText(target: Target): string {
+  const text = targetTexts.get(target) ?? JSON.stringify(target);
+  targetTexts.set(target, text);
+  return text;
+}
+
 /** The planner, asked once for each set of sizes, target and what is known from measurements. */
 function rememberingPlans<C>(
   declared: KernelInterface,
@@ -234,8 +244,7 @@ function rememberingPlans<C>(
     const known = choices === undefined ? untuned : (tuning ?? untuned);
     const plans = plansBy.get(known) ?? new Recent<string, OperationPlan<C>>(keptPlans);
     plansBy.set(known, plans);
-    // GPUs of one target have different numbers of processors.
-    const key = JSON.stringify([target, ...dimensions]);
+    const key = targetText(target) + JSON.stringify([...dimensions]);
     const found = plans.get(key);
     if (found !== undefined) return found;
     const sizes = Object.fromEntries(dimensions);

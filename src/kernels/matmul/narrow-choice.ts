@@ -10,7 +10,7 @@ import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { memoryBytes } from "./model.ts";
-import { areTogether, narrowColumns, stepDepth } from "./narrow.ts";
+import { areTogether, mostRows, narrowColumns, stepDepth } from "./narrow.ts";
 import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { packedUnit } from "./quantized.ts";
@@ -41,8 +41,8 @@ const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> &
   { rows: 64, columns: 16, turns: 1, instructions: 3.2 },
 ];
 const wideInstructions = 1;
-/** Rows of the forms with fewest and with most. Those of more than one block would read the weights again. */
-const [fewestRows, mostRows] = [8, 64];
+/** Rows of the forms with fewest. */
+const fewestRows = 8;
 /** Columns of a block that may have any part of k, and of one that has all of it. */
 const [mostColumns, leastColumns] = [256, 64];
 /** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
@@ -134,6 +134,7 @@ export function narrowCandidates(
 ): readonly NarrowConfiguration[] {
   const { weights } = problem;
   if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
+  // Blocks below each other would read the weights again.
   if (sizes.m > mostRows) return [];
   const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
     const steps = Math.ceil(sizes.k / stepDepth(weights, form));

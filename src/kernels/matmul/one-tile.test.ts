@@ -1,11 +1,11 @@
 /** Blocks that have one tile each, which they find by their place in the grid and store through the slots that rows came by. */
 import { expect, onTestFinished, test } from "vitest";
-import { productOf } from "../../../test/support/exact-product.ts";
+import { wholeProduct } from "../../../test/support/products/whole-product.ts";
+import type { WholeProductCase } from "../../../test/support/products/whole-product.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
-import { bf16, f32 } from "../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { Tile } from "../../lang/index.ts";
+import { bf16 } from "../../formats/dtype.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -18,57 +18,33 @@ const usual: PersistentConfiguration = {
   ...{ schedule: "tiles", turned: false, cluster: 1 },
 };
 
-/** Of -1, 0 and 1, whose sums every format holds. */
-function numbers(count: number, step: number): number[] {
-  return Array.from({ length: count }, (_, index) => (Math.trunc(index * step) % 3) - 1);
-}
-
-interface Case {
+interface Case extends Pick<WholeProductCase, "sizes" | "byColumns"> {
   readonly name: string;
-  readonly sizes: readonly [m: number, n: number, k: number];
   readonly configuration?: Partial<PersistentConfiguration>;
-  readonly byColumns?: boolean;
   readonly schedule?: "random" | "adversarial";
   readonly seed?: number;
 }
 
-function productFor({ configuration, byColumns = false }: Case) {
-  const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
-  return matmul({
-    a: array(bf16, [rows, depth]),
-    b: array(bf16, [depth, columns], byColumns ? { strides: [1, depth] } : {}),
-    inputs: { bias: array(f32, [columns]) },
-    epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
-      sums.add(bias).cast(bf16),
-    configuration: { ...usual, ...configuration },
-  } as unknown as Parameters<typeof matmul>[0]);
-}
-
 /** What a product gives, and what it should give. */
-async function run(place: "simulator" | "emulator", one: Case): Promise<[number[], number[]]> {
-  const { sizes, byColumns = false } = one;
-  const [m, n, k] = sizes;
-  const [left, right, added] = [numbers(m * k, 1.37), numbers(k * n, 2.71), numbers(n, 1.9)];
+async function run(
+  place: "simulator" | "emulator",
+  { schedule, seed = 0, ...one }: Case,
+): Promise<readonly [readonly number[], readonly number[]]> {
+  const [m, n, k] = one.sizes;
+  const configuration = { ...usual, ...one.configuration };
+  const { op, given, exact } = wholeProduct({ ...one, configuration });
   const device = await open(place, {
     onNotes: () => undefined,
-    ...(one.schedule && { schedule: one.schedule, seed: one.seed ?? 0 }),
+    ...(schedule && { schedule, seed }),
   });
   onTestFinished(() => {
     device.dispose();
   });
-  const given = {
-    a: fromNumbers(bf16, [m, k], left),
-    b: fromNumbers(bf16, byColumns ? [n, k] : [k, n], right),
-    bias: fromNumbers(f32, [n], added),
+  const { out } = (await device.run(op, given as never, { dimensions: { m, n, k } })) as {
+    readonly [name: string]: HostArray;
   };
-  const { out } = await device.run(productFor(one), given as never, { dimensions: { m, n, k } });
-  const exact = productOf(
-    { values: left, down: k, along: 1 },
-    byColumns ? { values: right, down: 1, along: k } : { values: right, down: n, along: 1 },
-    sizes,
-  ).map((sum, index) => sum + (added[index % n] ?? NaN));
-  expect(Math.max(...exact.map(Math.abs))).toBeLessThanOrEqual(256);
-  return [[...toNumbers(out)], [...exact]];
+  if (out === undefined) throw new Error("a product has a result");
+  return [[...toNumbers(out)], exact];
 }
 
 const cases: readonly Case[] = [
@@ -119,4 +95,10 @@ test("tiles of one round have no buffers beside the ring, and nobody waits for o
   const waits = /wait_group\.read 1/;
   expect(once).not.toMatch(waits);
   expect(often).toMatch(waits);
+});
+
+test("a pair of blocks has a tile where there is one processor", () => {
+  const op = matmul({ a: bf16, b: bf16, configuration: { ...usual, cluster: 2 } });
+  const { launches } = op.plan({ m: 300, n: 8, k: 8 }, { ...targets.sm_90a, processors: 1 });
+  expect(launches.map(({ dimensions }) => dimensions?.["workers"])).toEqual([1]);
 });

@@ -1,12 +1,12 @@
 /** Threads that end tiles one after the other (`tile-ends.ts`), several tiles a block. */
 import { expect, onTestFinished, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
-import { productOf } from "../../../test/support/exact-product.ts";
+import { wholeProduct } from "../../../test/support/products/whole-product.ts";
+import type { WholeProductCase } from "../../../test/support/products/whole-product.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -23,62 +23,38 @@ const usual: PersistentConfiguration = {
   ...{ schedule: "tiles", turned: false, cluster: 1 },
 };
 
-/** Of -1, 0 and 1, whose sums every format holds. */
-function numbers(count: number, step: number): number[] {
-  return Array.from({ length: count }, (_, index) => (Math.trunc(index * step) % 3) - 1);
-}
-
-interface Case {
+interface Case extends Omit<WholeProductCase, "configuration"> {
   readonly name: string;
-  readonly sizes: readonly [m: number, n: number, k: number];
   readonly configuration?: Partial<PersistentConfiguration>;
-  readonly dtype?: DType;
-  /** Whether b lies by columns. */
-  readonly byColumns?: boolean;
+  /** Whether tiles have as many steps as they have; otherwise the kernel is that of tiles of many, which takes fewer, too. */
+  readonly isShort?: boolean;
   readonly schedule?: "random" | "adversarial";
   readonly seed?: number;
 }
 
 /** What a product gives, and what it should give. */
-async function run(place: "simulator" | "emulator", one: Case): Promise<[number[], number[]]> {
-  const { sizes, dtype = bf16, byColumns = false } = one;
-  const [m, n, k] = sizes;
-  const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
-  const op = matmul({
-    a: array(dtype, [rows, depth]),
-    b: array(dtype, [depth, columns], byColumns ? { strides: [1, depth] } : {}),
-    inputs: { bias: array(f32, [columns]) },
-    epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
-      sums.add(bias).cast(dtype),
-    configuration: { ...usual, ...one.configuration },
-  } as unknown as Parameters<typeof matmul>[0]);
-  // The kernel of tiles of many steps takes fewer, too: all there is to it are the last ones, and those of the next tile.
-  const cluster = one.configuration?.cluster ?? 1;
-  const [launched] = op.kernels({ m, n, k: 2048 + k }, { ...targets.sm_90a, processors: cluster });
+async function run(
+  place: "simulator" | "emulator",
+  { schedule, seed = 0, isShort = false, ...one }: Case,
+): Promise<readonly [readonly number[], readonly number[]]> {
+  const [m, n, k] = one.sizes;
+  const configuration = { ...usual, ...one.configuration };
+  const { op, given, exact } = wholeProduct({ ...one, configuration });
+  // All there is to tiles of many steps are the last ones, and those of the next tile.
+  const target = { ...targets.sm_90a, processors: configuration.cluster };
+  const [launched] = op.kernels({ m, n, k: isShort ? k : 2048 + k }, target);
   if (launched === undefined) throw new Error("a product has a launch");
-  const [left, right, added] = [numbers(m * k, 1.37), numbers(k * n, 2.71), numbers(n, 1.9)];
   const device = await open(place, {
     onNotes: () => undefined,
-    ...(one.schedule && { schedule: one.schedule, seed: one.seed ?? 0 }),
+    ...(schedule && { schedule, seed }),
   });
   onTestFinished(() => {
     device.dispose();
   });
-  const given = {
-    a: fromNumbers(dtype, [m, k], left),
-    b: fromNumbers(dtype, byColumns ? [n, k] : [k, n], right),
-    bias: fromNumbers(f32, [n], added),
-  };
   const dimensions = { m, n, k, workers: 1 };
   const { out } = await device.run(launched, given, { dimensions });
   if (out === undefined) throw new Error("a product has a result");
-  const exact = productOf(
-    { values: left, down: k, along: 1 },
-    byColumns ? { values: right, down: 1, along: k } : { values: right, down: n, along: 1 },
-    sizes,
-  ).map((sum, index) => sum + (added[index % n] ?? NaN));
-  expect(Math.max(...exact.map(Math.abs))).toBeLessThanOrEqual(256);
-  return [[...toNumbers(out)], [...exact]];
+  return [[...toNumbers(out)], exact];
 }
 
 const cases: readonly Case[] = [
@@ -86,6 +62,10 @@ const cases: readonly Case[] = [
   { name: "two slots", sizes: [250, 40, 320], configuration: { stages: 2 } },
   { name: "pairs of blocks", sizes: [500, 40, 392], configuration: { stages: 4, cluster: 2 } },
   { name: "stored by lanes", sizes: [200, 67, 392], dtype: f16, byColumns: true },
+  {
+    name: "the widest tiles of few steps",
+    ...{ sizes: [72, 264, 520], configuration: { columns: 256 }, plain: true, isShort: true },
+  },
 ];
 
 test.each([

@@ -131,8 +131,8 @@ export function endsInOrder({
   parts,
   dealt,
 }: EndingForm): boolean {
-  const { multipliers, schedule, turned, columns, cluster } = configuration;
-  const isOnce = tileCount(configuration, sizes) <= Math.floor(processors / cluster);
+  const { multipliers, schedule, turned, columns } = configuration;
+  const isOnce = tileCount(configuration, sizes) <= placesOf(configuration, processors);
   const isWorthIt = dealt === undefined && (columns === widest || isOnce);
   const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
   const isShort = isWorthIt && !isOnce && problem.epilogue === undefined && steps >= someSteps;
@@ -162,7 +162,7 @@ export type OneTileForm = EndingForm & Pick<PersistentForm, "copiesOut">;
  */
 export function hasOneTile(form: OneTileForm): boolean {
   const { problem, recipe, configuration, sizes, processors, parts, dealt, copiesOut } = form;
-  const { schedule, turned, cluster } = configuration;
+  const { schedule, turned } = configuration;
   return (
     schedule === "tiles" &&
     parts === 1 &&
@@ -172,7 +172,7 @@ export function hasOneTile(form: OneTileForm): boolean {
     copiesOut &&
     isSummedOnce(problem, recipe) &&
     !isHeld(problem, recipe, turned ? "b" : "a", configuration) &&
-    tileCount(configuration, sizes) <= Math.floor(processors / cluster)
+    tileCount(configuration, sizes) <= placesOf(configuration, processors)
   );
 }
 
@@ -263,6 +263,11 @@ export function tileCount(
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }
 
+/** Blocks that run at once, or clusters of them. One runs anywhere, or is refused: without any, nothing would be written. */
+function placesOf({ cluster }: PersistentConfiguration, processors: number): number {
+  return Math.max(1, Math.floor(processors / cluster));
+}
+
 /** Blocks of the persistent kernel, or clusters of them: one a processor, if there is work for all of them. */
 export function workerCount(
   configuration: PersistentConfiguration,
@@ -272,7 +277,7 @@ export function workerCount(
 ): number {
   const tiles = tileCount(configuration, sizes);
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
-  const places = Math.floor(processors / configuration.cluster);
+  const places = placesOf(configuration, processors);
   return Math.min(places, tiles * (configuration.schedule === "split" ? parts : 1));
 }
 
