@@ -4,14 +4,15 @@ import { expect, test } from "vitest";
 import { bf16, f32, i4, i8 } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower, place } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
 import { candidateConfigurations, chooseConfiguration, modelSeconds } from "./choices.ts";
-import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import type { MatmulConfiguration, NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { matmul, problemOf } from "./matmul.ts";
 import { quantized } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
 import { sharedBytes } from "./tile-shapes.ts";
 
 interface Measured {
@@ -166,6 +167,39 @@ test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
       ...{ kernel: "narrow", rows: m, columns: 16, turns: 1 },
     });
   expect(chosen(65, 8192, 28672)).toMatchObject({ kernel: "persistent" });
+});
+
+/** What may be chosen for few rows with all of k. */
+function wholeNarrow(b: QuantizedSpec, sizes: ProductSizes): readonly NarrowConfiguration[] {
+  const problem = problemOf({ a: bf16, b }, captureLocation());
+  return candidateConfigurations(problem, sizes, targets.sm_90a).flatMap((each) =>
+    each.kernel === "narrow" && each.split === 1 ? [each] : [],
+  );
+}
+
+test("blocks of 64 columns are for products that they fill the processors with, once", () => {
+  const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const found = [96, 104, 132, 133].map((blocks) =>
+    wholeNarrow(b, { m: 16, n: 64 * blocks, k: 8192, batch: 1 }).some(
+      ({ columns, turns }) => columns === 16 && turns === 4,
+    ),
+  );
+  expect(found).toEqual([false, true, true, false]);
+});
+
+test("whatever may be chosen for few rows has room in shared memory", () => {
+  for (const b of [
+    quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 }),
+    quantized(i8, [k, n], { group: 128, scale: bf16 }),
+  ])
+    for (const m of [8, 32, 64]) {
+      const sizes = { m, n: 8192, k: 8192, batch: 1 };
+      for (const configuration of wholeNarrow(b as QuantizedSpec, sizes)) {
+        const op = matmul({ a: bf16, b: b as QuantizedSpec, configuration } as never);
+        for (const { kernel } of op.kernels({ m, n: 8192, k: 8192 }))
+          expect(() => place(kernel, targets.sm_90a)).not.toThrow();
+      }
+    }
 });
 
 test("weights in 8 bits are multiplied in parts from 33 rows on", () => {

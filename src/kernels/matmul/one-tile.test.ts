@@ -52,6 +52,11 @@ const cases: readonly Case[] = [
   { name: "b by columns", sizes: [130, 136, 208], byColumns: true },
   { name: "pairs of blocks", sizes: [250, 136, 200], configuration: { cluster: 2 } },
   {
+    name: "a slot for each of three pieces",
+    sizes: [64, 192, 72],
+    configuration: { columns: 192 },
+  },
+  {
     name: "more pieces than slots",
     sizes: [64, 192, 72],
     configuration: { columns: 192, stages: 2 },
