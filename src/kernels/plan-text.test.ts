@@ -86,6 +86,12 @@ const walks = [
     all: [1, 3, 16].map((apart) => ({ m: 264, n: 16_448, apart })),
   },
   {
+    name: "rows of whole pieces and shorter ones",
+    make: () => layerNorm({ x: bf16, scale: f32, bias: f32 }),
+    // Whole, then in boxes as wide as those, then in narrower ones.
+    all: [8192, 7936, 7808].map((columns) => ({ m: 4096, n: columns })),
+  },
+  {
     name: "sums over rows of other widths",
     make: () => rmsNormBackward({ x: bf16, scale: bf16 }),
     all: [1, 3, 127, 1025].map((columns) => ({ m: 300, n: columns })),
