@@ -268,7 +268,16 @@ export const libraryParts: readonly (readonly [string, readonly BenchCase[]])[] 
       rowsCase("layer_norm", 16_384, 8192),
       rowsCase("rms_norm", 16_384, 8192),
       rowsCase("softmax", 1024, 131_072),
+    ],
+  ],
+  [
+    "library-short-rows",
+    [
+      rowsCase("softmax", 524_288, 256),
+      rowsCase("softmax", 131_072, 781),
       rowsCase("softmax", 65_536, 1000),
+      rowsCase("softmax", 8, 8192),
+      rowsCase("layer_norm", 8, 8192),
     ],
   ],
   [
