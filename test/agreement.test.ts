@@ -5,6 +5,7 @@ import {
   array,
   barrier,
   bf16,
+  bool,
   clusterArrive,
   commitGlobal,
   commitShared,
@@ -320,6 +321,17 @@ describe("an accumulator of anything", () => {
     await expect(emulator.run(products(0), {})).rejects.toThrow("TW8");
     emulator.dispose();
   });
+});
+
+test("a byte of bool other than 0 is true", async () => {
+  const turned = kernel(
+    { name: "turned", inputs: { x: array(bool, [4]) }, outputs: { out: array(bool, [4]) } },
+    ({ x, out }) => {
+      out.store(x.load().not());
+    },
+  );
+  const x = { dtype: bool, shape: [4], data: new Uint8Array([0, 1, 2, 255]) } as const;
+  await expectBoth([1, 0, 0, 0], turned, { x });
 });
 
 test("an output that is written in part is reported by both, with its elements", async () => {

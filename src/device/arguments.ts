@@ -110,6 +110,7 @@ function requireNames(
   const missing = expected.filter((name) => args[name] === undefined);
   const unknown = Object.keys(args).filter((name) => !expected.includes(name));
   if (missing.length === 0 && unknown.length === 0) return;
+  const given = Object.keys(args).filter((name) => args[name] !== undefined);
   const problem =
     missing.length > 0
       ? `kernel ${kernel.name} misses ${missing.join(", ")}`
@@ -118,7 +119,7 @@ function requireNames(
     code: "TW4002",
     message: problem,
     expected: expected.join(", ") || "nothing",
-    found: Object.keys(args).join(", ") || "nothing",
+    found: given.join(", ") || "nothing",
     notes: [{ message: "the kernel is declared here", location: kernel.location }],
   });
 }

@@ -5,7 +5,10 @@ import { runKernel } from "../../test/simulation.ts";
 import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { array, flip, histogram, iota, kernel, roll, takeAlong, topK } from "./index.ts";
+import { walkOps } from "../ir/traverse.ts";
+import { array, elementRun, flip, histogram, iota, kernel, randomKey } from "./index.ts";
+import { roll, takeAlong, topK } from "./index.ts";
+import type { Tile } from "./index.ts";
 
 const [rows, columns] = [3, 5];
 const numbers = [4, 1, 4, 9, 0, 2, 2, 7, 7, 1, 5, 3, 8, 6, 8];
@@ -114,6 +117,27 @@ test("what is outside is reported by the name of the function", async () => {
   expect(findings[0]?.message).toContain("index 4 on axis 0 of histogram_bins, which has 4");
 });
 
+test("what functions of several ops record is on the user's line, however deep they call each other", () => {
+  const add = (a: Tile<"f32">, b: Tile<"f32">): Tile<"f32"> => a.add(b);
+  const { kernel: traced } = kernel(
+    { name: "lines", inputs: { x: array(f32, [8, 8]) }, outputs: { out: array(f32, [8, 8]) } },
+    ({ x, out }) => {
+      const tile = x.load();
+      const places = tile.cast(i32);
+      const taken = takeAlong(flip(tile, 0), places, 0).add(histogram(places, 8).cast(f32));
+      const odd = tile.slice([0, 0], [7, 5]);
+      const all = odd.reduce(add, 0).add(odd.reduce(add, 0, 0).sum());
+      const run = randomKey(3, { generator: "rbg" })
+        .split(2)[1]
+        ?.normal(elementRun(0, [64]));
+      out.store(taken.add(odd.scan(add, 0, 1).max().add(all)).add(run?.sum() ?? 0));
+    },
+  );
+  const files = new Set<string | undefined>();
+  walkOps(traced.body, ({ location }) => files.add(location.position?.file));
+  expect([...files].map((file) => file?.split("/").at(-1))).toEqual(["arrange.test.ts"]);
+});
+
 const mistakes: readonly Mistake[] = [
   {
     name: "axis that is not there",
@@ -178,6 +202,12 @@ const mistakes: readonly Mistake[] = [
     make: () => trace(({ x }) => x.load().sum([0, 1])), // <- here
     message: "sum([0, 1]) along all axes leaves no tile",
     remedy: "write sum()",
+  },
+  {
+    name: "an axis twice",
+    code: "TW1008",
+    make: () => trace(({ x }) => x.load().sum([0, -2])), // <- here
+    message: "the axes of sum must be one or more different axes",
   },
 ];
 

@@ -12,7 +12,7 @@
 import { i32, i64 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
-import { captureLocation } from "../support/location.ts";
+import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { AccessOptions } from "./access.ts";
@@ -41,10 +41,12 @@ function withBuffer<D extends DTypeName, R extends DTypeName>(
   const trace = activeTrace("shared memory", location);
   const isAlone = trace.runners === 1;
   const threads = isAlone ? 1 : trace.context.threads.length;
-  return scoped({ [name]: smem(dtype, [threads, ...shape]) }, ({ [name]: buffer }) => {
-    if (buffer === undefined) throw new Error(`no buffer ${name}`);
-    return body(buffer.at(isAlone ? 0 : threadIndex()));
-  });
+  return atLocation(location, () =>
+    scoped({ [name]: smem(dtype, [threads, ...shape]) }, ({ [name]: buffer }) => {
+      if (buffer === undefined) throw new Error(`no buffer ${name}`);
+      return body(buffer.at(isAlone ? 0 : threadIndex()));
+    }),
+  );
 }
 
 function requireTile(label: string, tile: unknown, location: Location): void {

@@ -19,10 +19,14 @@ export function requireOtherAxis(
   shape: readonly number[],
   axes: readonly number[],
   location: Location,
+  hasKeep = true,
 ): void {
   for (const axis of axes)
     if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
   if (shape.length > axes.length) return;
+  const own = axes.map((axis) => axisFromEnd(axis, shape.length));
+  if (new Set(own).size < own.length)
+    wrongKind(`the axes of ${method}`, "one or more different axes", axes, location);
   const [only] = axes;
   const axis = axes.length === 1 ? String(only) : `[${axes.join(", ")}]`;
   const which = axes.length === 1 ? "the only axis" : "all axes";
@@ -31,7 +35,9 @@ export function requireOtherAxis(
     code: "TW1015",
     message: `${method}(${axis}) along ${which} leaves no tile`,
     location,
-    expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`,
+    expected: hasKeep
+      ? `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`
+      : `${method}() for a scalar`,
     found: `a tile of shape ${shapeText(shape)}`,
     remedy: `write ${method}()`,
   });

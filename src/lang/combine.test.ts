@@ -2,7 +2,11 @@ import { expect, test } from "vitest";
 import {
   array,
   f32,
+  f4e2m1fn,
   f64,
+  f8e4m3fn,
+  f8e5m2,
+  f8e8m0fnu,
   fromNumbers,
   full,
   i32,
@@ -209,6 +213,22 @@ test("elements of several axes come in row-major order", async () => {
   const { out } = await device.run(k, { x });
   expect([...toNumbers(out)]).toEqual([1278, 3491, 5623]);
 });
+
+test.each([f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn])(
+  "all elements of $name become one, although it has no functions of its own",
+  async (dtype) => {
+    const greatest = kernel(
+      { name: "greatest", inputs: { x: array(dtype, [5]) }, outputs: { out: array(dtype, [1]) } },
+      ({ x, out }) => {
+        const greater = (a: Tile, b: Tile): Tile => a.cast(f32).maximum(b.cast(f32)).cast(dtype);
+        out.at(0).store((x.load() as Tile).reduce(greater, 1) as never);
+      },
+    );
+    const x = fromNumbers(dtype, [5], [1, 2, 4, 2, 1]);
+    const { out } = await device.run(greatest, { x });
+    expect([...toNumbers(out)]).toEqual([4]);
+  },
+);
 
 const mistakes: readonly (readonly [string, string, (tile: Tile<"f32">) => unknown])[] = [
   ["all axes, which leave no tile", "TW1015", (x) => x.reduce((a) => a, 0, [0, 1])],

@@ -18,7 +18,7 @@
 import type { HostValue } from "../formats/dtype.ts";
 import { shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { captureLocation } from "../support/location.ts";
+import { atLocation, atOwnLines, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
@@ -62,12 +62,15 @@ export function reduceWith<const T extends Combined>(
   combine: Combine<T>,
   options: ReduceWithOptions<T>,
 ): T {
+  const location = captureLocation();
   const known = ["axis", "identity", "keep"];
-  requireKnownOptions("reduceWith", options, known, "TW1033", captureLocation());
+  requireKnownOptions("reduceWith", options, known, "TW1033", location);
   const axis: unknown = options.axis;
-  return Array.isArray(axis)
-    ? reducedTogether(tiles, combine, options, axis as readonly number[])
-    : reducedAlong(tiles, combine, options as Along<T> & ReduceOptions);
+  return atLocation(location, () =>
+    Array.isArray(axis)
+      ? reducedTogether(tiles, combine, options, axis as readonly number[])
+      : reducedAlong(tiles, combine, options as Along<T> & ReduceOptions),
+  );
 }
 
 /** Several axes as one: they are moved behind the others and joined. */
@@ -118,6 +121,14 @@ function reducedAlong<T extends Combined>(
 
 /** Running combinations along an axis, the element itself included. */
 export function scanWith<const T extends Combined>(
+  tiles: T,
+  combine: Combine<T>,
+  options: ScanWithOptions<T>,
+): T {
+  return atLocation(captureLocation(), () => scanned(tiles, combine, options));
+}
+
+function scanned<T extends Combined>(
   tiles: T,
   combine: Combine<T>,
   options: ScanWithOptions<T>,
@@ -256,12 +267,9 @@ class Combination<T extends Combined> {
 
   combine(left: Tiles, right: Tiles): Tiles {
     const label = `the function of ${this.#label}`;
-    const made: unknown = callBody(
-      label,
-      this.#location,
-      this.#function,
-      this.#argument(left),
-      this.#argument(right),
+    const [first, second] = [this.#argument(left), this.#argument(right)];
+    const made: unknown = atOwnLines(() =>
+      callBody(label, this.#location, this.#function, first, second),
     );
     const results: readonly unknown[] = this.#single ? [made] : Array.isArray(made) ? made : [];
     const kept = results.filter(isTile);

@@ -44,6 +44,14 @@ const shapes: readonly Mistake[] = [
     name: "position along the only axis",
     code: "TW1015",
     make: () => trace(({ row }) => row.argmin(0)), // <- here
+    expected: "argmin() for a scalar",
+  },
+  {
+    name: "a shape without axes",
+    code: "TW1008",
+    make: () => trace(({ row }) => row.slice([0], [1]).reshape([])), // <- here
+    message: "the shape of reshape must be at least one extent",
+    remedy: "max()",
   },
 ];
 

@@ -16,7 +16,7 @@
  * Uniform numbers have the upper 23 bits behind the point.
  */
 import { u32 } from "../formats/dtype.ts";
-import { captureLocation } from "../support/location.ts";
+import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { lone, requireNumbers } from "./random-elements.ts";
@@ -58,16 +58,20 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
     const location = captureLocation();
     if (!isPositiveInteger(count))
       wrongKind("the keys of split", "a positive whole number", count, location);
-    return Array.from({ length: count }, (_, index) => this.#hashed(lone(index)));
+    return atLocation(location, () =>
+      Array.from({ length: count }, (_, index) => this.#hashed(lone(index))),
+    );
   }
 
   /** A key for a number, such as a block's. */
   foldIn(data: number | Scalar<"i32"> | Scalar<"u32">): RandomKey<G> {
     const location = captureLocation();
-    if (typeof data === "number") return this.#hashed(lone(data));
+    if (typeof data === "number") return atLocation(location, () => this.#hashed(lone(data)));
     if (!(data instanceof Scalar) || data.dtype.bits !== 32 || data.dtype.kind === "float")
       wrongKind("what foldIn takes", "a number or a scalar of 32 bits", data, location);
-    return this.#hashed(lone(0).add(data.dtype === u32 ? (data as Scalar<"u32">) : data.cast(u32)));
+    return atLocation(location, () =>
+      this.#hashed(lone(0).add(data.dtype === u32 ? (data as Scalar<"u32">) : data.cast(u32))),
+    );
   }
 
   #hashed(number: Words): RandomKey<G> {
@@ -76,8 +80,9 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
 
   /** 32 random bits an element. */
   bits(numbers: ElementNumbers): Words {
-    const checked = requireNumbers("bits", numbers, captureLocation());
-    return generators[this.generator].bits(this.words, checked);
+    const location = captureLocation();
+    const checked = requireNumbers("bits", numbers, location);
+    return atLocation(location, () => generators[this.generator].bits(this.words, checked));
   }
 
   /** Numbers from `low` up to and without `high`, all equally likely. */
@@ -93,8 +98,9 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
 
   /** Numbers of the standard normal distribution: of `threefry` those of JAX, of `rbg` by Box and Muller's transform of JAX's bits. */
   normal(numbers: ElementNumbers): Tile<"f32"> {
-    const checked = requireNumbers("normal", numbers, captureLocation());
-    return generators[this.generator].normal(this.words, checked);
+    const location = captureLocation();
+    const checked = requireNumbers("normal", numbers, location);
+    return atLocation(location, () => generators[this.generator].normal(this.words, checked));
   }
 
   /** Whether each draw falls below a probability. */

@@ -4,8 +4,8 @@
  * then counts from the end.
  */
 import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arithmetic/functions.ts";
-import { isFloat } from "../formats/dtype.ts";
-import type { DTypeName, HostValue } from "../formats/dtype.ts";
+import { isFloat, u4, u8 } from "../formats/dtype.ts";
+import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
@@ -46,6 +46,16 @@ type Axes = number | readonly number[];
 type BitFunction = "and" | "or" | "xor";
 const bitFunctions: readonly BitFunction[] = ["and", "or", "xor"];
 
+/** Formats that have no functions of their own, and those that have their bits. */
+const storageBits: { readonly [N in DTypeName]?: DType } = {
+  f8e4m3fn: u8,
+  f8e5m2: u8,
+  f8e8m0fnu: u8,
+  f4e2m1fn: u4,
+};
+
+const scalarRemedy = "a tile has an axis; the element of a tile of one is its max(), or reduce(…)";
+
 type Tiles<T extends readonly DTypeName[]> = { readonly [I in keyof T]: Tile<T[I]> };
 
 export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D> {
@@ -68,7 +78,10 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   /** The same elements, in row-major order, under another shape. */
   reshape(shape: readonly number[]): Tile<D> {
     const location = captureLocation();
-    return this.#reshape(numberList("the shape of reshape", shape, location), location);
+    const extents = numberList("the shape of reshape", shape, location);
+    if (extents.length === 0)
+      wrongKind("the shape of reshape", "at least one extent", shape, location, scalarRemedy);
+    return this.#reshape(extents, location);
   }
 
   /** Output axis i is this tile's axis `permutation[i]`; all axes reversed without one. */
@@ -344,7 +357,11 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #reduceAllWith(combine: Combine<Tile<D>>, identity: number | HostValue<D>): Scalar<D> {
     const axes = this.shape.map((_, axis) => axis);
     const last = this.#reduceWith(combine, identity, axes, { keep: true });
-    return last.#reduce("reduce", isFloat(this.dtype) ? "max" : "or", undefined) as Scalar<D>;
+    const bits = storageBits[this.dtype.name];
+    if (bits === undefined)
+      return last.#reduce("reduce", isFloat(this.dtype) ? "max" : "or", undefined) as Scalar<D>;
+    const whole = last.bitcast(bits).#reduce("reduce", "or", undefined) as Scalar;
+    return whole.bitcast(this.dtype);
   }
 
   #reduce<E extends DTypeName>(
@@ -383,7 +400,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
     const location = captureLocation();
     const source = useValue(this, location);
-    if (axis !== undefined) requireOtherAxis(fn, this.shape, [axis], location);
+    if (axis !== undefined) requireOtherAxis(fn, this.shape, [axis], location, false);
     else if (this.shape.length > 1)
       wrongKind(
         `the axis of ${fn}`,

@@ -135,6 +135,17 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     notes: ["the kernel is declared here"],
   },
   {
+    name: "argument that is undefined",
+    code: "TW4002",
+    make: () =>
+      onDevice((device) => {
+        // @ts-expect-error x is there, and nothing
+        return device.run(axpy, { alpha: 2, x: undefined, y: ones(8) }); // <- argument that is undefined
+      }),
+    message: "kernel axpy misses x",
+    found: "alpha, y",
+  },
+  {
     name: "array left out",
     code: "TW4002",
     make: () =>

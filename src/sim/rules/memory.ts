@@ -120,6 +120,11 @@ function bytesOf(value: Value): number {
   return (countOf(value) * dtypeOf(value).bits) / 8;
 }
 
+/** A byte of memory may be any number, since hosts write what they like: it is true where it is not 0. */
+function makeTruth(lanes: Uint8Array): void {
+  for (let lane = 0; lane < lanes.length; lane++) if (lanes[lane] !== 0) lanes[lane] = 1;
+}
+
 function load(op: Op<"load">, code: Assembler): void {
   const [result] = op.results;
   if (result === undefined) throw new Error("load has no result");
@@ -137,6 +142,7 @@ function load(op: Op<"load">, code: Assembler): void {
     touch(agent, view, "read", bytes);
     const lanes = pool.take();
     gather(view, lanes, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
+    if (dtype.kind === "bool") makeTruth(lanes as Uint8Array);
     agent.slots[target] = isScalar ? toScalar(lanes) : lanes;
     if (isScalar) pool.give(lanes);
     return "switch";
