@@ -15,14 +15,17 @@ import {
   full,
   gmem,
   i4,
+  i64,
   kernel,
   loop,
   open,
+  scoped,
   semaphore,
   slice,
   smem,
   TilewrightError,
   toNumbers,
+  u8,
   waitGroup,
   wgmma,
   commitGroup,
@@ -321,6 +324,33 @@ describe("an accumulator of anything", () => {
     await expect(emulator.run(products(0), {})).rejects.toThrow("TW8");
     emulator.dispose();
   });
+});
+
+test("bytes of a scope's barriers are used again only behind the lane that ends them", async () => {
+  const size = 32;
+  const widened = kernel(
+    {
+      name: "widened",
+      inputs: { x: array(u8, [size, size]) },
+      outputs: { out: array(i64, [size, size]) },
+    },
+    ({ x, out }) => {
+      const own = { buffer: smem(u8, [size, size]), ready: barrier() };
+      const narrow = scoped(own, ({ buffer, ready }) => {
+        copyAsync(x, buffer, { barrier: ready });
+        ready.wait();
+        return buffer.load();
+      });
+      // Elements eight times as wide change lanes through more bytes than the buffer had.
+      out.store(narrow.cast(i64).cumsum(0).transpose().cumsum(0));
+    },
+  );
+  const x = fromNumbers(u8, [size, size], new Uint8Array(size * size).fill(1));
+  const counts = Array.from({ length: size * size }, (_, index) => {
+    const [row, column] = [Math.floor(index / size), index % size];
+    return (row + 1) * (column + 1);
+  });
+  await expectBoth(counts, widened, { x });
 });
 
 test("a byte of bool other than 0 is true", async () => {

@@ -88,10 +88,20 @@ export class AccessFinder {
     return found;
   }
 
+  /** What is done when the op is over and lanes have met: one of them takes the barriers of a scope out of use, by writing their bytes. */
+  behind(op: AnyOp): readonly PlaceAccess[] {
+    if (op.kind !== "scoped") return nothing;
+    return op.regions.body.ops.flatMap((inner) => {
+      const [barrier] = inner.results;
+      if (inner.kind !== "alloc_barrier" || barrier === undefined) return nothing;
+      return [{ places: this.#placesOfWindow(barrier), ...byLanes }];
+    });
+  }
+
   #find(op: AnyOp): readonly PlaceAccess[] {
     const scratch = scratchOperand(op);
     const places = scratch === undefined ? [] : this.#placesOfWindow(scratch);
-    return places.length === 0 ? this.#own(op) : [{ places, ...usesScratch }, ...this.#own(op)];
+    return places.length === 0 ? this.#own(op) : [{ places, ...byLanes }, ...this.#own(op)];
   }
 
   #own(op: AnyOp): readonly PlaceAccess[] {
@@ -138,7 +148,7 @@ function methodOf(op: AnyOp): string | undefined {
   return op.kind === "dot" ? op.attributes.instruction : undefined;
 }
 
-const usesScratch = {
+const byLanes = {
   mode: "write",
   actor: "lanes",
   proxy: "generic",

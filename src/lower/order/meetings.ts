@@ -102,6 +102,7 @@ class Planner {
     if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
     this.#followRegions(op, pending);
     this.#meet(op, "after", pending);
+    this.#around.finder.behind(op).forEach((access) => pending.record(access));
   }
 
   /** What must have happened before the op may access its places. */
