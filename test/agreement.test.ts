@@ -14,6 +14,7 @@ import {
   fromNumbers,
   full,
   gmem,
+  i32,
   i4,
   i64,
   kernel,
@@ -27,6 +28,7 @@ import {
   toNumbers,
   u8,
   waitGroup,
+  warps,
   wgmma,
   commitGroup,
   when,
@@ -351,6 +353,39 @@ test("bytes of a scope's barriers are used again only behind the lane that ends 
     return (row + 1) * (column + 1);
   });
   await expectBoth(counts, widened, { x });
+});
+
+test("warps on their own have all of a tile that the thread held in parts", async () => {
+  const [rows, columns] = [64, 4];
+  const greatest = kernel(
+    {
+      name: "greatest",
+      inputs: { x: array(i32, [rows, columns]) },
+      outputs: { places: array(i32, [4, rows]), sums: array(i32, [rows, columns]) },
+    },
+    ({ x, places, sums }) => {
+      const running = x.load().cumsum(0);
+      const place = running.argmax(1);
+      warps((warp) => {
+        places.at(warp).store(place.mul(4).add(warp));
+      });
+      sums.store(running.add(place.expand(1)));
+    },
+  );
+  const numbers = Array.from({ length: rows * columns }, (_, index) => (index * 7) % 5);
+  const sums = numbers.map((_, index) => {
+    let sum = 0;
+    for (let at = index; at >= 0; at -= columns) sum += numbers[at] ?? 0;
+    return sum;
+  });
+  const place = Array.from({ length: rows }, (_, row) => {
+    const line = sums.slice(row * columns, (row + 1) * columns);
+    return line.indexOf(Math.max(...line));
+  });
+  const expected = [0, 1, 2, 3].flatMap((warp) => place.map((at) => 4 * at + warp));
+  const plus = sums.map((sum, index) => sum + (place[Math.floor(index / columns)] ?? 0));
+  const x = fromNumbers(i32, [rows, columns], numbers);
+  await expectBoth([...expected, ...plus], greatest, { x });
 });
 
 test("a byte of bool other than 0 is true", async () => {

@@ -63,8 +63,10 @@ class Builder {
       (area) => (area.own ? area.users.some((use) => use.op === op) : area.region === op),
       op,
     );
-    const { conversions, operands } = this.#converted(op);
+    const brought = op.kind === "warps" ? this.#brought(op) : undefined;
+    const { conversions, operands } = brought ?? this.#converted(op);
     const regions = changedRegions(op, this.#region);
+    brought?.outside.forEach((own, value) => this.#values.set(value, own));
     const results = this.#defined(op.results);
     const placed = changedOp(op, { operands, attributes: this.#attributes(op), regions, results });
     ops.push(...scratch, ...conversions, placed);
@@ -100,6 +102,25 @@ class Builder {
     if (needs.length > 0) throw new Error(`${op.kind} needs what is no operand of it`);
     if (scratch?.itself !== true) return { conversions, operands };
     return { conversions, operands: Object.freeze({ ...operands, scratch: scratch.value }) };
+  }
+
+  /** Tiles that warps read in a region of their own, converted before it; until it ends their names mean these, and not what they are outside. */
+  #brought(op: AnyOp): {
+    readonly conversions: readonly AnyOp[];
+    readonly operands: AnyOp["operands"];
+    readonly outside: ReadonlyMap<Value, Value>;
+  } {
+    const conversions: AnyOp[] = [];
+    const outside = new Map<Value, Value>();
+    for (const { value, layout } of this.#placement.needs.get(op) ?? nothing) {
+      const own = this.#use(value);
+      if (layoutText(own.type) === layout.text) continue;
+      const conversion = this.#conversion(op, own, layout);
+      conversions.push(conversion);
+      outside.set(value, own);
+      for (const result of conversion.results) this.#values.set(value, result);
+    }
+    return { conversions, operands: op.operands, outside };
   }
 
   #conversion(op: AnyOp, source: Value, layout: RegisterLayout): AnyOp {

@@ -121,7 +121,7 @@ export class LayoutContext {
       location: op.location,
       shape: type.shape,
       dtype: type.dtype,
-      warps: this.#warps,
+      warps: options.warps ?? this.#warps,
       splat: options.splat ?? "never",
     };
     this.slots.push(slot);
@@ -248,6 +248,8 @@ export interface BodyOptions {
 
 export interface SlotOptions {
   readonly splat?: RegisterSlot["splat"];
+  /** Warps that hold it together, where not all do that run the op. */
+  readonly warps?: number;
 }
 
 function isSpreadValue(value: Value): value is Value<SpreadType> {

@@ -8,7 +8,7 @@
  */
 import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
-import { yieldedValues } from "../../ir/traverse.ts";
+import { operandValues, regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { costs } from "../model/cost.ts";
 import type { LayoutContext } from "./context.ts";
 import type { RegisterSlot } from "./statements.ts";
@@ -94,6 +94,29 @@ function choice(op: AnyOp, regions: readonly Region[], context: LayoutContext): 
   for (const region of regions) yieldInto(region, slots, context);
 }
 
+/** Tiles that ops of a region read and that were made outside of it. */
+function outerTiles(region: Region): readonly Value[] {
+  const inside = new Set<Value>(region.parameters);
+  const read = new Set<Value>();
+  walkOps(region, (op) => {
+    for (const value of operandValues(op)) if (value.type.kind === "tile") read.add(value);
+    for (const value of op.results) inside.add(value);
+    for (const inner of regionList(op)) for (const value of inner.parameters) inside.add(value);
+  });
+  return [...read].filter((value) => !inside.has(value));
+}
+
+/** Tiles from outside are brought to each warp as a whole before they split up: once they have, none of them can ask others for a part. */
+function warps(op: Op<"warps">, context: LayoutContext): void {
+  const outer = outerTiles(op.regions.body).map((value) => [value, context.slot(value)] as const);
+  for (const [value] of outer) {
+    const slot = context.operand(op, value, { splat: "maybe", warps: 1 });
+    if (slot !== undefined) context.share(value, slot);
+  }
+  context.body(op.regions.body, { warps: 1 });
+  for (const [value, slot] of outer) context.share(value, slot);
+}
+
 export const controlRules: Rules<typeof controlOps> = {
   loop,
   while: whileLoop,
@@ -113,9 +136,7 @@ export const controlRules: Rules<typeof controlOps> = {
   on_threads: (op, context) => {
     context.body(op.regions.body);
   },
-  warps: (op, context) => {
-    context.body(op.regions.body, { warps: 1 });
-  },
+  warps,
   yield: nothing,
   debug_print: nothing,
   assert: nothing,

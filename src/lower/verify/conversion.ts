@@ -1,13 +1,25 @@
-/** Whether conversions lead somewhere: from a tile's own layout to another one, by a plan between the two types. */
-import type { Kernel } from "../../ir/node.ts";
+/** Whether conversions lead somewhere: from a tile's own layout to another one, by a plan between the two types; and were made in time. */
+import type { AnyOp, Kernel } from "../../ir/node.ts";
+import { operandValues } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
+import { fitsWarps } from "../../layout/model/candidates.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { tileOf } from "../../layout/model/products.ts";
 import { planRelayout } from "../../layout/relayout/relayout.ts";
 import { walkAgents } from "./walk.ts";
 
+/** Warps on their own have all of what they read: the others, which may hold the rest, are elsewhere. */
+function requireWhole(op: AnyOp, warps: number): void {
+  for (const value of operandValues(op))
+    if (value.type.kind === "tile" && !fitsWarps(layoutOf(value), warps))
+      reject(op, "TW6204", `a warp on its own has only a part of %${value.id}`, {
+        found: layoutOf(value).text,
+      });
+}
+
 export function verifyConversions(kernel: Kernel): void {
   walkAgents(kernel, (op, { warps }) => {
+    if (warps < kernel.warps) requireWhole(op, warps);
     if (op.kind !== "convert_layout") return;
     const { source } = op.operands;
     const [result] = op.results;
