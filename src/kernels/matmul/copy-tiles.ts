@@ -19,6 +19,7 @@ import {
 import type { Ref, Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { followPrevious } from "../support/early-start.ts";
+import { turnsBack } from "./cache-use.ts";
 import { threadRows } from "./configuration.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
@@ -50,14 +51,22 @@ export function copyTiles(work: Work): void {
       const waitsFirst = form.dealt !== undefined;
       if (waitsFirst) followPrevious();
       const { bounds } = segments;
-      loop({ ...bounds, carry: { slot: zero, count: zero } }, (index, before) => {
+      // 1 where a tile is multiplied from the end of k.
+      const back = turnsBack(form) ? [zero] : [];
+      loop({ ...bounds, carry: { ring: { slot: zero, count: zero }, back } }, (index, before) => {
         const { tile, from, steps } = segments.at(index);
         const start = work.place(tile);
         if (!waitsFirst) when(index.eq(bounds.from), followPrevious);
         const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
-        return loop({ to: steps, carry: before }, (step, carried) =>
-          fillSlots(work, start, first.add(step), carried),
+        const [isBack] = before.back;
+        const turned = (step: Integer): Integer =>
+          isBack === undefined
+            ? step
+            : isBack.eq(1).select(steps.sub(1).sub(step).maximum(0), step);
+        const ring = loop({ to: steps, carry: before.ring }, (step, carried) =>
+          fillSlots(work, start, first.add(turned(step)), carried),
         );
+        return { ring, back: before.back.map((each) => each.xor(1)) };
       });
     });
   });

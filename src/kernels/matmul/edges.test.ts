@@ -174,6 +174,7 @@ test.each(cases)("$name, on the $place", async (each) => {
     ...{
       prepared: { a: undefined, b: undefined },
       processors: configuration.cluster,
+      cache: 50e6,
       parts: 1,
       copiesOut: !configuration.turned,
     },

@@ -76,6 +76,8 @@ export interface PersistentForm {
   readonly sizes: ProductSizes;
   /** Processors of the GPU. */
   readonly processors: number;
+  /** Bytes of the cache that they share. */
+  readonly cache: number;
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
   /** Windows of the last tiles. */

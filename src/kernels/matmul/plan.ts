@@ -6,6 +6,7 @@
  *   plain, narrow   product  ──▶  sum of parts (where k is split)
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
+import { ratesOf } from "../../ir/cost/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -440,6 +441,7 @@ function formOf(
     configuration,
     sizes,
     processors,
+    cache: ratesOf(target).l2,
     copiesOut,
     edges,
     location,

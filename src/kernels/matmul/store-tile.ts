@@ -11,7 +11,8 @@ import {
   waitGroup,
   when,
 } from "../../lang/index.ts";
-import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { CopyOptions, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { passesResult } from "./cache-use.ts";
 import { threadRows } from "./configuration.ts";
 import { finished, vectorInputs } from "./epilogue.ts";
 import type { Piece, VectorInputs } from "./epilogue.ts";
@@ -174,8 +175,13 @@ export function storePieceInTurn(
     ),
   );
   commitShared();
-  copyAsync(buffer, target.at(slice(top, rows), slice(left, columns)));
+  copyAsync(buffer, target.at(slice(top, rows), slice(left, columns)), howStored(form));
   commitGroup();
+}
+
+/** What the cache is told of results. */
+function howStored(form: Work["form"]): CopyOptions {
+  return passesResult(form) ? { evict: "first" } : {};
 }
 
 /** Finishes and stores a thread's rows of a tile, one piece after the other. */
@@ -239,7 +245,7 @@ function storePiece(
     const buffer = result.at(index, turn % resultBuffers(pieces));
     buffer.store(piece);
     commitShared();
-    copyAsync(buffer, target.at(slice(top, rows), across));
+    copyAsync(buffer, target.at(slice(top, rows), across), howStored(form));
     commitGroup();
   };
   // The copy engine knows the end of the array alone.

@@ -98,7 +98,7 @@ export function mayDeferStores(problem: MatmulProblem, recipe: Recipe, columns: 
 }
 
 /** Whether tensor cores add up all products of a tile, and read both factors from shared memory unless lanes hold rows. */
-function isSummedOnce(problem: MatmulProblem, { instruction, promoted }: Recipe): boolean {
+export function isSummedOnce(problem: MatmulProblem, { instruction, promoted }: Recipe): boolean {
   const isRead = !problem.sparse && prologueOf(problem) === undefined;
   return isRead && instruction === "wgmma" && !promoted;
 }
