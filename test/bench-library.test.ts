@@ -5,7 +5,6 @@ import type { BenchCase } from "../bench/gpu/case.ts";
 import { crossEntropyCase, normBackwardCase } from "../bench/gpu/cases/gradients.ts";
 import {
   embeddingCase,
-  permuteCase,
   rowsCase,
   scanCase,
   scatterCase,
@@ -13,6 +12,7 @@ import {
   sumCase,
   topCase,
 } from "../bench/gpu/cases/library.ts";
+import { mapCases } from "../bench/gpu/cases/library-maps.ts";
 import { attentionByHand, productByHand } from "../bench/gpu/cases/handwritten.ts";
 import { convolutionCase } from "../bench/gpu/cases/convolution.ts";
 import { randomCases } from "../bench/gpu/cases/random.ts";
@@ -43,7 +43,7 @@ const cases: readonly BenchCase[] = [
     convolutionCase({ ...smallImages, made, window: 1, channels: 8 }),
     convolutionCase({ ...smallImages, made, depthwise: true, stride: 2, channels: 8 }),
   ]),
-  permuteCase(8, 16),
+  ...mapCases(8, 256),
   embeddingCase(table),
   scatterCase(table, false),
   scatterCase(table, true),

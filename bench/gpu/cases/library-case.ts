@@ -5,6 +5,9 @@ import type { BenchCase, Task } from "../case.ts";
 import { prepared } from "./memory.ts";
 import type { Arrays } from "./memory.ts";
 
+/** The numbers of an array, or of one row alone, since gigabytes take seconds. */
+export type Numbers = (name: string, row?: number) => Promise<Float64Array>;
+
 export interface LibraryWork {
   readonly name: string;
   readonly task: Task;
@@ -14,7 +17,7 @@ export interface LibraryWork {
   /** Inputs and results, by the operation's names. */
   readonly arrays: (device: Device, seed: number) => Arrays;
   /** Throws where numbers are wrong; results were made from these inputs. */
-  readonly check: (numbers: (name: string) => Promise<Float64Array>) => Promise<void>;
+  readonly check: (numbers: Numbers) => Promise<void>;
 }
 
 export function libraryCase({
@@ -33,7 +36,12 @@ export function libraryCase({
         device,
         Array.from({ length: sets }, (_, seed) => arrays(device, seed)),
         (given) => device.bind(operation, given as never),
-        (given) => check(async (of) => toNumbers(await device.download(named(given, of)))),
+        (given) =>
+          check(async (of, row) => {
+            const whole = named(given, of);
+            const wanted = row === undefined ? whole : whole.slice(row, row + 1);
+            return toNumbers(await device.download(wanted));
+          }),
       ),
   };
 }

@@ -31,6 +31,18 @@ def normalized(x, center):
     return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-5)
 
 
+def turned(x, cos, sin):
+    first, second = jnp.split(x.astype(jnp.float32), 2, -1)
+    return jnp.concatenate((first * cos - second * sin, second * cos + first * sin), -1).astype(x.dtype)
+
+
+def quantized(x, out):
+    whole = out == "i8"
+    scale = jnp.max(jnp.abs(x), -1, keepdims=True).astype(jnp.float32) / (127 if whole else 448)
+    divided = x.astype(jnp.float32) / scale
+    return jnp.round(divided).astype(jnp.int8) if whole else divided.astype(jnp.float8_e4m3fn), scale
+
+
 def library(task):
     """What makes the arrays of a set, each from a key, and the work on them; by XLA, and sorts by CUB."""
     op = task["op"]
@@ -50,6 +62,15 @@ def library(task):
     if op == "unique":
         numbers = lambda key: jax.random.randint(key, (task["count"],), 0, task["kinds"], jnp.int32)
         return [numbers], lambda x: jnp.unique(x, size=task["kinds"], return_counts=True)
+    if op == "cast":
+        return [matrix(task)], lambda x: x.astype({**dtypes, "f32": jnp.float32}[task["out"]])
+    if op == "rotary":
+        angles = drawn((task["rows"], 1, task["head"] // 2))
+        return [drawn((task["rows"], task["heads"], task["head"]), dtypes[task["dtype"]]), angles, angles], turned
+    if op == "swiglu":
+        return [matrix(task)], lambda x: (lambda gate, value: jax.nn.silu(gate) * value)(*jnp.split(x, 2, -1))
+    if op == "quantize":
+        return [matrix(task)], lambda x: quantized(x, task["out"])
     if op == "permute":
         return [matrix(task)], lambda x: jnp.transpose(x)
     if op == "embedding":

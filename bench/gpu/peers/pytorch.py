@@ -40,8 +40,57 @@ def product(task, sets):
 
 
 def copy(task, sets):
-    arrays = [(normal(task["count"]), torch.empty(task["count"], device="cuda")) for _ in range(sets)]
+    dtype = dtypes[task.get("dtype", "f32")]
+    arrays = [(normal(task["count"], dtype=dtype), torch.empty(task["count"], device="cuda", dtype=dtype)) for _ in range(sets)]
+    compiled = torch.compile(lambda x: x.clone())
     yield "PyTorch", [lambda x=x, out=out: out.copy_(x) for x, out in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x, _ in arrays]
+
+
+def cast(task, sets):
+    arrays, made = rows(task, sets), dtypes[task["out"]]
+    compiled = torch.compile(lambda x: x.to(made))
+    yield "PyTorch", [lambda x=x: x.to(made) for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def rotary(task, sets):
+    head = task["head"]
+    made = lambda: normal(task["rows"], task["heads"], head, dtype=dtypes[task["dtype"]])
+    angles = lambda: normal(task["rows"], 1, head // 2)
+    arrays = [(made(), angles(), angles()) for _ in range(sets)]
+
+    def work(x, cos, sin):
+        first, second = x.float().chunk(2, -1)
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), -1).to(x.dtype)
+
+    compiled = torch.compile(work)
+    yield "torch.compile", [lambda a=a: compiled(*a) for a in arrays]
+
+
+def swiglu(task, sets):
+    arrays = rows(task, sets)
+
+    def work(x):
+        gate, value = x.chunk(2, -1)
+        return torch.nn.functional.silu(gate) * value
+
+    compiled = torch.compile(work)
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def quantize(task, sets):
+    """Rows in 8 bits and what they were divided by, as ours."""
+    arrays = rows(task, sets)
+    whole = task["out"] == "i8"
+
+    def work(x):
+        scale = x.abs().amax(-1, keepdim=True).float() / (127 if whole else 448)
+        divided = x.float() / scale
+        return torch.round(divided).to(torch.int8) if whole else divided.to(torch.float8_e4m3fn), scale
+
+    compiled = torch.compile(work)
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
 
 
 def axpy(task, sets):
@@ -311,6 +360,10 @@ ops = {
     "matmul": matmul,
     "product": product,
     "copy": copy,
+    "cast": cast,
+    "rotary": rotary,
+    "swiglu": swiglu,
+    "quantize": quantize,
     "axpy": axpy,
     "softmax": softmax,
     "rms_norm": rms_norm,
