@@ -4,7 +4,9 @@ import { codeOf, expectClose, randomNumbers } from "../../../test/support/librar
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { compileAhead } from "../../lower/ahead.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { gated, rotary } from "./halves.ts";
 
 const [s, h, d, n] = [dim("s"), dim("h"), dim("d", { multipleOf: 2 }), dim("n")];
@@ -64,6 +66,56 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expectClose(out, expected, { relative: 4, absolute: 1e-6 });
     device.dispose();
   });
+});
+
+test.each(["simulator", "emulator"] as const)(
+  "heads of 16 bits are turned within a larger array, on the %s",
+  async (kind) => {
+    const device = await open(kind);
+    const [positions, heads, width] = [3, 18, 64];
+    const x = randomNumbers(bf16, [positions, 2, heads, width], 1, 2);
+    const cos = randomNumbers(f32, [positions, width / 2], 2, 1);
+    const sin = randomNumbers(f32, [positions, width / 2], 3, 1);
+    const all = await device.upload(x.array);
+    const strides = [2 * heads * width, heads * width, width, 1];
+    const lies = array(bf16, [s, 1, heads, width], { strides });
+    for (const part of [0, 1]) {
+      const given = all.slice(part, part + 1, 1);
+      const op = rotary({ x: lies, cos: f32, sin: f32, axis: 0 });
+      const { out } = await device.run(op, { x: given, cos: cos.array, sin: sin.array });
+      const expected = Array.from({ length: positions * heads * width }, (_, index) => {
+        const [position, column] = [Math.floor(index / (heads * width)), index % width];
+        const start = index + (position + part) * heads * width - column;
+        const pair = column % (width / 2);
+        const at = (place: number): number => x.values[start + place] ?? NaN;
+        const [c = NaN, z = NaN] = [cos, sin].map(
+          ({ values }) => values[position * (width / 2) + pair],
+        );
+        const other = pair + width / 2;
+        return column === pair ? at(pair) * c - at(other) * z : at(other) * c + at(pair) * z;
+      });
+      expectClose(out, expected, { relative: 2, absolute: 1e-5 });
+    }
+    all.dispose();
+    device.dispose();
+  },
+);
+
+test("halves of heads are stored without a meeting, widely, and found without a division", () => {
+  const op = rotary({ x: array(bf16, [s, h, d]), cos: f32, sin: f32 });
+  const ptxFor = (heads: number, positions: number): string => {
+    const [launch] = op.plan({ s: positions, h: heads, d: 128 }, targets.sm_90a).launches;
+    if (launch === undefined) throw new Error("there is a launch");
+    return compileAhead(launch.kernel, targets.sm_90a).ptx;
+  };
+  const ptx = ptxFor(64, 4096);
+  expect(ptx.match(/(ld|st)\.global\S*/g)).toEqual([
+    ...Array.from({ length: 6 }, () => "ld.global.v4.b32"),
+    ...["st.global.v4.b32", "st.global.v4.b32"],
+  ]);
+  expect(ptx).not.toMatch(/bar\.sync|div\.u32|trap/);
+  expect(ptxFor(64, 512)).toBe(ptx);
+  expect(ptxFor(40, 4096)).not.toBe(ptx);
 });
 
 test("mistakes are told", () => {

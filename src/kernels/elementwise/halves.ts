@@ -82,7 +82,8 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
         { ...part, name: "gate", offset: 0 },
         { ...part, name: "value", offset },
       ];
-      const problem = { name: "gated", arrays, scalars: {}, extents: made.shape, body };
+      const { shape: extents } = made;
+      const problem = { name: "gated", arrays, scalars: {}, extents, body, isFixed: true };
       return planPlaced(problem, kernels, target);
     },
   }) as unknown as GatedOperation<X>;
@@ -207,7 +208,8 @@ export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOp
         angle("sin", sin),
       ];
       const body = turned(x.dtype, compute);
-      return planPlaced({ name: "rotary", arrays, scalars: {}, extents, body }, kernels, target);
+      const problem = { name: "rotary", arrays, scalars: {}, extents, body, isFixed: true };
+      return planPlaced(problem, kernels, target);
     },
   }) as unknown as RotaryOperation<S>;
 }

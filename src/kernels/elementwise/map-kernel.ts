@@ -8,8 +8,10 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
-import { cdiv, kernel } from "../../lang/index.ts";
+import { cdiv, kernel, waitForPreviousKernel } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, ScalarSpec, Tile } from "../../lang/index.ts";
+import { coalescedLayout } from "../../layout/algebra/named.ts";
+import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedAxis, StridedForm } from "../support/strided.ts";
@@ -34,13 +36,21 @@ export interface MapConfiguration {
   readonly warps?: number;
 }
 
-/** Bytes of one array that a lane has in flight, and of all together: blocks that are soon through keep memory the busiest. */
-const bytesInFlight = 32;
-const mostBytes = 320;
+/**
+ * Bytes of one array that a lane has in flight, and of all together: blocks that are soon through keep memory the busiest. Those that
+ * divide to find their place have more to do beforehand, and more bytes for it. Arrays that repeat come from the cache, and do not count.
+ */
+const [bytesInFlight, bytesOfSeveralAxes] = [16, 32] as const;
+const [fewestBytes, mostBytes] = [32, 96] as const;
 /** Bytes of a row or column of a window whose rows and columns both lie along some array. */
 const squareBytes = 128;
 /** The same of a larger one, which reads and writes whole lines of memory side by side, and bytes of it that a warp holds. */
 const [largeBytes, warpBytes] = [256, 4096] as const;
+
+/** Whether elements of an array are met several times. */
+function repeats(axes: readonly StridedAxis[], position: number): boolean {
+  return axes.some(({ strides }) => strides[position] === 0);
+}
 
 export function chooseWindow(
   arrays: readonly MappedArray[],
@@ -87,10 +97,13 @@ function windowElements(
   axes: readonly StridedAxis[],
   processors: number,
 ): number {
-  const least = Math.max(1, widestAccess / Math.min(...bytes));
-  const all = bytes.reduce((sum, each) => sum + each, 0);
-  let each = Math.max(least, bytesInFlight / Math.max(...bytes));
+  const single = bytes.filter((_, position) => !repeats(axes, position));
+  const least = Math.max(1, widestAccess / Math.min(...single));
+  const all = single.reduce((sum, each) => sum + each, 0);
+  const wanted = axes.length === 1 ? bytesInFlight : bytesOfSeveralAxes;
+  let each = Math.max(least, wanted / Math.max(...single));
   while (each > least && each * all > mostBytes) each /= 2;
+  while (each * all < fewestBytes) each *= 2;
   const count = axes.reduce((product, { extent }) => product * extent, 1);
   while (each > least && count / (each * lanes) < 2 * processors) each /= 2;
   return each * lanes;
@@ -133,6 +146,8 @@ export function mapKernel(
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
+      // The next kernel starts when the last block has ended: where each says so beforehand, a GPU starts one every 1.2 ns, and memory waits.
+      waitForPreviousKernel();
       const starts = sizes.map((size, axis) =>
         (argument[`block${axis}`] as Scalar<"i32">).mul(size),
       );
@@ -140,11 +155,15 @@ export function mapKernel(
         form.window(argument[own] as Ref, position, starts, sizes);
       const shapeOf = (position: number): readonly number[] =>
         form.tileShape(position, sizes, [window.rowAxis, last]);
+      const layout = narrowLayout(arrays, form, window);
       const tiles: { [name: string]: Tile | Scalar } = {};
       for (const scalar of Object.keys(scalars)) tiles[scalar] = argument[scalar] as Scalar;
       for (const [position, each] of arrays.entries())
-        if (!each.isOutput)
-          tiles[each.name] = windowOf(each, position).load().reshape(shapeOf(position));
+        if (!each.isOutput) {
+          const tile = windowOf(each, position).load().reshape(shapeOf(position));
+          const isNarrow = layout !== undefined && !repeats(form.axes, position);
+          tiles[each.name] = isNarrow ? tile.layoutHint(layout) : tile;
+        }
       const results = body(tiles);
       for (const [position, each] of arrays.entries()) {
         const result = results[each.name];
@@ -153,6 +172,27 @@ export function mapKernel(
       }
     },
   ) as unknown as KernelDefinition;
+}
+
+/**
+ * How tiles lie of which each element is met once, where those that repeat have wider elements: as widely as memory is accessed for
+ * the narrow ones, since the others come from the cache.
+ */
+function narrowLayout(
+  arrays: readonly MappedArray[],
+  form: StridedForm,
+  { rows, columns, warps = 4 }: MapConfiguration,
+): RegisterLayout | undefined {
+  const single = arrays.flatMap((_, position) => (repeats(form.axes, position) ? [] : [position]));
+  const bitsOf = (position: number): number => arrays[position]?.dtype.bits ?? 0;
+  const [bits = 0] = single.map(bitsOf);
+  const vector = (8 * widestAccess) / bits;
+  const isNarrow =
+    single.every((position) => bitsOf(position) === bits && form.isAligned(position, vector)) &&
+    arrays.some(({ dtype }) => dtype.bits > bits);
+  return isNarrow && columns >= vector
+    ? coalescedLayout([rows, columns], vector, warps)
+    : undefined;
 }
 
 /** The first array that is, or is a part of, a parameter: it declares the parameter. */

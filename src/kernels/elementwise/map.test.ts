@@ -4,7 +4,9 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim, iota, scalar } from "../../lang/index.ts";
+import { compileAhead } from "../../lower/ahead.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { Random } from "../../support/random.ts";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import { cast, copy, fill } from "./cast.ts";
@@ -289,4 +291,24 @@ test("mistakes are told", () => {
     ["TW9902", () => copy({ x: array(f32, [m]), out: array(f32, [n]) })],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});
+
+test("lanes have few bytes in flight, more where blocks divide, none of arrays that repeat", () => {
+  const columnsOf = (op: { plan: typeof plain.plan }, sizes: object): number =>
+    op.plan({ ...sizes } as never, targets.sm_90a).configuration.columns;
+  const plain = copy({ x: bf16 });
+  const large = { n: 2 ** 27 };
+  expect(columnsOf(plain, large)).toBe(8 * 128);
+  expect(columnsOf(copy({ x: f32 }) as never, large)).toBe(4 * 128);
+  expect(columnsOf(fill({ out: f32, value: 0 }) as never, large)).toBe(8 * 128);
+  const biased = map({ x: array(bf16, [m, n]), bias: array(f32, [n]) }, ({ x, bias }) => ({
+    out: x.cast(f32).add(bias).cast(bf16),
+  }));
+  expect(columnsOf(biased as never, { m: 8192, n: 8192 })).toBe(16 * 128);
+  const [launch] = biased.plan({ m: 8192, n: 8192 }, targets.sm_90a).launches;
+  const { ptx = "" } = launch === undefined ? {} : compileAhead(launch.kernel, targets.sm_90a);
+  expect(ptx.match(/(ld|st)\.global\S*/g)).toEqual([
+    ...Array.from({ length: 6 }, () => "ld.global.v4.b32"),
+    ...["st.global.v4.b32", "st.global.v4.b32"],
+  ]);
 });

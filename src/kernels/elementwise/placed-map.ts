@@ -5,11 +5,13 @@
  *   gated    x f32[m, 2n]     gate: strides [2n, 1], from 0      up: strides [2n, 1], from n      out: strides [n, 1]
  *   slice    x f32[m, n]      x: strides [n, 2], from n + 3      out: by rows
  */
+import type { PlannedArgument } from "../../device/launch-givings.ts";
 import type { Planned, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition, ScalarSpec } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { StridedForm, formText } from "../support/strided.ts";
+import type { StridedAxis } from "../support/strided.ts";
 import { chooseWindow, mapKernel } from "./map-kernel.ts";
 import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
 
@@ -29,11 +31,23 @@ export interface PlacedMap {
   readonly scalars: { readonly [name: string]: ScalarSpec };
   readonly extents: readonly number[];
   readonly body: MapBody;
+  /**
+   * Whether the length of rows, and how often arrays repeat within the first axis, are part of the kernel: sizes of a model, which all
+   * launches share. Blocks then find their place without a division.
+   */
+  readonly isFixed?: boolean;
+}
+
+/** The last axis, and those behind the first along which some array repeats. */
+function fixedAxes(axes: readonly StridedAxis[]): readonly number[] {
+  return axes.flatMap(({ strides }, axis) =>
+    axis === axes.length - 1 || (axis > 0 && strides.includes(0)) ? [axis] : [],
+  );
 }
 
 /** The launch, or none where there are no elements. */
 export function planPlaced(
-  { name, arrays, scalars, extents, body }: PlacedMap,
+  { name, arrays, scalars, extents, body, isFixed = false }: PlacedMap,
   kernels: Map<string, KernelDefinition>,
   target: Target,
 ): Planned<MapConfiguration> {
@@ -49,18 +63,25 @@ export function planPlaced(
     of: arrays.findIndex((each) => each.parameter === parameter),
   }));
   const launches = (): readonly PlannedLaunch[] => {
-    const form = new StridedForm(axes, [], placements);
-    const text = name + JSON.stringify(configuration) + formText(axes, placements);
+    const exact = isFixed ? fixedAxes(axes) : [];
+    const form = new StridedForm(axes, exact, placements);
+    const wholes = arrays.map((_, position) => form.wholeShape(position));
+    const fixed = [exact.map((axis) => axes[axis]?.extent), wholes.map((shape) => shape?.at(-1))];
+    const text = JSON.stringify([name, configuration, fixed]) + formText(axes, placements);
     const kernel = kernels.get(text) ?? mapKernel(name, arrays, scalars, form, configuration, body);
     kernels.set(text, kernel);
-    const flat = arrays.map(
-      ({ parameter, argument }) => [parameter, { argument, flat: true as const }] as const,
-    );
-    const single = Object.keys(scalars).map((own) => [own, { argument: own }] as const);
+    const given = arrays.map(({ parameter, argument }, position): [string, PlannedArgument] => {
+      const shape = wholes[position];
+      return [parameter, shape ? { argument, shape } : { argument, flat: true }];
+    });
+    const single = Object.keys(scalars).map((own): [string, PlannedArgument] => [
+      own,
+      { argument: own },
+    ]);
     return [
       {
         kernel,
-        arguments: Object.fromEntries([...flat, ...single]),
+        arguments: Object.fromEntries<PlannedArgument>([...given, ...single]),
         dimensions: form.dimensions(),
       },
     ];

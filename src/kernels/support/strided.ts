@@ -6,9 +6,12 @@
  *                                         bias: array(f32, [extent1], { strides: [1] })
  */
 import type { DType } from "../../formats/dtype.ts";
+import { addSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
+import { rowMajorStrides } from "../../formats/shape.ts";
 import { array, dim, slice } from "../../lang/index.ts";
 import type { ArraySpec, Index, Ref, LaunchSize, Tile } from "../../lang/index.ts";
+import { Scalar } from "../../lang/scalar.ts";
 import { alignment } from "./sizes.ts";
 
 /** An axis, and how far apart elements of each array are along it; 0 where it repeats. */
@@ -47,12 +50,14 @@ export interface Placement {
 
 /**
  * The axes as a kernel sees them; those in `exact` are part of the kernel. An array that begins further on has an axis in
- * front whose elements lie as far apart as the offset's alignment allows, and is the last of that axis.
+ * front whose elements lie as far apart as the offset's alignment allows, and is the last of that axis. Halves of rows whose length is
+ * part of the kernel are windows of the rows instead: lanes that store one need not wait for those that store the other.
  */
 export class StridedForm {
   readonly axes: readonly StridedAxis[];
   readonly extents: readonly Size[];
   readonly #placements: readonly Placement[];
+  readonly #exact: readonly number[];
 
   constructor(
     axes: readonly StridedAxis[],
@@ -60,6 +65,7 @@ export class StridedForm {
     placements: readonly Placement[] = [],
   ) {
     this.axes = axes;
+    this.#exact = exact;
     this.#placements = placements;
     this.extents = axes.map(({ extent }, axis) =>
       exact.includes(axis) ? extent : dim(extentName(axis), { multipleOf: alignment(extent) }),
@@ -74,6 +80,8 @@ export class StridedForm {
   spec(position: number, dtype: DType): ArraySpec {
     const own = this.ownAxes(position);
     const most = this.#most(position);
+    if (this.wholeShape(position) !== undefined)
+      return array(dtype, [...this.extents.slice(0, -1), 2 * most]);
     if (own.length === 0 && most === 0) return array(dtype, [1]);
     const extents = own.map((axis) => this.extents[axis] ?? 1);
     const strides = own.map((axis) => this.#stride(position, axis));
@@ -81,6 +89,28 @@ export class StridedForm {
     return array(dtype, [this.#places(position), ...extents], {
       strides: [alignment(most), ...strides],
     });
+  }
+
+  /** The shape of an array by rows of which this is one half, where these are exact. */
+  wholeShape(position: number): readonly number[] | undefined {
+    const most = this.#most(position);
+    const last = this.axes.length - 1;
+    if (most === 0 || most !== this.axes[last]?.extent || !this.#exact.includes(last))
+      return undefined;
+    const shape = this.axes.map(({ extent }) => extent).with(-1, 2 * most);
+    const byRows = rowMajorStrides(shape);
+    const liesSo = this.axes.every(({ strides }, axis) => strides[position] === byRows[axis]);
+    return liesSo ? shape : undefined;
+  }
+
+  /** Whether rows of an array have their elements side by side, from multiples of so many on. */
+  isAligned(position: number, elements: number): boolean {
+    const { offset = 0 } = this.#placements[position] ?? {};
+    const strides = this.axes.map((axis) => axis.strides[position] ?? 0);
+    return (
+      strides.at(-1) === 1 &&
+      [offset, ...strides.slice(0, -1)].every((each) => each % elements === 0)
+    );
   }
 
   #declares(position: number): boolean {
@@ -106,6 +136,12 @@ export class StridedForm {
   window(ref: Ref, position: number, starts: readonly Index[], sizes: readonly number[]): Ref {
     const own = this.ownAxes(position);
     const window = own.map((axis) => slice(starts[axis] ?? 0, sizes[axis] ?? 1));
+    if (this.wholeShape(position) !== undefined) {
+      const { offset = 0 } = this.#placements[position] ?? {};
+      const start = starts.at(-1) ?? 0;
+      const from = start instanceof Scalar ? start.add(offset) : addSizes(start, offset);
+      return ref.at(...window.slice(0, -1), slice(from, sizes.at(-1) ?? 1));
+    }
     if (this.#most(position) > 0) {
       const isFirst = this.#placements[position]?.offset === 0;
       return ref.at(isFirst ? 0 : this.#places(position).sub(1), ...window);
@@ -126,13 +162,15 @@ export class StridedForm {
   /** Values for the dimensions of the kernel. */
   dimensions(): { readonly [name: string]: number } {
     const values: { [name: string]: number } = {};
+    const isStrided = (position: number): boolean =>
+      this.#declares(position) && this.wholeShape(position) === undefined;
     for (const [axis, { extent, strides }] of this.axes.entries()) {
       if (typeof this.extents[axis] !== "number") values[extentName(axis)] = extent;
       for (const [position, stride] of strides.entries())
-        if (stride > 1 && this.#declares(position)) values[strideName(position, axis)] = stride;
+        if (stride > 1 && isStrided(position)) values[strideName(position, axis)] = stride;
     }
     for (const [position, { most }] of this.#placements.entries())
-      if (most > 0 && this.#declares(position))
+      if (most > 0 && isStrided(position))
         values[placesName(position)] = most / alignment(most) + 1;
     return values;
   }
