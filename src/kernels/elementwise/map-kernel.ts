@@ -188,6 +188,7 @@ function narrowLayout(
   const [bits = 0] = single.map(bitsOf);
   const vector = (8 * widestAccess) / bits;
   const isNarrow =
+    bits >= 8 &&
     single.every((position) => bitsOf(position) === bits && form.isAligned(position, vector)) &&
     arrays.some(({ dtype }) => dtype.bits > bits);
   return isNarrow && columns >= vector

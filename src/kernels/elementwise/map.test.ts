@@ -312,3 +312,12 @@ test("lanes have few bytes in flight, more where blocks divide, none of arrays t
     ...["st.global.v4.b32", "st.global.v4.b32"],
   ]);
 });
+
+test("kernels wait for the one before them, and let the next start when they end", () => {
+  const [launch] = copy({ x: bf16 }).plan({ n: 2 ** 27 }, targets.sm_90a).launches;
+  const { ptx = "" } = launch === undefined ? {} : compileAhead(launch.kernel, targets.sm_90a);
+  const [waits, loads] = ["griddepcontrol.wait", "ld.global"].map((text) => ptx.indexOf(text));
+  expect(waits).toBeGreaterThan(0);
+  expect(loads).toBeGreaterThan(waits ?? NaN);
+  expect(ptx).not.toContain("launch_dependents");
+});
