@@ -1,7 +1,7 @@
 /** Data for subjects: what goes into their arrays and scalars, and elements as text that can be compared. */
 import { isWide } from "../../src/formats/dtype.ts";
 import type { DType, HostValue } from "../../src/formats/dtype.ts";
-import { fromNumbers, hostArray, toNumbers } from "../../src/formats/hostarray.ts";
+import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { KernelParameter } from "../../src/ir/node.ts";
 import type { Random } from "../../src/support/random.ts";
@@ -24,9 +24,7 @@ export function dataFor(dtype: DType, count: number, random: Random): HostArray 
   if (dtype.kind === "float") return fromNumbers(dtype, [count], numbers);
   const [least, most] = dtype.kind === "signed" ? [-7, 7] : [0, 15];
   const small = numbers.map((x) => Math.min(most, Math.max(least, x)));
-  return isWide(dtype)
-    ? hostArray(dtype, [count], BigInt64Array.from(small, (x) => BigInt(x)) as never)
-    : fromNumbers(dtype, [count], small);
+  return fromNumbers(dtype, [count], isWide(dtype) ? small.map((x) => BigInt(x)) : small);
 }
 
 export function scalarFor(

@@ -89,8 +89,17 @@ test("a failure is shrunk to little more than what fails", async () => {
   expect(printKernel(small).length).toBeLessThan(printKernel(subject.kernel).length / 2);
 });
 
+test("a simulator that gives other elements than were computed is told apart", async () => {
+  const subject = subjectOf(1);
+  const { expected = expect.fail() } = subject;
+  expect(await judge(subject)).toEqual({ kind: "same" });
+  expect(await judge({ ...subject, expected: `${expected} 1` })).toMatchObject({
+    why: expect.stringMatching(/^the simulator gives other elements/) as string,
+  });
+});
+
 test("fixtures are read as they were written", () => {
-  for (let seed = 0; seed < 20; seed++) {
+  for (let seed = 0; seed < 60; seed++) {
     const text = fixtureText(subjectOf(seed));
     expect(fixtureText(fixtureOf(text)), `seed ${seed}`).toBe(text);
   }

@@ -1,4 +1,5 @@
 /** What random programs are made of: sizes, and tiles of small whole numbers. */
+import type { HostArray, HostValue } from "../../src/index.ts";
 import { f32 } from "../../src/index.ts";
 import type { Tile } from "../../src/index.ts";
 import type { Kernel } from "../../src/ir/node.ts";
@@ -8,7 +9,11 @@ import type { Random } from "../../src/support/random.ts";
 export interface Program {
   readonly kernel: Kernel;
   readonly dimensions: { readonly [name: string]: number };
-  readonly scalars?: { readonly [name: string]: number };
+  readonly scalars?: { readonly [name: string]: HostValue };
+  /** What arrays hold, where that is not any number. */
+  readonly data?: { readonly [name: string]: HostArray };
+  /** What the program gives by an account of its own: a line for each array that it writes. */
+  readonly expected?: string;
   /** Names of the targets that have its instructions; all unless given. */
   readonly targets?: readonly string[];
 }

@@ -83,7 +83,8 @@ async function results<A extends Allocation, P>(
       const allocation = backend.allocate(dtype, shape);
       arrays.set(name, allocation);
       const count = elementCount(shape);
-      if (role !== "output") await backend.upload(dataFor(dtype, count, random), allocation);
+      const given = subject.data?.[name] ?? dataFor(dtype, count, random);
+      if (role !== "output") await backend.upload(given, allocation);
       if (role !== "input") shapes.set(name, { dtype, shape });
     }
     await backend.run({ kernel, program, arrays, scalars, dimensions, limits });
@@ -208,6 +209,11 @@ export async function judge(subject: Subject, equipment: Equipment = {}): Promis
   const expected = await outcome(() => results(simulator, simplify(kernel), subject));
   if (expected.kind === "refused" && isRefusal(expected.code))
     return { kind: "skipped", why: expected.code };
+  if (subject.expected !== undefined) {
+    const known = { kind: "result", text: subject.expected } as const;
+    const verdict = compare(known, expected, "the simulator");
+    if (verdict.kind !== "same") return verdict;
+  }
   for await (const [name, found] of otherWays(subject, equipment)) {
     if (found.kind === "refused" && isRefusal(found.code))
       return { kind: "skipped", why: found.code };

@@ -18,7 +18,11 @@ export interface Subject {
   readonly kernel: Kernel;
   readonly dimensions: { readonly [name: string]: number };
   /** Those that are not drawn with the data. */
-  readonly scalars?: { readonly [name: string]: number } | undefined;
+  readonly scalars?: Program["scalars"] | undefined;
+  /** What is in arrays, where that is not drawn. */
+  readonly data?: Program["data"] | undefined;
+  /** What the simulator is to give, where that is known. */
+  readonly expected?: string | undefined;
   readonly target: FuzzTarget;
   readonly schedule: ScheduleName;
   /** Of the data and of the turns. */
@@ -49,6 +53,13 @@ function programFor(kind: SubjectKind, seed: number, random: Random): Program {
   };
 }
 
+/** Every fourth program has its results computed beside it; the others are of the kinds that they were before there were such. */
+function kindOf(seed: number, kinds: readonly SubjectKind[], random: Random): SubjectKind {
+  const others = kinds.filter((kind) => kind !== "referenced");
+  const isReferenced = others.length < kinds.length && (others.length === 0 || seed % 4 === 1);
+  return isReferenced ? "referenced" : random.pick(others);
+}
+
 /** The subject of a seed, of one of the kinds and for one of the targets given. */
 export function subjectOf(
   seed: number,
@@ -56,9 +67,9 @@ export function subjectOf(
   kinds: readonly SubjectKind[] = subjectKinds,
 ): Subject & { readonly kind: SubjectKind } {
   const random = new Random(seed);
-  const kind = random.pick(kinds);
+  const kind = kindOf(seed, kinds, random);
   const program = programFor(kind, seed, random);
-  const { kernel, dimensions, scalars } = program;
+  const { kernel, dimensions, scalars, data, expected } = program;
   const size = kernel.grid.reduce((product, { cluster }) => product * cluster, 1);
   const fitting = among.filter(
     (name) => size <= targets[name].clusterSize && program.targets?.includes(name) !== false,
@@ -66,5 +77,6 @@ export function subjectOf(
   const target = random.pick(fitting.length > 0 ? fitting : among);
   const schedule = random.pick(schedules);
   const placement = random.below(4) === 0 ? undefined : random.below(2 ** 31);
-  return { kind, kernel, dimensions, scalars, target, schedule, seed, placement };
+  const given = { kernel, dimensions, scalars, data, expected };
+  return { kind, ...given, target, schedule, seed, placement };
 }
