@@ -3,12 +3,12 @@
  * their step, where the copy engine can take their rows: a warp that had to ask memory for them would wait for that in
  * every step, longer than it takes to multiply.
  */
-import { slice, smem } from "../../lang/index.ts";
-import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import { copyAsync, slice, smem } from "../../lang/index.ts";
+import type { Barrier, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { copiedInputs } from "./prologue.ts";
 import type { Prologue, PrologueInput } from "./prologue.ts";
-import { scaleTile } from "./quantized.ts";
+import { packedUnit, scaleTile } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 import { isCopied } from "./tile-shapes.ts";
 
@@ -36,6 +36,36 @@ export function scaleSlots(
   return Object.fromEntries(
     travelling.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, units, width])]),
   );
+}
+
+/**
+ * How many copies bring an input's numbers of a step: one where groups are units, whose lines follow each other, or one for each unit. With 16 rows, 8192 × 28672 of
+ * i4 took 32.6 µs instead of 33.2.
+ */
+export function scaleCopies({ group }: PrologueInput, units: number): number {
+  return group === packedUnit ? 1 : units;
+}
+
+/** Starts the copies of a step's scales for `count` columns, from `left` on in the arrays and from `first` on in the block. */
+export function copyScales(
+  sources: readonly ScaleSource[],
+  units: number,
+  { first, left, count, along, slot }: Omit<ScalePart, "unit">,
+  landed: { readonly barrier: Barrier },
+): void {
+  for (const { input, all, tiles } of sources) {
+    const { group } = input;
+    if (tiles === undefined || group === undefined) continue;
+    const lines = units / scaleCopies(input, units);
+    for (let unit = 0; unit < units; unit += lines) {
+      const line = along.add(unit * packedUnit).div(group);
+      copyAsync(
+        all.at(slice(line, lines), slice(left, count)),
+        tiles.at(slot, slice(unit, lines), slice(first, count)),
+        landed,
+      );
+    }
+  }
 }
 
 function tilesName(input: string): string {

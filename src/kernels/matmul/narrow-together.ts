@@ -58,8 +58,6 @@ export function sumsTogether(share: Share): Tile {
         ...asked[unit],
         ...scalesFromSlots(ofSteps, part),
       }));
-      // The copy engine overwrites what lanes have read here.
-      commitShared();
       let after = before;
       lines.forEach((line, unit) => {
         const made = madeOf(line, scales[unit]?.bZero, share);
@@ -69,6 +67,9 @@ export function sumsTogether(share: Share): Tile {
         const scale = scales[unit]?.bScale;
         after = scale === undefined ? after.add(product) : product.fma(turned(scale), after);
       });
+      // The copy engine overwrites what lanes have read here. Said before the products, it has these wait until all has been read: 30.7 µs instead of 30.5 with
+      // 16 rows of 8192 × 28672 in i4.
+      commitShared();
       empty.at(slot).arrive();
       return { sums: after, slot: following(slot, turns, stages, turn) };
     },

@@ -42,12 +42,18 @@ import { finished, inputSpecs } from "./epilogue.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { PieceShape } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { scaleSlots, scaleSources, travellingScales } from "./narrow-scales.ts";
+import {
+  copyScales,
+  scaleCopies,
+  scaleSlots,
+  scaleSources,
+  travellingScales,
+} from "./narrow-scales.ts";
 import type { ScaleSource } from "./narrow-scales.ts";
 import { addTurns, following, ownSteps, pieceColumns, sumsOfShare } from "./narrow-share.ts";
 import type { Arguments, Place, Share } from "./narrow-share.ts";
 import { sumsTogether } from "./narrow-together.ts";
-import { inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
+import { prologueSpecs, storedDepth } from "./prologue.ts";
 import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
@@ -142,6 +148,8 @@ export function narrowKernel(
   const boxes = width / boxColumns(configuration);
   const layers = split === 1 ? [] : [dim("layers")];
   const travelling = travellingScales(prologue, sizes.n);
+  // Of each box, with its scales.
+  const copies = travelling.reduce((sum, input) => sum + scaleCopies(input, units), 1);
   return kernel(
     {
       name: "matmul_narrow",
@@ -161,7 +169,7 @@ export function narrowKernel(
         stored: smem(weights.dtype, [stages, width, depth], storedLayout(depth)),
         activations: smem(problem.a.dtype, [stages, rows, depth]),
         ...scaleSlots(travelling, stages, units, width),
-        full: barrier({ count: stages, arrivals: 1 + boxes * (1 + units * travelling.length) }),
+        full: barrier({ count: stages, arrivals: 1 + boxes * copies }),
         empty: barrier({ count: stages, arrivals: takers }),
         ...(turns > 1 && {
           parts: smem(dtypes.f32, [turns - 1, width / piece.columns, rows, piece.columns]),
@@ -310,14 +318,8 @@ function copySteps(
         for (let box = 0; box < width; box += boxed) {
           const window = b.at(slice(left.add(box), boxed), along);
           copyAsync(window, stored.at(slot, slice(box, boxed)), { ...landed, ...once });
-          for (const { input, all, tiles } of scales) {
-            for (let unit = 0; tiles !== undefined && unit < depth; unit += packedUnit) {
-              const source = inputWindow(input, all, {
-                ...{ batch: zero, along: start.add(unit), start: left.add(box), count: boxed },
-              });
-              copyAsync(source, tiles.at(slot, unit / packedUnit, slice(box, boxed)), landed);
-            }
-          }
+          const part = { first: zero.add(box), left: left.add(box), count: boxed };
+          copyScales(scales, depth / packedUnit, { ...part, along: start, slot }, landed);
         }
         return following(slot, turns, stages, warp);
       });

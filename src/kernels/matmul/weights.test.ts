@@ -291,6 +291,26 @@ test("steps of 256 are refused where half of one would be left over", () => {
   }
 });
 
+test("k that is no multiple of 8: the narrow kernel, whose rows of a the copy engine fetches, is refused and never chosen; others are right", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const spec = specs["i4, groups, zero points"];
+  if (spec === undefined) throw new Error("no such case");
+  for (const depth of [1, 133, 255]) {
+    await agrees(device, spec, [turned, plain], depth, 32);
+    for (const configuration of [narrow, ...inTurns, ...ofLines])
+      expect(
+        codeOf(() =>
+          matmul({ a: bf16, b: spec as never, configuration }).plan({ m: 3, n: 32, k: depth }),
+        ),
+      ).toBe("TW9904");
+  }
+  const op = matmul({ a: bf16, b: spec as never });
+  expect(op.plan({ m: 3, n: 8192, k: 28672 }).configuration.kernel).toBe("narrow");
+  for (const k of [28671, 28668])
+    expect(op.plan({ m: 3, n: 8192, k }).configuration.kernel).not.toBe("narrow");
+  device.dispose();
+});
+
 test("mistakes are told", () => {
   const never = (value: unknown): never => value as never;
   const refused: readonly (readonly [string, () => unknown])[] = [

@@ -187,6 +187,16 @@ describe("a fence of each lane", () => {
     expect(meets(handedOver(false))).toBe(true);
     expect(meets(handedOver(true))).toBe(false);
   });
+
+  test("is waited for by nobody where lanes have written nothing", () => {
+    const read = inPairs("read", ({ i, out, own }) => {
+      commitShared();
+      copyAsync(own, out.at(i));
+      commitGroup();
+      waitGroup(0);
+    });
+    expect(meets(read)).toBe(false);
+  });
 });
 
 test("lanes meet before a buffer is written whose bytes another was read from", () => {

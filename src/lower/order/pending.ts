@@ -88,10 +88,10 @@ export class Pending {
     }
   }
 
-  /** Each lane hands over what it has written. */
+  /** Each lane hands over what it has written. Where none has written to shared memory, nobody waits for the others to have done so. */
   fence(space: "smem" | "gmem"): void {
+    if (space === "gmem" || this.#unfenced.size > 0) this.#open.fenced = true;
     if (space === "smem") this.#unfenced.clear();
-    this.#open.fenced = true;
   }
 
   /** All lanes meet, or a half of that. */

@@ -16,7 +16,7 @@ import { elementsPerUnit, tensorMapOf } from "../../../layout/model/tensor-maps.
 import type { TensorMap } from "../../../layout/model/tensor-maps.ts";
 import type { TensorMapPlan } from "../../executable.ts";
 import type { Operand, Register } from "../../module.ts";
-import { address, discard, integer, tensorAddress } from "../../operands.ts";
+import { address, discard, integer, pair, tensorAddress } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import { clusterSize } from "../grid.ts";
@@ -161,7 +161,7 @@ export function tensorCopyIn(
     op.attributes.multicast.length > 0
       ? multicastMask(context, op.attributes.multicast)
       : undefined;
-  const one = scope.warps === 1 ? numbers.leader : numbers.elected;
+  const one = scope.warps === 1 ? electLane(context) : numbers.elected;
   const policy = cachePolicy(context, op);
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
   const operands = planned.boxes.map(({ offset, coordinates }) => [
@@ -184,6 +184,16 @@ export function tensorCopyIn(
   for (const box of operands)
     code.emit(`${opcode}.multicast::cluster${policy.suffix}`, [...box, mask, ...policy.operands]);
   code.place(skip);
+}
+
+/**
+ * pred: whether the lane is the one that starts a warp's copies. Of an elected lane the assembler knows that there is no other, and issues a copy as one
+ * instruction; of lane 0 it does not, and makes a loop of twenty over all lanes that might be asked.
+ */
+function electLane({ code }: EmitContext): Register {
+  const elected = code.register("pred");
+  code.emit("elect.sync", [pair(discard, elected), integer(-1)]);
+  return elected;
 }
 
 /** Tells the barrier how many bytes will land, and arrives once for the copy. */
