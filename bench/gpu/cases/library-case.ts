@@ -1,7 +1,9 @@
 /** A case of an operation of the library: its arrays, one set for each launch in flight, and what its results must be. */
-import { toNumbers } from "tilewright";
+import { array, bf16, toNumbers } from "tilewright";
 import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
+import { copy } from "tilewright/kernels";
 import type { BenchCase, Task } from "../case.ts";
+import { randomArray } from "../random.ts";
 import { prepared } from "./memory.ts";
 import type { Arrays } from "./memory.ts";
 
@@ -43,6 +45,33 @@ export function libraryCase({
             return toNumbers(await device.download(wanted));
           }),
       ),
+  };
+}
+
+/** A case beside a copy of half as many bytes as it moves, which moves as many. */
+export function besideCopy(work: LibraryWork): BenchCase {
+  const one = libraryCase(work);
+  const elements = Math.floor(work.bytes / 4);
+  const plain = copy({ x: array(bf16, [elements]) });
+  return {
+    ...one,
+    prepare: async (device, sets) => {
+      const made = await one.prepare(device, sets);
+      const copied = Array.from({ length: sets }, (_, seed) => ({
+        x: randomArray(device, bf16, [elements], seed),
+        out: device.allocate(bf16, [elements]),
+      }));
+      const [first] = copied;
+      if (first === undefined) throw new RangeError("a case has one set at least");
+      return {
+        ...made,
+        measures: { "a copy": (set) => device.bind(plain, copied[set % sets] ?? first) },
+        dispose: () => {
+          made.dispose();
+          for (const { x, out } of copied) for (const each of [x, out]) each.dispose();
+        },
+      };
+    },
   };
 }
 

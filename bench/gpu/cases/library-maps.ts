@@ -8,35 +8,7 @@ import type { DTypeName, Operation } from "tilewright";
 import { cast, copy, gated, permute, quantize, rotary } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
 import { randomArray } from "../random.ts";
-import { libraryCase, requireNear } from "./library-case.ts";
-import type { LibraryWork } from "./library-case.ts";
-
-/** A case beside a copy of half as many bytes as it moves, which moves as many. */
-function besideCopy(work: LibraryWork): BenchCase {
-  const one = libraryCase(work);
-  const elements = Math.floor(work.bytes / 4);
-  const plain = copy({ x: array(bf16, [elements]) });
-  return {
-    ...one,
-    prepare: async (device, sets) => {
-      const made = await one.prepare(device, sets);
-      const copied = Array.from({ length: sets }, (_, seed) => ({
-        x: randomArray(device, bf16, [elements], seed),
-        out: device.allocate(bf16, [elements]),
-      }));
-      const [first] = copied;
-      if (first === undefined) throw new RangeError("a case has one set at least");
-      return {
-        ...made,
-        measures: { "a copy": (set) => device.bind(plain, copied[set % sets] ?? first) },
-        dispose: () => {
-          made.dispose();
-          for (const { x, out } of copied) for (const each of [x, out]) each.dispose();
-        },
-      };
-    },
-  };
-}
+import { besideCopy, libraryCase, requireNear } from "./library-case.ts";
 
 function copyCase(rows: number, columns: number): BenchCase {
   return libraryCase({

@@ -18,7 +18,7 @@ import {
 import type { BenchCase } from "../case.ts";
 import { randomArray, randomIndices, randomWords } from "../random.ts";
 import { crossEntropyCase, normBackwardCase } from "./gradients.ts";
-import { libraryCase, requireNear } from "./library-case.ts";
+import { besideCopy, libraryCase, requireNear } from "./library-case.ts";
 import { mapCases } from "./library-maps.ts";
 import { randomCases } from "./random.ts";
 import { poolCase, uniqueCase } from "./windows.ts";
@@ -36,7 +36,7 @@ export function rowsCase(
     rms_norm: () => rmsNorm({ x, scale }),
     layer_norm: () => layerNorm({ x, scale }),
   };
-  return libraryCase({
+  return besideCopy({
     name: `library ${op} bf16 ${rows}x${columns}`,
     task: { op, rows, columns, dtype: "bf16" },
     bytes: rows * columns * 4,

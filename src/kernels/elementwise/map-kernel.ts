@@ -59,8 +59,11 @@ export function chooseWindow(
 ): MapConfiguration {
   const last = axes.length - 1;
   const columns = axes[last]?.extent ?? 1;
+  // An array with an element for each row lies along another axis, too, but is read once a row whatever the window.
   const crossing = axes.findIndex(
-    ({ strides }, axis) => axis !== last && strides.some((stride) => stride === 1),
+    ({ strides }, axis) =>
+      axis !== last &&
+      strides.some((stride, array) => stride === 1 && axes[last]?.strides[array] !== 0),
   );
   const bytes = arrays.map(({ dtype }) => dtype.bits / 8);
   if (crossing >= 0) {

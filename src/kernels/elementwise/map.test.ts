@@ -321,3 +321,18 @@ test("kernels wait for the one before them, and let the next start when they end
   expect(loads).toBeGreaterThan(waits ?? NaN);
   expect(ptx).not.toContain("launch_dependents");
 });
+
+test("rows that meet a number each are no squares", async () => {
+  const scaled = map({ x: array(bf16, [m, n]), scale: array(f32, [m, 1]) }, ({ x, scale }) => ({
+    out: x.cast(f32).mul(scale).cast(bf16),
+  }));
+  const { configuration } = scaled.plan({ m: 8192, n: 8192 }, targets.sm_90a);
+  expect(configuration).toMatchObject({ rows: 1, columns: 16 * 128 });
+  const device = await open("emulator");
+  const [x, scale] = [wholeNumbers(bf16, [5, 24], 1), wholeNumbers(f32, [5, 1], 2)];
+  const { out } = await device.run(scaled, { x: x.array, scale: scale.array });
+  expect([...toNumbers(out)]).toEqual(
+    [...x.values].map((value, index) => value * (scale.values[Math.floor(index / 24)] ?? NaN)),
+  );
+  device.dispose();
+});
