@@ -8,7 +8,7 @@
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
+import { array, cdiv, dim, iota, kernel, slice, waitForPreviousKernel } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -95,6 +95,7 @@ function gatherKernel(
       outputs: { out: array(dtype, [outer, count, inner]) },
     },
     ({ layer, i, j, x, indices, out }) => {
+      waitForPreviousKernel();
       const here = slice(i.mul(rows), rows);
       const across = slice(j.mul(columns), columns);
       const own = indices.at(here).load();
