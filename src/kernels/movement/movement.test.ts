@@ -5,6 +5,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { compileAhead } from "../../lower/ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
@@ -193,6 +194,15 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
           (expected[row * 33 + column] ?? NaN) + (updates.values[index * 33 + column] ?? NaN);
     expect([...toNumbers(out)]).toEqual(expected);
   });
+});
+
+test("gathers wait for the kernel before them ahead of any load", () => {
+  const op = gather({ x: array(bf16, [v, d]), indices: array(i32, [n]) });
+  const [launch] = op.plan({ v: 9, d: 64, n: 5 }, targets.sm_90a).launches;
+  const { ptx = "" } = launch === undefined ? {} : compileAhead(launch.kernel, targets.sm_90a);
+  const [waits = -1, loads] = ["griddepcontrol.wait", "ld.global"].map((text) => ptx.indexOf(text));
+  expect(waits).toBeGreaterThan(0);
+  expect(loads).toBeGreaterThan(waits);
 });
 
 test("an index outside its axis stops the kernel", async () => {
