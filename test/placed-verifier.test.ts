@@ -312,6 +312,12 @@ const broken: BrokenCases = [
         replace: "  store %7",
         by: "  %16 = convert_layout %15 : tile<f32, [1024], A>\n  store %7",
       },
+      {
+        what: "a warp on its own reads a tile of which it has a part",
+        of: "carries",
+        replace: '%16 = load %0 {unit = "global 4"} : tile<f32, [32, 32], "(L0 L1 L2 L3 L4)">',
+        by: 'store %1, %2 {unit = "global 4"}',
+      },
     ],
   ],
   [

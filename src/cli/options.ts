@@ -142,7 +142,9 @@ export function parseDimension(text: string, before: Dimensions): Dimensions {
   if (name === undefined || extent === undefined)
     throw new InvalidArgumentError("It must look like n=1000.");
   if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
-  return { ...before, [name]: parseCount(extent) };
+  const count = parseCount(extent);
+  if (count >= 2 ** 31) throw new InvalidArgumentError("It must be below 2^31.");
+  return { ...before, [name]: count };
 }
 
 /** Sizes with commas between them, such as m=4096,n=4096; each adds a case. */

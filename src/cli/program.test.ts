@@ -85,6 +85,7 @@ describe("the grammar", () => {
     [["compile", "a.ts", "--target", "sm_1"], "Allowed choices are sm_80, sm_90a, sm_100a"],
     [["simulate", "a.ts", "--seed", "many"], "It must be a whole number"],
     [["simulate", "a.ts", "--dim", "n=1", "--dim", "n=2"], "n is given twice"],
+    [["run", "a.ts", "--dim", "n=2147483648"], "It must be below 2^31"],
     [["layout"], "give a file, --register or --shared"],
     [["layout", "a.ts", "--shape", "64"], "a file, or a layout to draw, not both"],
     [["layout", "--register", "wgmma", "--shape", "1", "--kernel", "k"], "goes with a file"],

@@ -124,3 +124,8 @@ describe("random inputs", () => {
     expect(typeof randomInputs(idle(dtype), { n: 5, m: 64 }, 2)["factor"]).toBe(type);
   });
 });
+
+test("arrays of more elements than a process can hold are refused", () => {
+  const most = 2 ** 31 - 64;
+  expect(() => randomInputs(idle(dtypes.f32), { n: most, m: most }, 1)).toThrow("TW0009");
+});

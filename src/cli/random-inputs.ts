@@ -10,7 +10,7 @@
  */
 import { arrayParameters, outputShape } from "../device/binding.ts";
 import type { RunArguments } from "../device/types.ts";
-import { dtypes } from "../formats/dtype.ts";
+import { dtypes, withinMemory } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
@@ -84,9 +84,9 @@ export function randomInputs(
 
 /** An array of random numbers. */
 export function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
-  const numbers = Float64Array.from({ length: elementCount(shape) }, () =>
-    randomNumber(dtype, random),
-  );
+  const count = elementCount(shape);
+  const numbers = withinMemory(dtype.name, count, () => new Float64Array(count));
+  for (let at = 0; at < count; at++) numbers[at] = randomNumber(dtype, random);
   return fromNumbers(dtype, shape, numbers);
 }
 

@@ -116,7 +116,7 @@ async function outcome(work: () => Promise<string>): Promise<Outcome> {
 /** Codes of what cannot be compiled for a target, or took too long: no disagreement. */
 function isRefusal(code: string): boolean {
   return (
-    code.startsWith("TW6") ||
+    /^TW6[^2]/.test(code) ||
     code.startsWith("TW7") ||
     code === "TW3022" ||
     /^TW301[4567]$/.test(code)

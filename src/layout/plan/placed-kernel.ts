@@ -92,7 +92,7 @@ class Builder {
       const key = `${own.id} ${need.layout.text}`;
       const known = made.get(key);
       if (known !== undefined) return known;
-      const conversion = this.#conversion(op, own, need.layout);
+      const conversion = this.#conversion(op, value, need.layout);
       const [result = own] = conversion.results;
       conversions.push(conversion);
       made.set(key, result);
@@ -115,7 +115,7 @@ class Builder {
     for (const { value, layout } of this.#placement.needs.get(op) ?? nothing) {
       const own = this.#use(value);
       if (layoutText(own.type) === layout.text) continue;
-      const conversion = this.#conversion(op, own, layout);
+      const conversion = this.#conversion(op, value, layout);
       conversions.push(conversion);
       outside.set(value, own);
       for (const result of conversion.results) this.#values.set(value, result);
@@ -123,11 +123,17 @@ class Builder {
     return { conversions, operands: op.operands, outside };
   }
 
-  #conversion(op: AnyOp, source: Value, layout: RegisterLayout): AnyOp {
+  #conversion(op: AnyOp, value: Value, layout: RegisterLayout): AnyOp {
+    const source = this.#use(value);
     if (source.type.kind !== "tile") throw new Error("only tiles are converted");
     const [from, to] = [layoutText(source.type), layout.text];
+    // Two values that go the same way need not go by the same plan: elements of few bits need no scratch where wider ones do.
     const conversion = this.#placement.conversions.find(
-      (each) => each.op === op && each.source.text === from && each.target.text === to,
+      (each) =>
+        each.op === op &&
+        each.value === value &&
+        each.source.text === from &&
+        each.target.text === to,
     );
     const moves = conversion !== undefined && scratchBytes(conversion.plan) > 0;
     const scratch = moves ? this.#scratch.get(op)?.value : undefined;

@@ -18,7 +18,7 @@ import type { Source } from "./memory-steps.ts";
 import type { Item } from "./numbers.ts";
 import { dotStep } from "./product-steps.ts";
 import { computeSteps, neededSteps, traceSteps, valueOf } from "./steps.ts";
-import type { Computing, Slot, Step, TracedValue, Tracing } from "./steps.ts";
+import type { Computing, Slot, Step, TracedValue, Tracing, Value } from "./steps.ts";
 import { tileSteps } from "./tile-steps.ts";
 import { warpsOf } from "./warp-steps.ts";
 
@@ -26,9 +26,12 @@ function hostOf({ dtype, shape, items }: Held): HostArray {
   return fromNumbers(dtype, shape, items as number[]);
 }
 
+/** Runs code on a program thread. */
+type Running = (body: () => void) => void;
+
 function tracingOf(
   values: ReadonlyMap<Slot, TracedValue>,
-  arrays: { readonly [name: string]: Ref | Scalar },
+  arrays: { readonly [name: string]: Ref | Scalar | Running },
 ): Tracing {
   const own = new Map(values);
   return {
@@ -65,12 +68,14 @@ export class ReferenceProgram {
   readonly #block: Slot;
   readonly #numbers: readonly (readonly [Slot, Item])[];
   readonly #warps: number;
+  readonly #threads: number;
 
   constructor(random: Random, steps = 4 + random.below(10)) {
     this.#random = random;
     const draft = new Draft(random, { blocks: random.pick([1, 1, 2, 3]) });
     this.#draft = draft;
     this.#warps = random.pick([4, 4, 4, 4, 1, 2, 8, 16, 32]);
+    this.#threads = this.#warps <= 16 && random.below(4) === 0 ? 2 : 1;
     this.#sources = Array.from({ length: 2 + random.below(2) }, (_, at): Source => {
       const [a = 1, b = 1, c = 1] = draft.extents;
       const shape = random.pick([[a], [a, b], [b, a], [a, b, c], [a + 3, b]]);
@@ -139,7 +144,10 @@ export class ReferenceProgram {
     const numbers = Object.fromEntries(
       this.#numbers.map(([{ dtype }], at) => [`number${at}`, scalar(dtype)]),
     );
-    const named = results.map((slot, at) => [`out${at}`, slot] as const);
+    const threads = Array.from({ length: this.#threads }, (_, thread) => `thread${thread}`);
+    const outputsOf = (thread: string): readonly (readonly [string, Slot])[] =>
+      results.map((slot, at) => [`${thread}_out${at}`, slot]);
+    const named = threads.flatMap(outputsOf);
     const outputs = Object.fromEntries(
       named.map(([name, { dtype, shape }]) => [name, array(dtype, [blocks, ...shape])]),
     );
@@ -148,25 +156,28 @@ export class ReferenceProgram {
         name: "referenced",
         grid: { i: blocks },
         warps: this.#warps,
+        threads,
         inputs: { ...inputs, ...numbers },
         outputs,
       } as never,
-      (args: { readonly [name: string]: Ref | Scalar }) => {
+      (args: { readonly [name: string]: Ref | Scalar | Running }) => {
         const index = (args["i"] ?? missing("i")) as Scalar<"i32">;
         const first = this.#numbers.map(([slot], at) => {
           const name = `number${at}`;
           return [slot, (args[name] ?? missing(name)) as Scalar] as const;
         });
-        const tracing = tracingOf(new Map([[this.#block, index], ...first]), args);
-        traceSteps(steps, tracing);
-        for (const [name, slot] of named) {
-          const [output, value] = [tracing.array(name), tracing.read(slot)];
-          if (this.#random.below(2) === 0 || slot.shape.length === 0) output.at(index).store(value);
-          else output.at(slice(index, 1)).store(value.expand(0));
-        }
+        // Threads that take the same steps have memory of their own for them.
+        for (const thread of threads)
+          (args[thread] as Running)(() => {
+            const tracing = tracingOf(new Map([[this.#block, index], ...first]), args);
+            traceSteps(steps, tracing);
+            for (const [name, slot] of outputsOf(thread))
+              this.#store(tracing.array(name), index, tracing.read(slot), slot);
+          });
       },
     );
-    const expected = named.map(([name, slot]) => `${name}: ${this.#computed(steps, slot)}`);
+    const texts = results.map((slot) => this.#computed(steps, slot));
+    const expected = named.map(([name], at) => `${name}: ${texts[at % texts.length]}`);
     return {
       kernel: traced,
       dimensions,
@@ -174,6 +185,11 @@ export class ReferenceProgram {
       data: Object.fromEntries([...this.#data].map(([name, value]) => [name, hostOf(value)])),
       expected: expected.join("\n"),
     };
+  }
+
+  #store(output: Value, index: Scalar<"i32">, value: Value, { shape }: Slot): void {
+    if (this.#random.below(2) === 0 || shape.length === 0) output.at(index).store(value);
+    else output.at(slice(index, 1)).store(value.expand(0));
   }
 
   /** The elements of a result in all blocks, as text. */
