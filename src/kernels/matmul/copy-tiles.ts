@@ -54,8 +54,8 @@ export function copyTiles(work: Work): void {
       // 1 where a tile is multiplied from the end of k.
       const back = turnsBack(form) ? [zero] : [];
       loop({ ...bounds, carry: { ring: { slot: zero, count: zero }, back } }, (index, before) => {
-        const { tile, from, steps } = segments.at(index);
-        const start = work.place(tile);
+        const { tile, from, steps, half } = segments.at(index);
+        const start = { ...work.place(tile), half };
         if (!waitsFirst) when(index.eq(bounds.from), followPrevious);
         const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
         const [isBack] = before.back;
@@ -78,8 +78,13 @@ interface Ring {
   readonly count: Integer;
 }
 
+/** Where a tile lies, and which half of its columns is copied, where that may be one. */
+interface CopiedPlace extends TilePlace {
+  readonly half: Integer | undefined;
+}
+
 /** Fetches what a step multiplies: a slot for each of the products that it is made of. */
-function fillSlots(work: Work, start: TilePlace, position: Integer, ring: Ring): Ring {
+function fillSlots(work: Work, start: CopiedPlace, position: Integer, ring: Ring): Ring {
   const { form, shapes, sides, left: ofRows, full, empty } = work;
   const { stages } = form.configuration;
   const { rows, depth } = shapes;
@@ -112,7 +117,7 @@ function fillSlots(work: Work, start: TilePlace, position: Integer, ring: Ring):
       const first = position.mul(depth / block);
       copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
     }
-    copyColumns(work, { part: other, batch, left, along, slot, isFirst });
+    copyColumns(work, { part: other, batch, left, along, slot, isFirst, half: start.half });
     for (const { input, all, tiles } of work.prologueInputs)
       if (tiles !== undefined)
         copyAsync(
@@ -132,18 +137,22 @@ interface CopiedSide extends Pick<Side, "alongK" | "extent"> {
   readonly count: number;
   /** Those that the windows of the last tiles have, where these are not whole ones. */
   readonly edge: number | undefined;
-  /** Whether a tile has more than these, where that is not found from the end of the array. */
-  readonly isWhole?: Scalar<"bool"> | undefined;
+  /** Windows of tiles with few rows, the smallest first, where that is not found from the end of the array. */
+  readonly some?: readonly { readonly count: number; readonly suffice: Scalar<"bool"> }[];
   /** Whether nothing was in the slot before. */
   readonly isFirst: () => Scalar<"bool">;
 }
 
-/** Which rows of a tile are copied: of a group with few, only those that the first thread multiplies. */
-function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "edge" | "isWhole"> {
+/** Rows of a group up to which no others are copied: 64 rows are a third of what a step of half the columns of a tile copies. */
+const fewRows = 16;
+
+/** Which rows of a tile are copied: of a group with few, only those that the first thread multiplies, or the first of them. */
+function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "edge" | "some"> {
   const { turned, multipliers } = form.configuration;
-  if (form.dealt === undefined || end === undefined || turned || multipliers === 1)
-    return { edge: form.edges.row };
-  return { edge: threadRows, isWhole: notBefore(top).add(threadRows).lt(end) };
+  if (form.dealt === undefined || end === undefined || turned) return { edge: form.edges.row };
+  const rows = end.sub(notBefore(top));
+  const counts = multipliers === 1 ? [fewRows] : [fewRows, threadRows];
+  return { edge: undefined, some: counts.map((count) => ({ count, suffice: rows.le(count) })) };
 }
 
 /**
@@ -151,22 +160,25 @@ function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "e
  * as a whole: what is left out is multiplied as well, and should be something.
  */
 function copyInside(
-  { extent, start, count, edge, isFirst, isWhole }: CopiedSide,
+  { extent, start, count, edge, isFirst, some }: CopiedSide,
   copy: (count: number) => void,
 ): void {
-  if (edge === undefined) {
-    copy(count);
-    return;
-  }
-  if (isWhole !== undefined) {
+  if (some !== undefined) {
     // One branch after the other: with two branches of one the assembler spills a register.
-    const takesAll = isFirst().or(isWhole);
-    when(takesAll, () => {
+    let taken = isFirst().not();
+    for (const { count: few, suffice } of some) {
+      when(taken.and(suffice), () => {
+        copy(few);
+      });
+      taken = taken.and(suffice.not());
+    }
+    when(taken.or(isFirst()), () => {
       copy(count);
     });
-    when(takesAll.not(), () => {
-      copy(edge);
-    });
+    return;
+  }
+  if (edge === undefined) {
+    copy(count);
     return;
   }
   const end = constant(dtypes.i32, 0).add(extent);
@@ -194,11 +206,12 @@ interface ColumnsOfStep {
   readonly along: Slice;
   readonly slot: Integer;
   readonly isFirst: () => Scalar<"bool">;
+  readonly half: Integer | undefined;
 }
 
 /** Fetches the columns of a step: all of them, or this block's share for the whole cluster. */
 function copyColumns(work: Work, step: ColumnsOfStep): void {
-  const { part, batch, left, along, slot, isFirst } = step;
+  const { part, batch, left, along, slot, isFirst, half } = step;
   const { sides, right, rightTiles, full, rank, shapes, form } = work;
   const { cluster } = form.configuration;
   const shares = cluster > 1;
@@ -216,11 +229,22 @@ function copyColumns(work: Work, step: ColumnsOfStep): void {
   };
   const depth = shares && !alongK ? slice(first.add(along.start), share) : along;
   const tile = shares ? rightTiles.at(slot, slice(first, share)) : rightTiles.at(slot);
-  copyInside(columns, (inside) => {
+  const copy = (inside: number, start = columns.start): void => {
     copyAsync(
-      sideWindow(sides.columns, right, part, batch, slice(columns.start, inside), depth),
+      sideWindow(sides.columns, right, part, batch, slice(start, inside), depth),
       inside === columns.count ? tile : startOfTile(columns, tile, inside),
       { barrier: full.at(slot), ...(shares && { multicast: ["rank"] }) },
     );
+  };
+  if (half === undefined) {
+    copyInside(columns, copy);
+    return;
+  }
+  when(half.eq(0), () => {
+    copy(columns.count);
+  });
+  when(half.gt(0), () => {
+    const count = columns.count / 2;
+    copy(count, notBefore(own.add(half.sub(1).mul(count))));
   });
 }

@@ -77,13 +77,40 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
   loop({ ...segments.bounds, carry: constant(dtypes.i32, 0) }, (position, before) => {
     const segment = segments.at(position);
-    const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
-    const finish = (sums: Tile): void => {
-      storeTile(work, sums, place, index);
+    const whole = (): Scalar<"i32"> => {
+      const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
+      const finish = (sums: Tile): void => {
+        storeTile(work, sums, place, index);
+      };
+      finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
+      return slot;
     };
-    finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
-    return slot;
+    return whereHalved(work, segment, whole, (own) => {
+      const { product, place, slot } = sumsOf(own, segment, before, index, meanwhile);
+      storeTile(own, product, place, index);
+      return slot;
+    });
   });
+}
+
+/** What is done with a whole tile, or with half of its columns, which is a tile like others for whoever is given such work. */
+function whereHalved<R extends Tree>(
+  work: Work,
+  { half }: Segment,
+  whole: () => R,
+  halved: (own: Work) => R,
+): R {
+  if (half === undefined) return whole();
+  const columns = work.shapes.columns / 2;
+  const own = {
+    ...work,
+    shapes: { ...work.shapes, columns },
+    place: (tile: Scalar<"i32">): TilePlace => {
+      const place = work.place(tile);
+      return { ...place, left: notBefore(place.left.add(half.sub(1).mul(columns))) };
+    },
+  };
+  return when(half.eq(0), whole, () => halved(own));
 }
 
 /** A tile that is finished and not stored yet, if there is one. */
@@ -92,6 +119,9 @@ type Waiting = {
   readonly pieces: readonly Tile[];
   readonly place: Pick<TilePlace, "batch" | "top" | "left">;
 };
+
+/** The slot after those of the tiles that were begun, and the last one of these. */
+type Begun = { readonly slot: Scalar<"i32">; readonly waiting: Waiting };
 
 /** A tile is stored in the first step of the next one, or its pieces in the steps after that. */
 function multiplyAhead(work: Work, index: Scalar<"i32">): void {
@@ -118,28 +148,53 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
   const carry = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
   const { waiting } = loop({ ...segments.bounds, carry }, (position, before) => {
     const segment = segments.at(position);
-    let vectors: readonly VectorInputs[] | undefined;
-    const { product, place, slot } = plainSums(work, segment, before.slot, index, {
-      atFirst: () => {
-        if (!spreads) storeWaiting(work, before.waiting, index);
-      },
-      atStep: (step) => {
-        if (spreads) storeInStep(work, before.waiting, index, step);
-      },
-      atLast: (at) => {
-        vectors = loadVectors(work, at, index);
-      },
-    });
-    const { batch, top, left } = place;
-    const of = { segment, place, index };
-    const pieces = finishSegment(work, product, of, {
-      finish: (sums) => finishTile(work, sums, place, index, vectors),
-      otherwise: () => emptyPieces(work),
-    });
-    const isThere = waits(work, pieces, segment, place, index);
-    return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
+    const whole = (): Begun => {
+      let vectors: readonly VectorInputs[] | undefined;
+      const { product, place, slot } = plainSums(work, segment, before.slot, index, {
+        atFirst: () => {
+          if (!spreads) storeWaiting(work, before.waiting, index);
+        },
+        atStep: (step) => {
+          if (spreads) storeInStep(work, before.waiting, index, step);
+        },
+        atLast: (at) => {
+          vectors = loadVectors(work, at, index);
+        },
+      });
+      const { batch, top, left } = place;
+      const of = { segment, place, index };
+      const pieces = finishSegment(work, product, of, {
+        finish: (sums) => finishTile(work, sums, place, index, vectors),
+        otherwise: () => emptyPieces(work),
+      });
+      const isThere = waits(work, pieces, segment, place, index);
+      return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
+    };
+    return whereHalved(work, segment, whole, (own) => ({
+      slot: storedHalf(work, own, segment, before, index),
+      waiting: nothingWaits(work),
+    }));
   });
   return waiting;
+}
+
+/** Multiplies half of the columns of a tile and stores it at once, since no tile comes after it; the one that waits is stored before. */
+function storedHalf(
+  work: Work,
+  own: Work,
+  segment: Segment,
+  { slot: first, waiting }: Begun,
+  index: Scalar<"i32">,
+): Scalar<"i32"> {
+  const nothing = (): void => undefined;
+  const { product, place, slot } = plainSums(own, segment, first, index, {
+    atFirst: () => {
+      storeWaiting(work, waiting, index);
+    },
+    ...{ atStep: nothing, atLast: nothing },
+  });
+  storeTile(own, product, place, index);
+  return slot;
 }
 
 /**

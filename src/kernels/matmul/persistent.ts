@@ -7,7 +7,8 @@
  *
  * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves; where there are no more tiles than
  * processors, a block has one by its place in the grid, whose pieces leave through slots of the ring. Where
- * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory.
+ * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory, unless these are halves
+ * of columns.
  *
  * Two blocks of a cluster have tiles one below the other. Each fetches its own rows, and half of the columns for both, so
  * that the cache is read less; a slot is free once all threads of both have used it.
@@ -60,6 +61,7 @@ import { sidesOf, sideSpec, tileShape } from "./sides.ts";
 import {
   depthOf,
   endsInOrder,
+  halvesColumns,
   hasOneTile,
   pieceOf,
   resultBuffers,
@@ -311,7 +313,7 @@ function workOf(
   const found = (): Segments =>
     segmentsOf({
       ...{ worker, tiles, steps, workers: isOnce ? zero.add(1) : zero.add(workers) },
-      ...(form.dealt && { mostParts: dealtParts }),
+      ...(form.dealt && { mostParts: dealtParts, halves: halvesColumns(form) }),
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
   const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];

@@ -8,7 +8,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import type { Dimension } from "../../ir/size.ts";
-import { all, array, dim } from "../../lang/index.ts";
+import { all, array, dim, slice } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar, Slice } from "../../lang/index.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { isHeld } from "./held-rows.ts";
@@ -121,7 +121,14 @@ export function rowsOfTile({ alongK }: Side, tile: Ref, slot: Scalar<"i32">, row
   return alongK ? tile.at(slot, rows) : tile.at(slot, all, rows).transpose();
 }
 
-/** All columns of a tile, [depth, columns]. */
-export function columnsOfTile({ alongK }: Side, tile: Ref, slot: Scalar<"i32">): Ref {
-  return alongK ? tile.at(slot).transpose() : tile.at(slot);
+/** The columns of a tile, [depth, columns], or the first so many of them. */
+export function columnsOfTile(
+  { alongK }: Side,
+  tile: Ref,
+  slot: Scalar<"i32">,
+  count?: number,
+): Ref {
+  if (count === undefined) return alongK ? tile.at(slot).transpose() : tile.at(slot);
+  const first = slice(0, count);
+  return alongK ? tile.at(slot, first).transpose() : tile.at(slot, all, first);
 }

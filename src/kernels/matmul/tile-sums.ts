@@ -104,6 +104,7 @@ function multiplySlot(
   { index, step, place, adds, quick = false }: Turn,
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles } = work;
+  const isPart = work.shapes.columns < work.form.configuration.columns;
   const mine = slice(index.mul(threadRows), threadRows);
   const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
   const { prologue } = sides.rows;
@@ -118,7 +119,7 @@ function multiplySlot(
   return wgmma(
     sum,
     prologue === undefined ? uncomputed : computed(prologue),
-    columnsOfTile(sides.columns, rightTiles, slot),
+    columnsOfTile(sides.columns, rightTiles, slot, isPart ? work.shapes.columns : undefined),
     {
       ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }),
       ...(adds && { adds, rolled: rollsProducts(work) }),

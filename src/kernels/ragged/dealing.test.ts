@@ -40,14 +40,20 @@ async function launched(sizes: RaggedSizes, groups: readonly number[]) {
   )) as unknown as { readonly [N in (typeof lists)[number] | "count" | "out"]: HostArray };
 }
 
+interface How {
+  readonly workers?: number;
+  readonly byGroup?: boolean;
+  readonly halves?: boolean;
+}
+
 /** What the tables say of the tiles of groups with so many rows. */
 async function dealt(
   groups: readonly number[],
   across: number,
-  { workers, byGroup = true }: { readonly workers?: number; readonly byGroup?: boolean } = {},
+  { workers, byGroup = true, halves = false }: How = {},
 ) {
   const m = groups.reduce((sum, rows) => sum + Math.max(0, rows), 0);
-  const spread = workers === undefined ? undefined : { workers, small };
+  const spread = workers === undefined ? undefined : { workers, small, halves };
   const tables = await launched({ m, n, g: groups.length, unit, across, byGroup, spread }, groups);
   const [tiles = 0] = toNumbers(tables.count);
   const [tops = [], columns = [], ends = [], owners = []] = lists.map((name) =>
@@ -90,13 +96,16 @@ describe.each([
     Array.from({ length: 70 }, (_, group) => (group * 37) % 150),
   ],
 ])("groups that are %s", (_, groups) => {
-  test.each([{}, { byGroup: false }, { workers: 5 }, { workers: 40 }])(
-    "%o: every tile once",
-    async (how) => {
-      const found = await dealt(groups, 3, how);
-      expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
-    },
-  );
+  test.each([
+    {},
+    { byGroup: false },
+    { workers: 5 },
+    { workers: 40 },
+    { workers: 5, halves: true },
+  ])("%o: every tile once", async (how) => {
+    const found = await dealt(groups, 3, how);
+    expect(found.map(key).sort()).toEqual(wanted(groups, 3).map(key).sort());
+  });
 });
 
 test("tiles that read the same columns of a matrix follow each other", async () => {
@@ -167,6 +176,17 @@ test("tiles of small groups are spread over whole rounds, and the last round has
   expect([count(0, 8), count(8, 16), count(16, 24), count(24, 32), count(32, 36)]).toEqual([
     2, 2, 2, 2, 4,
   ]);
+});
+
+test("where tiles of the last round are halved, small groups are spread over all rounds", async () => {
+  // 24 tiles of large groups and 12 of small ones: a round of 24 blocks, and twelve tiles more.
+  const groups = [10, 20, 512, 256, 30];
+  const found = await dealt(groups, 4, { workers: 24, halves: true });
+  const isSmall = found.map(({ group }) => (groups[group] ?? 0) <= small);
+  const counts = [0, 1, 2].map(
+    (part) => isSmall.slice(12 * part, 12 * (part + 1)).filter(Boolean).length,
+  );
+  expect(counts).toEqual([4, 4, 4]);
 });
 
 test("rows behind the last group become 0, all of them, and no others", async () => {

@@ -10,7 +10,7 @@
  *
  * Tiles of many rows come group by group, those that read the same columns of a matrix side by side: they run at the same time, and on processors that ask the cache
  * together. Tiles of small groups (s) wait for memory, and others (L) for tensor cores, so where all are dealt in few rounds the small ones are spread
- * among the others, but for the last round, which is divided among blocks (`lang/pipeline/segments.ts`): sums of few rows are handed on sooner.
+ * among the others, but for the last round, where its tiles are divided along k (`lang/pipeline/segments.ts`): sums of few rows are handed on sooner.
  *
  *   blocks   L L s L L s L L s        L L s L L s L L s        s s s s s s
  */
@@ -53,6 +53,15 @@ export const mostSpread = 2 ** 15;
 const tableNames = ["tops", "columns", "ends", "groups", "count"] as const;
 export type Tables = { readonly [N in (typeof tableNames)[number]]: Ref<"i32"> };
 
+export interface Spread {
+  /** How many blocks there are. */
+  readonly workers: number;
+  /** Rows that a small group has at most. */
+  readonly small: number;
+  /** Whether two parts of a tile are halves of its columns. */
+  readonly halves: boolean;
+}
+
 /** Sizes of the whole, rows of a tile, and how many tiles lie side by side. */
 export interface RaggedSizes {
   readonly m: number;
@@ -62,8 +71,8 @@ export interface RaggedSizes {
   readonly across: number;
   /** Whether tiles come group by group. */
   readonly byGroup: boolean;
-  /** Where tiles of small groups are spread among others: how many blocks there are, and rows that a small group has at most. */
-  readonly spread?: { readonly workers: number; readonly small: number } | undefined;
+  /** Where tiles of small groups are spread among others. */
+  readonly spread?: Spread | undefined;
 }
 
 /** Tiles, however rows are dealt to groups: every group may have one that is cut. */
@@ -317,11 +326,14 @@ function spreadTiles(
   tile: Tile<"i32">,
   large: Integer,
   small: Integer,
-  { workers }: NonNullable<RaggedSizes["spread"]>,
+  { workers, halves }: Spread,
 ): Tile<"i32"> {
   const all = large.add(small);
-  // Those of the last round, which are divided among blocks, are small ones: sums of few rows are handed on sooner.
-  const last = all.sub(all.div(workers).mul(workers)).minimum(small);
+  const left = all.sub(all.div(workers).mul(workers));
+  // Where tiles of the last round are divided along k, they are small ones: sums of few rows are handed on sooner.
+  const isHalved = halves ? left.mul(2).le(workers).and(left.mul(3).gt(workers)) : undefined;
+  const behind = left.minimum(small);
+  const last = isHalved?.select(0, behind) ?? behind;
   const spread = small.sub(last);
   const most = all.sub(last).maximum(1);
   const product = tile.mul(spread);

@@ -25,6 +25,7 @@ const wide: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
   ...{ schedule: "tiles", turned: false, cluster: 1 },
 };
+const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "split" };
 const turned: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, turned: true };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
 
@@ -61,6 +62,20 @@ const cases: readonly DotCase[] = [
     sizes: [90, 16, 2100],
     epilogue: true,
     configuration: wide,
+  },
+  {
+    name: "halves of the columns of the widest tiles",
+    groups: [130, 3],
+    sizes: [133, 264, 520],
+    byColumns: true,
+    configuration: widest,
+  },
+  {
+    name: "halves with an epilogue, some of which lie outside",
+    groups: [70, 0, 20, 5],
+    sizes: [100, 72, 520],
+    epilogue: true,
+    configuration: widest,
   },
   {
     name: "empty groups, and rows of nobody",
@@ -117,6 +132,7 @@ describe("on the emulator", () => {
   const chosen = [
     ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
     "tiles in parts, with an epilogue",
+    "halves of the columns of the widest tiles",
     ...["turned", "plain"],
   ];
   let device: Device;
@@ -196,8 +212,8 @@ test("rows that no thread multiplies are not copied", () => {
     const text = printPtx(lower(product.kernel, targets.sm_90a).module);
     return text.split("cp.async.bulk.tensor.2d.shared").length - 1;
   };
-  // Of rows there is one copy for a single thread; two have another, of the rows of the first.
-  expect([copiesOf(1), copiesOf(2)]).toEqual([1, 2]);
+  // Of rows there is a copy of all and one of few for a single thread; two have another, of the rows of the first.
+  expect([copiesOf(1), copiesOf(2)]).toEqual([2, 3]);
 });
 
 const most = 2 ** 31 - 1;

@@ -117,3 +117,58 @@ test.each<[workers: number, tiles: number, steps: number, mostParts?: number]>([
   const last = tiles % workers === 0 ? 0 : Math.ceil(steps / parts);
   expect(Math.max(...work)).toBe(Math.floor(tiles / workers) * steps + last);
 });
+
+/** Writes down what each block does where two parts of a tile are halves of its columns: tile, first step, steps, others and the half. */
+const halvesListing = kernel(
+  {
+    name: "halves_listing",
+    grid: { worker: workersDimension },
+    inputs: { tiles: scalar(i32), steps: scalar(i32) },
+    outputs: {
+      counts: array(i32, [workersDimension]),
+      rows: array(i32, [workersDimension, most, 5]),
+    },
+  },
+  ({ worker, tiles, steps, counts, rows }) => {
+    const workers = constant(i32, workersDimension);
+    const segments = splitTiles({ worker, workers, tiles, steps, mostParts: 4, halves: true });
+    counts.at(worker).store(segments.bounds.to);
+    loop(most, (index) => {
+      const { tile, from, steps: own, others, half = -1 } = segments.at(index);
+      for (const [place, value] of [tile, from, own, others, half].entries())
+        rows.at(worker, index, place).store(value);
+    });
+  },
+);
+
+test.each<[workers: number, tiles: number, isHalved: boolean]>([
+  [6, 6, false],
+  [6, 4, false],
+  [6, 9, true],
+  [7, 3, true],
+  [6, 8, false],
+  [9, 11, false],
+])("%i blocks, %i tiles, those of the last round halved: %s", async (workers, tiles, isHalved) => {
+  const steps = 9;
+  const dimensions = { workers };
+  const { counts, rows } = await device.run(halvesListing, { tiles, steps }, { dimensions });
+  const values = toNumbers(rows);
+  const segments = [...toNumbers(counts)].flatMap((count, worker) =>
+    Array.from({ length: count }, (_, index) => {
+      const at = (place: number): number => values[(worker * most + index) * 5 + place] ?? NaN;
+      return { tile: at(0), from: at(1), steps: at(2), others: at(3), half: at(4) };
+    }),
+  );
+  const whole = Math.floor(tiles / workers) * workers;
+  for (let tile = 0; tile < tiles; tile += 1) {
+    const own = segments.filter((each) => each.tile === tile);
+    const cut = isHalved && tile >= whole;
+    expect(own.map(({ half }) => half)).toEqual(cut ? [1, 2] : own.map(() => 0));
+    expect(own.reduce((sum, each) => sum + each.steps, 0)).toBe(cut ? 2 * steps : steps);
+    if (cut)
+      expect(own.map(({ from, others }) => [from, others])).toEqual([
+        [0, 0],
+        [0, 0],
+      ]);
+  }
+});

@@ -10,7 +10,8 @@
  *              block 5  555555555                            block 5  555555555       777
  *
  * A block with a later part hands its sums to the block with the first one, which adds them to its own, always in the
- * order of the steps, and is the one that has the tile in the end.
+ * order of the steps, and is the one that has the tile in the end. Where there are processors for two parts of a tile, these may be halves of its columns
+ * instead, and nobody hands on anything.
  */
 import { i32 } from "../../formats/dtype.ts";
 import { loop, when } from "../control.ts";
@@ -31,6 +32,8 @@ export interface Segment {
   readonly steps: Integer;
   /** How many blocks, those after this one, have the rest of the tile. Meaningful where `from` is 0. */
   readonly others: Integer;
+  /** 1 or 2 where it is one of two halves of the tile's columns, else 0; undefined where tiles are never cut between columns. */
+  readonly half?: Integer | undefined;
 }
 
 /** What one block works on: a loop over `bounds`, with a segment for every index. */
@@ -47,22 +50,34 @@ export interface Deal {
   readonly steps: Integer;
   /** Parts that a tile is cut into at most; as many as there are processors for unless told. */
   readonly mostParts?: number;
+  /** Whether two parts of a tile are halves of its columns. */
+  readonly halves?: boolean;
 }
 
 /** Whole tiles, and a part of one of those of the last round. */
-export function splitTiles({ worker, workers, tiles, steps, mostParts }: Deal): Segments {
+export function splitTiles({
+  worker,
+  workers,
+  tiles,
+  steps,
+  mostParts,
+  halves = false,
+}: Deal): Segments {
   const zero = constant(i32, 0);
   const rounds = tiles.div(workers);
   const left = tiles.sub(rounds.mul(workers));
   // A tile without steps has one part, too.
   const most = mostParts === undefined ? steps.maximum(1) : steps.maximum(1).minimum(mostParts);
-  const parts = workers.div(left.maximum(1)).minimum(most);
+  const fitting = workers.div(left.maximum(1)).minimum(most);
+  const isHalved = halves ? fitting.eq(2) : undefined;
+  const parts = isHalved?.select(1, fitting) ?? fitting;
   const each = steps.add(parts).sub(1).div(parts);
   // As many as have a step: rounding up may leave none for the last ones.
   const used = steps.add(each).sub(1).div(each.maximum(1)).maximum(1);
-  const mine = worker.div(used);
-  const part = worker.sub(mine.mul(used));
-  const start = part.mul(each);
+  const blocks = isHalved?.select(2, used) ?? used;
+  const mine = worker.div(blocks);
+  const part = worker.sub(mine.mul(blocks));
+  const start = isHalved?.select(0, part.mul(each)) ?? part.mul(each);
   const isLeft = mine.lt(left);
   return {
     bounds: { from: zero, to: isLeft.select(rounds.add(1), rounds), step: constant(i32, 1) },
@@ -73,6 +88,7 @@ export function splitTiles({ worker, workers, tiles, steps, mostParts }: Deal): 
         from: isPart.select(start, zero),
         steps: isPart.select(each.minimum(steps.sub(start)), steps),
         others: isPart.and(part.eq(0)).select(used.sub(1), zero),
+        ...(isHalved && { half: isPart.and(isHalved).select(part.add(1), 0) }),
       };
     },
   };
