@@ -67,14 +67,14 @@ import {
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
 } = {
-  1: { most: 1.32, half: 109 },
-  2: { most: 1.1, half: 31.6 },
-  4: { most: 1.1, half: 31.6 },
+  1: { most: 1.15, half: 98.8 },
+  2: { most: 1.1, half: 48.1 },
+  4: { most: 1.1, half: 48.1 },
 };
 /** The part of that which tiles reach whose result is turned, but for weights in few bits, which come from registers. */
-const turnedEfficiency = 0.98;
+const turnedEfficiency = 0.771;
 /** How much longer steps of some widths take than that says. */
-const widths: { readonly [columns: number]: number } = { 128: 0.958, 160: 1.01, 224: 1.04 };
+const widths: { readonly [columns: number]: number } = { 128: 0.992, 144: 1.11, 160: 1.03, 224: 1.02 };
 /** The same of f64, which each warp multiplies for itself. */
 const doubleEfficiency: typeof tileEfficiency = {
   1: { most: 1.25, half: 116 },
@@ -94,34 +94,35 @@ const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25
  */
 const wholeElements: typeof computedElements = { ...computedElements, 4: 45e9 };
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [136e9, 0.47];
+const [cacheBytes, cacheOfFew] = [140e9, 0.484];
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 2.9e-11, 2: 10.1e-11, 4: 10.1e-11 },
+  ...{ 1: 2.79e-11, 2: 12.1e-11, 4: 12.1e-11 },
 };
-const pairOutside = 6e-11;
+const pairOutside = 6.08e-11;
 /** How much faster tensor cores are where most processors have nothing to do: the clock is that much higher. */
-const clockOfFew = 0.19;
+const clockOfFew = 0.148;
 /**
  * Bytes of a sector of the cache, and how much longer rows take which lie across sectors, so that these are fetched twice, which lie across
  * lines alone, and which are half lines.
  */
-const [sectorBytes, acrossSectors, acrossLines, halfLines] = [32, 1.6, 1.36, 1.77];
+const [sectorBytes, acrossLines, halfLines] = [32, 0.649, 2.01];
 /** Seconds of a row that lies across sectors, for each that is asked for at once. */
-const acrossSeconds = 0.81e-11;
+const sharedSeconds = 0.792e-9;
+const acrossSeconds = 0.911e-11;
 /** Bytes a second that memory gives, and that it gives and takes for operands which are prepared. */
 export const memoryBytes = 4.3e12;
 const preparedBytes = 1.7e12;
 /** What memory wants to be asked for at once, and how much longer it takes for as much again: requests then meet in its banks. */
-const [askedBytes, askedMore] = [10.5e6, 0.078];
+const [askedBytes, askedMore] = [9.51e6, 0.133];
 /**
  * Seconds that a step takes at least, and from when memory is asked for it until it is there: of a pair of blocks, both of which must have
  * left a slot before either fills it, 512 × 2048 × 4096 took 20.5 µs with 8 stages of 64 × 128, and 16.3 of single blocks.
  */
 const leastStepSeconds: { readonly [M in 1 | 2 | 4]: number } = {
-  ...{ 1: 0.135e-6, 2: 0.173e-6, 4: 0.173e-6 },
+  ...{ 1: 0.118e-6, 2: 0.173e-6, 4: 0.173e-6 },
 };
-const [askedSeconds, pairAskedSeconds] = [1.15e-6, 1.8e-6];
+const [askedSeconds, pairAskedSeconds] = [1.46e-6, 2.12e-6];
 /**
  * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
  * ask memory for some of it.
@@ -130,30 +131,27 @@ const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 1.07e-6, part: 0.074e-6, number: 1.18e-12 };
+const summingSeconds = { launch: 1.04e-6, part: 0.079e-6, number: 1.58e-12 };
 /** The part of the shorter of two things that the other does not hide: of a step, and of all that memory gives and takes. */
-const [notHidden, notHiddenOfAll] = [0.109, 0.291];
+const [notHidden, notHiddenOfAll] = [6.95, 2.76];
 /**
  * Seconds that a tile takes besides its steps: to begin, and for each number of its result; those of a tile that is stored while the
  * next one is multiplied, and of one that is a block's only one: 2048³ took 0.57 µs less as such, 1024³ 0.33.
  */
 const besidesSeconds = {
-  stored: { tile: 0.35e-6, number: 6.1e-11 },
-  turned: { tile: 0.105e-6, number: 9.4e-11 },
-  deferred: { tile: 0.34e-6, number: 1.4e-11 },
-  once: { tile: 0.2e-6, number: 4.8e-11 },
+  stored: { tile: 0.465e-6, number: 6.89e-11 },
+  turned: { tile: 0.0999e-6, number: 10.1e-11 },
+  deferred: { tile: 0.352e-6, number: 1.39e-11 },
+  once: { tile: 0.197e-6, number: 6.41e-11 },
 };
+const slotShare = 0.318;
+const aloneShare = 0.449;
 /** Seconds of a launch besides its tiles, and of one whose blocks come in pairs. */
-const [launchSeconds, pairSeconds] = [1.22e-6, 0.88e-6];
-/**
- * Seconds until blocks of few rows are started that have no room beside those of the launch before: 152 × 768 × 640 took 3.24 µs with 10 stages
- * of 10 KB, 3.50 with 12. Blocks of wide tiles never have room, and a launch's seconds are what they take.
- */
-const aloneSeconds = 0.24e-6;
+const [launchSeconds, pairSeconds] = [1.22e-6, 1.16e-6];
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.87e-6, 0.174e-6];
+const [heardSeconds, handedSeconds] = [1.9e-6, 0.22e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 48e9;
+const handedBytes = 29.1e9;
 
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
@@ -193,9 +191,15 @@ function prologueSeconds(problem: MatmulProblem, elements: number, rate: number)
   return prologueOf(problem) === undefined ? 0 : elements / rate;
 }
 
-/** Seconds in which a block fetches so many bytes of rows of a step that take so much longer, so many of which are asked for at once. */
-function fetchSeconds(bytes: number, longer: number, cache: number, rows: number): number {
-  return (bytes * longer) / cache + (longer === acrossSectors ? rows * acrossSeconds : 0);
+/** How rows of an operand lie in the cache: at multiples of so many bytes. */
+function longerOf(lies: number): number {
+  return 1 + (1 - lies / rowBytes) * acrossLines;
+}
+
+/** Seconds in which a block fetches so many bytes of rows of a step that lie so, of so many that are asked for at once, each by so many blocks. */
+function fetchSeconds(bytes: number, lies: number, cache: number, rows: number, sharers: number): number {
+  const across = lies < sectorBytes ? rows * acrossSeconds + sharers * sharedSeconds : 0;
+  return (bytes * longerOf(lies)) / cache + across;
 }
 
 /** Whether tiles of a configuration are stored while the next ones are multiplied. */
@@ -222,7 +226,8 @@ function besidesOf(
   const copies = isCopied(problem.out.dtype, sizes.n);
   return (configuration) => {
     const { multipliers, columns, turned } = configuration;
-    const numbers = multipliers * threadRows * columns;
+    // Lanes that write a turned result leave out what lies outside.
+    const numbers = multipliers * threadRows * (turned ? Math.min(columns, sizes.m) : columns);
     const copiesOut = copies && copiesResult(problem, configuration);
     const form = { problem, recipe, configuration, sizes, processors, parts, copiesOut };
     const stored = hasOneTile(form) ? "once" : "stored";
@@ -275,14 +280,19 @@ function persistentModel(
     const cache = (cacheBytes * (1 + cacheOfFew * idle)) / width;
     const ofColumns =
       (columns / cluster) * bytes.column * (halved(columnSide, columns) ? halfLines : 1);
+    const plane = planeOf(configuration, sizes, target, workers);
+    // Tiles at once that have the same rows, and the same columns.
+    const atOnce = Math.min(workers, plane.down * plane.across);
+    const below = Math.min(plane.down, Math.max(plane.group, atOnce / plane.across));
+    const beside = Math.min(plane.across, Math.max(1, atOnce / below));
     const fetching = {
-      row: fetchSeconds(rows * bytes.row, lines[rowSide], cache, rows * cluster * workers),
-      column: fetchSeconds(ofColumns, lines[columnSide], cache, columns * workers),
+      row: fetchSeconds(rows * bytes.row, lines[rowSide], cache, rows * cluster * workers, beside),
+      column: fetchSeconds(ofColumns, lines[columnSide], cache, columns * workers, below),
     };
     const computed = schedule === "tiles" ? computedWhole : computedElements;
     const computing = prologueSeconds(problem, rows * depth, computed[multipliers]);
     const asking = cluster > 1 ? pairAskedSeconds : askedSeconds;
-    const waiting = steps > stages ? asking / stages : 0;
+    const waiting = steps > stages ? (asking / stages) * (1 - (slotShare * stages) / steps) : 0;
     const stepOf = (fetched: number): number =>
       recipe.terms.length *
       Math.max(
@@ -290,7 +300,6 @@ function persistentModel(
         ...[leastStepSeconds[multipliers], waiting],
       );
     const step = stepOf(fetching.row + fetching.column);
-    const plane = planeOf(configuration, sizes, target, workers);
     const sides = fetchedSides(problem, recipe, configuration, sizes);
     const edges = edgesAmong(problem, configuration, plane, sides);
     const longer = overhangSeconds(
@@ -308,11 +317,15 @@ function persistentModel(
     const busy =
       rounds * (steps * step + before) + Math.ceil(steps / parts) * step + last + overhang;
     const handing = handingSeconds(parts, rows * columns);
-    const starting = startSeconds(problem, configuration, workers, target);
+    const alone = isAlone(problem, configuration, workers, target);
+    const starting =
+      launchSeconds +
+      (cluster > 1 ? pairSeconds : 0);
+    const late = alone ? 1 + aloneShare * (target.processors / (workers * cluster) - 1) : 1;
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
     const crowded = 1 + askedMore * Math.max(0, asked / askedBytes - 1);
-    return preparing + overlapped(busy, memory * crowded, notHiddenOfAll) + handing + starting;
+    return preparing + overlapped(busy, memory * crowded * late, notHiddenOfAll) + handing + starting;
   };
 }
 
@@ -322,19 +335,15 @@ function handingSeconds(parts: number, sums: number): number {
   return parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
 }
 
-/** Seconds until blocks of a launch work, of which there are so many. */
-function startSeconds(
+/** Whether blocks of a launch, of which there are so many, find no room beside those of the launch before. */
+function isAlone(
   problem: MatmulProblem,
   configuration: PersistentConfiguration,
   workers: number,
   target: Target,
-): number {
-  const { cluster } = configuration;
-  const isAlone =
-    isNarrow(configuration) &&
-    sharedBytes(problem, configuration) > roomOfBlock(target, 2) &&
-    2 * workers * cluster > target.processors;
-  return launchSeconds + (isAlone ? aloneSeconds : 0) + (cluster > 1 ? pairSeconds : 0);
+): boolean {
+  const fits = isNarrow(configuration) && sharedBytes(problem, configuration) <= roomOfBlock(target, 2);
+  return !fits && 2 * workers * configuration.cluster > target.processors;
 }
 
 /** What is done with operands before, in seconds, and how much longer their rows take to fetch. */
@@ -356,8 +365,8 @@ function operandsFor(
       0,
     ),
     lines: {
-      a: a === undefined ? sectorFactor(problem, "a", sizes) : 1,
-      b: b === undefined ? sectorFactor(problem, "b", sizes) : 1,
+      a: a === undefined ? sectorFactor(problem, "a", sizes) : rowBytes,
+      b: b === undefined ? sectorFactor(problem, "b", sizes) : rowBytes,
     },
   };
 }
@@ -380,13 +389,13 @@ function tileBesides(numbers: number, when: keyof typeof besidesSeconds): number
 }
 
 /** Whether registers suffice for two blocks on a processor. */
-function isNarrow({ multipliers, columns, turned }: PersistentConfiguration): boolean {
-  return turned && multipliers === 1 && columns <= 64;
+function isNarrow({ multipliers, columns }: PersistentConfiguration): boolean {
+  return multipliers === 1 && columns <= 64;
 }
 
 /** Two things at once: the longer, and a part of the shorter. */
 function overlapped(left: number, right: number, part = notHidden): number {
-  return Math.max(left, right) + part * Math.min(left, right);
+  return (left ** part + right ** part) ** (1 / part);
 }
 
 /** How much longer rows of a tile take to fetch than rows that begin with a sector of the cache. */
@@ -396,8 +405,7 @@ function sectorFactor(problem: MatmulProblem, name: "a" | "b", { m, n, k }: Prod
   const stored = isSparse ? storedHalf(k) : storedDepth(problem.prologues[name], k);
   const along = problem.major[name] === "k" ? Number(stored) : name === "a" ? m : n;
   const bytes = packedBytes(dtype, along);
-  if (bytes % sectorBytes !== 0) return acrossSectors;
-  return bytes % rowBytes === 0 ? 1 : acrossLines;
+  return [128, 64, 32].find((each) => bytes % each === 0) ?? 16;
 }
 
 /** Bytes that memory gives and takes, each once. */
