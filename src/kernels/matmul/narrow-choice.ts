@@ -9,7 +9,7 @@ import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
-import { memoryBytes } from "./model.ts";
+import { memoryBytes } from "./model-rates.ts";
 import { areTogether, mostRows, narrowColumns, stepDepth } from "./narrow.ts";
 import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";

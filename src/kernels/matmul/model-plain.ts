@@ -1,0 +1,75 @@
+/** What the model thinks the plain kernel takes, and adding up parts of k, which is what it does with its own as well. */
+import { ratesOf } from "../../ir/cost/index.ts";
+import type { Target } from "../../targets/target.ts";
+import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
+import { tileBesides } from "./model-besides.ts";
+import {
+  hidden,
+  launchSeconds,
+  memoryBytes,
+  movedBytes,
+  overlapped,
+  productRate,
+} from "./model-rates.ts";
+import type { MatmulProblem } from "./problem.ts";
+import type { Recipe } from "./recipe.ts";
+import { tileCount } from "./tile-shapes.ts";
+
+/**
+ * Seconds of a step of the plain kernel, of halves and of other formats, which are rearranged on the way; and of each time that lanes
+ * ask memory for some of it.
+ */
+const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-6 };
+/** The part of a processor's rate at which it multiplies, and its lanes. */
+const [plainEfficiency, plainLanes] = [0.17, 128];
+/** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
+const summingSeconds = { launch: 0.901e-6, part: 0.0817e-6, number: 1.54e-12 };
+
+/** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
+export function plainSeconds(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  configuration: PlainConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const { rows, columns, depth, split } = configuration;
+  const tiles = tileCount(configuration, sizes);
+  const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
+  const rate = ratesOf(target).products[productRate(recipe)] / target.processors;
+  const multiplying = (2 * rows * columns * depth) / (rate * plainEfficiency);
+  const { ofHalves, ofOthers, load } = plainStepSeconds;
+  const isHalf = problem.a.dtype.bits === 16 && problem.b.dtype.bits === 16;
+  const loads =
+    (rows * depth) / loadedElements(problem, "a", sizes) +
+    (columns * depth) / loadedElements(problem, "b", sizes);
+  const among = Math.max(1, tiles / target.processors) * multiplying;
+  const step = Math.max((isHalf ? ofHalves : ofOthers) + (load * loads) / plainLanes, among);
+  const summing = split === 1 ? 0 : summed(split, sizes);
+  const busy =
+    steps * step + Math.max(1, tiles / target.processors) * tileBesides(rows * columns, "stored");
+  return (
+    launchSeconds +
+    overlapped(busy, movedBytes(problem, recipe, sizes) / memoryBytes, hidden.step) +
+    summing
+  );
+}
+
+/** Seconds of adding up so many parts of k. */
+export function summed(parts: number, { m, n, batch }: ProductSizes): number {
+  const { launch, part, number } = summingSeconds;
+  return launch + parts * (part + number * batch * m * n);
+}
+
+/** Elements of an operand that a lane of the plain kernel loads at once: as many as rows begin at multiples of, up to 16 bytes. */
+function loadedElements(
+  problem: MatmulProblem,
+  name: "a" | "b",
+  { m, n, k }: ProductSizes,
+): number {
+  const { bits } = problem[name].dtype;
+  const along = problem.major[name] === "k" ? k : name === "a" ? m : n;
+  let elements = 128 / bits;
+  while (elements > 1 && along % elements !== 0) elements /= 2;
+  return elements;
+}
