@@ -19,15 +19,15 @@ import {
  * next one is multiplied, and of one that is a block's only one: 2048³ took 0.57 µs less as such, 1024³ 0.33.
  */
 const besidesSeconds = {
-  stored: { tile: 0.54e-6, number: 6.5e-11 },
-  turned: { tile: 0.106e-6, number: 8.86e-11 },
-  deferred: { tile: 0.357e-6, number: 1.35e-11 },
-  once: { tile: 0.185e-6, number: 6.14e-11 },
+  stored: { tile: 0.54e-6, number: 6.59e-11 },
+  turned: { tile: 0.102e-6, number: 8.68e-11 },
+  deferred: { tile: 0.351e-6, number: 1.44e-11 },
+  once: { tile: 0.176e-6, number: 6.32e-11 },
 };
 /** Seconds until a block hears of what others have written, and of each of them besides. */
-const [heardSeconds, handedSeconds] = [1.83e-6, 0.219e-6];
+const [heardSeconds, handedSeconds] = [1.89e-6, 0.219e-6];
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 27.4e9;
+const handedBytes = 25.9e9;
 /**
  * How much of memory's time blocks without room beside those of the launch before take longer, for as many processors as they leave idle.
  * Blocks that have room ask for their first steps while the launch before ends, and memory is never idle. On an H200, µs with stages for two
@@ -40,7 +40,7 @@ const handedBytes = 27.4e9;
  *   18 × 6912 × 4800      108      17.5     19.0
  *   2 × 2688 × 2048       42       6.07     5.79: there are processors for the blocks of two launches
  */
-const aloneShare = 0.391;
+const aloneShare = 0.427;
 
 /** Whether tiles of a configuration are stored while the next ones are multiplied. */
 function storesLater(

@@ -1,8 +1,8 @@
 /**
  * How long blocks take to fetch what a step multiplies, in rows of 128 bytes. Rows that begin inside a line of the cache are two requests instead
- * of one, and those that begin at 16 bytes besides multiples of 32 have sectors that are fetched twice. Requests of whole sectors by several
- * blocks are answered together; parts of sectors are not: each is answered by the one place in the cache where the line is, the more slowly the
- * more rows are asked for at once, and the more blocks ask for the same. On an H200, µs:
+ * of one, and those that begin at 16 bytes besides multiples of 32 have sectors that are fetched twice. These take the longer the more rows are
+ * asked for at once, and the more blocks ask for the same, as if whole sectors were given to several blocks at once and parts of them to one after
+ * the other. On an H200, µs:
  *
  *   bytes between rows of a are multiples of             128    64     32     16
  *   2048 × 2048 × 1024 to 992, tiles of 64 × 64          22.8   23.1   22.9   33.4
@@ -27,13 +27,13 @@ import type { Recipe } from "./recipe.ts";
 import { storedHalf } from "./sparse-weights.ts";
 
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */
-const [cacheBytes, cacheOfFew] = [141e9, 0.537];
+const [cacheBytes, cacheOfFew] = [141e9, 0.522];
 /** How much longer rows take that all lie across lines, and columns that come in boxes of half lines. */
-const [acrossLines, halfLines] = [0.778, 2.07];
+const [acrossLines, halfLines] = [0.774, 2.09];
 /** Bytes of a sector of the cache; seconds of a row that lies across sectors, for each that is asked for at once, and for each block that asks for it. */
 const sectorBytes = 32;
-const acrossSeconds = 0.919e-11;
-const sharedSeconds = 0.767e-9;
+const acrossSeconds = 0.91e-11;
+const sharedSeconds = 0.706e-9;
 /** Bytes a second that memory gives and takes for operands which are prepared. */
 const preparedBytes = 1.7e12;
 

@@ -23,7 +23,7 @@ const plainStepSeconds = { ofHalves: 0.127e-6, ofOthers: 0.92e-6, load: 0.0225e-
 /** The part of a processor's rate at which it multiplies, and its lanes. */
 const [plainEfficiency, plainLanes] = [0.17, 128];
 /** Seconds of adding up parts of k: of the launch, of each part, and of each number of a part. */
-const summingSeconds = { launch: 0.901e-6, part: 0.0817e-6, number: 1.54e-12 };
+const summingSeconds = { launch: 0.901e-6, part: 0.0852e-6, number: 1.61e-12 };
 
 /** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
 export function plainSeconds(

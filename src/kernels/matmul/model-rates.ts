@@ -10,11 +10,19 @@ export const memoryBytes = 4.3e12;
 /** Seconds of a launch besides its tiles. */
 export const launchSeconds = 1.22e-6;
 /** How well the longer of two things hides the shorter: of fetching and multiplying a step, and of all that memory gives and takes. */
-export const hidden = { step: 9.02, all: 2.6 };
+export const hidden = { step: 9.09, all: 2.6 };
 
-/** Two things at once: little more than the longer where the shorter is much shorter, and more where both take about as long. */
-export function overlapped(left: number, right: number, well: number): number {
-  return (left ** well + right ** well) ** (1 / well);
+/** Seconds of memory that nothing hides, at most: those in which a launch begins and ends, however long it takes. */
+export const mostExposed = 9e-6;
+
+/**
+ * Two things at once: little more than the longer where the shorter is much shorter, and more where both take about as long, up to so many
+ * seconds.
+ */
+export function overlapped(left: number, right: number, well: number, most = Infinity): number {
+  const longer = Math.max(left, right);
+  const exposed = (left ** well + right ** well) ** (1 / well) - longer;
+  return longer + exposed / (1 + exposed / most);
 }
 
 /** Bytes that memory gives and takes, each once. */
