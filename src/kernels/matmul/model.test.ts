@@ -236,10 +236,10 @@ function microseconds(
   [multipliers, columns, stages]: readonly [1 | 2, 8 | 16 | 64 | 128, number],
   { turned = false }: { readonly turned?: boolean } = {},
 ): number {
-  const configuration = {
-    ...{ kernel: "persistent", multipliers, columns, stages, turned, cluster: 1 },
-    schedule: "tiles",
-  } as const;
+  const configuration: MatmulConfiguration = {
+    ...{ kernel: "persistent", multipliers, columns, stages },
+    ...{ schedule: "tiles", turned, cluster: 1 },
+  };
   return 1e6 * (modelSeconds(byRows, { m, n, k, batch: 1 }, configuration, targets.sm_90a) ?? NaN);
 }
 
