@@ -78,7 +78,7 @@ const computedElements: { readonly [M in 1 | 2 | 4]: number } = { 1: 17e9, 2: 25
  * Likewise of weights in few bits, of 8 bits in parts of k alone, where nobody waits for sums of others meanwhile: with 32 rows of i4, 8192 × 28672 took 46.9 µs in parts of k,
  * and 28672 × 8192 48.2 µs in whole tiles.
  */
-const wholeElements: typeof computedElements = { ...computedElements, 4: 45e9 };
+const wholeElements: typeof computedElements = { ...computedElements, 4: 41e9 };
 /** Seconds of a request for what lies outside an array, for each that is made at once: of single blocks, and of pairs. */
 const outsideSeconds: { readonly [M in 1 | 2 | 4]: number } = {
   ...{ 1: 6.5e-11, 2: 13.3e-11, 4: 13.3e-11 },
