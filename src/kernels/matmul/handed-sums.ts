@@ -17,6 +17,11 @@ export function handedShape(columns: number): readonly number[] {
   return [columns / eight, threadRows * eight];
 }
 
+/** In how many parts a block adds sums of others: lanes with 128 sums of 256 columns have no registers for as many of another block's at once. */
+export function handedPieces(columns: number): number {
+  return columns > 128 && columns % (2 * eight) === 0 ? 2 : 1;
+}
+
 export function asHanded(sums: Tile): Tile {
   const [, columns = 0] = sums.shape;
   return sums

@@ -46,7 +46,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
-import { handedShape } from "./handed-sums.ts";
+import { handedPieces, handedShape } from "./handed-sums.ts";
 import { multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
@@ -350,7 +350,7 @@ function workOf(
           tiles: requireRef(named, tilesName(metadataName)),
         }
       : undefined,
-    handed: splits ? handedOf(argument) : undefined,
+    handed: splits ? handedOf(argument, shapes.columns) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
   };
@@ -392,7 +392,7 @@ function aheadOf(argument: object): Barrier {
   return ahead;
 }
 
-function handedOf(argument: object): Handing {
+function handedOf(argument: object, columns: number): Handing {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
-  return { sums: handed, told };
+  return { sums: handed, told, pieces: handedPieces(columns) };
 }

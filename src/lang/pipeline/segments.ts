@@ -15,12 +15,13 @@
  */
 import { i32 } from "../../formats/dtype.ts";
 import { loop, when } from "../control.ts";
-import { constant } from "../create.ts";
+import { concatenate, constant } from "../create.ts";
 import type { Ref } from "../ref.ts";
 import type { Scalar } from "../scalar.ts";
 import type { Semaphore } from "../sync.ts";
 import type { Tile } from "../tile.ts";
 import type { Tree } from "../tree.ts";
+import { slice } from "../window.ts";
 
 type Integer = Scalar<"i32">;
 
@@ -100,6 +101,8 @@ export interface Handing {
   readonly sums: Ref;
   /** [blocks, threads] */
   readonly told: Semaphore;
+  /** In how many parts along their first axis sums of others are added, one after the other, so that lanes need not hold all of both; 1 unless told. */
+  readonly pieces?: number;
 }
 
 /** Who has sums of a segment: which block of all, and which of its computing threads. */
@@ -120,7 +123,7 @@ export function workerOf(index: Integer, workers: Integer): Integer {
 
 /** Hands sums to the block that began the tile, and gives `otherwise`; or adds those of others to them, and gives `whole` of all. */
 export function handSums<R extends Tree | void>(
-  { sums, told }: Handing,
+  { sums, told, pieces = 1 }: Handing,
   { from, others }: Segment,
   { worker, part, needed }: Holder,
   product: Tile,
@@ -140,12 +143,19 @@ export function handSums<R extends Tree | void>(
     },
     () => {
       const asked = needed === undefined ? others : needed.select(others, 0);
-      const added = loop({ to: asked, carry: product }, (position, before) => {
+      const [first = 1, ...rest] = product.shape;
+      const own = Array.from({ length: pieces }, (_, piece) =>
+        product.slice([(piece * first) / pieces, ...rest.map(() => 0)], [first / pieces, ...rest]),
+      );
+      const added = loop({ to: asked, carry: own }, (position, before) => {
         const other = worker.add(1).add(position);
         told.at(other, part).wait(1, { decrement: true });
-        return before.add(sums.at(other, part).load());
+        const others = sums.at(other, part);
+        return before.map((each, piece) =>
+          each.add(others.at(slice((piece * first) / pieces, first / pieces)).load()),
+        );
       });
-      return whole(added);
+      return whole(concatenate(added, 0));
     },
   );
 }
