@@ -379,3 +379,12 @@ test.each([
     }
   },
 );
+
+test("f32 in parts is multiplied by pairs of blocks, which fetch less", () => {
+  const sizes = { m: 4096, n: 4096, k: 4096, batch: 1 };
+  for (const precision of ["bf16x3", "bf16x6", "bf16x9"] as const) {
+    const problem = problemOf({ a: f32, b: f32, precision }, captureLocation());
+    const chosen = chooseConfiguration(problem, sizes, targets.sm_90a);
+    expect(chosen, precision).toMatchObject({ columns: 128, cluster: 2 });
+  }
+});
