@@ -101,6 +101,28 @@ test.each(["simulator", "emulator"] as const)(
   },
 );
 
+test.each(["simulator", "emulator"] as const)(
+  "a half that ends within a window is not stored into the other, on the %s",
+  async (kind) => {
+    const device = await open(kind);
+    const width = 2560;
+    const x = randomNumbers(f32, [1, 2, width], 1, 2);
+    const cos = randomNumbers(f32, [1, width / 2], 2, 1);
+    const sin = randomNumbers(f32, [1, width / 2], 3, 1);
+    const op = rotary({ x: array(f32, [s, h, d]), cos: f32, sin: f32 });
+    const { out } = await device.run(op, { x: x.array, cos: cos.array, sin: sin.array });
+    const expected = x.values.map((own, index) => {
+      const pair = index % (width / 2);
+      const isFirst = index % width === pair;
+      const other = x.values[isFirst ? index + width / 2 : index - width / 2] ?? NaN;
+      const turn = (isFirst ? -1 : 1) * (sin.values[pair] ?? NaN);
+      return own * (cos.values[pair] ?? NaN) + other * turn;
+    });
+    expectClose(out, expected, { relative: 4, absolute: 1e-6 });
+    device.dispose();
+  },
+);
+
 test("halves of heads are stored without a meeting, widely, and found without a division", () => {
   const op = rotary({ x: array(bf16, [s, h, d]), cos: f32, sin: f32 });
   const ptxFor = (heads: number, positions: number): string => {

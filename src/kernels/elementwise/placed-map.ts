@@ -57,10 +57,12 @@ export function planPlaced(
   );
   const configuration = chooseWindow(arrays, axes, target.processors);
   if (extents.includes(0)) return { configuration, source: "heuristic", launches: [] };
-  const placements = arrays.map(({ parameter, offset }) => ({
+  const isMadeOfWindows = (axes.at(-1)?.extent ?? 1) % configuration.columns === 0;
+  const placements = arrays.map(({ parameter, offset, isOutput }) => ({
     offset,
     most: Math.max(...arrays.map((each) => (each.parameter === parameter ? each.offset : 0))),
     of: arrays.findIndex((each) => each.parameter === parameter),
+    mayReachOn: isMadeOfWindows || !isOutput,
   }));
   const launches = (): readonly PlannedLaunch[] => {
     const exact = isFixed ? fixedAxes(axes) : [];

@@ -46,12 +46,15 @@ export interface Placement {
   readonly most: number;
   /** The part that declares the array. */
   readonly of: number;
+  /** Whether nothing is lost where a window that begins in the part reaches into the next: it never does, or the part is only read. */
+  readonly mayReachOn: boolean;
 }
 
 /**
  * The axes as a kernel sees them; those in `exact` are part of the kernel. An array that begins further on has an axis in
  * front whose elements lie as far apart as the offset's alignment allows, and is the last of that axis. Halves of rows whose length is
- * part of the kernel are windows of the rows instead: lanes that store one need not wait for those that store the other.
+ * part of the kernel are windows of the rows instead: lanes that store one need not wait for those that store the other. Only the end of the row
+ * cuts these off, so that a half is stored so only where it is made of whole windows: the rest of one would be the other half's, of another block perhaps.
  */
 export class StridedForm {
   readonly axes: readonly StridedAxis[];
@@ -93,10 +96,10 @@ export class StridedForm {
 
   /** The shape of an array by rows of which this is one half, where these are exact. */
   wholeShape(position: number): readonly number[] | undefined {
-    const most = this.#most(position);
+    const { most = 0, mayReachOn = false } = this.#placements[position] ?? {};
     const last = this.axes.length - 1;
-    if (most === 0 || most !== this.axes[last]?.extent || !this.#exact.includes(last))
-      return undefined;
+    const areHalves = most > 0 && most === this.axes[last]?.extent && this.#exact.includes(last);
+    if (!areHalves || !mayReachOn) return undefined;
     const shape = this.axes.map(({ extent }) => extent).with(-1, 2 * most);
     const byRows = rowMajorStrides(shape);
     const liesSo = this.axes.every(({ strides }, axis) => strides[position] === byRows[axis]);
