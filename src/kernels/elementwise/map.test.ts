@@ -322,6 +322,18 @@ test("kernels wait for the one before them, and let the next start when they end
   expect(ptx).not.toContain("launch_dependents");
 });
 
+test("arrays without elements have a plan without launches, whichever axis has none", () => {
+  const op = map({ x: array(f32, [b, m, n]), y: array(f32, [n]) }, ({ x, y }) => ({
+    out: x.add(y),
+  }));
+  for (const [batches, rows, columns] of [
+    [3, 0, 2],
+    [0, 2, 3],
+    [3, 2, 0],
+  ] as const)
+    expect(op.plan({ b: batches, m: rows, n: columns }, targets.sm_90a).launches).toEqual([]);
+});
+
 test("rows that meet a number each are no squares", async () => {
   const scaled = map({ x: array(bf16, [m, n]), scale: array(f32, [m, 1]) }, ({ x, scale }) => ({
     out: x.cast(f32).mul(scale).cast(bf16),

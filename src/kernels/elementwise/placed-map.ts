@@ -51,12 +51,14 @@ export function planPlaced(
   kernels: Map<string, KernelDefinition>,
   target: Target,
 ): Planned<MapConfiguration> {
+  const isEmpty = extents.includes(0);
+  // Strides of arrays without elements are 0 where none repeats: the window is chosen as for one element.
   const axes = collapsedAxes(
-    extents,
+    isEmpty ? [] : extents,
     arrays.map(({ strides }) => strides),
   );
   const configuration = chooseWindow(arrays, axes, target.processors);
-  if (extents.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  if (isEmpty) return { configuration, source: "heuristic", launches: [] };
   const isMadeOfWindows = (axes.at(-1)?.extent ?? 1) % configuration.columns === 0;
   const placements = arrays.map(({ parameter, offset, isOutput }) => ({
     offset,
