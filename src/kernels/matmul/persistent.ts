@@ -313,7 +313,7 @@ function workOf(
   const found = (): Segments =>
     segmentsOf({
       ...{ worker, tiles, steps, workers: isOnce ? zero.add(1) : zero.add(workers) },
-      ...(form.dealt && { mostParts: dealtParts, halves: halvesColumns(form) }),
+      ...(form.dealt && { mostParts: dealtParts, halves: halvesColumns(form.configuration) }),
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
   const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];

@@ -198,12 +198,8 @@ export function storesInSlots(form: OneTileForm): boolean {
  * Whether two parts of a tile of the last round are halves of its columns, where only the device knows how many tiles there are: each is stored by the
  * block that has it. Halves of the widest tiles are tiles that tensor cores take, and are made of whole pieces.
  */
-export function halvesColumns({
-  configuration,
-  dealt,
-}: Pick<PersistentForm, "configuration" | "dealt">): boolean {
-  const { schedule, turned, columns } = configuration;
-  return dealt !== undefined && schedule === "split" && !turned && columns === widest;
+export function halvesColumns({ schedule, turned, columns }: PersistentConfiguration): boolean {
+  return schedule === "split" && !turned && columns === widest;
 }
 
 /** Columns of the widest tiles. */

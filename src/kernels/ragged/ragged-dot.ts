@@ -39,7 +39,7 @@ import {
 import { tiledModel } from "../matmul/model.ts";
 import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { recipeOf } from "../matmul/recipe.ts";
-import { depthOf, tileCount, widest, workerCount } from "../matmul/tile-shapes.ts";
+import { depthOf, halvesColumns, tileCount, workerCount } from "../matmul/tile-shapes.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/quantized.ts";
@@ -412,7 +412,7 @@ function raggedSizes(
   const isSpread = tiled.byGroup && schedule === "split" && recipe !== undefined;
   if (!isSpread || mostTiles(tiled) > mostSpread) return tiled;
   const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
-  const halves = columns === widest;
+  const halves = halvesColumns(configuration);
   return { ...tiled, spread: { workers, small: threadRows, halves } };
 }
 
