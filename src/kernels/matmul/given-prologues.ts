@@ -6,7 +6,7 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
-import { refused } from "./problem.ts";
+import { nameTaken, refused } from "./problem.ts";
 import type { MatmulProblem, Operand } from "./problem.ts";
 import { prologueInput } from "./prologue.ts";
 import type { Prologue, PrologueFunction, QuickPrologue } from "./prologue.ts";
@@ -77,7 +77,9 @@ function prologueOf(
       optionText(compute),
       location,
     );
-  if (!Array.isArray(names) || !names.every((name) => typeof name === "string" && name in inputs))
+  const isInput = (name: unknown): boolean =>
+    typeof name === "string" && Object.hasOwn(inputs, name);
+  if (!Array.isArray(names) || !names.every(isInput))
     throw refused(
       "TW9905",
       `${what} reads inputs that there are not`,
@@ -142,15 +144,9 @@ export function weightPrologue(
     { name: "bScale", dtype: scale, ...shared },
     ...(zero ? [{ name: "bZero", dtype, ...shared }] : []),
   ];
-  const taken = further.find(({ name }) => name in inputs);
+  const taken = further.find(({ name }) => Object.hasOwn(inputs, name));
   if (taken !== undefined)
-    throw refused(
-      "TW9905",
-      `scales and zero points of weights are inputs of their own, one of them called ${taken.name}`,
-      "another name for yours",
-      taken.name,
-      location,
-    );
+    throw nameTaken(taken.name, "scales or zero points of weights", location);
   return {
     prologues: {
       a: undefined,

@@ -14,7 +14,7 @@ import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { requireFields } from "../support/given.ts";
+import { requireFields, requireRows, requiredArray } from "../support/given.ts";
 import type { Fields } from "../support/given.ts";
 import { splitPrecisions } from "../../lang/split.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
@@ -27,6 +27,7 @@ import {
   accumulatorOf,
   equalSizes,
   multipliedFormat,
+  nameTaken,
   operandOf,
   outputSpec,
   refused,
@@ -270,6 +271,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     );
   const { batch, batched } = sharedBatch(a, b, location);
   const given = spec.inputs ?? {};
+  requireInputs(given, location);
   if (sparse !== undefined) requireAlone(spec.prologue, given, location);
   const { prologues, prologueInputs: ofPrologues } =
     weights === undefined
@@ -287,7 +289,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
   const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
   const inputs = Object.fromEntries(
-    Object.entries(given).filter(([name]) => !(name in prologueInputs)),
+    Object.entries(given).filter(([name]) => !Object.hasOwn(prologueInputs, name)),
   );
   for (const [name, input] of Object.entries(inputs)) inputShape(name, input, sizes, location);
   const outputs = furtherOutputs(spec.outputs, sizes, location);
@@ -308,19 +310,31 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   };
 }
 
+/** What functions of users know operands, sums and the result by. */
+const ownNames: readonly string[] = ["a", "b", "sums", "out"];
+
+/** Refuses further inputs that are called as something else is, and those that kernels would read as if they lay by rows. */
+function requireInputs(given: EpilogueInputs, location: Location): void {
+  for (const [name, input] of Object.entries(given)) {
+    if (ownNames.includes(name)) throw nameTaken(name, "something else", location);
+    requireRows(name, "matmul", requiredArray(name, "matmul", input, location), location);
+  }
+}
+
 /** Refuses outputs that nobody gives, or that are called as inputs are. */
 function requireEpilogue(
   { epilogue, inputs = {} }: Pick<GivenSpec, "epilogue" | "inputs">,
   outputs: readonly FurtherOutput[],
   location: Location,
 ): void {
-  const taken = outputs.find(({ name }) => name in inputs || ["a", "b", "sums"].includes(name));
-  if (taken === undefined && (outputs.length === 0 || epilogue !== undefined)) return;
+  const taken = outputs.find(({ name }) => Object.hasOwn(inputs, name) || ownNames.includes(name));
+  if (taken !== undefined) throw nameTaken(taken.name, "something else", location);
+  if (outputs.length === 0 || epilogue !== undefined) return;
   throw refused(
     "TW9905",
-    taken === undefined ? "no epilogue gives the outputs of matmul" : "two arrays have one name",
-    taken === undefined ? "epilogue: ({ sums }) => ({ out: …, … })" : "another name for the output",
-    taken?.name ?? "none",
+    "no epilogue gives the outputs of matmul",
+    "epilogue: ({ sums }) => ({ out: …, … })",
+    "none",
     location,
   );
 }

@@ -19,6 +19,7 @@ import type { ArraySpec, KernelDefinition, Ref } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
+import { requireRows } from "../support/given.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Piece } from "./epilogue.ts";
 import { equalSizes, refused } from "./problem.ts";
@@ -73,6 +74,7 @@ function furtherOutput(
       'array(dtype, [m, n]), or { array: array(dtype, [m]), combine: "sum", "max" or "min" }',
       isCombined ? optionText(how) : optionText(given),
     );
+  requireRows(name, "matmul", spec, location);
   const has = (wanted: readonly (Size | undefined)[]): boolean =>
     wanted.length === spec.shape.length &&
     wanted.every((size, axis) => size !== undefined && equalSizes(size, spec.shape[axis] ?? 0));

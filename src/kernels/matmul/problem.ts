@@ -170,6 +170,14 @@ export function refused(
   return new TilewrightError({ code, message, expected, found, location });
 }
 
+/** Two things of an operation that functions of users would know by one name. */
+export function nameTaken(name: string, by: string, location: Location): TilewrightError {
+  return new TilewrightError({
+    ...{ code: "TW9905", message: `${name} is the name of ${by} already`, location },
+    ...{ expected: "a name for each thing", found: `${name} twice`, remedy: "rename yours" },
+  });
+}
+
 /** Refuses rings of stages that no block has room for. */
 export function requireRoom(
   configuration: { readonly stages: number },

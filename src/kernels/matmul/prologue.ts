@@ -90,10 +90,15 @@ export function prologueInput(
   );
 }
 
-/** The group that there are so many of in k. */
+/**
+ * The group that there are so many of in k. Of numbers it is the only power of two: two of 192 could be groups of 96 or of 128, and are
+ * refused.
+ */
 function groupOf(count: Size, k: Size): number | undefined {
-  if (typeof count === "number")
-    return typeof k === "number" && count > 0 && k % count === 0 ? k / count : undefined;
+  if (typeof count === "number") {
+    const group = typeof k === "number" ? k / count : NaN;
+    return count === 1 || Number.isInteger(Math.log2(group)) ? group : undefined;
+  }
   if (count.kind !== "ceildiv" && count.kind !== "floordiv") return undefined;
   return equalSizes(count, ceilDivSize(k, count.by)) ? count.by : undefined;
 }

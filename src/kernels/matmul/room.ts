@@ -1,6 +1,6 @@
 /**
  * Room for what functions of users need. Rings of stages fill shared memory, but an epilogue that combines columns, or one of
- * tiles that are turned, and a prologue into 8 bits exchange numbers between warps through scratch, as do sums of f64 that blocks
+ * tiles that are turned, and a prologue exchange numbers between warps through scratch, as do sums of f64 that blocks
  * hand to each other, and how much of it only the placed kernel tells:
  *
  *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
@@ -34,13 +34,15 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   return { ...configuration, stages };
 }
 
-/** Whether there is anything that exchanges numbers: operands computed in 16 bits lie as products take them. */
+/**
+ * Whether there is anything that exchanges numbers. Weights in few bits are stored as products take them; other operands that are
+ * computed may be turned on their way, or in 8 bits.
+ */
 function mayExchange({ problem, recipe, configuration }: PersistentForm): boolean {
-  const prologue = prologueOf(problem);
   return (
     (recipe.instruction === "mma" && configuration.schedule === "split") ||
     problem.epilogue !== undefined ||
-    (prologue !== undefined && recipe[prologue.operand].bits < 16)
+    (prologueOf(problem) !== undefined && problem.weights === undefined)
   );
 }
 

@@ -28,7 +28,7 @@ import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused } from "./problem.ts";
+import { nameTaken, refused } from "./problem.ts";
 import type { Operand } from "./problem.ts";
 
 /** Columns, and elements along k, of a block of metadata. */
@@ -112,14 +112,8 @@ export function requireAlone(
       "both",
       location,
     );
-  if (metadataName in inputs)
-    throw refused(
-      "TW9905",
-      `the metadata of weights are an input of their own called ${metadataName}`,
-      "another name for yours",
-      metadataName,
-      location,
-    );
+  if (Object.hasOwn(inputs, metadataName))
+    throw nameTaken(metadataName, "the metadata of weights", location);
 }
 
 /** There is one instruction for it. */

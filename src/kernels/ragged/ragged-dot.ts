@@ -40,7 +40,7 @@ import { tiledModel } from "../matmul/model.ts";
 import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { recipeOf } from "../matmul/recipe.ts";
 import { depthOf, halvesColumns, tileCount, workerCount } from "../matmul/tile-shapes.ts";
-import { outputSpec } from "../matmul/problem.ts";
+import { nameTaken, outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "../matmul/quantized.ts";
@@ -184,6 +184,8 @@ function dotProblem(spec: GivenSpec, location: Location): MatmulProblem {
         location,
       );
   const { groupSizes: _, ...others } = spec;
+  if (Object.hasOwn(spec.inputs ?? {}, "groupSizes"))
+    throw nameTaken("groupSizes", "the sizes of groups", location);
   const problem = problemOf({ ...others, a, b }, location);
   const sizes = { ...problem.sizes, batch: undefined };
   for (const [name, input] of Object.entries(problem.inputs))

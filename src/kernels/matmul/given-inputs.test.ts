@@ -1,0 +1,76 @@
+/** What a product is given besides its operands: names, how arrays lie, groups of prologues, and room for what these exchange. */
+import { expect, test } from "vitest";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { bf16, f32, i8 } from "../../formats/dtype.ts";
+import { array, cdiv, dim } from "../../lang/index.ts";
+import type { ArraySpec, Tile } from "../../lang/index.ts";
+import { place } from "../../lower/pipeline.ts";
+import { targets } from "../../targets/target.ts";
+import { raggedDot } from "../ragged/ragged-dot.ts";
+import { matmul } from "./matmul.ts";
+
+const [m, n, k] = [dim("m"), dim("n"), dim("k")];
+const given = { a: bf16, b: bf16, out: f32 } as const;
+const byColumns = array(f32, [m, n], { strides: [1, m] });
+
+/** Weights of 8 bits with scales, which a prologue multiplies. */
+function scaled(scale: ArraySpec<"f32">, b: ArraySpec<"i8"> | typeof i8 = i8) {
+  const depth = "shape" in b ? (b.shape[0] ?? k) : k;
+  return matmul({
+    ...{ a: array(bf16, [m, depth]), b, inputs: { scale } },
+    prologue: {
+      b: {
+        ...{ as: bf16, inputs: ["scale"] },
+        compute: (tiles) => tiles.b.cast(f32).mul(tiles.scale).cast(bf16),
+      },
+    },
+  });
+}
+
+test("further arrays that do not lie by rows are refused, since kernels read them by rows", () => {
+  const epilogue = ({ sums }: { readonly sums: Tile<"f32"> }): Tile<"f32"> => sums;
+  const outputs = (x: unknown) => () =>
+    matmul({
+      ...{ ...given, outputs: { x } as never },
+      epilogue: ({ sums }) => ({ out: sums, x: sums }) as never,
+    });
+  for (const make of [
+    () => matmul({ ...given, inputs: { x: byColumns }, epilogue }),
+    () => matmul({ ...given, inputs: { x: array(f32, [n], { strides: [2] }) }, epilogue }),
+    () => raggedDot({ ...given, inputs: { x: byColumns }, epilogue }),
+    () => scaled(array(f32, [cdiv(k, 32), n], { strides: [1, cdiv(k, 32)] })),
+    outputs(byColumns),
+    outputs({ array: array(f32, [m], { strides: [2] }), combine: "sum" }),
+  ])
+    expect(codeOf(make)).toBe("TW9902");
+});
+
+test("names of operands, sums and the result are refused for further inputs, and a format is no input", () => {
+  const named = (name: string) => () =>
+    matmul({ ...given, inputs: { [name]: array(f32, [m, n]) }, epilogue: ({ sums }) => sums });
+  for (const name of ["a", "b", "sums", "out"]) expect(codeOf(named(name))).toBe("TW9905");
+  expect(codeOf(named("before"))).toBe("nothing was thrown");
+  expect(codeOf(() => matmul({ ...given, inputs: { x: f32 as never } }))).toBe("TW9902");
+  const sizes = { groupSizes: array(f32, [m, n]) };
+  expect(codeOf(() => raggedDot({ ...given, inputs: sizes }))).toBe("TW9905");
+  const compute = ({ a }: { readonly a: Tile<"bf16"> }): Tile<"bf16"> => a;
+  const prologue = { a: { as: bf16, inputs: ["constructor"] as never, compute } };
+  expect(codeOf(() => matmul({ ...given, prologue }))).toBe("TW9905");
+});
+
+test("groups of a k that is a number are a power of two, or nobody knows how long they are", () => {
+  const groups = (depth: number, count: number) => () =>
+    scaled(array(f32, [count, n]), array(i8, [depth, n]));
+  expect(codeOf(groups(256, 2))).toBe("nothing was thrown");
+  expect(codeOf(groups(192, 1))).toBe("nothing was thrown");
+  // Groups of 96, or one of 128 and one of 64.
+  expect(codeOf(groups(192, 2))).toBe("TW9902");
+});
+
+test("operands that are turned and computed leave room for what warps exchange", () => {
+  const op = scaled(array(f32, [cdiv(k, 128), n]));
+  const { configuration, launches } = op.plan({ m: 64, n: 4096, k: 4096 }, "sm_90a");
+  expect(configuration).toMatchObject({ kernel: "persistent", turned: true });
+  for (const { kernel } of launches)
+    expect(() => place(kernel.kernel, targets.sm_90a)).not.toThrow();
+});
