@@ -27,7 +27,6 @@ import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
-import type { DimensionValues } from "../ir/size.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { printLine } from "../support/console.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
@@ -46,6 +45,7 @@ import type { Begun } from "./gate.ts";
 import { cudaText } from "./gpu.ts";
 import type { Gpu } from "./gpu.ts";
 import { LaunchBlock } from "./launch-block.ts";
+import type { LaunchNumbers } from "./launch-block.ts";
 import { DeviceMemory } from "./memory.ts";
 import type { Program } from "./program.ts";
 import { Rings } from "./rings.ts";
@@ -576,17 +576,12 @@ function usesOf({ kernel, arrays }: CudaLaunch): Required<MemoryUses> {
 }
 
 function launchNumbers(
-  { arrays, scalars, dimensions }: CudaLaunch,
+  { arrays, scalars, dimensions, follows = false }: CudaLaunch,
   scratch: readonly Scratch[],
   ring: Ring | undefined,
-): {
-  readonly addresses: ReadonlyMap<string, number>;
-  readonly scalars: CudaLaunch["scalars"];
-  readonly dimensions: DimensionValues;
-  readonly ring: number;
-} {
+): LaunchNumbers {
   const addresses = new Map<string, number>();
   for (const [name, { address }] of arrays) addresses.set(name, address);
   for (const { name, address } of scratch) addresses.set(name, address);
-  return { addresses, scalars, dimensions, ring: ring?.address ?? 0 };
+  return { addresses, scalars, dimensions, ring: ring?.address ?? 0, follows };
 }

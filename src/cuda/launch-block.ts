@@ -3,7 +3,7 @@
  * the parameters. It is laid out once for a kernel; a launch then writes its numbers and makes one call.
  *
  *   0      CUlaunchConfig: grid, block, shared memory, stream, attributes
- *   64     CUlaunchAttribute, twice at most: cluster, early start
+ *   64     CUlaunchAttribute, twice at most: cluster, early start, which is last, since not every launch of a kernel may
  *   256    addresses of the parameters, 8 bytes each
  *   …      the parameters' values, tensor maps at multiples of 64
  */
@@ -22,6 +22,7 @@ import { success } from "./results.ts";
 import { tensorMapBytes } from "./tensor-map.ts";
 import type { TensorMapEncoder } from "./tensor-map.ts";
 
+const attributeCountOffset = 48;
 const attributesOffset = 64;
 const attributeBytes = 72;
 /** Where a launch keeps the addresses of its parameters. */
@@ -38,6 +39,8 @@ export interface LaunchNumbers {
   readonly dimensions: DimensionValues;
   /** The address of the messages' ring; 0 where there is none. */
   readonly ring: number;
+  /** Whether the launch before it in the plan of its operation is issued right before it. */
+  readonly follows: boolean;
 }
 
 export class LaunchBlock {
@@ -46,6 +49,7 @@ export class LaunchBlock {
   readonly #memory: HostMemory;
   readonly #view: DataView;
   readonly #offsets: readonly number[];
+  readonly #attributes: number;
   #blocks = 0;
 
   constructor(context: CudaContext, program: Program) {
@@ -55,9 +59,11 @@ export class LaunchBlock {
     this.#offsets = offsets;
     this.#memory = context.driver.allocateHost(bytes);
     this.#view = dataView(this.#memory);
-    const { lanes, cluster, sharedBytes, dependentLaunch } = program.plan;
+    const { lanes, cluster, sharedBytes } = program.plan;
     const form = { blocks: [0, 1, 1], lanes: [lanes, 1, 1], cluster, sharedBytes } as const;
+    const dependentLaunch = program.plan.dependentLaunch !== false;
     writeConfiguration(this.#view, this.#memory.address, { ...form, dependentLaunch });
+    this.#attributes = this.#view.getUint32(attributeCountOffset, true);
     offsets.forEach((offset, position) => {
       writeAddress(this.#view, pointersOffset + 8 * position, this.#memory.address + offset);
     });
@@ -70,6 +76,8 @@ export class LaunchBlock {
     if (this.#blocks >= gridLimit) throw hugeGrid(plan.name, location, this.#blocks);
     this.#view.setUint32(0, this.#blocks, true);
     if (this.#blocks === 0) return;
+    const left = plan.dependentLaunch === "in a plan" && !numbers.follows ? 1 : 0;
+    this.#view.setUint32(attributeCountOffset, this.#attributes - left, true);
     plan.parameters.forEach((parameter, position) => {
       this.#write(parameter, this.#offsets[position] ?? 0, numbers, maps);
     });
@@ -163,7 +171,7 @@ export function writeConfiguration(
     view.setUint32(4 * position, value, true);
   });
   writeAddress(view, 40, attributes.length === 0 ? 0 : address + attributesOffset);
-  view.setUint32(48, attributes.length, true);
+  view.setUint32(attributeCountOffset, attributes.length, true);
   attributes.forEach(([identity, value], position) => {
     const offset = attributesOffset + attributeBytes * position;
     view.setUint32(offset, identity, true);

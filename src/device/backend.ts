@@ -64,6 +64,8 @@ export interface Launch<A extends Allocation = Allocation, P = unknown> {
   readonly dimensions: ReadonlyMap<string, number>;
   /** When to stop it, where it has not come to its end. */
   readonly limits?: LaunchLimits | undefined;
+  /** Whether the launch before it in the plan of its operation is issued right before it. */
+  readonly follows?: boolean | undefined;
 }
 
 /** A line of work beside the back end's own. */

@@ -5,6 +5,7 @@
 import type { DType } from "../formats/dtype.ts";
 import { u32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
+import { evaluateSize } from "../ir/size.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { LaunchLimits, RunLimits } from "../support/run-limits.ts";
@@ -92,7 +93,7 @@ export class LaunchPreparation {
         this.#launch("program" in launch ? launch : launch.kernel, own, { ...options, dimensions }),
       );
       if (kept === undefined) compilations.keep(plan);
-      return { launches, scratch, begun: [], then: [] };
+      return { launches: inOrder(launches), scratch, begun: [], then: [] };
     } catch (error) {
       disposeAll(scratch);
       throw error;
@@ -146,6 +147,17 @@ export class LaunchPreparation {
           : compilations.compile(definition.kernel);
     return { kernel, program, arrays, scalars, dimensions, limits: { ...limits, ...options } };
   }
+}
+
+/** Launches of a plan, of which each follows the one before it, unless that has no blocks and is not issued. */
+function inOrder(launches: readonly Launch[]): readonly Launch[] {
+  return launches.map((launch, position) => {
+    const before = launches[position - 1];
+    const follows =
+      before?.kernel.grid.every(({ extent }) => evaluateSize(extent, before.dimensions) > 0) ??
+      false;
+    return follows ? { ...launch, follows } : launch;
+  });
 }
 
 function once(launch: Launch): PreparedWork {

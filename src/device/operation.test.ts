@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bf16, f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { array, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
-import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
+import { fakeKernels, openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Device } from "./device.ts";
@@ -153,6 +153,34 @@ test("scratch hands sums of blocks to the launch that adds them", async () => {
   const device = await open("simulator");
   const { total } = await device.run(sum, { x: counting, factor: 2 });
   expect(toNumbers(total)).toEqual(Float64Array.of(199 * 200));
+  device.dispose();
+});
+
+test("a kernel that may start early behind its own plan's launch alone does so there", async () => {
+  const seen: boolean[] = [];
+  const { scaled: own } = fakeKernels;
+  if (own === undefined) throw new Error("the fake driver has the kernel");
+  const { device } = openFake({
+    kernels: {
+      scaled: {
+        ...own,
+        run: (launch) => {
+          seen.push(launch.earlyStart);
+          own.run(launch);
+        },
+      },
+    },
+    plans: { scaled: { dependentLaunch: "in a plan" } },
+  });
+  const given = { x: counting, factor: 2 };
+  await device.run(scaledTwice, given);
+  await device.run(scaled, given);
+  const [x, out] = [await device.upload(counting), await device.zeros(f32, [200])];
+  const bound = device.bind(scaledTwice, { x, factor: 2, out });
+  bound.launch();
+  await device.synchronize();
+  expect(seen).toEqual([false, true, false, false, true]);
+  for (const each of [bound, x, out]) each.dispose();
   device.dispose();
 });
 

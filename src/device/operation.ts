@@ -13,6 +13,7 @@ import { elementCount } from "../formats/shape.ts";
 import { addCosts, kernelCost } from "../ir/cost/index.ts";
 import type { Cost } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
+import { startOf } from "../ir/early-start.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import { kernel } from "../lang/index.ts";
@@ -388,7 +389,10 @@ function completePlan<C>(
     const given = plan().launches;
     const traced = typeof given === "function" ? given() : given;
     const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays().keys()]);
-    for (const launch of traced) requireArguments(declared, launch, known);
+    for (const [position, launch] of traced.entries()) {
+      requireArguments(declared, launch, known);
+      requireSettled(declared, launch, traced[position - 1]);
+    }
     launches = traced;
     return traced;
   };
@@ -455,6 +459,36 @@ function requireArguments(
         `the launch of ${launch.kernel.name} is given ${argument.argument}, which there is not`,
         location,
       );
+}
+
+/**
+ * What a launch reads before the one before it has ended must be left alone by that one, and be there when that one starts: it has to have waited
+ * for all that came before it, where it lets this one go.
+ */
+function requireSettled(
+  { name, location }: KernelInterface,
+  launch: PlannedLaunch,
+  before: PlannedLaunch | undefined,
+): void {
+  const { settled } = startOf(launch.kernel.kernel);
+  if (settled.length === 0) return;
+  const what = `the launch of ${launch.kernel.name} reads ${settled.join(", ")} before it waits`;
+  if (before === undefined) throw wrongPlan(name, `${what}, and is the first`, location);
+  const { kernel: traced } = before.kernel;
+  if (!startOf(traced).letsGoBehind)
+    throw wrongPlan(name, `${what}, and ${traced.name} lets it go before it waits`, location);
+  const written = traced.parameters
+    .filter(({ role }) => role === "output" || role === "inout")
+    .map((parameter) => argumentName(before, parameter.name));
+  for (const parameter of settled)
+    if (written.includes(argumentName(launch, parameter)))
+      throw wrongPlan(name, `${what}, and ${traced.name} writes it`, location);
+}
+
+/** Which argument of the operation a parameter of a launch is given. */
+function argumentName(launch: PlannedLaunch, parameter: string): string | undefined {
+  const given = launch.arguments[parameter];
+  return given !== undefined && "argument" in given ? given.argument : undefined;
 }
 
 /** The dimensions of a launch, which follow from the shapes of what it is given. */

@@ -165,11 +165,18 @@ export function setRegisters(count: number): void {
 }
 
 /**
- * Waits for the kernel that was launched before this one. A kernel that says so is started early; what it
- * does before this line must not touch what the kernel before it writes or reads.
+ * Waits for the kernel that was launched before this one. A kernel that says so is started early; before this line it must not touch
+ * global memory, in any of its program threads and warps. `settled` names inputs that may be read before: those that the launch before it in
+ * the plan of an operation leaves alone. Launched otherwise, such a kernel is not started early.
  */
-export function waitForPreviousKernel(): void {
-  emit("grid_dependency", {}, { action: "wait" }, captureLocation());
+export function waitForPreviousKernel(
+  options: { readonly settled?: readonly string[] } = {},
+): void {
+  const location = captureLocation();
+  requireKnownOptions("waitForPreviousKernel", options, ["settled"], "TW1033", location);
+  const { settled } = options;
+  const names = settled === undefined ? {} : { settled: Object.freeze([...settled]) };
+  emit("grid_dependency", {}, { action: "wait", ...names }, location);
 }
 
 /** Lets a kernel that waits for this one start, once every block has come here or ended. */

@@ -94,8 +94,11 @@ export interface LaunchPlan {
   /** The grid's axes and the names of the program threads, by which messages say where they come from. */
   readonly grid: readonly GridAxis[];
   readonly threads: readonly string[];
-  /** Whether it waits for the grid before it by itself, so that it may start early. */
-  readonly dependentLaunch: boolean;
+  /**
+   * Whether it waits for the grid before it by itself, so that it may start early; "in a plan" where it may only behind the launch that
+   * the plan of its operation has before it.
+   */
+  readonly dependentLaunch: boolean | "in a plan";
 }
 
 export interface Executable extends LaunchPlan {

@@ -150,7 +150,7 @@ const plan = record<Omit<LaunchPlan, "target">>({
   messages: list(message),
   grid: isGrid,
   threads: list(text),
-  dependentLaunch: truth,
+  dependentLaunch: either(truth, oneOf("in a plan")),
 });
 
 export function isLaunchPlan(value: unknown): value is Omit<LaunchPlan, "target"> {

@@ -11,10 +11,20 @@ import {
   scoped,
   slice,
   smem,
+  waitForPreviousKernel,
   zeros,
 } from "tilewright";
-import type { Tile } from "tilewright";
+import type { Ref, Tile } from "tilewright";
 import { mistakeTable, program } from "./mistake.ts";
+
+/** A kernel of rows. */
+function starting(body: (arrays: { readonly x: Ref<"f32">; readonly out: Ref<"f32"> }) => unknown) {
+  const rows = array(f32, [4, 64]);
+  return kernel(
+    { name: "starting", inputs: { x: rows, whole: array(i32, [4]) }, outputs: { out: rows } },
+    body,
+  );
+}
 
 export const memoryMistakes = mistakeTable(import.meta.url, [
   {
@@ -401,5 +411,31 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
       ),
     message: "peer reaches memory that belongs to one program thread",
     notes: ["it is allocated here"],
+  },
+  {
+    name: "load before the kernel before has ended",
+    code: "TW2223",
+    make: () =>
+      starting(({ x, out }) => {
+        const row = x.at(0).load(); // <- load before the kernel before has ended
+        waitForPreviousKernel();
+        out.at(0).store(row);
+      }),
+    message: "load reads x before the kernel before has ended",
+    expected: "waitForPreviousKernel() before it, on every way that leads here",
+    found: "a way of the kernel without it",
+    remedy: "call waitForPreviousKernel() first",
+    notes: ["it is waited for here"],
+  },
+  {
+    name: "settled output",
+    code: "TW2224",
+    make: () =>
+      starting(() => {
+        waitForPreviousKernel({ settled: ["out"] }); // <- settled output
+      }),
+    message: "out is said to be settled, which is no input array",
+    expected: "x, whole",
+    found: "out",
   },
 ]);

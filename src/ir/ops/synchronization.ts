@@ -93,9 +93,9 @@ export const synchronizationOps = defineOps({
   },
   grid_dependency: {
     summary:
-      "Waits for the kernel launched before this one, or lets the kernel launched after it start.",
+      "Waits for the kernel launched before this one, or lets the kernel launched after it start. Inputs that are `settled` may be read before the wait.",
     operands: {},
-    attributes: { action: ["wait", "launch"] },
+    attributes: { action: ["wait", "launch"], settled: "texts?" },
     regions: {},
     traits: { ...acts, hears: "grid" },
   },

@@ -13,10 +13,10 @@ import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";
 import type { Target } from "../../targets/target.ts";
 import { Code, SourceFiles } from "../code.ts";
-import type { LaunchParameter, MessageSite } from "../executable.ts";
+import type { LaunchParameter, LaunchPlan, MessageSite } from "../executable.ts";
 import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
-import { waitsForKernelBefore } from "./early-start.ts";
+import { dependentLaunch } from "./early-start.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
 import { needsFailureCell, startsProducts } from "./failure.ts";
@@ -62,7 +62,7 @@ export class EmitContext {
   /** Whether products may be in flight beside other instructions. */
   readonly hasProducts: boolean;
   /** Whether the kernel before may run yet when this one starts. */
-  readonly startsEarly: boolean;
+  readonly dependentLaunch: LaunchPlan["dependentLaunch"];
   /** Registers that only a window which may be outside is found by, and what they are after a failure. */
   readonly redirects = new Map<Register, Operand>();
   /** Results of conversions that have taken the factor along that the product with them has (`scaled-casts.ts`). */
@@ -92,7 +92,7 @@ export class EmitContext {
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
     this.hasProducts = startsProducts(kernel);
-    this.startsEarly = waitsForKernelBefore(kernel.body);
+    this.dependentLaunch = dependentLaunch(kernel);
     if (needsFailureCell(kernel, this.windows.facts))
       this.failureCell = this.parameter({
         kind: "scratch",

@@ -58,7 +58,7 @@ export function emitKernel(kernel: Kernel): Executable {
     messages: context.messages,
     grid: kernel.grid,
     threads: kernel.threads,
-    dependentLaunch: context.startsEarly,
+    dependentLaunch: context.dependentLaunch,
     module: {
       version: ptxVersion(target.name, body),
       target: target.name,

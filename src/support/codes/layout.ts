@@ -176,4 +176,11 @@ export const layoutCodes = registerCodes({
     example: "products_wait {pending = 1, groups = 5}  // each product is 4 groups",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
+  TW6211: {
+    title: "access of a placed kernel before the kernel before has ended",
+    cause:
+      "A kernel that starts early waits for the kernel before it, on every way and in every warp, before it touches global memory, and once in each block.",
+    example: "%3 = load %2 …  grid_dependency {action = wait}",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
 });

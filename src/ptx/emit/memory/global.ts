@@ -42,7 +42,7 @@ export function globalParameter(
 ): GlobalValue {
   const base = context.parameter({ kind: "array", name });
   // The kernel before may write inputs of a kernel that starts early (`early-start.ts`).
-  const readOnly = role === "input" && !context.startsEarly;
+  const readOnly = role === "input" && context.dependentLaunch === false;
   return wholeArray(value, { name, base, readOnly }, strides);
 }
 
