@@ -185,7 +185,7 @@ const broken: { readonly [name: string]: (things: Things) => void } = {
       out.at(i).store(0);
     });
   },
-  "a store of an array that is settled": ({ i, x, out }) => {
+  "a store while another array is settled": ({ i, x, out }) => {
     out.at(i).store(x.at(i).load());
     waitForPreviousKernel({ settled: ["x"] });
   },
