@@ -148,7 +148,7 @@ export function parseDimension(text: string, before: Dimensions): Dimensions {
 }
 
 /** Sizes with commas between them, such as m=4096,n=4096; each adds a case. */
-export function parseCase(text: string, before: readonly Dimensions[]): readonly Dimensions[] {
+export function parseCase(text: string, before: readonly Dimensions[] = []): readonly Dimensions[] {
   let sizes: Dimensions = {};
   for (const part of text.split(",")) sizes = parseDimension(part.trim(), sizes);
   return [...before, sizes];

@@ -529,7 +529,6 @@ function addTune(program: Command, choose: (command: ChosenCommand) => void): vo
     .addOption(
       new Option("--case <sizes>", "sizes to tune for, such as m=4096,n=4096; may be repeated")
         .argParser(parseCase)
-        .default([], "none")
         .makeOptionMandatory(),
     )
     .option("--operation <name>", "only this export")

@@ -9,12 +9,15 @@ import type { Operation } from "../device/operation.ts";
 import type { Sizes } from "../device/tuning/line.ts";
 import { dtypes, packedBytes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
+import { isHostArray } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import { array, cdiv, dim, iota, kernel, scalar, slice } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { isRecord, optionText } from "../support/options.ts";
 
 /** What a case may give by name: arrays of the host, and values of scalars. */
 export type GivenInputs = { readonly [name: string]: HostArray | HostValue };
@@ -63,11 +66,13 @@ interface ShapedParameter {
   readonly role: KernelParameter["role"];
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Whether it has no strides of its own, so that arrays for it are of its shape. */
+  readonly isByRows: boolean;
 }
 
 export function arrayShapes(operation: Operation, sizes: Sizes): readonly ShapedParameter[] {
   const values = new Map(Object.entries(sizes));
-  return operation.kernel.parameters.flatMap(({ name, role, value: { type } }) =>
+  return operation.kernel.parameters.flatMap(({ name, role, strides, value: { type } }) =>
     type.kind === "ref"
       ? [
           {
@@ -75,10 +80,39 @@ export function arrayShapes(operation: Operation, sizes: Sizes): readonly Shaped
             role,
             dtype: type.dtype,
             shape: type.shape.map((size) => evaluateSize(size, values)),
+            isByRows: strides === undefined,
           },
         ]
       : [],
   );
+}
+
+/** Refuses inputs that the operation does not have, or of another format or shape: every choice would fail of them. */
+export function requireGiven(
+  operation: Operation,
+  sizes: Sizes,
+  given: unknown,
+  location: Location,
+): void {
+  const wrong = (expected: string, found: string): TilewrightError =>
+    new TilewrightError({
+      ...{ code: "TW9815", message: `inputs of tune do not fit ${operation.name}` },
+      ...{ expected, found, location },
+    });
+  if (!isRecord(given)) throw wrong("arrays and values by name", optionText(given));
+  const parameters = operation.kernel.parameters.filter(({ role }) => role !== "output");
+  const names = parameters.map(({ name }) => name);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw wrong(names.join(", "), unknown);
+  for (const { name, dtype, shape, isByRows } of arrayShapes(operation, sizes)) {
+    const own = given[name];
+    if (!names.includes(name) || own === undefined) continue;
+    const expected = `${name} of ${dtype.name}[${shape.join(", ")}]`;
+    if (!isHostArray(own)) throw wrong(expected, optionText(own));
+    const isShaped = own.shape.join() === shape.join() || !isByRows;
+    if (own.dtype.name !== dtype.name || !isShaped)
+      throw wrong(expected, `${own.dtype.name}[${own.shape.join(", ")}]`);
+  }
 }
 
 /** Arguments for one set; `given` are the caller's, everything else is random. */

@@ -116,6 +116,8 @@ function modelMicroseconds(plan: OperationPlan, { target, gpu }: Workplace): num
 
 export function reasonOf(error: unknown): string {
   if (!(error instanceof TilewrightError)) throw error;
-  const found = error.found === undefined ? "" : `; found ${error.found}`;
-  return `${error.code}: ${error.message}${found}`;
+  const { code, summary, expected, found } = error;
+  // Without lines of source files: the words are kept in files that others read.
+  const compared = [expected && `expected ${expected}`, found && `found ${found}`];
+  return [`${code}: ${summary}`, ...compared.filter(Boolean)].join("; ");
 }

@@ -2,7 +2,10 @@
  * Whether two results are the same, found on the device: fetching them would take longer than measuring. Every output
  * is filled with what no result is before a candidate runs, so that an element that it never writes shows.
  *
- *   |out - expected|  against  |expected|      over all elements, and the largest of each
+ *   floats      |out - expected|  against  |expected|      over all elements, and the largest of each, in f64, where squares of f32 have room
+ *   integers    how many differ   against  how many        so that none of their bits is lost
+ *
+ * Infinities that are equal are the same; those of what is expected are no measure for the others.
  */
 import type { Device } from "../device/device.ts";
 import type { DeviceArray } from "../device/device-array.ts";
@@ -10,7 +13,8 @@ import { dtypes } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
-import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { array, cdiv, dim, full, kernel, slice } from "../lang/index.ts";
+import type { Tile } from "../lang/index.ts";
 
 const span = 4096;
 
@@ -22,22 +26,43 @@ function differenceKernel(dtype: DType) {
       grid: { i: cdiv(n, span) },
       inputs: { x: array(dtype, [n]), y: array(dtype, [n]) },
       outputs: {
-        apart: array(dtypes.f32, [cdiv(n, span)]),
-        whole: array(dtypes.f32, [cdiv(n, span)]),
-        farthest: array(dtypes.f32, [cdiv(n, span)]),
-        largest: array(dtypes.f32, [cdiv(n, span)]),
+        apart: array(dtypes.f64, [cdiv(n, span)]),
+        whole: array(dtypes.f64, [cdiv(n, span)]),
+        farthest: array(dtypes.f64, [cdiv(n, span)]),
+        largest: array(dtypes.f64, [cdiv(n, span)]),
       },
     },
     ({ i, x, y, apart, whole, farthest, largest }) => {
       const here = slice(i.mul(span), span);
-      const right = y.at(here).load().cast(dtypes.f32);
-      const off = x.at(here).load().cast(dtypes.f32).sub(right);
+      const { off, size } = compared(x.at(here).load() as Tile, y.at(here).load() as Tile);
       apart.at(i).store(off.mul(off).sum());
-      whole.at(i).store(right.mul(right).sum());
+      whole.at(i).store(size.mul(size).sum());
       farthest.at(i).store(off.abs().max());
-      largest.at(i).store(right.abs().max());
+      largest.at(i).store(size.abs().max());
     },
   );
+}
+
+/** How far apart numbers are, and how large those are that are expected. */
+function compared(
+  found: Tile,
+  expected: Tile,
+): { readonly off: Tile<"f64">; readonly size: Tile<"f64"> } {
+  const [none, one] = [0, 1].map((value) => full(dtypes.f64, [span], value));
+  if (none === undefined || one === undefined) throw new Error("two tiles were made");
+  const { kind, bits } = expected.dtype;
+  if (kind !== "float") {
+    const whole = bits === 64 ? (expected.dtype as typeof dtypes.i64) : dtypes.i32;
+    const same = found.cast(whole).eq(expected.cast(whole));
+    return { off: same.select(none, one), size: one };
+  }
+  const wide = (tile: Tile): Tile<"f64"> =>
+    bits === 64 ? (tile as Tile<"f64">) : tile.cast(dtypes.f32).cast(dtypes.f64);
+  const [left, right] = [wide(found), wide(expected)];
+  return {
+    off: left.eq(right).select(none, left.sub(right)),
+    size: right.abs().lt(Infinity).select(right, none),
+  };
 }
 
 /** How far apart results may lie that differ in the order of sums alone, as a part of the whole. */
@@ -64,7 +89,7 @@ export async function differenceOf(
   const count = elementCount(expected.shape);
   if (count === 0) return undefined;
   const blocks = Math.ceil(count / span);
-  const sums = Array.from({ length: 4 }, () => device.allocate(dtypes.f32, [blocks]));
+  const sums = Array.from({ length: 4 }, () => device.allocate(dtypes.f64, [blocks]));
   const [apart, whole, farthest, largest] = sums;
   if (!apart || !whole || !farthest || !largest) throw new Error("four arrays were made");
   try {
@@ -77,7 +102,7 @@ export async function differenceOf(
       farthest,
       largest,
     });
-    const read = async (of: DeviceArray<"f32">) => toNumbers(await device.download(of));
+    const read = async (of: DeviceArray<"f64">) => toNumbers(await device.download(of));
     const total = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
     const most = (values: Float64Array): number =>
       values.reduce((known, value) => (Number.isNaN(value) ? NaN : Math.max(known, value)), 0);
@@ -91,8 +116,10 @@ export async function differenceOf(
   }
 }
 
-/** Writes what no result is. */
-export async function poison(device: Device, out: DeviceArray): Promise<void> {
-  const value: HostValue = out.dtype.kind === "float" ? NaN : out.dtype.kind === "bool" ? true : 3;
-  await device.fill(out, out.dtype.bits === 64 && out.dtype.kind !== "float" ? 3n : value);
+/** Writes what no result is: of integers that can be anything, so that two runs have two of them. */
+export async function poison(device: Device, out: DeviceArray, run: 0 | 1): Promise<void> {
+  const { kind, bits } = out.dtype;
+  const whole = 3 - run;
+  const value: HostValue = kind === "float" ? NaN : kind === "bool" ? run === 0 : whole;
+  await device.fill(out, bits === 64 && kind !== "float" ? BigInt(whole) : value);
 }

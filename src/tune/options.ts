@@ -92,11 +92,11 @@ export function tuneSettings(options: TuneOptions, location: Location): TuneSett
     value === undefined || typeof value === "function";
   const whole = (value: unknown, least: number): boolean =>
     Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= 1e6;
-  check(
-    "cases",
-    Array.isArray(cases) && cases.length > 0 && cases.every(isSizes),
-    "a list of sizes by name, such as [{ m: 4096, n: 4096 }]",
-  );
+  const wanted = "a list of sizes by name, such as [{ m: 4096, n: 4096 }]";
+  check("cases", Array.isArray(cases), wanted);
+  const wrong =
+    cases.length === 0 ? "an empty list" : caseText(cases.find((each) => !isSizes(each)));
+  if (wrong !== undefined) throw wrongOption("cases", wrong, wanted, location, wrong);
   check("file", file === undefined || (typeof file === "string" && file !== ""), "a file's name");
   check("inputs", isFunction(inputs), "a function of sizes");
   check("reference", isFunction(reference), "a function of inputs");
@@ -112,6 +112,12 @@ export function tuneSettings(options: TuneOptions, location: Location): TuneSett
   check("signal", signal === undefined || signal instanceof AbortSignal, "an AbortSignal");
   check("onProgress", isFunction(options.onProgress), "a function");
   return { ...options, rounds, location };
+}
+
+/** A case in words; undefined where there is none. */
+function caseText(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  return `a list with ${isRecord(value) ? JSON.stringify(value) : optionText(value)}`;
 }
 
 function isSizes(value: unknown): value is Sizes {
@@ -143,12 +149,10 @@ function wrongOption(
   found: unknown,
   expected: string,
   location: Location,
+  text = optionText(found),
 ): TilewrightError {
   return new TilewrightError({
-    code: "TW9815",
-    message: `${name} of tune cannot be ${optionText(found)}`,
-    location,
-    expected,
-    found: optionText(found),
+    ...{ code: "TW9815", message: `${name} of tune cannot be ${text}` },
+    ...{ location, expected, found: text },
   });
 }

@@ -54,7 +54,7 @@ function caseText({ sizes, modelled, lines, fresh, left }: CaseReport): string {
   const gpu = lines[0]?.gpu ?? "";
   const said = modelled
     ? `no GPU: estimates of a model of ${gpu}, not measurements`
-    : `on ${gpu}: best ${best.toFixed(1)} µs`;
+    : `on ${gpu}: ${times.length === 0 ? "none was measured" : `best ${best.toFixed(1)} µs`}`;
   const rows = [
     ["µs", "times best", "spread", "choice"],
     ...times.map((line) => [

@@ -18,7 +18,7 @@ import type { HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { ratesOf } from "../ir/cost/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { argumentSet, arrayShapes, setBytes } from "./arrays.ts";
+import { argumentSet, arrayShapes, requireGiven, setBytes } from "./arrays.ts";
 import type { ArgumentSet } from "./arrays.ts";
 import type { Candidate } from "./candidate.ts";
 import { reasonOf } from "./candidate.ts";
@@ -48,6 +48,8 @@ export class Trial {
   readonly #settings: TuneSettings;
   readonly #sets: readonly ArgumentSet[];
   readonly #dispose: readonly (() => void)[];
+  /** What arrays that are updated hold before a run. */
+  readonly #before: ReadonlyMap<string, DeviceArray>;
   /** What outputs must be; from the reference, from a choice that is trusted, or from the first candidate that ran. */
   #expected: ReadonlyMap<string, DeviceArray> | undefined;
 
@@ -59,12 +61,14 @@ export class Trial {
       readonly set: ArgumentSet;
       readonly dispose: () => void;
     }[],
+    before: ReadonlyMap<string, DeviceArray>,
   ) {
     this.#device = device;
     this.#sizes = sizes;
     this.#settings = settings;
     this.#sets = made.map(({ set }) => set);
     this.#dispose = made.map(({ dispose }) => dispose);
+    this.#before = before;
   }
 
   static async start(
@@ -78,47 +82,79 @@ export class Trial {
     const most = settings.launches ?? mostLaunches;
     const count = Math.min(Math.max(2, Math.ceil((timesL2 * l2) / bytes)), most);
     const given = settings.inputs?.(sizes) ?? {};
+    requireGiven(operation, sizes, given, settings.location);
     const made: { readonly set: ArgumentSet; readonly dispose: () => void }[] = [];
+    const before = new Map<string, DeviceArray>();
+    const trial = (): Trial => new Trial(device, sizes, settings, made, before);
     try {
       for (let set = 0; set < count; set += 1)
         made.push(await argumentSet(device, operation, sizes, set, given));
-      const trial = new Trial(device, sizes, settings, made);
-      if (settings.reference === undefined) await trial.#expectTrusted(operation);
-      else await trial.#expectReference(operation, settings.reference);
-      return trial;
+      for (const { name, role } of arrayShapes(operation, sizes)) {
+        const array = made[0]?.set[name];
+        if (role !== "inout" || !(array instanceof DeviceArray)) continue;
+        before.set(name, device.allocate(array.dtype, array.shape));
+        await device.copy(array, before.get(name) ?? array);
+      }
+      const begun = trial();
+      if (settings.reference === undefined) await begun.#expectTrusted(operation);
+      else await begun.#expectReference(operation, settings.reference);
+      return begun;
     } catch (error) {
-      for (const { dispose } of made) dispose();
+      trial().dispose();
       throw error;
     }
   }
 
   dispose(): void {
     for (const dispose of this.#dispose) dispose();
-    disposeAll([...(this.#expected?.values() ?? [])]);
+    disposeAll([...(this.#expected?.values() ?? []), ...this.#before.values()]);
   }
 
   /** Whether a candidate compiles, runs, and gives what is expected. */
   async check({ operation }: Pick<Candidate, "operation">): Promise<Outcome | undefined> {
     const outputs = this.#outputs(operation);
+    const failed = await this.#run(operation, outputs, 0);
+    if (failed !== undefined) return failed;
+    if (this.#expected === undefined) {
+      this.#expected = await this.#copies(outputs);
+      return this.#unwritten(operation, outputs);
+    }
+    const reason = await this.#difference(outputs, this.#expected);
+    return reason === undefined ? undefined : { rejected: "wrong", reason };
+  }
+
+  /** Runs it once, on results that were spoilt and arrays that are as they were given. */
+  async #run(
+    operation: Operation,
+    outputs: ReadonlyMap<string, DeviceArray>,
+    run: 0 | 1,
+  ): Promise<Outcome | undefined> {
     let bound: BoundLaunch | undefined;
     try {
-      for (const out of outputs.values()) await poison(this.#device, out);
+      for (const [name, out] of outputs) {
+        const before = this.#before.get(name);
+        if (before === undefined) await poison(this.#device, out, run);
+        else await this.#device.copy(before, out);
+      }
       bound = this.#bind(operation, 0);
       bound.launch();
       await this.#device.synchronize();
+      return undefined;
     } catch (error) {
       return { rejected: "compile", reason: reasonOf(error) };
     } finally {
       bound?.dispose();
     }
-    if (this.#expected === undefined) {
-      this.#expected = await this.#copies(outputs);
-      return this.#unwritten(this.#expected);
-    }
-    for (const [name, expected] of this.#expected) {
+  }
+
+  async #difference(
+    outputs: ReadonlyMap<string, DeviceArray>,
+    expected: ReadonlyMap<string, DeviceArray>,
+  ): Promise<string | undefined> {
+    for (const [name, wanted] of expected) {
       const found = outputs.get(name);
-      const reason = found && (await differenceOf(this.#device, name, found, expected));
-      if (reason !== undefined) return { rejected: "wrong", reason };
+      const reason = found && (await differenceOf(this.#device, name, found, wanted));
+      if (reason !== undefined) return reason;
     }
     return undefined;
   }
@@ -211,19 +247,19 @@ export class Trial {
     return copies;
   }
 
-  /** Elements that the first candidate left as they were: it is no measure for others. */
-  async #unwritten(outputs: ReadonlyMap<string, DeviceArray>): Promise<Outcome | undefined> {
-    for (const [name, out] of outputs) {
-      const reason = await differenceOf(this.#device, name, out, out);
-      if (reason === undefined) continue;
-      disposeAll([...outputs.values()]);
-      this.#expected = undefined;
-      return {
-        rejected: "wrong",
-        reason: `${name} has elements that are not written, or NaN`,
-      };
-    }
-    return undefined;
+  /** Elements that the first candidate left as they were, which differ where it runs on others: it is no measure for others. */
+  async #unwritten(
+    operation: Operation,
+    outputs: ReadonlyMap<string, DeviceArray>,
+  ): Promise<Outcome | undefined> {
+    const first = this.#expected ?? new Map<string, DeviceArray>();
+    const failed = await this.#run(operation, outputs, 1);
+    const reason = failed === undefined ? await this.#difference(outputs, first) : undefined;
+    if (failed === undefined && reason === undefined) return undefined;
+    disposeAll([...first.values()]);
+    this.#expected = undefined;
+    const why = "elements are not written, or NaN, or others in every run";
+    return failed ?? { rejected: "wrong", reason: `${why}: ${reason ?? ""}` };
   }
 
   /** What the operation's plainest choice gives. Where that cannot run, the first candidate is the measure. */
@@ -238,7 +274,8 @@ export class Trial {
     const written = this.#outputs(operation);
     for (const [name, value] of Object.entries(first))
       if (!(value instanceof DeviceArray)) inputs[name] = value;
-      else if (!written.has(name)) inputs[name] = await this.#device.download(value);
+      else if (!written.has(name) || this.#before.has(name))
+        inputs[name] = await this.#device.download(value);
     const given = reference(inputs, this.#sizes);
     const expected = new Map<string, DeviceArray>();
     this.#expected = expected;

@@ -60,7 +60,7 @@ export function tunable<
 >(spec: TunableSpec<C, Inputs, Outputs, Inouts>): Operation<Inputs, Outputs, Inouts, ChoiceOf<C>> {
   const location = captureLocation();
   requireKnownOptions("tunable", spec, names, "TW9813", location);
-  const { name, bucket = (sizes: Sizes) => sizes } = spec;
+  const { name } = spec;
   const combinations = requireCombinations(spec, location);
   const [first] = combinations;
   if (first === undefined) throw nothingLeft(name, location);
@@ -90,7 +90,8 @@ export function tunable<
   };
   const choices: OperationChoices = {
     variant,
-    bucket,
+    bucket: (sizes) =>
+      spec.bucket === undefined ? sizes : requireBucket(name, spec.bucket(sizes), location),
     candidates: () => combinations,
   };
   const { inputs, outputs, inouts } = declared;
@@ -209,6 +210,19 @@ function requireMade(
     `make of ${name} gives no kernel for ${JSON.stringify(choice)}`,
     "what kernel(…) or operation(…) gives",
     optionText(made),
+    location,
+  );
+}
+
+/** Refuses what files cannot hold, or cannot tell from other sizes. */
+function requireBucket(name: string, bucket: unknown, location: Location): Sizes {
+  const isHeld = isRecord(bucket) && Object.values(bucket).every(Number.isSafeInteger);
+  if (isHeld) return bucket as Sizes;
+  const found = isRecord(bucket) ? Object.values(bucket).map(optionText).join(", ") : undefined;
+  throw wrong(
+    `bucket of ${name} gives no sizes by name`,
+    "whole numbers by name, such as { n: powerOfTwo(n) }",
+    found ?? optionText(bucket),
     location,
   );
 }

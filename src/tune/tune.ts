@@ -42,7 +42,10 @@ export async function tune(
     const reports: CaseReport[] = [];
     const planned = settings.cases.map((sizes) => tuner.plan(sizes));
     await tuner.compile(planned);
-    for (const each of planned) reports.push(await tuner.tuneCase(each));
+    for (const each of planned) {
+      settings.signal?.throwIfAborted();
+      reports.push(await tuner.tuneCase(each));
+    }
     return new TuneReport(reports);
   } finally {
     await tuner.finish();
@@ -145,7 +148,8 @@ class Tuner {
     };
     for (const { choice, key, rejected, reason } of list.rejected)
       if (!this.#isKnown(bucket, choice, key)) await tell({ choice, key }, { rejected, reason });
-    if (candidates.length === 0) throw nothingFits(this.#operation.name, sizes, this.#settings);
+    if (candidates.length === 0)
+      throw nothingFits(this.#operation.name, sizes, list.rejected[0]?.reason, this.#settings);
     if (gpu === undefined)
       for (const candidate of fresh)
         await tell(candidate, { us: candidate.estimate, source: "model" });
@@ -279,10 +283,17 @@ type Finding =
   | { readonly us: number; readonly source: "model" }
   | { readonly rejected: string; readonly reason: string };
 
-function nothingFits(name: string, sizes: Sizes, { location }: TuneSettings): TilewrightError {
+function nothingFits(
+  name: string,
+  sizes: Sizes,
+  reason: string | undefined,
+  { location }: TuneSettings,
+): TilewrightError {
   return new TilewrightError({
     code: "TW9812",
     message: `no choice of ${name} can be planned for ${recordText(sizes)}`,
+    expected: "one that can be",
+    found: reason === undefined ? "no choices" : `of the first one ${reason}`,
     location,
   });
 }

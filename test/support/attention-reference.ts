@@ -302,7 +302,8 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           const slope = scale * weight * (slopes[column] ?? NaN);
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
           const sure = Math.max(weight, leastWeight);
-          const steepest = scale * sure * (Math.abs(slopes[column] ?? NaN) + unsureSlope(one));
+          const steepest =
+            Math.abs(scale) * sure * (Math.abs(slopes[column] ?? NaN) + unsureSlope(one));
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);
           const [own, other] = [
             ((batch * s + row) * h + head) * d,

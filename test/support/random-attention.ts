@@ -41,7 +41,7 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
       window: chance(2) ? { left: back } : { left: back, right: random.below(70) },
     }),
     ...(chance(5) && { softCap: random.pick([0.5, 2, 30]) }),
-    ...(chance(4) && { scale: random.pick([0.1, 0.3, 1]) }),
+    ...(chance(4) && { scale: random.pick([0.1, 0.3, 1, -0.7]) }),
     ...(chance(4) && { bias: Array.from({ length: 4 }, () => chance(2)) }),
     ...(chance(4) && { mask: random.pick(Object.keys(masks) as MaskName[]) }),
     ...(chance(5) && { dropout: random.pick([0.1, 0.5]) }),

@@ -102,6 +102,19 @@ describe("a tuning table", () => {
     expect(union.best(work, "CUDA 13.0")).toMatchObject({ us: 6 });
   });
 
+  test("what failed of the same kernels stays failed, whichever file comes first", () => {
+    const { us: _, spread: __, rounds: ___, ...start } = line();
+    const wrong = { ...start, rejected: "wrong", reason: "out differs" } as const;
+    for (const lines of [
+      [line(), wrong],
+      [wrong, line()],
+    ])
+      expect(new TuningTable(lines).best(work, "CUDA 13.0")).toBeUndefined();
+    // Edited kernels are other ones.
+    const edited = new TuningTable([wrong, line({ key: "01", us: 3 })]);
+    expect(edited.best(work, "CUDA 13.0")).toMatchObject({ us: 3 });
+  });
+
   test("leaves out what an interrupt cut off, and refuses everything else", () => {
     const { text } = new TuningTable([line()]);
     expect(TuningTable.parse(`${text}{"op":"mi`, "file").lines).toHaveLength(1);

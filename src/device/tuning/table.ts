@@ -10,22 +10,27 @@ export class TuningTable {
   readonly lines: readonly TuningLine[];
   /** Measurements of each piece of work, the fastest first. */
   readonly #measured = new Map<string, readonly MeasuredLine[]>();
-  /** What was tried and must not be chosen; what a model thought little of was not tried. */
+  /** What was tried and must not be chosen. */
   readonly #failed: ReadonlySet<string>;
 
-  /** Of lines that say the same of one choice, the last counts. */
+  /** Of lines that say something of one choice the last counts; but what failed of the same kernels did so in whichever file comes first. */
   constructor(lines: readonly TuningLine[]) {
-    this.lines = [...new Map(lines.map((line) => [identityOf(line), line])).values()];
+    const known = new Map<string, TuningLine>();
+    for (const line of lines) {
+      const before = known.get(identityOf(line));
+      if (before === undefined || !hasFailed(before) || before.key !== line.key)
+        known.set(identityOf(line), line);
+    }
+    this.lines = [...known.values()];
     for (const line of this.lines.filter(isMeasured)) {
       const work = workText(line);
-      const known = this.#measured.get(work) ?? [];
+      const others = this.#measured.get(work) ?? [];
       this.#measured.set(
         work,
-        [...known, line].sort((left, right) => left.us - right.us),
+        [...others, line].sort((left, right) => left.us - right.us),
       );
     }
-    const failed = this.lines.filter((line) => isRejected(line) && line.rejected !== "model");
-    this.#failed = new Set(failed.map(identityOf));
+    this.#failed = new Set(this.lines.filter(hasFailed).map(identityOf));
   }
 
   /** The lines of a file; `name` is what the file is called in errors. Files that were joined have their first lines within. */
@@ -49,7 +54,6 @@ export class TuningTable {
     return new TuningTable(tables.flatMap(({ lines }) => lines));
   }
 
-  /** The fastest choice that was measured; of another driver where this one has none. */
   /** The fastest with this driver, else with another one, of those that did not fail with this one. */
   best(work: TunedWork, driver: string): MeasuredLine | undefined {
     const measured = this.#measured.get(workText(work)) ?? [];
@@ -69,6 +73,11 @@ export class TuningTable {
   static isBarelyStarted(text: string): boolean {
     return TuningTable.start.startsWith(text);
   }
+}
+
+/** Whether a choice was tried in vain; what a model thought little of was not tried. */
+function hasFailed(line: TuningLine): boolean {
+  return isRejected(line) && line.rejected !== "model";
 }
 
 function requireHeader(row: string, name: string): void {

@@ -192,7 +192,7 @@ const largestHead = 256;
 
 /** The sizes of a launch, which every problem of attention has. */
 export function sizesOf(
-  { sizes, qOffsets }: AttentionProblem,
+  { sizes, qOffsets, logSumExp }: AttentionProblem,
   dimensions: { readonly [name: string]: number },
   location: Location,
 ): AttentionSizes {
@@ -215,11 +215,13 @@ export function sizesOf(
       "[sequences + 1], which is [1] for none",
       "no offsets",
     );
-  for (const [name, size] of Object.entries({ d, e }))
-    if (size > largestHead || (size === 0 && name === "d"))
+  // Without values there is nothing to compute but logarithms, and gradients that are 0: no kernel makes these alone.
+  const least = { d: 1, e: logSumExp === undefined ? 0 : 1 };
+  for (const [name, size] of Object.entries({ d, e }) as ["d" | "e", number][])
+    if (size > largestHead || size < least[name])
       throw wrong(
         "attention has no heads of this size",
-        `${name} from ${name === "d" ? 1 : 0} to ${largestHead}`,
+        `${name} from ${least[name]} to ${largestHead}`,
         `${name} = ${size}`,
       );
   return named;

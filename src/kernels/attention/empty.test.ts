@@ -31,6 +31,21 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
   });
 });
 
+test("values without elements have no logarithms and no gradients, which no kernel would write", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  const operands = { q: bf16, k: bf16, v: bf16 } as const;
+  const given = { q: filled(3, 8), k: filled(4, 8), v: filled(4, 0) };
+  const { out } = await device.run(attention(operands), given);
+  expect(out.shape).toEqual([1, 3, 1, 0]);
+  const sizes = { b: 1, s: 3, t: 4, h: 1, kv: 1, d: 8, e: 0 };
+  for (const plan of [
+    () => attention({ ...operands, logSumExp: true }).plan(sizes),
+    () => attentionBackward(operands).plan(sizes),
+  ])
+    expect(plan).toThrow("e from 1 to 256");
+  device.dispose();
+});
+
 test.each(heads)("rows of nobody that are no numbers, heads of %i", async (head) => {
   const device = await open("simulator", { onNotes: () => undefined });
   const operands = {

@@ -323,8 +323,8 @@ function biasOf(
 
 function sinksOf(given: unknown, h: Size, location: Location): ArraySpec {
   const spec = givenArray("sinks", "attention", given, [h], location);
-  if (spec.shape.length === 1 && sameSize(axis(spec, 0), h) && spec.dtype === dtypes.f32)
-    return spec;
+  const isOne = spec.shape.length === 1 && sameSize(axis(spec, 0), h);
+  if (isOne && spec.strides === undefined && spec.dtype === dtypes.f32) return spec;
   throw refused(
     "TW9902",
     "the sinks of attention are one for each head",
