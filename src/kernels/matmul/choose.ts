@@ -19,6 +19,7 @@ import {
   depthOf,
   isCopied,
   lastParts,
+  leastStages,
   roomOfBlock,
   sharedBytes,
   tileCount,
@@ -71,8 +72,8 @@ function prologueProblem(
 }
 
 /**
- * The most columns of a tile: sums that are promoted are there twice, and those of f64 twice as wide, and fill the registers
- * sooner. Promoted sums of several terms are fetched for each of them, and want more slots than wide tiles leave room for.
+ * The most columns of a tile: sums that are promoted are there twice, those of several terms three times, and those of f64 twice as wide, and fill
+ * the registers sooner.
  */
 export function widestTile(problem: MatmulProblem): number {
   const recipe = recipeOf(problem);
@@ -337,7 +338,7 @@ function stepsOfBlock(
   const workers = workerCount(configuration, sizes, depth, target);
   const rounds = Math.ceil(tileCount(configuration, sizes) / workers);
   const parts = partCount(problem, configuration, sizes, depth, target);
-  return rounds * Math.ceil(sizes.k / depth / parts) * recipe.terms.length;
+  return rounds * Math.ceil(sizes.k / depth / parts) * recipe.parts;
 }
 
 /** Rows up to which there are several counts of stages. */
@@ -353,7 +354,9 @@ function mostStages(
   const fixed = sharedBytes(problem, { ...form, stages: 0 });
   const each = sharedBytes(problem, { ...form, stages: 1 }) - fixed;
   const fitting = Math.floor((roomOfBlock(target, blocks) - fixed) / each);
-  return Math.min(greatestStages, Math.max(2, fitting));
+  const recipe = recipeOf(problem);
+  const least = recipe === undefined ? 2 : leastStages(recipe);
+  return Math.min(greatestStages, Math.max(least, fitting));
 }
 
 /** Elements of k in a step of the plain kernel. */

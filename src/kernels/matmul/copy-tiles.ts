@@ -25,6 +25,7 @@ import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import { inputWindow } from "./prologue.ts";
+import { slotParts } from "./recipe.ts";
 import { heldDepth, sideWindow } from "./sides.ts";
 import type { Side } from "./sides.ts";
 import { block, metadataWindow } from "./sparse-weights.ts";
@@ -83,7 +84,7 @@ interface CopiedPlace extends TilePlace {
   readonly half: Integer | undefined;
 }
 
-/** Fetches what a step multiplies: a slot for each of the products that it is made of. */
+/** Fetches what a step multiplies: a slot for each of the parts that operands are made of. */
 function fillSlots(work: Work, start: CopiedPlace, position: Integer, ring: Ring): Ring {
   const { form, shapes, sides, left: ofRows, full, empty } = work;
   const { stages } = form.configuration;
@@ -93,19 +94,18 @@ function fillSlots(work: Work, start: CopiedPlace, position: Integer, ring: Ring
   const along = slice(position.mul(depth), depth);
   const held = heldDepth(sides.rows, depth);
   let { slot, count } = ring;
-  for (const [ofA, ofB] of form.recipe.terms) {
+  for (const parts of slotParts(form.recipe)) {
     when(count.ge(stages), () => {
       empty.at(slot).wait();
     });
     const landed = { barrier: full.at(slot) };
-    const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
     const ofStep = slice(position.mul(held), held);
     const filled = count;
     const isFirst = (): Scalar<"bool"> => filled.lt(stages);
     const rowsOf = { ...sides.rows, ...dealtEdge(work, start), start: top, count: rows, isFirst };
     copyInside(rowsOf, (inside) => {
       copyAsync(
-        sideWindow(sides.rows, ofRows, part, batch, slice(top, inside), ofStep),
+        sideWindow(sides.rows, ofRows, parts[sides.rows.name], batch, slice(top, inside), ofStep),
         inside === rows
           ? work.leftTiles.at(slot)
           : startOfTile(rowsOf, work.leftTiles.at(slot), inside),
@@ -117,7 +117,8 @@ function fillSlots(work: Work, start: CopiedPlace, position: Integer, ring: Ring
       const first = position.mul(depth / block);
       copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
     }
-    copyColumns(work, { part: other, batch, left, along, slot, isFirst, half: start.half });
+    const part = parts[sides.columns.name];
+    copyColumns(work, { part, batch, left, along, slot, isFirst, half: start.half });
     for (const { input, all, tiles } of work.prologueInputs)
       if (tiles !== undefined)
         copyAsync(

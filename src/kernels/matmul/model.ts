@@ -116,6 +116,21 @@ function waitingSeconds(
   return (waves * asking + left) / Math.max(1, steps);
 }
 
+/** Seconds that each of so many steps of a block takes at least, each term of which is multiplied, and each part fetched. */
+function leastSeconds(
+  { terms, parts }: Recipe,
+  steps: number,
+  configuration: PersistentConfiguration,
+): number {
+  const multiplying = terms.length * leastStepSeconds[configuration.multipliers];
+  return Math.max(multiplying, parts * waitingSeconds(parts * steps, configuration));
+}
+
+/** Seconds of a step of which a term takes so long to multiply, and a part of either operand to fetch. */
+function stepSeconds({ terms, parts }: Recipe, multiplying: number, fetching: number): number {
+  return overlapped(terms.length * multiplying, parts * fetching, hidden.step);
+}
+
 /** Seconds of a launch besides its tiles whose blocks come in pairs. */
 const pairSeconds = 1.22e-6;
 
@@ -206,11 +221,10 @@ function persistentModel(
     const computing = isComputed ? (rows * depth) / computed[multipliers] : 0;
     const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
-    const all = recipe.terms.length * (rounds * steps + Math.ceil(steps / parts));
-    const least = Math.max(leastStepSeconds[multipliers], waitingSeconds(all, configuration));
+    const all = rounds * steps + Math.ceil(steps / parts);
+    const least = Math.max(computing, leastSeconds(recipe, all, configuration));
     const stepOf = (seconds: number): number =>
-      recipe.terms.length *
-      Math.max(overlapped(multiplying, seconds, hidden.step), computing, least);
+      Math.max(least, stepSeconds(recipe, multiplying, seconds));
     const step = stepOf(fetching.row + fetching.column);
     const sides = fetchedSides(problem, recipe, configuration, sizes);
     const edges = edgesAmong(problem, configuration, plane, sides);

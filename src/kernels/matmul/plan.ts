@@ -39,6 +39,7 @@ import {
   copiesResult,
   depthOf,
   isCopied,
+  leastStages,
   pieceOf,
   sharedBytes,
   workerCount,
@@ -269,7 +270,8 @@ function requirePersistent(
       location,
     );
   requireColumns(configuration, problem, text, location);
-  requireRoom(configuration, sharedBytes(problem, configuration), target, location);
+  const least = recipe && leastStages(recipe);
+  requireRoom(configuration, sharedBytes(problem, configuration), target, location, least);
 }
 
 /** Refuses tiles of columns that registers do not suffice for, or that warps cannot share. */

@@ -184,13 +184,15 @@ export function requireRoom(
   bytes: number,
   target: Target,
   location: Location,
+  least = 2,
 ): void {
   const { stages } = configuration;
-  if (Number.isSafeInteger(stages) && stages >= 2 && bytes <= target.sharedMemoryPerBlock) return;
+  if (Number.isSafeInteger(stages) && stages >= least && bytes <= target.sharedMemoryPerBlock)
+    return;
   throw refused(
     "TW9904",
     `the configuration of matmul takes ${bytes} bytes of shared memory`,
-    `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+    `${least} stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
     JSON.stringify(configuration),
     location,
   );

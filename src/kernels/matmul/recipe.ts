@@ -16,6 +16,9 @@ import type { SplitPrecision } from "../../lang/index.ts";
 import { multipliedFormat } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
+/** Which part of a is multiplied with which of b. */
+export type Term = readonly [a: number, b: number];
+
 export interface Recipe {
   /** Which tensor-core instruction: that of a warpgroup, or that of a warp, which alone multiplies f64. */
   readonly instruction: "wgmma" | "mma";
@@ -26,8 +29,8 @@ export interface Recipe {
   readonly split: SplitPrecision | undefined;
   /** Parts that each operand is the sum of. */
   readonly parts: number;
-  /** Which part of a is multiplied with which of b, in this order. */
-  readonly terms: readonly (readonly [a: number, b: number])[];
+  /** The products, in this order. */
+  readonly terms: readonly Term[];
   readonly promoted: boolean;
   /** Whether elements must lie together along k. */
   readonly alongK: boolean;
@@ -52,4 +55,17 @@ export function recipeOf(problem: MatmulProblem): Recipe | undefined {
     promoted: terms.length > 1,
     alongK: dtype.bits === 32,
   };
+}
+
+/**
+ * Which parts of operands lie in each of a step's slots: one of each, the smallest of a beside the greatest of b, so that the smallest products, which
+ * come first, need one slot each, and no part is fetched twice:
+ *
+ *   bf16x3   a1 b0 │ a0 b1            a1·b0 │ a0·b1 │ a0·b0, of both
+ *   bf16x6   a2 b0 │ a1 b1 │ a0 b2    a2·b0 │ a1·b1 │ a0·b2 │ a1·b0, …
+ */
+export function slotParts({
+  parts,
+}: Recipe): readonly { readonly a: number; readonly b: number }[] {
+  return Array.from({ length: parts }, (_, b) => ({ a: parts - 1 - b, b }));
 }

@@ -16,7 +16,7 @@ import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { hasOneTile } from "./tile-shapes.ts";
+import { hasOneTile, leastStages } from "./tile-shapes.ts";
 
 /** Stages of the forms of each problem that were placed. */
 const known = new WeakMap<MatmulProblem, Map<string, number>>();
@@ -47,8 +47,7 @@ function mayExchange({ problem, recipe, configuration }: PersistentForm): boolea
 }
 
 function fittingStages(form: PersistentForm, target: Target): number {
-  const { configuration } = form;
-  const leastStages = 2;
+  const { configuration, recipe } = form;
   for (let { stages } = configuration; ; stages -= 1)
     try {
       place(
@@ -58,6 +57,6 @@ function fittingStages(form: PersistentForm, target: Target): number {
       return stages;
     } catch (error) {
       const isFull = error instanceof TilewrightError && error.code === "TW6103";
-      if (!isFull || stages <= leastStages) throw error;
+      if (!isFull || stages <= leastStages(recipe)) throw error;
     }
 }

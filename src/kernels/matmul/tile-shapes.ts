@@ -26,6 +26,11 @@ const someSteps = 8;
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
 export const leastSteps = 4;
 
+/** Stages that a ring has at least: those of a step, which hold a part of each operand, are read together. */
+export function leastStages({ parts }: Recipe): number {
+  return Math.max(2, parts);
+}
+
 /** Elements of k in a step: rows of 128 bytes, and as many elements of operands that are stored in fewer bits. */
 export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
   const prologue = prologueOf(problem);

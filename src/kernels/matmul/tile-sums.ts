@@ -2,18 +2,18 @@
  * What the steps of a tile come to: one product of two tiles in shared memory a step, begun as soon as they are there, and the slot given
  * back once it is over.
  *
- *   | sums       | where                                                  | products in flight                   |
- *   |------------|--------------------------------------------------------|--------------------------------------|
- *   | `plain`    | both factors are read from shared memory               | the next is begun before one is over |
- *   | `round`    | likewise, the first step in the loop, too              | likewise                             |
- *   | `held`     | lanes hold a factor in registers                       | one                                  |
- *   | `promoted` | sums of a step are added to others in f32              | one, the other thread's meanwhile    |
+ *   | sums        | where                                                  | products in flight                   |
+ *   |-------------|--------------------------------------------------------|--------------------------------------|
+ *   | `plain`     | both factors are read from shared memory               | the next is begun before one is over |
+ *   | `round`     | likewise, the first step in the loop, too              | likewise                             |
+ *   | `held`      | lanes hold a factor in registers                       | one                                  |
+ *   | `promoted`  | sums of a step are added to others in f32              | one, the other thread's meanwhile    |
+ *   | `corrected` | likewise, of the greatest of several terms             | all of a step                        |
  */
 import {
   accumulator,
   commitShared,
   constant,
-  finiteCorrections,
   loop,
   slice,
   wgmma,
@@ -34,7 +34,10 @@ import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import type { Prologue } from "./prologue.ts";
+import { slotParts } from "./recipe.ts";
+import type { Term } from "./recipe.ts";
 import { columnsOfTile, rowsOfTile } from "./sides.ts";
+import type { Side, Sides } from "./sides.ts";
 import { unpackedMetadata } from "./sparse-weights.ts";
 import { letFirstEnd, letSecondEnd } from "./tile-ends.ts";
 import { widest } from "./tile-shapes.ts";
@@ -52,7 +55,7 @@ export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) =>
       doubleSums(work, segment, first, index, (slot) => {
         release(work, slot);
       });
-  if (recipe.promoted) return promotedSums;
+  if (recipe.promoted) return recipe.terms.length > 1 ? correctedSums : promotedSums;
   return holdsOperand(work) ? heldSums : plainSums;
 }
 
@@ -89,6 +92,8 @@ interface Turn {
   readonly adds?: Scalar<"bool">;
   /** Whether what a prologue gives is made by its quick way. */
   readonly quick?: boolean;
+  /** The slot of the columns, where it is not that of the rows. */
+  readonly columnsIn?: Scalar<"i32">;
 }
 
 /** Waits until the tiles of a slot are there. Sums that begin with them are made then: zeros are none that are multiplied at once. */
@@ -101,7 +106,7 @@ function multiplySlot(
   work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
-  { index, step, place, adds, quick = false }: Turn,
+  { index, step, place, adds, quick = false, columnsIn = slot }: Turn,
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles } = work;
   const isPart = work.shapes.columns < work.form.configuration.columns;
@@ -119,7 +124,7 @@ function multiplySlot(
   return wgmma(
     sum,
     prologue === undefined ? uncomputed : computed(prologue),
-    columnsOfTile(sides.columns, rightTiles, slot, isPart ? work.shapes.columns : undefined),
+    columnsOfTile(sides.columns, rightTiles, columnsIn, isPart ? work.shapes.columns : undefined),
     {
       ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }),
       ...(adds && { adds, rolled: rollsProducts(work) }),
@@ -360,11 +365,6 @@ function once<T extends object>(find: () => T): () => T {
   return () => (found ??= find());
 }
 
-/** The products of small parts, which the greatest one is added to. */
-function corrections(work: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
-  return accumulator(dtypes.f32, sumShape(work), finiteCorrections(sum.wait()));
-}
-
 /** A sum for each step, which is added to others in f32; meanwhile the other thread multiplies. */
 function promotedSums(
   work: Work,
@@ -372,28 +372,117 @@ function promotedSums(
   first: Scalar<"i32">,
   index: Scalar<"i32">,
 ): Sums {
-  const { form } = work;
-  const { stages } = form.configuration;
-  const place = once(() => work.place(tile));
-  const found = place();
+  const { stages } = work.form.configuration;
+  const place = work.place(tile);
   const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
   const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
-    const turn = { index, step: from.add(step), place };
-    let { slot } = carried;
-    let sum: Accumulator<"f32"> | undefined;
-    let before: Scalar<"i32"> | undefined;
-    for (const [ofA, ofB] of form.recipe.terms) {
-      if (sum !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
-      waitFull(work, slot);
-      sum = multiplySlot(work, sum ?? emptySums(work), slot, turn).waitPending(1);
-      if (before !== undefined) release(work, before);
-      before = slot;
-      slot = following(slot, stages);
-    }
-    if (sum === undefined || before === undefined) throw new Error("a product has no terms");
-    const product = sum.wait();
-    release(work, before);
-    return { product: carried.product.add(product), slot };
+    const turn = { index, step: from.add(step), place: () => place };
+    waitFull(work, carried.slot);
+    const product = multiplySlot(work, emptySums(work), carried.slot, turn).wait();
+    release(work, carried.slot);
+    return { product: carried.product.add(product), slot: following(carried.slot, stages) };
   });
-  return { ...sums, place: found };
+  return { ...sums, place };
+}
+
+/** Steps of which tensor cores add up the corrections. Of numbers whose corrections all have one sign, 4096 of k cut off 2⁻²² of the sum, and no longer sum more. */
+const correctedSteps = 64;
+
+/**
+ * Sums of several terms. A step's greatest one is added to others in f32 while tensor cores multiply the rest of it, which are corrections, and which they add
+ * up themselves: these are so small that what is cut off of them does not matter. Nobody waits for anything, and f32 in three products of bf16 took
+ * 578 µs at 4096³, where it had taken 666 with sums of corrections that lanes added to each step's.
+ *
+ *   tensor cores   a0·b0   a1·b0   a0·b1 │ a0·b0   a1·b0   a0·b1 │
+ *   lanes                  add a0·b0     │         add a0·b0
+ */
+function correctedSums(
+  work: Work,
+  { tile, from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: Scalar<"i32">,
+): Sums {
+  const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
+  const place = once(() => work.place(tile));
+  const turn = (step: Scalar<"i32">): Turn => ({ index, step: from.add(step), place });
+  const stretches = steps.add(correctedSteps - 1).div(correctedSteps);
+  const sums = loop({ to: stretches, carry: { product: none, slot: first } }, (stretch, before) => {
+    const start = stretch.mul(correctedSteps);
+    const count = steps.sub(start).minimum(correctedSteps);
+    return correctedStretch(work, count, before, (step) => turn(start.add(step)));
+  });
+  return { ...sums, place: place() };
+}
+
+/**
+ * Adds what so many steps come to. Sums that are not finite take no corrections: infinity times a part that is 0 is no number, and times one of the other sign
+ * it is the other infinity; likewise what overflows, whose greatest product has done so before.
+ */
+function correctedStretch(
+  work: Work,
+  steps: Scalar<"i32">,
+  sums: { readonly product: Tile<"f32">; readonly slot: Scalar<"i32"> },
+  turnOf: (step: Scalar<"i32">) => Turn,
+): typeof sums {
+  const { recipe, configuration } = work.form;
+  const corrections = recipe.terms.filter(([a, b]) => a + b > 0);
+  const giveBack = (slot: Scalar<"i32">): void => {
+    for (const each of stepSlots(work, slot).all) release(work, each);
+  };
+  // Slots are given back once the next step is begun, for which there must be others.
+  const isAhead = configuration.stages >= 2 * recipe.parts;
+  const { product, rest, slot, last } = loop(
+    { to: steps, carry: { ...sums, rest: emptySums(work), last: sums.slot } },
+    (step, carried) => {
+      const slots = stepSlots(work, carried.slot);
+      const multiply = (sum: Accumulator<"f32">, term: Term): Accumulator<"f32"> => {
+        const { rows, columns } = slots.of(term);
+        return multiplySlot(work, sum, rows, { ...turnOf(step), columnsIn: columns });
+      };
+      for (const each of slots.all) waitFull(work, each);
+      const greatest = multiply(emptySums(work), [0, 0]);
+      const before = isAhead ? carried.rest.waitPending(1) : carried.rest;
+      if (isAhead)
+        when(step.gt(0), () => {
+          giveBack(carried.last);
+        });
+      const begun = corrections.reduce(multiply, before);
+      const added = carried.product.add(greatest.wait({ pending: corrections.length }));
+      if (isAhead) return { product: added, rest: begun, slot: slots.after, last: carried.slot };
+      const over = accumulator(dtypes.f32, sumShape(work), begun.wait());
+      giveBack(carried.slot);
+      return { product: added, rest: over, slot: slots.after, last: carried.slot };
+    },
+  );
+  const correction = rest.wait();
+  if (isAhead) giveBack(last);
+  return { product: product.isFinite().select(product.add(correction), product), slot };
+}
+
+/** The slots of a step, in which of them the factors of a term lie, and the one after them. */
+function stepSlots(
+  { form: { recipe, configuration }, sides }: Work,
+  first: Scalar<"i32">,
+): {
+  readonly all: readonly Scalar<"i32">[];
+  readonly of: (term: Term) => { readonly [S in keyof Sides]: Scalar<"i32"> };
+  readonly after: Scalar<"i32">;
+} {
+  let after = first;
+  const slots = slotParts(recipe).map((parts) => {
+    const slot = after;
+    after = following(slot, configuration.stages);
+    return { slot, parts };
+  });
+  const slotOf = ({ name }: Side, [a, b]: Term): Scalar<"i32"> => {
+    const part = name === "a" ? a : b;
+    const found = slots.find(({ parts }) => parts[name] === part);
+    if (found === undefined) throw new Error(`no slot has part ${part} of ${name}`);
+    return found.slot;
+  };
+  return {
+    all: slots.map(({ slot }) => slot),
+    of: (term) => ({ rows: slotOf(sides.rows, term), columns: slotOf(sides.columns, term) }),
+    after,
+  };
 }
