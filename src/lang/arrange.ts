@@ -12,6 +12,7 @@
 import { i32, i64 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -39,6 +40,15 @@ function withBuffer<D extends DTypeName, R extends DTypeName>(
   body: (own: Ref<D>) => Tile<R>,
 ): Tile<R> {
   const trace = activeTrace("shared memory", location);
+  if (trace.warps !== undefined)
+    throw new TilewrightError({
+      code: "TW2209",
+      message: `${name.replace(/_.*/, "")} needs the whole program thread, not one warp`,
+      location,
+      notes: [{ message: "the warps split up here", location: trace.warps }],
+      remedy:
+        "move it out of the warp code, or store and load through a part of shared memory for each warp",
+    });
   const isAlone = trace.runners === 1;
   const threads = isAlone ? 1 : trace.context.threads.length;
   return atLocation(location, () =>

@@ -283,7 +283,13 @@ export function warps(body: (warp: Scalar<"i32">) => void): void {
   const label = "the body of warps";
   const own = ([index]: readonly Value[]): readonly Value[] => {
     if (index === undefined) throw new Error("warps have no index");
-    callBody(label, location, body, new Scalar<"i32">(originOf(index, location)));
+    const around = trace.warps;
+    trace.warps = location;
+    try {
+      callBody(label, location, body, new Scalar<"i32">(originOf(index, location)));
+    } finally {
+      trace.warps = around;
+    }
     return [];
   };
   const region = trace.region(label, [scalarType(i32)], location, own, { apart: true });

@@ -55,6 +55,8 @@ export class Trace {
   thread: string | undefined = undefined;
   /** How many program threads run the code that is being traced. */
   runners: number;
+  /** Where the warps split up whose code is being traced. */
+  warps: Location | undefined = undefined;
   readonly #builder: Builder;
   readonly #scopes: Scope[] = [];
   readonly #conditions = new Map<Value, PendingCondition>();

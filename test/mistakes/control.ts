@@ -6,6 +6,7 @@ import {
   debugBreak,
   debugPrint,
   f32,
+  flip,
   gridSize,
   kernel,
   loop,
@@ -336,6 +337,18 @@ export const controlMistakes = mistakeTable(import.meta.url, [
         });
       }),
     message: "warps needs the whole program thread",
+  },
+  {
+    name: "tile turned around in warp code",
+    code: "TW2209",
+    make: () =>
+      program(({ tile }) => {
+        warps(() => {
+          flip(tile, 0); // <- tile turned around in warp code
+        });
+      }),
+    message: "flip needs the whole program thread, not one warp",
+    notes: ["the warps split up here"],
   },
   {
     name: "tensor cores in warp code",

@@ -16,15 +16,18 @@ import type { PersistentConfiguration } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
 
+/** What of a product says so; that of groups has matrices b, and a result without a batch. */
+type HeldOf = Pick<MatmulProblem, "major" | "prologues" | "batched" | "sizes">;
+
 /** What of a configuration says which operand lies along rows, and whether blocks share tiles. */
 export type TileSides = Pick<PersistentConfiguration, "turned" | "cluster">;
 
 /**
  * Whether lanes hold rows of an operand that is not computed. They would tell the other block of a pair in every step what they have
- * read, which takes a flush of caches.
+ * read, which takes a flush of caches. Rows of groups begin anywhere, and the copy engine reads from multiples of 16 bytes on.
  */
 export function isHeld(
-  { major, prologues }: Pick<MatmulProblem, "major" | "prologues">,
+  { major, prologues, batched, sizes }: HeldOf,
   { split }: Recipe,
   name: "a" | "b",
   { turned, cluster }: TileSides,
@@ -34,7 +37,8 @@ export function isHeld(
     cluster === 1 &&
     turned === (name === "b") &&
     major[name] !== "k" &&
-    prologues[name] === undefined
+    prologues[name] === undefined &&
+    !(name === "a" && batched.b && sizes.batch === undefined)
   );
 }
 

@@ -17,7 +17,7 @@ import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import { checkDot, checkOuter, raggedInputs } from "../../../test/support/ragged-checks.ts";
 import type { DotCase } from "../../../test/support/ragged-checks.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
-import type { MatmulConfiguration } from "../matmul/configuration.ts";
+import type { MatmulConfiguration, TiledConfiguration } from "../matmul/configuration.ts";
 import { raggedDot } from "./ragged-dot.ts";
 import { raggedOuter } from "./ragged-outer.ts";
 
@@ -27,6 +27,10 @@ const wide: MatmulConfiguration = {
 };
 const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "split" };
 const turned: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, turned: true };
+const oneThread = (isTurned: boolean): TiledConfiguration => ({
+  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
+  ...{ schedule: "tiles", turned: isTurned, cluster: 1 },
+});
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
 
 const cases: readonly DotCase[] = [
@@ -215,6 +219,42 @@ test("rows that no thread multiplies are not copied", () => {
   // Of rows there is a copy of all and one of few for a single thread; two have another, of the rows of the first.
   expect([copiesOf(1), copiesOf(2)]).toEqual([2, 3]);
 });
+
+test.each([undefined, false, true])(
+  "rows of f32 that lie by columns are multiplied as tf32, turned: %s",
+  async (isTurned) => {
+    const [m, n, k, groups] = [24, 16, 8, [5, 0, 17]] as const;
+    const [rows, depth] = [dim("m"), dim("k")];
+    const given = {
+      a: array(f32, [rows, depth], { strides: [1, rows] }),
+      ...{ b: f32, out: f32, precision: "tf32" as const },
+      ...(isTurned !== undefined && { configuration: oneThread(isTurned) }),
+    };
+    const a = wholeNumbers(f32, [m, k], 3);
+    const b = wholeNumbers(f32, [groups.length, k, n], 4);
+    const byColumns = Float64Array.from({ length: m * k }, (_, place) => {
+      return a.values[(place % m) * k + Math.floor(place / m)] ?? NaN;
+    });
+    const device = await open("emulator");
+    onTestFinished(() => {
+      device.dispose();
+    });
+    const { out } = await device.run(raggedDot(given), {
+      ...{ a: fromNumbers(f32, [m, k], byColumns), b: b.array },
+      groupSizes: fromNumbers(i32, [groups.length], groups),
+    });
+    const owner = groups.flatMap((size, group) => Array.from({ length: size }, () => group));
+    const expected = Array.from({ length: m * n }, (_, place) => {
+      const [row, column] = [Math.floor(place / n), place % n];
+      const group = owner[row];
+      let sum = 0;
+      for (let i = 0; group !== undefined && i < k; i += 1)
+        sum += (a.values[row * k + i] ?? NaN) * (b.values[(group * k + i) * n + column] ?? NaN);
+      return sum;
+    });
+    expect(Array.from(toNumbers(out))).toEqual(expected);
+  },
+);
 
 const most = 2 ** 31 - 1;
 
