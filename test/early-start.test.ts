@@ -148,24 +148,24 @@ const broken: { readonly [name: string]: (things: Things) => void } = {
     loop(limit, wait);
     out.at(i).store(0);
   },
-  "a wait in rounds that are not the first": ({ i, limit, out }) => {
-    loop(limit, (round) => {
-      when(round.eq(1), wait);
-      out.at(i).store(0);
-    });
-  },
-  "a wait in the first round of another loop": ({ i, limit, out }) => {
-    loop(limit, (round) => {
-      loop(limit, () => {
-        when(round.eq(0), wait);
+  "a wait in rounds that are not the first": ({ i, limit, out, copies, computes }) => {
+    computes(wait);
+    copies(() => {
+      loop(limit, (round) => {
+        when(round.eq(1), wait);
         out.at(i).store(0);
       });
     });
-    loop(limit, (round) => {
-      loop({ from: 3, to: limit }, () => {
-        when(round.eq(0), wait);
+  },
+  "a wait in the first round of another loop": ({ i, limit, out, copies, computes }) => {
+    computes(wait);
+    copies(() => {
+      loop(limit, (round) => {
+        loop({ from: 3, to: limit }, () => {
+          when(round.eq(0), wait);
+          out.at(i).store(0);
+        });
       });
-      out.at(i).store(0);
     });
   },
   "a load in a condition": ({ x, out, limit }) => {
