@@ -46,6 +46,7 @@ import type { Random } from "../../src/support/random.ts";
 import { flightPrograms } from "./flight-programs.ts";
 import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
 import type { Program } from "./parts.ts";
+import { exchanges } from "./reference/exchanges.ts";
 import { referenced } from "./reference/programs.ts";
 import { sharedPrograms } from "./shared-programs.ts";
 import { tilePrograms } from "./tile-programs.ts";
@@ -411,7 +412,7 @@ const makers = {
   ...tilePrograms,
   ...flightPrograms,
   ...sharedPrograms,
-  referenced,
+  ...{ referenced, exchanges },
 };
 
 export type ProgramKind = keyof typeof makers;

@@ -291,7 +291,7 @@ const productMistakes: readonly Mistake[] = [
     code: "TW2074",
     make: () => accumulate(i32, 64, 40),
     message: "wgmma cannot accumulate a tile of shape [64, 40]",
-    expected: "[m, n] with m a multiple of 64, n a multiple of 16 from 8 to 256",
+    expected: "[m, n] with m a multiple of 64, n 8, 24 or a multiple of 16 to 256",
   },
   {
     name: "accumulator of bf16",

@@ -184,7 +184,7 @@ function checkAccumulator(
   const rows = (64 * warps) / warpsPerGroup;
   if (shape.length !== 2 || m % rows !== 0 || n % grain !== 0 || n > 256)
     fail(draft, "TW2074", `wgmma cannot accumulate a tile of shape ${shapeText(shape)}`, {
-      expected: `[m, n] with m a multiple of ${rows}, n a multiple of ${grain} from 8 to 256`,
+      expected: `[m, n] with m a multiple of ${rows}, n ${grain === 8 ? "a multiple of 8 from 8" : "8, 24 or a multiple of 16"} to 256`,
       found: shapeText(shape),
       ...(n > 256 && { remedy: "split the columns over several accumulators of at most 256" }),
     });
