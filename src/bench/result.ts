@@ -2,6 +2,7 @@
 import type { Cost } from "../ir/cost/cost.ts";
 import { roofline } from "../ir/cost/roofline.ts";
 import type { Rates } from "../ir/cost/roofline.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { drawBench } from "./drawing.ts";
 import { median, medianInterval, spread } from "./statistics.ts";
 import type { Interval } from "./statistics.ts";
@@ -67,8 +68,12 @@ export class BenchResult<Name extends string = string> {
   /** The figures of one entry. */
   of(name: Name): BenchFigures<Name> {
     const found = this.json.entries.find((entry) => entry.name === name);
-    if (found === undefined) throw new RangeError(`bench has no entry ${name}`);
-    return found;
+    if (found !== undefined) return found;
+    throw new TilewrightError({
+      ...{ code: "TW9802", message: `bench has no entry ${name}`, found: name },
+      expected: `one of ${this.json.entries.map((entry) => entry.name).join(", ")}`,
+      remedy: "name an entry as bench was given it",
+    });
   }
 
   /** The same samples, with ratios to another entry. */

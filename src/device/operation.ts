@@ -11,7 +11,7 @@
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { addCosts, kernelCost } from "../ir/cost/index.ts";
-import type { Cost } from "../ir/cost/index.ts";
+import type { KernelCost } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
 import { startOf } from "../ir/early-start.ts";
 import type { KernelInterface } from "../ir/node.ts";
@@ -73,8 +73,8 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly scratch: ScratchArrays;
   readonly notes: readonly string[];
   readonly scratchBytes: number;
-  /** What its launches compute and move, in all. */
-  readonly cost: () => Cost;
+  /** What its launches compute and move, in all, and which of their loops could not be counted. */
+  readonly cost: () => KernelCost;
   /** How many blocks each launch has. */
   readonly blocks: () => readonly number[];
 }
@@ -424,8 +424,11 @@ function completePlan<C>(
         0,
       );
     },
-    cost: () =>
-      addCosts(made().map((launch) => kernelCost(launch.kernel.kernel, launchSizes(launch)))),
+    cost: () => {
+      const costs = made().map((each) => kernelCost(each.kernel.kernel, launchSizes(each)));
+      const unknownLoops = costs.flatMap((each) => each.unknownLoops);
+      return { ...addCosts(costs), unknownLoops };
+    },
     blocks: () =>
       made().map((launch) => {
         const values = launchSizes(launch);

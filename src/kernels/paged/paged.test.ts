@@ -387,6 +387,7 @@ describe("what cannot be done is refused", () => {
     ["heads", "TW9902", () => plan({}, { h: 5, kv: 2 })],
     ["a large head", "TW9902", () => plan({}, { d: 264 })],
     ["an empty cache", "TW9902", () => plan({}, { pages: 0 })],
+    ["logarithms without values", "TW9902", () => plan({ logSumExp: true }, { e: 0 })],
     ["pages of 24", "TW9902", () => plan({}, { size: 24 })],
     ["more tiles than are counted", "TW9902", () => plan({}, { s: 2 ** 20, most: 2 ** 21 })],
     ["a configuration", "TW9904", () => plan({ configuration: { ...small, rows: 48 } as never })],
@@ -404,5 +405,9 @@ describe("what cannot be done is refused", () => {
   ];
   test.each(refusals)("%s", (_, code, make) => {
     expect(codeOf(make)).toBe(code);
+  });
+
+  test("but no heads, and no values where no logarithms are asked for", () => {
+    for (const sizes of [{ h: 0, kv: 0 }, { e: 0 }]) expect(plan({}, sizes)).toEqual([]);
   });
 });

@@ -76,7 +76,10 @@ function planOf(
   target: Target,
   location: Location,
 ): Planned<PagedConfiguration> {
-  const sizes = sizesOf(problem, dimensions, location);
+  const named = sizesOf(problem, dimensions, location);
+  const isEmpty = named.b * named.s * named.h * named.e === 0;
+  // Where nothing is launched there may be no heads, which divide no rows.
+  const sizes = isEmpty ? { ...named, h: 1, kv: 1 } : named;
   const configuration = given ?? choosePaged(problem, sizes, target);
   if (configuration === undefined)
     throw refused(
@@ -90,8 +93,8 @@ function planOf(
   if (given !== undefined) requirePossible(form, target, location);
   requireCountable(form, location);
   const source = given === undefined ? "heuristic" : "given";
-  const { b, s, h, kv, e } = sizes;
-  if (b * s * h * e === 0) return { configuration, source, launches: [] };
+  if (isEmpty) return { configuration, source, launches: [] };
+  const { kv, e } = sizes;
   const { rows, ranges } = configuration;
   return {
     ...{ configuration, source },
@@ -135,7 +138,7 @@ function requireCountable(form: PagedForm, location: Location): void {
 const largestHead = 256;
 
 function sizesOf(
-  { sizes }: PagedProblem,
+  { sizes, logSumExp }: PagedProblem,
   dimensions: { readonly [name: string]: number },
   location: Location,
 ): PagedSizes {
@@ -152,11 +155,13 @@ function sizesOf(
       `a multiple of the ${kv} heads of the pages`,
       `${h} heads of q`,
     );
-  for (const [name, extent] of Object.entries({ d, e }))
-    if (extent > largestHead || (extent === 0 && name === "d"))
+  // Without values there is nothing to compute but logarithms, which no kernel makes alone.
+  const least = { d: 1, e: logSumExp === undefined ? 0 : 1 };
+  for (const [name, extent] of Object.entries({ d, e }) as ["d" | "e", number][])
+    if (extent > largestHead || extent < least[name])
       throw wrong(
         "pagedAttention has no heads of this size",
-        `${name} from ${name === "d" ? 1 : 0} to ${largestHead}`,
+        `${name} from ${least[name]} to ${largestHead}`,
         `${name} = ${extent}`,
       );
   if (pages * size === 0)

@@ -396,3 +396,8 @@ test("tiles are narrow where all groups have a few rows at most", () => {
   const { configuration } = product.plan({ m: 64, n: 2048, k: 2048, g: 64 }, targets.sm_90a);
   expect(configuration).toMatchObject({ kernel: "persistent", columns: 8, turned: true });
 });
+
+test("the cost of a plan says that there are loops that it could not count", () => {
+  const plan = raggedDot({ a: bf16, b: bf16 }).plan({ m: 64, n: 64, k: 64, g: 4 }, "sm_90a");
+  expect(plan.cost().unknownLoops.length).toBeGreaterThan(0);
+});
