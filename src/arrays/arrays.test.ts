@@ -99,6 +99,7 @@ describe("arrays", () => {
     );
     expect(await max(x, { axis: 1 }).values()).toEqual([5, 7]);
     expect(await argmax(x, 1).values()).toEqual([1, 0]);
+    expect(await argmax(x).values()).toBe(3);
     expect(await mean(x, { axis: 0, keepDims: true }).values()).toEqual([[4, 6, 2.5]]);
     expect(await matmul(x, transpose(x)).values()).toEqual([
       [30, 48],
@@ -109,6 +110,9 @@ describe("arrays", () => {
       [48, 107],
     ]);
     expect(await einsum("ij,kl->i", x, x).values()).toEqual([8 * 25, 17 * 25]);
+    // Without an arrow: the letters that are not summed over, in their own order.
+    expect(await einsum("kj,ij", x, array([[1, 0, 0]], "f64")).values()).toEqual([[1, 7]]);
+    expect(await einsum("ij, ij", x, x).values()).toBe(30 + 107);
     const total = await sum(softmax(x)).values();
     expect(total).toBeCloseTo(2, 12);
   });

@@ -143,14 +143,16 @@ function axisWithElements(name: string, x: LazyArray, axis: number): number {
   return along;
 }
 
-/** The first index of the largest element along an axis, NaN before all others. */
-export function argmax(x: LazyArray, axis: number): LazyArray<"i32"> {
+/** The first index of the largest element along an axis, or of all by rows, NaN before all others. */
+export function argmax(x: LazyArray, axis?: number): LazyArray<"i32"> {
+  if (axis === undefined) return argmax(reshape(x, [-1]), 0);
   const along = axisWithElements("argmax", x, axis);
   return firstOf(isExtreme(x, max(x, { axis: along, keepDims: true })), along);
 }
 
-/** The first index of the smallest element along an axis, NaN before all others. */
-export function argmin(x: LazyArray, axis: number): LazyArray<"i32"> {
+/** The first index of the smallest element along an axis, or of all by rows, NaN before all others. */
+export function argmin(x: LazyArray, axis?: number): LazyArray<"i32"> {
+  if (axis === undefined) return argmin(reshape(x, [-1]), 0);
   const along = axisWithElements("argmin", x, axis);
   return firstOf(isExtreme(x, min(x, { axis: along, keepDims: true })), along);
 }
@@ -165,15 +167,17 @@ function logicalOr(x: LazyArray<"bool">, y: LazyArray<"bool">): LazyArray<"bool"
   return one(recordAll("stablehlo.or", { lhs: x.value, rhs: y.value }, {}));
 }
 
-/** Sums of products by a formula such as "bij,bjk->bik". */
+/** Sums of products by a formula such as "bij,bjk->bik"; without an arrow the result has the letters of one operand alone, in order. */
 export function einsum<D extends DTypeName>(
   formula: string,
   x: LazyArray<D>,
   y: LazyArray<D>,
 ): LazyArray<D> {
   requireOneDtype(x, y);
-  const parts = /^\s*(\w*)\s*,\s*(\w*)\s*->\s*(\w*)\s*$/.exec(formula);
-  const [, left = "", right = "", result = ""] = parts ?? [];
+  const parts = /^\s*(\w*)\s*,\s*(\w*)\s*(?:->\s*(\w*)\s*)?$/.exec(formula);
+  const [, left = "", right = "", given] = parts ?? [];
+  const lone = [...left, ...right].filter((name) => !(left.includes(name) && right.includes(name)));
+  const result = given ?? lone.sort().join("");
   const isPlain = [left, right, result].every((names) => new Set(names).size === names.length);
   const fits = parts !== null && isPlain && left.length === x.rank && right.length === y.rank;
   if (!fits || [...result].some((name) => !left.includes(name) && !right.includes(name)))

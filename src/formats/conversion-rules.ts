@@ -213,7 +213,9 @@ export function renderConversionTable(): string {
 
 /** The Markdown table of `conversionChoices`. */
 export function renderChoiceTable(): string {
-  const words = (list: readonly string[]): string => list.map((word) => `\`${word}\``).join(" ");
+  // What integers become has no part of a unit.
+  const words = (list: readonly string[]): string =>
+    list.map((word) => `\`${word}\`${word === "unit" ? " (of floats)" : ""}`).join(" ");
   const rows = Object.entries(floatChoices).map(([name, { roundings, overflows }]) => [
     "float, integer",
     name,
