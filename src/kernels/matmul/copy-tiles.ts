@@ -29,6 +29,7 @@ import { slotParts } from "./recipe.ts";
 import { heldDepth, sideWindow } from "./sides.ts";
 import type { Side } from "./sides.ts";
 import { block, metadataWindow } from "./sparse-weights.ts";
+import { eachSegment } from "./tile-loop.ts";
 import { tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
 
 type Integer = Scalar<"i32">;
@@ -51,22 +52,23 @@ export function copyTiles(work: Work): void {
       // Tables of rows that are dealt on the device are what the kernel before writes.
       const waitsFirst = form.dealt !== undefined;
       if (waitsFirst) followPrevious();
-      const { bounds } = segments;
       // 1 where a tile is multiplied from the end of k.
       const back = turnsBack(form) ? [zero] : [];
-      loop({ ...bounds, carry: { ring: { slot: zero, count: zero }, back } }, (index, before) => {
-        const { tile, from, steps, half } = segments.at(index);
-        const start = { ...work.place(tile), half };
-        if (!waitsFirst) when(index.eq(bounds.from), followPrevious);
-        const first = form.parts === 1 ? from : from.add(start.batch.mul(work.steps));
+      const start = { ring: { slot: zero, count: zero }, back };
+      eachSegment(work, segments, "leads", start, (segment, before, { isFirst, findNext }) => {
+        const { tile, from, steps, half } = segment;
+        const place = { ...work.place(tile), half };
+        if (!waitsFirst) when(isFirst(), followPrevious);
+        const first = form.parts === 1 ? from : from.add(place.batch.mul(work.steps));
         const [isBack] = before.back;
         const turned = (step: Integer): Integer =>
           isBack === undefined
             ? step
             : isBack.eq(1).select(steps.sub(1).sub(step).maximum(0), step);
         const ring = loop({ to: steps, carry: before.ring }, (step, carried) =>
-          fillSlots(work, start, first.add(turned(step)), carried),
+          fillSlots(work, place, first.add(turned(step)), carried),
         );
+        findNext();
         return { ring, back: before.back.map((each) => each.xor(1)) };
       });
     });

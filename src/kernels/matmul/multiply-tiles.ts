@@ -34,6 +34,7 @@ import {
   storeTile,
 } from "./store-tile.ts";
 import { manySteps, mayDeferStores, tradedRegisters, tradesRegisters } from "./tile-shapes.ts";
+import { eachSegment } from "./tile-loop.ts";
 import { plainSums, roundSums, rowsOfThread, sumsFor } from "./tile-sums.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
@@ -71,12 +72,10 @@ function multiplyOnce(work: Work, index: Scalar<"i32">): void {
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
-  const segments = work.deal();
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
-  loop({ ...segments.bounds, carry: constant(dtypes.i32, 0) }, (position, before) => {
-    const segment = segments.at(position);
+  eachSegment(work, work.deal(), "follows", constant(dtypes.i32, 0), (segment, before, { findNext }) => {
     const whole = (): Scalar<"i32"> => {
       const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
       const finish = (sums: Tile): void => {
@@ -85,11 +84,13 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
       finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
       return slot;
     };
-    return whereHalved(work, segment, whole, (own) => {
+    const after = whereHalved(work, segment, whole, (own) => {
       const { product, place, slot } = sumsOf(own, segment, before, index, meanwhile);
       storeTile(own, product, place, index);
       return slot;
     });
+    findNext();
+    return after;
   });
 }
 
@@ -143,11 +144,9 @@ function nothingWaits(work: Work): Waiting {
 
 /** Multiplies all tiles, of which the last one waits then. */
 function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
-  const segments = work.deal();
   const spreads = spreadsStores(work);
-  const carry = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = loop({ ...segments.bounds, carry }, (position, before) => {
-    const segment = segments.at(position);
+  const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
+  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before, { findNext }) => {
     const whole = (): Begun => {
       let vectors: readonly VectorInputs[] | undefined;
       const { product, place, slot } = plainSums(work, segment, before.slot, index, {
@@ -161,6 +160,7 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
           vectors = loadVectors(work, at, index);
         },
       });
+      if (segment.half === undefined) findNext();
       const { batch, top, left } = place;
       const of = { segment, place, index };
       const pieces = finishSegment(work, product, of, {
@@ -170,10 +170,12 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
       const isThere = waits(work, pieces, segment, place, index);
       return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
     };
-    return whereHalved(work, segment, whole, (own) => ({
+    const after = whereHalved(work, segment, whole, (own) => ({
       slot: storedHalf(work, own, segment, before, index),
       waiting: nothingWaits(work),
     }));
+    if (segment.half !== undefined) findNext();
+    return after;
   });
   return waiting;
 }
@@ -221,10 +223,8 @@ function waits(
 
 /** Likewise, where tiles have many steps; no tile is divided among blocks then. */
 function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
-  const segments = work.deal();
-  const carry = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = loop({ ...segments.bounds, carry }, (position, before) => {
-    const segment = segments.at(position);
+  const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
+  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before, { findNext }) => {
     let vectors: readonly VectorInputs[] | undefined;
     const { product, place, slot } = roundSums(work, segment, before.slot, index, {
       atStep: (step) => {
@@ -236,6 +236,7 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
     });
     const pieces = finishTile(work, product, place, index, vectors);
     const waiting = { isThere: segment.from.eq(0), pieces, place };
+    findNext();
     return { slot, waiting };
   });
   return waiting;
@@ -290,6 +291,7 @@ function finishSegment<R extends Tree | void>(
   const { cluster, multipliers } = work.form.configuration;
   const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
   const whole = (sums: Tile): R => finish(fromHanded(sums));
-  const holder = { worker, part, needed: rowsOfThread(work, place, index) };
+  const needed = rowsOfThread(work, place, index);
+  const holder = { worker: segment.holder ?? worker, part, needed };
   return handSums(handed, segment, holder, asHanded(product), whole, otherwise);
 }

@@ -54,6 +54,8 @@ export interface TileOrder {
 export interface DealtRows {
   /** The tables. */
   readonly inputs: { readonly [name: string]: ArraySpec };
+  /** The name of an i32 by which blocks take tiles (`tile-loop.ts`), which the same kernel sets to 0; undefined where tiles are dealt to them. */
+  readonly counter?: string | undefined;
   readonly order: (
     grid: TileGrid,
     turned: boolean,

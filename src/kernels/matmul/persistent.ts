@@ -32,7 +32,8 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../lang/index.ts";
-import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
+import { Mailbox, mailboxScratch } from "../../lang/pipeline/counting.ts";
+import { countedSplitTiles, splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
 import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
@@ -68,6 +69,7 @@ import {
   storesInSlots,
 } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
+import type { Counting } from "./tile-loop.ts";
 import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
 
 export interface PersistentForm {
@@ -139,6 +141,8 @@ export interface Work {
    * whose sums leave no registers to find it in.
    */
   readonly deal: () => Segments;
+  /** Where blocks take the number of the next tile from; undefined where they know it. */
+  readonly counting: Counting | undefined;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
 }
 
@@ -183,6 +187,7 @@ function traced(form: PersistentForm): KernelDefinition {
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
   const splits = schedule === "split";
+  const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
   const output = problem.out.dtype;
@@ -210,6 +215,7 @@ function traced(form: PersistentForm): KernelDefinition {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
         ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
       },
+      ...(counter !== undefined && { inouts: { [counter]: array(dtypes.i32, [1]) } }),
       scratch: {
         leftTiles: smem(sides.rows.dtype, [stages, ...tileShape(sides.rows, rows, depth)]),
         rightTiles: smem(sides.columns.dtype, [
@@ -232,6 +238,7 @@ function traced(form: PersistentForm): KernelDefinition {
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
         empty: barrier({ count: stages, arrivals: multipliers * cluster }),
         ...(ordered && { ahead: barrier() }),
+        ...(counter !== undefined && mailboxScratch(multipliers)),
         ...(splits && {
           handed: gmem(problem.accumulator, [
             ...[workers, cluster * multipliers],
@@ -305,9 +312,12 @@ function workOf(
   const { tiles, place } = isOnce
     ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
     : (form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid));
-  const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
   const splits = schedule === "split";
-  const segmentsOf = splits ? splitTiles : wholeTiles;
+  const counter = form.dealt?.counter;
+  const block = isOnce ? zero : axisOf(argument, "index");
+  // Who takes a part of a tile from a counter waits for numbers that were taken before; those of first tiles are the blocks' own.
+  const worker = isOnce || counter !== undefined ? block : workerOf(block, zero.add(workers));
+  const segmentsOf = splits ? (counter === undefined ? splitTiles : countedSplitTiles) : wholeTiles;
   const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
   const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);
   const found = (): Segments =>
@@ -353,6 +363,14 @@ function workOf(
     handed: splits ? handedOf(argument, shapes.columns) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
+    counting:
+      counter === undefined
+        ? undefined
+        : {
+            counter: requireRef(named, counter) as Ref<"i32">,
+            mailbox: new Mailbox(named),
+            blocks: zero.add(workers),
+          },
   };
 }
 

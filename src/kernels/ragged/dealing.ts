@@ -73,6 +73,8 @@ export interface RaggedSizes {
   readonly byGroup: boolean;
   /** Where tiles of small groups are spread among others. */
   readonly spread?: Spread | undefined;
+  /** Whether blocks take tiles from a counter. */
+  readonly counts?: boolean;
 }
 
 /** Tiles, however rows are dealt to groups: every group may have one that is cut. */
@@ -85,14 +87,22 @@ export function tableSpecs(): { readonly [N in keyof Tables]: ArraySpec<"i32"> }
   return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
 }
 
+/** The counter from which blocks take tiles. */
+const counterName = "next";
+
+/** Whatever the first launch writes for the second one. */
+function namesOf({ counts }: RaggedSizes): readonly string[] {
+  return counts === true ? [...tableNames, counterName] : tableNames;
+}
+
 export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
   const most = mostTiles(sizes);
-  const tables = Object.fromEntries(
-    tableNames.map((name) => [name, { dtype: dtypes.i32, shape: [name === "count" ? 1 : most] }]),
-  );
+  const sizeOf = (name: string) => (name === "count" || name === counterName ? 1 : most);
   return {
-    rows: dealtRows,
-    scratch: tables,
+    rows: { ...dealtRows, counter: sizes.counts === true ? counterName : undefined },
+    scratch: Object.fromEntries(
+      namesOf(sizes).map((name) => [name, { dtype: dtypes.i32, shape: [sizeOf(name)] }]),
+    ),
     dimensions: { most },
     launch: () => dealingLaunch(sizes, out),
   };
@@ -100,7 +110,7 @@ export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
 
 export function dealingLaunch(sizes: RaggedSizes, out: DType): PlannedLaunch {
   const { m, n, g } = sizes;
-  const names = ["groupSizes", ...tableNames, "out"];
+  const names = ["groupSizes", ...namesOf(sizes), "out"];
   return {
     kernel: dealingKernel(sizes, out),
     arguments: Object.fromEntries(names.map((name) => [name, { argument: name }])),
@@ -153,9 +163,15 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       grid: { block: blocks },
       inputs: { groupSizes: array(dtypes.i32, [g]) },
       // Which rows are cleared, and which tiles there are, follows from the sizes of the groups.
-      inouts: { ...tableSpecs(), out: array(out, [m, n]) },
+      inouts: {
+        ...tableSpecs(),
+        ...(sizes.counts === true && { [counterName]: array(dtypes.i32, [1]) }),
+        out: array(out, [m, n]),
+      },
     },
-    ({ block, groupSizes, out: result, ...tables }) => {
+    (argument) => {
+      const { block, groupSizes, out: result, ...tables } = argument;
+      const { [counterName]: counter } = argument as { readonly [counterName]?: Ref<"i32"> };
       waitForPreviousKernel();
       launchNextKernel();
       const zero = constant(dtypes.i32, 0);
@@ -165,6 +181,7 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       const tiles = large.add(small).mul(across).minimum(dim("most"));
       when(block.eq(0), () => {
         tables.count.at(0).store(tiles);
+        counter?.at(0).store(0);
       });
       const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
       loop({ from: block, to: lists, step: blocks }, (list) => {

@@ -405,10 +405,11 @@ function raggedSizes(
   // Blocks of the plain kernel have the columns of a tile by their number.
   if (configuration.kernel === "plain") return whole;
   const { turned, multipliers, columns, schedule } = configuration;
+  const byGroup = !turned && multipliers > 1;
   const tiled = {
     ...whole,
     across: Math.ceil(n / (turned ? multipliers * threadRows : columns)),
-    byGroup: !turned && multipliers > 1,
+    ...{ byGroup, counts: byGroup },
   };
   const recipe = recipeOf(problem);
   const isSpread = tiled.byGroup && schedule === "split" && recipe !== undefined;
