@@ -55,7 +55,7 @@ export function copyTiles(work: Work): void {
       // 1 where a tile is multiplied from the end of k.
       const back = turnsBack(form) ? [zero] : [];
       const start = { ring: { slot: zero, count: zero }, back };
-      eachSegment(work, segments, "leads", start, (segment, before, { isFirst, findNext }) => {
+      eachSegment(work, segments, "leads", start, (segment, before, isFirst) => {
         const { tile, from, steps, half } = segment;
         const place = { ...work.place(tile), half };
         if (!waitsFirst) when(isFirst(), followPrevious);
@@ -68,7 +68,6 @@ export function copyTiles(work: Work): void {
         const ring = loop({ to: steps, carry: before.ring }, (step, carried) =>
           fillSlots(work, place, first.add(turned(step)), carried),
         );
-        findNext();
         return { ring, back: before.back.map((each) => each.xor(1)) };
       });
     });

@@ -75,7 +75,7 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
-  eachSegment(work, work.deal(), "follows", constant(dtypes.i32, 0), (segment, before, { findNext }) => {
+  eachSegment(work, work.deal(), "follows", constant(dtypes.i32, 0), (segment, before) => {
     const whole = (): Scalar<"i32"> => {
       const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
       const finish = (sums: Tile): void => {
@@ -84,13 +84,11 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
       finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
       return slot;
     };
-    const after = whereHalved(work, segment, whole, (own) => {
+    return whereHalved(work, segment, whole, (own) => {
       const { product, place, slot } = sumsOf(own, segment, before, index, meanwhile);
       storeTile(own, product, place, index);
       return slot;
     });
-    findNext();
-    return after;
   });
 }
 
@@ -146,7 +144,7 @@ function nothingWaits(work: Work): Waiting {
 function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
   const spreads = spreadsStores(work);
   const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before, { findNext }) => {
+  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before) => {
     const whole = (): Begun => {
       let vectors: readonly VectorInputs[] | undefined;
       const { product, place, slot } = plainSums(work, segment, before.slot, index, {
@@ -160,7 +158,6 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
           vectors = loadVectors(work, at, index);
         },
       });
-      if (segment.half === undefined) findNext();
       const { batch, top, left } = place;
       const of = { segment, place, index };
       const pieces = finishSegment(work, product, of, {
@@ -170,12 +167,10 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
       const isThere = waits(work, pieces, segment, place, index);
       return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
     };
-    const after = whereHalved(work, segment, whole, (own) => ({
+    return whereHalved(work, segment, whole, (own) => ({
       slot: storedHalf(work, own, segment, before, index),
       waiting: nothingWaits(work),
     }));
-    if (segment.half !== undefined) findNext();
-    return after;
   });
   return waiting;
 }
@@ -224,7 +219,7 @@ function waits(
 /** Likewise, where tiles have many steps; no tile is divided among blocks then. */
 function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
   const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before, { findNext }) => {
+  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before) => {
     let vectors: readonly VectorInputs[] | undefined;
     const { product, place, slot } = roundSums(work, segment, before.slot, index, {
       atStep: (step) => {
@@ -236,7 +231,6 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
     });
     const pieces = finishTile(work, product, place, index, vectors);
     const waiting = { isThere: segment.from.eq(0), pieces, place };
-    findNext();
     return { slot, waiting };
   });
   return waiting;
@@ -291,7 +285,6 @@ function finishSegment<R extends Tree | void>(
   const { cluster, multipliers } = work.form.configuration;
   const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
   const whole = (sums: Tile): R => finish(fromHanded(sums));
-  const needed = rowsOfThread(work, place, index);
-  const holder = { worker: segment.holder ?? worker, part, needed };
+  const holder = { worker, part, needed: rowsOfThread(work, place, index) };
   return handSums(handed, segment, holder, asHanded(product), whole, otherwise);
 }

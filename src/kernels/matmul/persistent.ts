@@ -33,7 +33,7 @@ import {
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../lang/index.ts";
 import { Mailbox, mailboxScratch } from "../../lang/pipeline/counting.ts";
-import { countedSplitTiles, splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
+import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
 import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
@@ -309,15 +309,13 @@ function workOf(
     width: sides.columns.extent,
   };
   const isOnce = hasOneTile(form);
-  const { tiles, place } = isOnce
+  const counter = form.dealt?.counter;
+  const { tiles, place, rounds } = isOnce
     ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
     : (form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid));
   const splits = schedule === "split";
-  const counter = form.dealt?.counter;
-  const block = isOnce ? zero : axisOf(argument, "index");
-  // Who takes a part of a tile from a counter waits for numbers that were taken before; those of first tiles are the blocks' own.
-  const worker = isOnce || counter !== undefined ? block : workerOf(block, zero.add(workers));
-  const segmentsOf = splits ? (counter === undefined ? splitTiles : countedSplitTiles) : wholeTiles;
+  const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
+  const segmentsOf = splits ? splitTiles : wholeTiles;
   const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
   const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);
   const found = (): Segments =>
@@ -364,12 +362,11 @@ function workOf(
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting:
-      counter === undefined
+      counter === undefined || rounds === undefined
         ? undefined
         : {
-            counter: requireRef(named, counter) as Ref<"i32">,
-            mailbox: new Mailbox(named),
-            blocks: zero.add(workers),
+            ...{ counter: requireRef(named, counter) as Ref<"i32">, mailbox: new Mailbox(named) },
+            ...{ blocks: zero.add(workers), rounds },
           },
   };
 }

@@ -1,9 +1,11 @@
 /**
- * How the threads of a block go from one piece of work to the next. Dealt beforehand, each thread counts for itself. Where tiles take unequal time, blocks
- * take them from a counter in global memory (`lang/pipeline/counting.ts`), and the copying thread hands its numbers to the others:
+ * How the threads of a block go from one piece of work to the next. Tiles are dealt to blocks in rounds, and each thread counts for itself: blocks whose numbers follow
+ * each other have tiles side by side, and are on processors that ask the cache together. Where some tiles take less time, because a group of rows ends in
+ * them, blocks come apart, so those of the last rounds are taken from a counter in global memory (`lang/pipeline/counting.ts`). A block's own number then stands for
+ * all of its tiles of the first rounds, and every further one for a tile:
  *
- *   tiles of few rows: 1, 4      dealt     block 0   0000 2222 4 6666        counted     block 0   0000 3333 5555
- *                                          block 1   1 3333 5555                         block 1   1 2222 4 6666
+ *   tiles 1 and 4 are short, two rounds are dealt          block 0    0: 0000 2222     3: 5555
+ *                                                          block 1    1: 1 3333        2: 4  4: 6666
  */
 import { loop } from "../../lang/index.ts";
 import type { Ref, Scalar, Tree } from "../../lang/index.ts";
@@ -17,44 +19,41 @@ export interface Counting {
   readonly counter: Ref<"i32">;
   readonly mailbox: Mailbox;
   readonly blocks: Scalar<"i32">;
+  /** Rounds that are dealt, one at least. */
+  readonly rounds: Scalar<"i32">;
 }
 
-/** What is said of a piece of work besides what it is. */
-interface SegmentTurn {
-  /** Whether it is this block's first one. */
-  readonly isFirst: () => Scalar<"bool">;
-  /**
-   * To be called once. The copying thread takes the next number then, and others wait for it, so they have given all slots of a tile back before: it copies all of
-   * one before it takes a number.
-   */
-  readonly findNext: () => void;
-}
+type Body<S extends Tree> = (segment: Segment, state: S, isFirst: () => Scalar<"bool">) => S;
 
 /** Runs the body for every piece of this block's work, with values handed from one to the next. */
 export function eachSegment<S extends Tree>(
-  { counting }: Work,
+  { counting, worker }: Work,
   { bounds, at }: Segments,
   kind: "leads" | "follows",
   state: S,
-  body: (segment: Segment, state: S, turn: SegmentTurn) => S,
+  body: Body<S>,
 ): S {
-  const turn = (index: Scalar<"i32">, findNext: () => void): SegmentTurn => ({
-    ...{ isFirst: () => index.eq(bounds.from), findNext },
-  });
-  if (counting === undefined)
-    return loop({ ...bounds, carry: state as Tree }, (index, carried) =>
-      body(
-        at(index),
-        carried as S,
-        turn(index, () => undefined),
-      ),
+  const inRounds = (of: Segments["bounds"], start: S): S =>
+    loop({ ...of, carry: start as Tree }, (index, carried) =>
+      body(at(index), carried as S, () => index.eq(of.from)),
     ) as S;
-  const { counter, mailbox, blocks } = counting;
+  if (counting === undefined) return inRounds(bounds, state);
+  const { counter, mailbox, blocks, rounds } = counting;
+  const skipped = rounds.sub(1).mul(blocks);
+  const count = { counter, total: bounds.to.sub(skipped), blocks, block: worker };
   return countedTiles(
-    { counter, total: bounds.to, blocks, block: bounds.from },
+    count,
     { kind, mailbox },
     () => [],
     state,
-    (number, _, carried, findNext) => body(at(number), carried, turn(number, findNext)),
+    (number, _, carried, findNext) => {
+      const isOwn = number.lt(blocks);
+      const from = isOwn.select(number, number.add(skipped));
+      const to = isOwn.select(skipped.add(blocks), from.add(1)).minimum(bounds.to);
+      const after = inRounds({ from: from.maximum(0), to, step: blocks.maximum(1) }, carried);
+      // Whoever multiplies waits for the number, which comes when all of the tile has been copied: all of its slots are given back by now.
+      findNext();
+      return after;
+    },
   );
 }

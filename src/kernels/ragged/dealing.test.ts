@@ -24,7 +24,11 @@ const [unit, small, n] = [128, 64, 8];
 const lists = ["tops", "columns", "ends", "groups"] as const;
 
 /** What is in the tables, and in a result that had ones, after groups with so many rows were dealt. */
-async function launched(sizes: RaggedSizes, groups: readonly number[]) {
+async function launched(
+  sizes: RaggedSizes,
+  groups: readonly number[],
+  further: { readonly next?: HostArray } = {},
+) {
   const { m, n: width, g } = sizes;
   const integers = (size: number) => fromNumbers(i32, [size], new Float64Array(size));
   const { kernel, dimensions = {} } = dealingLaunch(sizes, bf16);
@@ -33,11 +37,11 @@ async function launched(sizes: RaggedSizes, groups: readonly number[]) {
     {
       groupSizes: fromNumbers(i32, [g], groups),
       ...Object.fromEntries(lists.map((name) => [name, integers(mostTiles(sizes))])),
-      count: integers(1),
+      ...{ count: integers(2), ...further },
       out: fromNumbers(bf16, [m, width], new Float64Array(m * width).fill(1)),
     } as never,
     { dimensions },
-  )) as unknown as { readonly [N in (typeof lists)[number] | "count" | "out"]: HostArray };
+  )) as unknown as { readonly [N in (typeof lists)[number] | "count" | "next" | "out"]: HostArray };
 }
 
 interface How {
@@ -199,4 +203,31 @@ test("rows behind the last group become 0, all of them, and no others", async ()
       (row) => row.every((each) => each === value),
     ).length;
   expect([rowsOf(1), rowsOf(0)]).toEqual([own, m - own]);
+});
+
+describe("of tiles that blocks take from a counter", () => {
+  const rounds = async (groups: readonly number[], takers: number) => {
+    const m = groups.reduce((sum, rows) => sum + rows, 0);
+    const sizes = { m, n, g: groups.length, unit, across: 2, byGroup: true, takers };
+    const { count, next } = await launched(sizes, groups, { next: fromNumbers(i32, [1], [7]) });
+    // Whatever was there, it is 0 for the next kernel.
+    expect(Array.from(toNumbers(next))).toEqual([0]);
+    return toNumbers(count)[1];
+  };
+
+  test("all whole rounds are dealt where tiles are alike", async () => {
+    // 18 tiles of four blocks.
+    expect(await rounds([unit, 7 * unit, 100], 4)).toBe(4);
+  });
+
+  test("some rounds are not dealt where several tiles have few rows", async () => {
+    expect(await rounds([unit, 7 * unit, 60], 4)).toBe(3);
+    expect(await rounds([unit, 7 * unit, 60], 5)).toBe(3);
+    expect(await rounds([unit, 7 * unit + 1, 64, 1], 5)).toBe(3);
+  });
+
+  test("every block has a tile of its own, however few there are", async () => {
+    expect(await rounds([5], 4)).toBe(1);
+    expect(await rounds([0], 4)).toBe(1);
+  });
 });

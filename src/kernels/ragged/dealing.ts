@@ -33,6 +33,7 @@ import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile, Tree } from "../..
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
+import { threadRows } from "../matmul/configuration.ts";
 import { notBefore } from "../matmul/order.ts";
 import type { DealtRows } from "../matmul/order.ts";
 import type { Dealing } from "../matmul/plan.ts";
@@ -73,8 +74,8 @@ export interface RaggedSizes {
   readonly byGroup: boolean;
   /** Where tiles of small groups are spread among others. */
   readonly spread?: Spread | undefined;
-  /** Whether blocks take tiles from a counter. */
-  readonly counts?: boolean;
+  /** How many blocks take tiles of the last rounds from a counter; undefined where all tiles are dealt. */
+  readonly takers?: number | undefined;
 }
 
 /** Tiles, however rows are dealt to groups: every group may have one that is cut. */
@@ -84,22 +85,22 @@ export function mostTiles({ m, g, unit, across }: RaggedSizes): number {
 
 export function tableSpecs(): { readonly [N in keyof Tables]: ArraySpec<"i32"> } {
   const list = array(dtypes.i32, [dim("most")]);
-  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
+  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [2]) };
 }
 
 /** The counter from which blocks take tiles. */
 const counterName = "next";
 
 /** Whatever the first launch writes for the second one. */
-function namesOf({ counts }: RaggedSizes): readonly string[] {
-  return counts === true ? [...tableNames, counterName] : tableNames;
+function namesOf({ takers }: RaggedSizes): readonly string[] {
+  return takers === undefined ? tableNames : [...tableNames, counterName];
 }
 
 export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
   const most = mostTiles(sizes);
-  const sizeOf = (name: string) => (name === "count" || name === counterName ? 1 : most);
+  const sizeOf = (name: string) => (name === "count" ? 2 : name === counterName ? 1 : most);
   return {
-    rows: { ...dealtRows, counter: sizes.counts === true ? counterName : undefined },
+    rows: dealtRows(sizes.takers === undefined ? undefined : counterName),
     scratch: Object.fromEntries(
       namesOf(sizes).map((name) => [name, { dtype: dtypes.i32, shape: [sizeOf(name)] }]),
     ),
@@ -118,24 +119,27 @@ export function dealingLaunch(sizes: RaggedSizes, out: DType): PlannedLaunch {
   };
 }
 
-/** Tiles as the tables say. */
-const dealtRows: DealtRows = {
-  inputs: tableSpecs(),
-  order: ({ rows, columns }, turned, refs) => {
-    const tables = refs as unknown as Tables;
-    // The kernel before writes the tables, and every thread asks how many tiles they tell of.
-    waitForPreviousKernel();
-    return {
-      tiles: tables.count.at(0).loadScalar(),
-      place: (tile) => {
-        const { group, top, column, end } = tileRows(tables, tile);
-        return turned
-          ? { batch: group, top: notBefore(column.mul(rows)), left: notBefore(top), end }
-          : { batch: group, top: notBefore(top), left: notBefore(column.mul(columns)), end };
-      },
-    };
-  },
-};
+/** Tiles as the tables say, and the counter from which some are taken. */
+function dealtRows(counter: string | undefined): DealtRows {
+  return {
+    ...{ inputs: tableSpecs(), counter },
+    order: ({ rows, columns }, turned, refs) => {
+      const tables = refs as unknown as Tables;
+      // The kernel before writes the tables, and every thread asks how many tiles they tell of.
+      waitForPreviousKernel();
+      return {
+        tiles: tables.count.at(0).loadScalar(),
+        rounds: counter === undefined ? undefined : tables.count.at(1).loadScalar(),
+        place: (tile) => {
+          const { group, top, column, end } = tileRows(tables, tile);
+          return turned
+            ? { batch: group, top: notBefore(column.mul(rows)), left: notBefore(top), end }
+            : { batch: group, top: notBefore(top), left: notBefore(column.mul(columns)), end };
+        },
+      };
+    },
+  };
+}
 
 /** No tile begins behind it. What is added to it is more than it as facts see it, so that the copy engine may store whole tiles. */
 const lastTop = 2 ** 31 - 2 ** 12;
@@ -165,13 +169,12 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       // Which rows are cleared, and which tiles there are, follows from the sizes of the groups.
       inouts: {
         ...tableSpecs(),
-        ...(sizes.counts === true && { [counterName]: array(dtypes.i32, [1]) }),
+        ...(sizes.takers !== undefined && { [counterName]: array(dtypes.i32, [1]) }),
         out: array(out, [m, n]),
       },
     },
     (argument) => {
       const { block, groupSizes, out: result, ...tables } = argument;
-      const { [counterName]: counter } = argument as { readonly [counterName]?: Ref<"i32"> };
       waitForPreviousKernel();
       launchNextKernel();
       const zero = constant(dtypes.i32, 0);
@@ -181,7 +184,12 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       const tiles = large.add(small).mul(across).minimum(dim("most"));
       when(block.eq(0), () => {
         tables.count.at(0).store(tiles);
-        counter?.at(0).store(0);
+        const { takers } = sizes;
+        if (takers !== undefined) {
+          const { [counterName]: counter } = argument as unknown as { readonly next: Ref<"i32"> };
+          counter.at(0).store(0);
+          tables.count.at(1).store(dealtRounds(overGroups, sizes, tiles.div(takers), takers));
+        }
       });
       const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
       loop({ from: block, to: lists, step: blocks }, (list) => {
@@ -223,6 +231,22 @@ function groupLoop({ g }: RaggedSizes, groupSizes: Ref<"i32">): GroupLoop {
 /** Sizes of some groups, [1, groups]; 0 beyond the last one. */
 function groupsOf(groupSizes: Ref<"i32">, first: Integer, together: number): Tile<"i32"> {
   return groupSizes.at(slice(first, together)).load().maximum(0).reshape([1, together]);
+}
+
+/** Rounds of tiles that are dealt: all whole ones, or three quarters of them where half of the blocks have a tile of few rows or more. */
+function dealtRounds(
+  overGroups: GroupLoop,
+  { unit, across }: RaggedSizes,
+  rounds: Integer,
+  takers: number,
+): Integer {
+  const zero = constant(dtypes.i32, 0);
+  const few = overGroups(zero, (own, before) => {
+    const last = own.sub(own.div(unit).mul(unit));
+    return before.add(last.gt(0).and(last.le(threadRows)).cast(dtypes.i32).sum());
+  });
+  const isUneven = few.mul(2 * across).ge(takers);
+  return isUneven.select(rounds.mul(3).div(4), rounds).maximum(1);
 }
 
 function requireRows(overGroups: GroupLoop, m: Integer): void {

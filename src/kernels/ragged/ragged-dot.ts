@@ -405,16 +405,16 @@ function raggedSizes(
   // Blocks of the plain kernel have the columns of a tile by their number.
   if (configuration.kernel === "plain") return whole;
   const { turned, multipliers, columns, schedule } = configuration;
-  const byGroup = !turned && multipliers > 1;
   const tiled = {
     ...whole,
     across: Math.ceil(n / (turned ? multipliers * threadRows : columns)),
-    ...{ byGroup, counts: byGroup },
+    byGroup: !turned && multipliers > 1,
   };
   const recipe = recipeOf(problem);
-  const isSpread = tiled.byGroup && schedule === "split" && recipe !== undefined;
-  if (!isSpread || mostTiles(tiled) > mostSpread) return tiled;
+  if (!tiled.byGroup || recipe === undefined) return tiled;
   const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
+  if (schedule !== "split") return { ...tiled, takers: workers };
+  if (mostTiles(tiled) > mostSpread) return tiled;
   const halves = halvesColumns(configuration);
   return { ...tiled, spread: { workers, small: threadRows, halves } };
 }

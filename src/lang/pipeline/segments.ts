@@ -35,8 +35,6 @@ export interface Segment {
   readonly others: Integer;
   /** 1 or 2 where it is one of two halves of the tile's columns, else 0; undefined where tiles are never cut between columns. */
   readonly half?: Integer | undefined;
-  /** Whose place for sums it has, where that is not the block's own. */
-  readonly holder?: Integer | undefined;
 }
 
 /** What one block works on: a loop over `bounds`, with a segment for every index. */
@@ -57,23 +55,15 @@ export interface Deal {
   readonly halves?: boolean;
 }
 
-/** What the tiles of the last round are cut into. */
-interface LastRound {
-  /** Rounds of whole tiles before it. */
-  readonly rounds: Integer;
-  /** How many parts there are, of all tiles. */
-  readonly count: Integer;
-  /** A part by its number, the first of a tile before its others. */
-  readonly at: (part: Integer) => Segment;
-}
-
-function lastRound({
+/** Whole tiles, and a part of one of those of the last round. */
+export function splitTiles({
+  worker,
   workers,
   tiles,
   steps,
   mostParts,
   halves = false,
-}: Omit<Deal, "worker">): LastRound {
+}: Deal): Segments {
   const zero = constant(i32, 0);
   const rounds = tiles.div(workers);
   const left = tiles.sub(rounds.mul(workers));
@@ -86,68 +76,22 @@ function lastRound({
   // As many as have a step: rounding up may leave none for the last ones.
   const used = steps.add(each).sub(1).div(each.maximum(1)).maximum(1);
   const blocks = isHalved?.select(2, used) ?? used;
+  const mine = worker.div(blocks);
+  const part = worker.sub(mine.mul(blocks));
+  const start = isHalved?.select(0, part.mul(each)) ?? part.mul(each);
+  const isLeft = mine.lt(left);
   return {
-    rounds,
-    count: left.mul(blocks),
-    at: (number) => {
-      const mine = number.div(blocks);
-      const part = number.sub(mine.mul(blocks));
-      const from = isHalved?.select(0, part.mul(each)) ?? part.mul(each);
+    bounds: { from: zero, to: isLeft.select(rounds.add(1), rounds), step: constant(i32, 1) },
+    at: (index) => {
+      const isPart = index.eq(rounds);
       return {
-        ...{ tile: rounds.mul(workers).add(mine), from, steps: each.minimum(steps.sub(from)) },
-        others: part.eq(0).select(used.sub(1), zero),
-        ...(isHalved && { half: isHalved.select(part.add(1), 0) }),
+        tile: isPart.select(rounds.mul(workers).add(mine), worker.add(index.mul(workers))),
+        from: isPart.select(start, zero),
+        steps: isPart.select(each.minimum(steps.sub(start)), steps),
+        others: isPart.and(part.eq(0)).select(used.sub(1), zero),
+        ...(isHalved && { half: isPart.and(isHalved).select(part.add(1), 0) }),
       };
     },
-  };
-}
-
-/** Whole tiles, and a part of one of those of the last round. */
-export function splitTiles(deal: Deal): Segments {
-  const { worker, workers } = deal;
-  const { rounds, count, at } = lastRound(deal);
-  const part = at(worker);
-  return {
-    bounds: {
-      from: constant(i32, 0),
-      to: worker.lt(count).select(rounds.add(1), rounds),
-      step: constant(i32, 1),
-    },
-    at: (index) => segmentOf(deal, index.eq(rounds), part, worker.add(index.mul(workers))),
-  };
-}
-
-/**
- * The same by numbers that blocks take from a counter (`counting.ts`), which begins with those of a block for each. Parts of a tile come from the last
- * one to the first, so that a block only waits for sums of parts that were taken before its own.
- */
-export function countedSplitTiles(deal: Deal): Segments {
-  const { worker, workers } = deal;
-  const { rounds, count, at } = lastRound(deal);
-  const wholes = rounds.mul(workers);
-  const all = wholes.add(count);
-  return {
-    bounds: { from: worker, to: all, step: constant(i32, 1) },
-    at: (number) => {
-      const holder = all.sub(1).sub(number).maximum(0);
-      return { ...segmentOf(deal, number.ge(wholes), at(holder), number), holder };
-    },
-  };
-}
-
-/** A part of a tile, or a whole one. */
-function segmentOf(
-  { steps }: Deal,
-  isPart: Scalar<"bool">,
-  part: Segment,
-  whole: Integer,
-): Segment {
-  return {
-    tile: isPart.select(part.tile, whole),
-    from: isPart.select(part.from, 0),
-    steps: isPart.select(part.steps, steps),
-    others: isPart.select(part.others, 0),
-    ...(part.half && { half: isPart.select(part.half, 0) }),
   };
 }
 

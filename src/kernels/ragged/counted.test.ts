@@ -1,0 +1,98 @@
+/**
+ * Products of rows in groups whose blocks take tiles from a counter, on GPUs of a few processors, so that each takes several. Inputs are small whole numbers,
+ * whose sums every format holds exactly, so results are compared as they are.
+ */
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Device } from "../../device/device.ts";
+import { bf16, f32, f8e4m3fn } from "../../formats/dtype.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
+import { open } from "../../runtime/open.ts";
+import type { OpenOptions } from "../../runtime/open-options.ts";
+import { targets } from "../../targets/target.ts";
+import { checkDot, raggedInputs } from "../../../test/support/ragged-checks.ts";
+import type { DotCase } from "../../../test/support/ragged-checks.ts";
+import { scheduleSeeds } from "../../../test/support/sample.ts";
+import type { MatmulConfiguration } from "../matmul/configuration.ts";
+import { raggedDot } from "./ragged-dot.ts";
+
+const wide: MatmulConfiguration = {
+  ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
+  ...{ schedule: "tiles", turned: false, cluster: 1 },
+};
+const split: MatmulConfiguration = { ...wide, schedule: "split" };
+
+/** A device with so many processors. */
+async function opened(
+  kind: "simulator" | "emulator",
+  processors: number,
+  options: Pick<OpenOptions, "schedule" | "seed"> = {},
+): Promise<Device> {
+  const device = await open(kind, { ...options, target: { ...targets.sm_90a, processors } });
+  onTestFinished(() => {
+    device.dispose();
+  });
+  return device;
+}
+
+/** Five rows of tiles: some where a thread has no rows, groups of none and of one row, and rows of nobody. */
+const groups = [60, 130, 0, 1, 20];
+const small = { name: "tiles", groups, sizes: [215, 128, 136], configuration: wide } as const;
+const cases: readonly (DotCase & { readonly processors: number })[] = [
+  { ...small, processors: 3 },
+  { ...small, name: "tiles with an epilogue", processors: 3, epilogue: true },
+  { ...small, name: "tiles of FP8", processors: 3, dtype: f8e4m3fn, byColumns: true },
+  {
+    ...{ ...small, name: "a last tile in parts of k", processors: 4 },
+    ...{ sizes: [215, 64, 520], configuration: split },
+  },
+  {
+    ...{ ...small, name: "a last tile in halves of columns", processors: 2 },
+    ...{ sizes: [215, 200, 136], configuration: { ...split, columns: 256 } },
+  },
+];
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test.each(cases)("$name", async (one) => {
+    await checkDot(await opened(kind, one.processors), one);
+  });
+});
+
+test.each(["tiles", "split"] as const)(
+  "every launch begins with the first tile again, recorded or not: %s",
+  async (schedule) => {
+    const device = await opened("simulator", 4);
+    const { a, b, groupSizes } = raggedInputs({ ...small, sizes: [215, 64, 520] });
+    const op = raggedDot({ a: bf16, b: bf16, out: f32, configuration: { ...wide, schedule } });
+    const out = device.allocate(f32, [215, 64]);
+    const given = {
+      ...{ a: await device.upload(a.array), b: await device.upload(b.array), out },
+      groupSizes: await device.upload(groupSizes),
+    };
+    const bound = device.bind(op, given as never);
+    const recorded = device.record([bound]);
+    const found: string[] = [];
+    for (const each of [bound, bound, recorded, recorded]) {
+      await device.fill(out, NaN);
+      each.launch();
+      found.push(Array.from(toNumbers(await device.download(out))).join());
+    }
+    expect(new Set(found).size).toBe(1);
+    expect(found[0]).not.toContain("NaN");
+    for (const each of Object.values(given)) each.dispose();
+    bound.dispose();
+  },
+);
+
+test.each(["tiles", "split"] as const)("schedules give the same bits: %s", async (schedule) => {
+  const { a, b, groupSizes } = raggedInputs({ ...small, sizes: [215, 64, 520] });
+  const op = raggedDot({ a: bf16, b: bf16, configuration: { ...wide, schedule } });
+  const results = new Set<string>();
+  for (const seed of scheduleSeeds) {
+    const device = await opened("simulator", 4, {
+      ...{ schedule: seed % 2 === 0 ? "random" : "adversarial", seed },
+    });
+    const { out } = await device.run(op, { a: a.array, b: b.array, groupSizes } as never);
+    results.add(Array.from(toNumbers(out)).join());
+  }
+  expect(results.size).toBe(1);
+});
