@@ -48,15 +48,16 @@ export interface TilePlace {
 export interface TileOrder {
   readonly tiles: Scalar<"i32">;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
-  /** Rounds of tiles that are dealt to blocks, where these take the others from a counter. */
-  readonly rounds?: Scalar<"i32"> | undefined;
 }
 
 /** Rows that are dealt to tiles on the device, from tables that a kernel before has made. */
 export interface DealtRows {
   /** The tables. */
   readonly inputs: { readonly [name: string]: ArraySpec };
-  /** The name of an i32 by which blocks take tiles (`tile-loop.ts`), which the same kernel sets to 0; undefined where all are dealt to them. */
+  /**
+   * The name of an array of two i32 where blocks take tiles of the last rounds (`tile-loop.ts`): a counter, which that kernel sets to 0, and how many rounds are
+   * dealt before; undefined where all are.
+   */
   readonly counter?: string | undefined;
   readonly order: (
     grid: TileGrid,

@@ -215,7 +215,7 @@ function traced(form: PersistentForm): KernelDefinition {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
         ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
       },
-      ...(counter !== undefined && { inouts: { [counter]: array(dtypes.i32, [1]) } }),
+      ...(counter !== undefined && { inouts: { [counter]: array(dtypes.i32, [2]) } }),
       scratch: {
         leftTiles: smem(sides.rows.dtype, [stages, ...tileShape(sides.rows, rows, depth)]),
         rightTiles: smem(sides.columns.dtype, [
@@ -309,12 +309,11 @@ function workOf(
     width: sides.columns.extent,
   };
   const isOnce = hasOneTile(form);
-  const counter = form.dealt?.counter;
-  const { tiles, place, rounds } = isOnce
+  const { tiles, place } = isOnce
     ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
     : (form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid));
-  const splits = schedule === "split";
   const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
+  const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
   const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
   const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);
@@ -324,6 +323,7 @@ function workOf(
       ...(form.dealt && { mostParts: dealtParts, halves: halvesColumns(form.configuration) }),
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
+  const counter = form.dealt?.counter;
   const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
   return {
     ...{
@@ -361,13 +361,7 @@ function workOf(
     handed: splits ? handedOf(argument, shapes.columns) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
-    counting:
-      counter === undefined || rounds === undefined
-        ? undefined
-        : {
-            ...{ counter: requireRef(named, counter) as Ref<"i32">, mailbox: new Mailbox(named) },
-            ...{ blocks: zero.add(workers), rounds },
-          },
+    counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),
   };
 }
 
@@ -405,6 +399,15 @@ function axisOf(argument: object, axis: string): Scalar<"i32"> {
 function aheadOf(argument: object): Barrier {
   const { ahead } = argument as { readonly ahead: Barrier };
   return ahead;
+}
+
+function countingOf(
+  named: { readonly [name: string]: Ref },
+  name: string,
+  blocks: Scalar<"i32">,
+): Counting {
+  const counter = requireRef(named, name) as Ref<"i32">;
+  return { counter, mailbox: new Mailbox(named), blocks, rounds: counter.at(1).loadScalar() };
 }
 
 function handedOf(argument: object, columns: number): Handing {

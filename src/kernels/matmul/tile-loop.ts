@@ -1,11 +1,11 @@
 /**
- * How the threads of a block go from one piece of work to the next. Tiles are dealt to blocks in rounds, and each thread counts for itself: blocks whose numbers follow
- * each other have tiles side by side, and are on processors that ask the cache together. Where some tiles take less time, because a group of rows ends in
- * them, blocks come apart, so those of the last rounds are taken from a counter in global memory (`lang/pipeline/counting.ts`). A block's own number then stands for
- * all of its tiles of the first rounds, and every further one for a tile:
+ * How the threads of a block go from one piece of work to the next. Tiles are dealt to blocks in rounds, and each thread counts for itself: blocks whose numbers
+ * follow each other have tiles side by side, and are on processors that ask the cache together. Where groups of rows end, tiles take less time, and blocks come
+ * apart. So those of the last rounds may be taken from a counter in global memory (`lang/pipeline/counting.ts`): a block's own number stands for its tiles of
+ * the first rounds, and every further one for a tile.
  *
- *   tiles 1 and 4 are short, two rounds are dealt          block 0    0: 0000 2222     3: 5555
- *                                                          block 1    1: 1 3333        2: 4  4: 6666
+ *   tiles 1 and 4 are short, two rounds are dealt       block 0    0: 0000 2222      4: 6666
+ *                                                       block 1    1: 1 3333   2: 4  3: 5555
  */
 import { loop } from "../../lang/index.ts";
 import type { Ref, Scalar, Tree } from "../../lang/index.ts";

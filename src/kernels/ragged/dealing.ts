@@ -85,10 +85,10 @@ export function mostTiles({ m, g, unit, across }: RaggedSizes): number {
 
 export function tableSpecs(): { readonly [N in keyof Tables]: ArraySpec<"i32"> } {
   const list = array(dtypes.i32, [dim("most")]);
-  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [2]) };
+  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
 }
 
-/** The counter from which blocks take tiles. */
+/** Where blocks take tiles of the last rounds: a counter, and how many rounds come before. */
 const counterName = "next";
 
 /** Whatever the first launch writes for the second one. */
@@ -98,7 +98,7 @@ function namesOf({ takers }: RaggedSizes): readonly string[] {
 
 export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
   const most = mostTiles(sizes);
-  const sizeOf = (name: string) => (name === "count" ? 2 : name === counterName ? 1 : most);
+  const sizeOf = (name: string) => (name === "count" ? 1 : name === counterName ? 2 : most);
   return {
     rows: dealtRows(sizes.takers === undefined ? undefined : counterName),
     scratch: Object.fromEntries(
@@ -129,7 +129,6 @@ function dealtRows(counter: string | undefined): DealtRows {
       waitForPreviousKernel();
       return {
         tiles: tables.count.at(0).loadScalar(),
-        rounds: counter === undefined ? undefined : tables.count.at(1).loadScalar(),
         place: (tile) => {
           const { group, top, column, end } = tileRows(tables, tile);
           return turned
@@ -169,7 +168,7 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       // Which rows are cleared, and which tiles there are, follows from the sizes of the groups.
       inouts: {
         ...tableSpecs(),
-        ...(sizes.takers !== undefined && { [counterName]: array(dtypes.i32, [1]) }),
+        ...(sizes.takers !== undefined && { [counterName]: array(dtypes.i32, [2]) }),
         out: array(out, [m, n]),
       },
     },
@@ -184,11 +183,10 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       const tiles = large.add(small).mul(across).minimum(dim("most"));
       when(block.eq(0), () => {
         tables.count.at(0).store(tiles);
-        const { takers } = sizes;
-        if (takers !== undefined) {
-          const { [counterName]: counter } = argument as unknown as { readonly next: Ref<"i32"> };
-          counter.at(0).store(0);
-          tables.count.at(1).store(dealtRounds(overGroups, sizes, tiles.div(takers), takers));
+        if (sizes.takers !== undefined) {
+          const { [counterName]: next } = argument as unknown as { readonly next: Ref<"i32"> };
+          next.at(0).store(0);
+          next.at(1).store(dealtRounds(overGroups, sizes, tiles, sizes.takers));
         }
       });
       const lists = tiles.add(tilesTogether - 1).div(tilesTogether);
@@ -233,19 +231,19 @@ function groupsOf(groupSizes: Ref<"i32">, first: Integer, together: number): Til
   return groupSizes.at(slice(first, together)).load().maximum(0).reshape([1, together]);
 }
 
-/** Rounds of tiles that are dealt: all whole ones, or three quarters of them where half of the blocks have a tile of few rows or more. */
+/** Rounds of tiles that are dealt: all whole ones, or some of them where half as many tiles as there are blocks or more have few rows. */
 function dealtRounds(
   overGroups: GroupLoop,
   { unit, across }: RaggedSizes,
-  rounds: Integer,
+  tiles: Integer,
   takers: number,
 ): Integer {
-  const zero = constant(dtypes.i32, 0);
-  const few = overGroups(zero, (own, before) => {
+  const few = overGroups(constant(dtypes.i32, 0), (own, before) => {
     const last = own.sub(own.div(unit).mul(unit));
     return before.add(last.gt(0).and(last.le(threadRows)).cast(dtypes.i32).sum());
   });
   const isUneven = few.mul(2 * across).ge(takers);
+  const rounds = tiles.div(takers);
   return isUneven.select(rounds.mul(3).div(4), rounds).maximum(1);
 }
 
