@@ -20,12 +20,12 @@ const wide: MatmulConfiguration = {
   ...{ schedule: "tiles", turned: false, cluster: 1 },
 };
 
-/** A device with three processors: blocks are dealt two of ten tiles each, and take the others. */
+/** A device with two processors: blocks are dealt two of ten tiles each, and take the others. */
 async function opened(
   kind: "simulator" | "emulator",
   options: Pick<OpenOptions, "schedule" | "seed"> = {},
 ): Promise<Device> {
-  const device = await open(kind, { ...options, target: { ...targets.sm_90a, processors: 3 } });
+  const device = await open(kind, { ...options, target: { ...targets.sm_90a, processors: 2 } });
   onTestFinished(() => {
     device.dispose();
   });
