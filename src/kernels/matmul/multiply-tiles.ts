@@ -72,10 +72,11 @@ function multiplyOnce(work: Work, index: Scalar<"i32">): void {
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
+  const segments = work.deal();
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
-  eachSegment(work, work.deal(), "follows", constant(dtypes.i32, 0), (segment, before) => {
+  eachSegment(work, segments, "follows", constant(dtypes.i32, 0), (segment, before) => {
     const whole = (): Scalar<"i32"> => {
       const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
       const finish = (sums: Tile): void => {
@@ -142,9 +143,10 @@ function nothingWaits(work: Work): Waiting {
 
 /** Multiplies all tiles, of which the last one waits then. */
 function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
+  const segments = work.deal();
   const spreads = spreadsStores(work);
   const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before) => {
+  const { waiting } = eachSegment(work, segments, "follows", carry, (segment, before) => {
     const whole = (): Begun => {
       let vectors: readonly VectorInputs[] | undefined;
       const { product, place, slot } = plainSums(work, segment, before.slot, index, {
@@ -218,8 +220,9 @@ function waits(
 
 /** Likewise, where tiles have many steps; no tile is divided among blocks then. */
 function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
+  const segments = work.deal();
   const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = eachSegment(work, work.deal(), "follows", carry, (segment, before) => {
+  const { waiting } = eachSegment(work, segments, "follows", carry, (segment, before) => {
     let vectors: readonly VectorInputs[] | undefined;
     const { product, place, slot } = roundSums(work, segment, before.slot, index, {
       atStep: (step) => {
