@@ -2,6 +2,7 @@
 import type { Target } from "../../targets/target.ts";
 import { chooseTiled, tiledCandidates } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { dotsCandidates, dotsSeconds } from "./dots-choice.ts";
 import { tiledModel } from "./model.ts";
 import { narrowCandidates, narrowSeconds } from "./narrow-choice.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -13,8 +14,9 @@ export function chooseConfiguration(
 ): MatmulConfiguration {
   let best: MatmulConfiguration = chooseTiled(problem, sizes, target);
   let least = modelSeconds(problem, sizes, best, target) ?? Infinity;
-  for (const each of narrowCandidates(problem, sizes, target)) {
-    const seconds = narrowSeconds(problem, sizes, each, target);
+  const others = [...narrowCandidates(problem, sizes, target), ...dotsCandidates(problem, sizes)];
+  for (const each of others) {
+    const seconds = modelSeconds(problem, sizes, each, target) ?? Infinity;
     if (seconds < least) [best, least] = [each, seconds];
   }
   return best;
@@ -26,7 +28,11 @@ export function candidateConfigurations(
   sizes: ProductSizes,
   target: Target,
 ): readonly MatmulConfiguration[] {
-  return [...tiledCandidates(problem, sizes, target), ...narrowCandidates(problem, sizes, target)];
+  return [
+    ...tiledCandidates(problem, sizes, target),
+    ...narrowCandidates(problem, sizes, target),
+    ...dotsCandidates(problem, sizes),
+  ];
 }
 
 /** What the model thinks of a configuration; undefined where it has no rates for the problem. */
@@ -36,7 +42,9 @@ export function modelSeconds(
   configuration: MatmulConfiguration,
   target: Target,
 ): number | undefined {
-  return configuration.kernel === "narrow"
-    ? narrowSeconds(problem, sizes, configuration, target)
+  if (configuration.kernel === "narrow")
+    return narrowSeconds(problem, sizes, configuration, target);
+  return configuration.kernel === "dots"
+    ? dotsSeconds(problem, sizes, configuration)
     : tiledModel(problem, sizes, target)?.(configuration);
 }

@@ -46,11 +46,21 @@ export type MatmulConfiguration =
       readonly stages: number;
       /** As in the plain kernel. */
       readonly split: number;
+    }
+  /** The kernel for one row and weights by columns (`dots.ts`). */
+  | {
+      readonly kernel: "dots";
+      /** Columns of a block. */
+      readonly columns: 1 | 2 | 4;
+      readonly warps: 1 | 2 | 4;
+      /** Words of 16 bytes that a lane reads of each column at once. */
+      readonly words: 1 | 2 | 4;
     };
 
 export type PersistentConfiguration = Extract<MatmulConfiguration, { kernel: "persistent" }>;
 export type PlainConfiguration = Extract<MatmulConfiguration, { kernel: "plain" }>;
 export type NarrowConfiguration = Extract<MatmulConfiguration, { kernel: "narrow" }>;
+export type DotsConfiguration = Extract<MatmulConfiguration, { kernel: "dots" }>;
 /** Kernels that products of all formats have. */
 export type TiledConfiguration = PersistentConfiguration | PlainConfiguration;
 

@@ -4,8 +4,10 @@
  *
  *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product  ──▶  sum of parts (`parts.ts`)
  *   plain, narrow   product  ──▶  sum of parts (where k is split)
+ *   dots            product
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
+import { packedBytes } from "../../formats/dtype.ts";
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
@@ -13,6 +15,8 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
+import { requireDots } from "./dots-choice.ts";
+import { dotsKernel, dotsPiece } from "./dots.ts";
 import { exchanged } from "./double-sums.ts";
 import { edgesOf } from "./edges.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
@@ -73,6 +77,7 @@ export function planOf(
     return planOf(dense, undefined, dimensions, target, location);
   }
   if (given?.kernel === "narrow") requireNarrow(given, problem, sizes, target, location);
+  else if (given?.kernel === "dots") requireDots(given, problem, sizes, location);
   else if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const configuration = given ?? chosenConfiguration(problem, sizes, target, location);
   return {
@@ -125,6 +130,7 @@ function finishedPiece(
     return partsOf(problem, configuration, sizes, target) > 1
       ? summedPiece
       : pieceOf(problem, configuration);
+  if (configuration.kernel === "dots") return dotsPiece(configuration);
   if (configuration.split > 1) return summedPiece;
   if (configuration.kernel === "narrow") return narrowPiece(problem, configuration);
   const { rows, columns } = configuration;
@@ -142,11 +148,16 @@ function launchesOf(
     return configuration.schedule === "parts"
       ? partLaunches(problem, configuration, sizes, target, location)
       : persistentLaunches(problem, configuration, sizes, target, location);
-  const product = (): KernelDefinition =>
-    configuration.kernel === "plain"
-      ? plainKernel(problem, configuration, sizes, location)
-      : narrowKernel(problem, configuration, sizes, location);
-  return splitLaunches(problem, configuration.split, product, sizes, location);
+  const product = (): KernelDefinition => {
+    if (configuration.kernel === "plain")
+      return plainKernel(problem, configuration, sizes, location);
+    if (configuration.kernel === "narrow")
+      return narrowKernel(problem, configuration, sizes, location);
+    const weights = packedBytes(problem.b.dtype, sizes.n * sizes.k);
+    return dotsKernel(problem, configuration, sizes, weights > ratesOf(target).l2, location);
+  };
+  const split = configuration.kernel === "dots" ? 1 : configuration.split;
+  return splitLaunches(problem, split, product, sizes, location);
 }
 
 export function requirePossible(
