@@ -13,7 +13,7 @@
  *
  * Where registers do not suffice for two tiles, or lanes store the result themselves, each tile is stored at once.
  */
-import { constant, loop, setRegisters, waitGroup, when, zeros } from "../../lang/index.ts";
+import { clusterArrive, constant, loop, setRegisters, waitGroup, when, zeros } from "../../lang/index.ts";
 import type { Scalar, Tile, Tree } from "../../lang/index.ts";
 import { handSums } from "../../lang/pipeline/segments.ts";
 import type { Segment } from "../../lang/pipeline/segments.ts";
@@ -65,10 +65,19 @@ function multiplyOnce(work: Work, index: Scalar<"i32">): void {
   const { product, place } = plainSums(work, segment, zero, index, {
     ...{ atFirst: nothing, atStep: nothing },
     atLast: (at) => {
+      leaveCluster(work);
       vectors = loadVectors(work, at, index);
     },
   });
   storeTile(work, product, place, index, vectors);
+}
+
+/**
+ * Where a block has one tile, its threads tell the other block of a pair as soon as they will tell it nothing more, rather than at the end, where both would
+ * wait until their results are written: 1000 × 3000 × 2000 took 19.5 µs on an H200 where they met there.
+ */
+export function leaveCluster({ form, isOnce }: Work): void {
+  if (isOnce && form.configuration.cluster > 1) clusterArrive();
 }
 
 function multiplyInOrder(work: Work, index: Scalar<"i32">): void {

@@ -22,6 +22,7 @@ import {
   cdiv,
   clusterRank,
   clusterSync,
+  clusterWait,
   constant,
   dim,
   gmem,
@@ -48,7 +49,7 @@ import type { ProductDimensions } from "./dimensions.ts";
 import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
 import { handedPieces, handedShape } from "./handed-sums.ts";
-import { multiplyTiles } from "./multiply-tiles.ts";
+import { leaveCluster, multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import { outputSpecs } from "./outputs.ts";
@@ -251,7 +252,10 @@ function traced(form: PersistentForm): KernelDefinition {
     (argument) => {
       runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument));
       // A block stays until nobody copies to it or tells it anything.
-      if (cluster > 1) clusterSync();
+      if (cluster > 1) {
+        if (isOnce) clusterWait();
+        else clusterSync();
+      }
     },
   );
 }
@@ -372,6 +376,7 @@ function runThreads(work: Work): void {
     threadIndex().eq(0),
     () => {
       copyTiles(work);
+      leaveCluster(work);
     },
     () => {
       // At least 0 as facts see it, too, so that nobody asks in the loop.

@@ -215,7 +215,8 @@ export function plainSums(
   letSecondEnd(work, index);
   atLast(found);
   const product = sum.wait();
-  release(work, last);
+  // Nothing comes to the slots of a block's only tile any more.
+  if (!work.isOnce) release(work, last);
   return {
     product,
     place: found,

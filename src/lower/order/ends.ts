@@ -8,9 +8,10 @@
  *   cluster_barrier {reason = "no block ends while others reach into it"}     unless the program's last line makes them meet
  *   yield
  */
-import type { AnyOp, Kernel } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
-import { walkOps } from "../../ir/traverse.ts";
+import { toldBy } from "../../ir/traits.ts";
+import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { makeOp } from "../../ir/make-op.ts";
 
 /** What must stand first and last in the body of a kernel. */
@@ -26,7 +27,7 @@ function endsOf(kernel: Kernel): Ends {
   const inCluster = grid.some(({ cluster }) => cluster > 1);
   const meetsAtBarriers = body.ops.some(({ kind }) => kind === "alloc_barrier");
   const isUntold = copiesUntold(kernel);
-  const meetsAtEnd = inCluster && (isUntold || !endsInMeeting(kernel));
+  const meetsAtEnd = inCluster && !endsInMeeting(kernel);
   return {
     first: inCluster && !meetsAtBarriers ? [meeting("the blocks of a cluster start together")] : [],
     last: [
@@ -36,9 +37,40 @@ function endsOf(kernel: Kernel): Ends {
   };
 }
 
-/** Whether the program itself lets all blocks of a cluster meet at its end, with nothing behind or between. */
+/**
+ * Whether the program itself lets all blocks of a cluster meet at its end: it waits for that in its last line, and whoever has arrived reaches into no other
+ * block. The copy engine may still read the block's own memory then, which is waited for behind it.
+ */
 function endsInMeeting({ body: { ops } }: Kernel): boolean {
-  return ops.at(-3)?.kind === "cluster_arrive" && ops.at(-2)?.kind === "cluster_wait";
+  const isLast = ({ kind }: AnyOp): boolean => kind === "cluster_wait";
+  const own = ops.filter(({ kind }) => kind !== "copies_read").slice(0, -1);
+  const [last] = own.slice(-1);
+  return last !== undefined && isLast(last) && hasArrived(own.slice(0, -1), false) === true;
+}
+
+/** Whether threads have arrived after these ops without having reached into another block since; undefined where they have, or where that is not known. */
+function hasArrived(ops: readonly AnyOp[], before: boolean): boolean | undefined {
+  let arrived = before;
+  for (const op of ops) {
+    if (op.kind === "cluster_arrive") arrived = true;
+    else if (op.kind === "cluster_wait") arrived = false;
+    else {
+      if (arrived && reachesPeers(op)) return undefined;
+      const after = regionList(op).map((region) => hasArrived(region.ops, arrived));
+      const isSame = after.every((each) => each === after[0]);
+      const changes = after.some((each) => each !== arrived);
+      // Of a loop or a part of the threads nobody knows who comes this way.
+      if (changes && (!isSame || op.kind !== "if" || after.length < 2)) return undefined;
+      arrived = after[0] ?? arrived;
+    }
+  }
+  return arrived;
+}
+
+/** Whether an op touches memory or barriers of other blocks of the cluster. */
+function reachesPeers(op: AnyOp): boolean {
+  const isOfPeer = ({ type }: Value): boolean => type.kind === "ref" && type.space === "peer";
+  return toldBy(op) === "cluster" || operandValues(op).some(isOfPeer);
 }
 
 /** Whether the copy engine reads shared memory and no barrier tells when it has. */
