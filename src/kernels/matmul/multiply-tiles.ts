@@ -13,7 +13,15 @@
  *
  * Where registers do not suffice for two tiles, or lanes store the result themselves, each tile is stored at once.
  */
-import { clusterArrive, constant, loop, setRegisters, waitGroup, when, zeros } from "../../lang/index.ts";
+import {
+  clusterArrive,
+  constant,
+  loop,
+  setRegisters,
+  waitGroup,
+  when,
+  zeros,
+} from "../../lang/index.ts";
 import type { Scalar, Tile, Tree } from "../../lang/index.ts";
 import { handSums } from "../../lang/pipeline/segments.ts";
 import type { Segment } from "../../lang/pipeline/segments.ts";

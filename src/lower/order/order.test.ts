@@ -8,8 +8,17 @@ import { printKernel } from "../../ir/printer.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { f32 } from "../../formats/dtype.ts";
-import { array, clusterSync, kernel as kernelOf, smem } from "../../lang/index.ts";
-import type { KernelDefinition } from "../../lang/index.ts";
+import {
+  array,
+  clusterArrive,
+  clusterRank,
+  clusterSync,
+  clusterWait,
+  kernel as kernelOf,
+  smem,
+  when,
+} from "../../lang/index.ts";
+import type { KernelDefinition, Tile } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
 import { order, verifyOrder } from "./order.ts";
@@ -77,33 +86,69 @@ test("barriers count the arrivals of warps, and a copy by the engine once", () =
   expect(() => verifyOrder(withScales(kernel, (scale) => 5 - scale))).toThrow("of the hardware");
 });
 
+/** What the last ops of a kernel are whose blocks read each other's memory, and end as they are told. */
+function lastOps(
+  ending: (store: (found?: Tile<"f32">) => void, other: () => Tile<"f32">) => void,
+): readonly string[] {
+  const { kernel } = kernelOf(
+    {
+      name: "peers",
+      grid: { part: 2 },
+      cluster: { part: 2 },
+      inputs: { x: array(f32, [2, 64]) },
+      outputs: { out: array(f32, [2, 64]) },
+      scratch: { own: smem(f32, [64]) },
+    },
+    ({ part, x, out, own }) => {
+      own.store(x.at(part).load());
+      clusterSync();
+      const other = own.peer(part.xor(1));
+      const found = other.load();
+      ending(
+        (last = found) => {
+          out.at(part).store(last);
+        },
+        () => other.load(),
+      );
+    },
+  );
+  const { ops } = place(kernel, targets.sm_90a).kernel.body;
+  return ops.slice(-4, -1).map(({ kind }) => kind);
+}
+
 test("blocks of a cluster meet once at the end, by the program's last line or by what ordering adds", () => {
-  const ends = (ending: () => void): readonly string[] => {
-    const { kernel } = kernelOf(
-      {
-        name: "peers",
-        grid: { part: 2 },
-        cluster: { part: 2 },
-        inputs: { x: array(f32, [2, 64]) },
-        outputs: { out: array(f32, [2, 64]) },
-        scratch: { own: smem(f32, [64]) },
-      },
-      ({ part, x, out, own }) => {
-        own.store(x.at(part).load());
-        clusterSync();
-        const other = own.peer(part.xor(1)).load();
-        ending();
-        out.at(part).store(other);
-        if (ending === nothing) clusterSync();
-      },
-    );
-    const { ops } = place(kernel, targets.sm_90a).kernel.body;
-    return ops.slice(-4, -1).map(({ kind }) => kind);
-  };
-  const nothing = (): void => undefined;
-  expect(ends(nothing).slice(-2)).toEqual(["cluster_arrive", "cluster_wait"]);
+  const last = lastOps((store) => {
+    store();
+    clusterSync();
+  });
+  expect(last.slice(-2)).toEqual(["cluster_arrive", "cluster_wait"]);
   // A store behind it, though only to global memory, might as well be to a peer's.
-  expect(ends(clusterSync).at(-1)).toBe("cluster_barrier");
+  const behind = lastOps((store) => {
+    clusterSync();
+    store();
+  });
+  expect(behind.at(-1)).toBe("cluster_barrier");
+});
+
+test("who has arrived may do what reaches into no other block before the program's last line waits", () => {
+  const early = lastOps((store) => {
+    clusterArrive();
+    store();
+    clusterWait();
+  });
+  expect(early.slice(-2)).toEqual(["store", "cluster_wait"]);
+  const reaching = lastOps((store, other) => {
+    clusterArrive();
+    store(other());
+    clusterWait();
+  });
+  expect(reaching.at(-1)).toBe("cluster_barrier");
+  const some = lastOps((store) => {
+    when(clusterRank("part").eq(0), clusterArrive);
+    store();
+    clusterWait();
+  });
+  expect(some.at(-1)).toBe("cluster_barrier");
 });
 
 describe.each(ordered)("%s", (_, kernel) => {
