@@ -81,8 +81,8 @@ function multiplyOnce(work: Work, index: Scalar<"i32">): void {
 }
 
 /**
- * Where a block has one tile, its threads tell the other block of a pair as soon as they will tell it nothing more, rather than at the end, where both would
- * wait until their results are written: 1000 × 3000 × 2000 took 19.5 µs on an H200 where they met there.
+ * Where a block has one tile, its threads tell the other block of a pair while tensor cores multiply the last step that they will tell it nothing more. Where
+ * they did at the end, they flushed caches and waited for each other behind their stores: 1000 × 3000 × 2000 took 1.009 times as long on an H200.
  */
 export function leaveCluster({ form, isOnce }: Work): void {
   if (isOnce && form.configuration.cluster > 1) clusterArrive();
