@@ -15,6 +15,7 @@ import type { Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
+import { byElement } from "../support/by-element.ts";
 import { refused } from "../support/given.ts";
 import type { AttentionProblem, ScorePlace } from "./problem.ts";
 
@@ -195,7 +196,9 @@ function askedScores(
   tile: ScoreTile,
   location: Location,
 ): Tile<"f32"> {
-  const given: unknown = asked({ ...placeOf(tile), score });
+  const place = placeOf(tile);
+  const made = (): unknown => asked({ ...place, score });
+  const given = byElement(`the ${name} of attention`, score.shape, made, location);
   return requireTile(name, given, "f32", tile, location) as Tile<"f32">;
 }
 
@@ -329,7 +332,8 @@ export function askedMask(
   shape: Pick<ScoreTile, "rows" | "columns">,
   location: Location,
 ): Tile<"bool"> {
-  const given: unknown = mask(place);
+  const extents = [shape.rows, shape.columns];
+  const given: unknown = byElement("the mask of attention", extents, () => mask(place), location);
   return requireTile("mask", given, "bool", shape, location) as Tile<"bool">;
 }
 

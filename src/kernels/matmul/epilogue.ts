@@ -14,6 +14,7 @@ import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord } from "../../support/options.ts";
+import { byElement } from "../support/by-element.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { requirePiece, storeOutputs } from "./outputs.ts";
 import { equalSizes, refused } from "./problem.ts";
@@ -126,7 +127,8 @@ export function finished(
       tiles[name] =
         vectors[name] ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
-  const given = atOwnLines(() => epilogue(tiles));
+  const asked = (): unknown => atOwnLines(() => epilogue(tiles));
+  const given = byElement("the epilogue of matmul", sums.shape, asked, location);
   if (outputs.length === 0 || dimensions === undefined)
     return requirePiece("out", given, sums, out.dtype, location);
   const named = requireNamed(given, outputs, location);

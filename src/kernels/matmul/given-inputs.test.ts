@@ -6,6 +6,7 @@ import { array, cdiv, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
 import { targets } from "../../targets/target.ts";
+import { attention } from "../attention/attention.ts";
 import { raggedDot } from "../ragged/ragged-dot.ts";
 import { matmul } from "./matmul.ts";
 
@@ -73,4 +74,33 @@ test("operands that are turned and computed leave room for what warps exchange",
   expect(configuration).toMatchObject({ kernel: "persistent", turned: true });
   for (const { kernel } of launches)
     expect(() => place(kernel.kernel, targets.sm_90a)).not.toThrow();
+});
+
+test("functions that combine elements of a piece are refused: its size is the plan's", () => {
+  const sizes = { m: 64, n: 64, k: 64 };
+  const given16 = { q: bf16, k: bf16, v: bf16 } as const;
+  const heads = { b: 1, s: 64, t: 64, h: 1, kv: 1, d: 16, e: 16 };
+  for (const make of [
+    () =>
+      matmul({
+        ...given,
+        epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
+      }).kernels(sizes),
+    () =>
+      matmul({
+        ...{ ...given, inputs: { bias: array(f32, [n]) } },
+        epilogue: ({ sums, bias }) => sums.add(bias.sum()),
+      }).kernels(sizes),
+    () =>
+      matmul({
+        ...given,
+        prologue: { a: { as: bf16, compute: ({ a }) => a.sub(a.max(1, { keep: true })) } },
+      }).kernels(sizes),
+    () =>
+      attention({
+        ...given16,
+        score: ({ score }) => score.sub(score.max(1, { keep: true })),
+      }).kernels(heads),
+  ])
+    expect(codeOf(make)).toBe("TW9905");
 });
