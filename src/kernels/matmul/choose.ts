@@ -18,7 +18,6 @@ import { mayHaveParts, partCount } from "./parts.ts";
 import {
   depthOf,
   isCopied,
-  lastParts,
   leastStages,
   roomOfBlock,
   sharedBytes,
@@ -206,7 +205,8 @@ function isCut(
   const depth = depthOf(problem, recipe);
   if (form.schedule === "parts") return partCount(problem, configuration, sizes, depth, target) > 1;
   const workers = workerCount(configuration, sizes, depth, target);
-  return lastParts(tileCount(configuration, sizes), workers, Math.ceil(sizes.k / depth)) > 1;
+  const left = tileCount(configuration, sizes) % workers;
+  return left > 0 && 2 * left <= workers && sizes.k > depth;
 }
 
 /**

@@ -243,7 +243,7 @@ function copyColumns(work: Work, step: ColumnsOfStep): void {
     return;
   }
   when(half.eq(0), () => {
-    copy(columns.count);
+    copyInside(columns, copy);
   });
   when(half.gt(0), () => {
     const count = columns.count / 2;

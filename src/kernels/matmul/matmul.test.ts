@@ -155,11 +155,7 @@ const cases: readonly Case[] = [
     sizes: [100, 40, 328],
     configuration: { ...split, cluster: 2 },
   },
-  {
-    name: "split, with less steps than processors",
-    sizes: [8, 8, 64],
-    configuration: split,
-  },
+  { name: "split, with less steps than processors", sizes: [8, 8, 64], configuration: split },
   {
     name: "plain, split along k",
     sizes: [9, 10, 300],
@@ -374,6 +370,7 @@ describe("blocks with several tiles each", () => {
     { name: "of many steps", configuration: small, depth: 2056 },
     { name: "of three pieces", configuration: { ...small, columns: 192 } },
     { name: "the last of which are split", configuration: split },
+    { name: "the last of which are halved", configuration: { ...split, columns: 256 }, depth: 392 },
     { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },
     { name: "stored by lanes", configuration: { ...small, columns: 16, turned: true } },
     { name: "of many steps, wide", configuration: wide, depth: 2056 },

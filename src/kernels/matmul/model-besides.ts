@@ -26,8 +26,11 @@ const besidesSeconds = {
 };
 /** Seconds until a block hears of what others have written, and of each of them besides. */
 const [heardSeconds, handedSeconds] = [1.89e-6, 0.219e-6];
-/** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 25.9e9;
+/**
+ * Bytes a second at which a block takes sums of another from the shared cache: of whole tiles, as fitted with all else, and of halves of their columns, which
+ * come in many parts: 2176 × 2048 × 8192 took 96.6 µs in 16 parts and 100.8 in 33.
+ */
+const handedBytes = { whole: 25.9e9, half: 120e9 };
 /**
  * How much of memory's time blocks without room beside those of the launch before take longer, for as many processors as they leave idle.
  * Blocks that have room ask for their first steps while the launch before ends, and memory is never idle. On an H200, µs with stages for two
@@ -83,10 +86,11 @@ export function tileBesides(numbers: number, when: keyof typeof besidesSeconds):
   return tile + number * numbers;
 }
 
-/** Seconds in which the parts of a tile of so many sums are handed from one to the next. */
-export function handingSeconds(parts: number, sums: number): number {
-  const each = handedSeconds + (sums * 4) / handedBytes;
-  return parts === 1 ? 0 : heardSeconds + (parts - 1) * each;
+/** Seconds in which so many others hand sums on, of a tile of so many or of half of it. */
+export function handingSeconds(others: number, sums: number, isHalved: boolean): number {
+  const bytes = 4 * (isHalved ? sums / 2 : sums);
+  const each = handedSeconds + bytes / handedBytes[isHalved ? "half" : "whole"];
+  return others === 0 ? 0 : heardSeconds + others * each;
 }
 
 /** Whether registers suffice for two blocks on a processor. */

@@ -16,6 +16,8 @@
  * every time is met. Of these sizes that reaches 0.99 of the fastest in the mean, 0.88 at worst (`model.test.ts`).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
+import { knownCut, wholeTile } from "../../lang/pipeline/segments.ts";
+import type { KnownCut } from "../../lang/pipeline/segments.ts";
 import type { Target } from "../../targets/target.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
@@ -39,7 +41,7 @@ import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
-import { depthOf, lastParts, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
+import { depthOf, halvesColumns, stageBytes, tileCount, workerCount } from "./tile-shapes.ts";
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
@@ -131,6 +133,9 @@ function stepSeconds({ terms, parts }: Recipe, multiplying: number, fetching: nu
   return overlapped(terms.length * multiplying, parts * fetching, hidden.step);
 }
 
+/** Seconds that a tile takes longer where tiles may be split, since its threads do not end it one after the other (`tile-ends.ts`). */
+const unorderedSeconds = 0.5e-6;
+
 /** Seconds of a launch besides its tiles whose blocks come in pairs. */
 const pairSeconds = 1.22e-6;
 
@@ -165,6 +170,17 @@ function partsSeconds(
   return (
     product({ ...configuration, schedule: "tiles" }) + (parts === 1 ? 0 : summed(parts, sizes))
   );
+}
+
+/** How tiles of the last round are cut. */
+function cutOf(
+  configuration: PersistentConfiguration,
+  tiles: number,
+  workers: number,
+  steps: number,
+): KnownCut {
+  if (configuration.schedule === "tiles") return wholeTile(steps);
+  return knownCut(tiles, workers, steps, halvesColumns(configuration));
 }
 
 /** What the model thinks launches of the persistent kernel take. */
@@ -219,13 +235,15 @@ function persistentModel(
     const fetching = fetchingOf(fetched, cacheRate(idle) / width);
     const computed = schedule === "tiles" ? computedWhole : computedElements;
     const computing = isComputed ? (rows * depth) / computed[multipliers] : 0;
-    const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
+    const cut = cutOf(configuration, tiles, workers, steps);
     const rounds = Math.ceil(tiles / workers) - 1;
-    const all = rounds * steps + Math.ceil(steps / parts);
+    const all = rounds * steps + cut.each;
     const least = Math.max(computing, leastSeconds(recipe, all, configuration));
-    const stepOf = (seconds: number): number =>
-      Math.max(least, stepSeconds(recipe, multiplying, seconds));
+    const stepOf = (seconds: number, share = 1): number =>
+      Math.max(least, stepSeconds(recipe, share * multiplying, seconds));
     const step = stepOf(fetching.row + fetching.column);
+    const share = (columns / 2 + half) / (columns + half);
+    const halfStep = stepOf(fetching.row + fetching.column / 2, share);
     const sides = fetchedSides(problem, recipe, configuration, sizes);
     const edges = edgesAmong(problem, configuration, plane, sides);
     const longer = overhangSeconds(
@@ -237,10 +255,10 @@ function persistentModel(
       stepOf,
     );
     const { before, last } = besides(configuration);
-    const overhang = (steps * longer) / (rounds === 0 ? parts : 1);
-    const busy =
-      rounds * (steps * step + before) + Math.ceil(steps / parts) * step + last + overhang;
-    const handing = handingSeconds(parts, rows * columns);
+    const each = steps * step + before + (schedule === "split" ? unorderedSeconds : 0);
+    const overhang = (rounds === 0 ? cut.each : steps) * longer;
+    const busy = rounds * each + cut.each * (cut.isHalved ? halfStep : step) + last + overhang;
+    const handing = handingSeconds(cut.others, rows * columns, cut.isHalved);
     const starting = launchSeconds + (cluster > 1 ? pairSeconds : 0);
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);

@@ -27,7 +27,7 @@ import { handSums } from "../../lang/pipeline/segments.ts";
 import type { Segment } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { threadRows } from "./configuration.ts";
-import { asHanded, fromHanded } from "./handed-sums.ts";
+import { asHanded, fromHanded, handedPieces } from "./handed-sums.ts";
 import { notBefore } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Work } from "./persistent.ts";
@@ -67,7 +67,7 @@ function defersStores({ form, shapes, sides, result }: Work): boolean {
 /** One tile, and what the epilogue takes is loaded while its last steps are multiplied. */
 function multiplyOnce(work: Work, index: Scalar<"i32">): void {
   const zero = constant(dtypes.i32, 0);
-  const segment = { tile: zero, from: zero, steps: work.steps, others: zero };
+  const segment = { tile: zero, from: zero, steps: work.steps };
   const nothing = (): void => undefined;
   let vectors: readonly VectorInputs[] | undefined;
   const { product, place } = plainSums(work, segment, zero, index, {
@@ -93,31 +93,28 @@ function multiplyInOrder(work: Work, index: Scalar<"i32">): void {
   const sumsOf = sumsFor(work);
   const nothing = (): void => undefined;
   const meanwhile = { atFirst: nothing, atStep: nothing, atLast: nothing };
-  eachSegment(work, segments, "follows", constant(dtypes.i32, 0), (segment, before) => {
-    const whole = (): Scalar<"i32"> => {
-      const { product, place, slot } = sumsOf(work, segment, before, index, meanwhile);
+  eachSegment(work, segments, "follows", constant(dtypes.i32, 0), (given, before) => {
+    const stored = (own: Work, segment: Segment): Scalar<"i32"> => {
+      const { product, place, slot } = sumsOf(own, segment, before, index, meanwhile);
       const finish = (sums: Tile): void => {
-        storeTile(work, sums, place, index);
+        storeTile(own, sums, place, index);
       };
-      finishSegment(work, product, { segment, place, index }, { finish, otherwise: nothing });
+      finishSegment(own, product, { segment, place, index }, { finish, otherwise: nothing });
       return slot;
     };
-    return whereHalved(work, segment, whole, (own) => {
-      const { product, place, slot } = sumsOf(own, segment, before, index, meanwhile);
-      storeTile(own, product, place, index);
-      return slot;
-    });
+    return whereHalved(work, given, stored, stored);
   });
 }
 
 /** What is done with a whole tile, or with half of its columns, which is a tile like others for whoever is given such work. */
 function whereHalved<R extends Tree>(
   work: Work,
-  { half }: Segment,
-  whole: () => R,
-  halved: (own: Work) => R,
+  segment: Segment,
+  whole: (own: Work, segment: Segment) => R,
+  halved: (own: Work, segment: Segment) => R,
 ): R {
-  if (half === undefined) return whole();
+  const { half, ...uncut } = segment;
+  if (half === undefined) return whole(work, uncut);
   const columns = work.shapes.columns / 2;
   const own = {
     ...work,
@@ -127,7 +124,11 @@ function whereHalved<R extends Tree>(
       return { ...place, left: notBefore(place.left.add(half.sub(1).mul(columns))) };
     },
   };
-  return when(half.eq(0), whole, () => halved(own));
+  return when(
+    half.eq(0),
+    () => whole(work, uncut),
+    () => halved(own, segment),
+  );
 }
 
 /** A tile that is finished and not stored yet, if there is one. */
@@ -147,8 +148,9 @@ function multiplyAhead(work: Work, index: Scalar<"i32">): void {
 }
 
 function beginsInLoop(work: Work): boolean {
+  const { dealt, configuration } = work.form;
   // Threads without rows of a group leave a tile after its first step, which has to be found out in it.
-  if (work.form.dealt !== undefined) return false;
+  if (dealt !== undefined || configuration.schedule === "split") return false;
   return spreadsStores(work) && Math.ceil(work.form.sizes.k / work.shapes.depth) >= manySteps;
 }
 
@@ -161,17 +163,17 @@ function nothingWaits(work: Work): Waiting {
 /** Multiplies all tiles, of which the last one waits then. */
 function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
   const segments = work.deal();
-  const spreads = spreadsStores(work);
   const carry: Begun = { slot: constant(dtypes.i32, 0), waiting: nothingWaits(work) };
-  const { waiting } = eachSegment(work, segments, "follows", carry, (segment, before) => {
-    const whole = (): Begun => {
+  const { waiting } = eachSegment(work, segments, "follows", carry, (given, before) => {
+    const whole = (_: Work, segment: Segment): Begun => {
       let vectors: readonly VectorInputs[] | undefined;
+      const { atOnce, later } = storedWhen(work, before.waiting, segment);
       const { product, place, slot } = plainSums(work, segment, before.slot, index, {
         atFirst: () => {
-          if (!spreads) storeWaiting(work, before.waiting, index);
+          if (atOnce !== undefined) storeWaiting(work, atOnce, index);
         },
         atStep: (step) => {
-          if (spreads) storeInStep(work, before.waiting, index, step);
+          if (later !== undefined) storeInStep(work, later, index, step);
         },
         atLast: (at) => {
           vectors = loadVectors(work, at, index);
@@ -186,7 +188,7 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
       const isThere = waits(work, pieces, segment, place, index);
       return { slot, waiting: { isThere, pieces, place: { batch, top, left } } };
     };
-    return whereHalved(work, segment, whole, (own) => ({
+    return whereHalved(work, given, whole, (own, segment) => ({
       slot: storedHalf(work, own, segment, before, index),
       waiting: nothingWaits(work),
     }));
@@ -194,7 +196,22 @@ function tilesAhead(work: Work, index: Scalar<"i32">): Waiting {
   return waiting;
 }
 
-/** Multiplies half of the columns of a tile and stores it at once, since no tile comes after it; the one that waits is stored before. */
+/** When a tile that waits is stored: in the first step of what comes then, or in those after it, of which a part of a tile may have too few. */
+function storedWhen(
+  work: Work,
+  waiting: Waiting,
+  { steps }: Segment,
+): { readonly atOnce?: Waiting; readonly later?: Waiting } {
+  if (!spreadsStores(work)) return { atOnce: waiting };
+  if (work.form.configuration.schedule !== "split") return { later: waiting };
+  const isLong = steps.gt(waiting.pieces.length);
+  return {
+    atOnce: { ...waiting, isThere: waiting.isThere.and(isLong.not()) },
+    later: { ...waiting, isThere: waiting.isThere.and(isLong) },
+  };
+}
+
+/** Multiplies half of the columns of a tile, or a part of its steps, and stores it at once, since no tile comes after it; the one that waits is stored before. */
 function storedHalf(
   work: Work,
   own: Work,
@@ -209,7 +226,10 @@ function storedHalf(
     },
     ...{ atStep: nothing, atLast: nothing },
   });
-  storeTile(own, product, place, index);
+  const finish = (sums: Tile): void => {
+    storeTile(own, sums, place, index);
+  };
+  finishSegment(own, product, { segment, place, index }, { finish, otherwise: nothing });
   return slot;
 }
 
@@ -306,5 +326,6 @@ function finishSegment<R extends Tree | void>(
   const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
   const whole = (sums: Tile): R => finish(fromHanded(sums));
   const holder = { worker, part, needed: rowsOfThread(work, place, index) };
-  return handSums(handed, segment, holder, asHanded(product), whole, otherwise);
+  const handing = { ...handed, pieces: handedPieces(work.shapes.columns) };
+  return handSums(handing, segment, holder, asHanded(product), whole, otherwise);
 }

@@ -138,6 +138,6 @@ export function wholeTiles({ worker, workers, tiles, steps }: Deal): Segments {
   const zero = constant(dtypes.i32, 0);
   return {
     bounds: { from: worker.maximum(0), to: tiles, step: workers.maximum(1) },
-    at: (tile) => ({ tile, from: zero, steps, others: zero }),
+    at: (tile) => ({ tile, from: zero, steps }),
   };
 }

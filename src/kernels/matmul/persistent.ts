@@ -48,7 +48,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
-import { handedPieces, handedShape } from "./handed-sums.ts";
+import { handedShape } from "./handed-sums.ts";
 import { leaveCluster, multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
@@ -94,11 +94,8 @@ export interface PersistentForm {
   readonly parts: number;
 }
 
-/**
- * Parts of a tile of the last round where only the device knows how many tiles there are: each takes a block that began it some 1.7 µs, and a
- * tile of 128 × 256 over 4096 takes 45 µs.
- */
-const dealtParts = 4;
+/** Parts of a tile of the last round at most where only the device knows how many tiles there are, which may be much smaller than others. */
+const dealtParts = 8;
 
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
 
@@ -324,7 +321,8 @@ function workOf(
   const found = (): Segments =>
     segmentsOf({
       ...{ worker, tiles, steps, workers: isOnce ? zero.add(1) : zero.add(workers) },
-      ...(form.dealt && { mostParts: dealtParts, halves: halvesColumns(form.configuration) }),
+      ...(form.dealt && { mostParts: dealtParts }),
+      halves: halvesColumns(form.configuration),
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
   const counter = form.dealt?.counter;
@@ -362,7 +360,7 @@ function workOf(
           tiles: requireRef(named, tilesName(metadataName)),
         }
       : undefined,
-    handed: splits ? handedOf(argument, shapes.columns) : undefined,
+    handed: splits ? handedOf(argument) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),
@@ -415,7 +413,7 @@ function countingOf(
   return { counter, mailbox: new Mailbox(named), blocks, rounds: counter.at(1).loadScalar() };
 }
 
-function handedOf(argument: object, columns: number): Handing {
+function handedOf(argument: object): Handing {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
-  return { sums: handed, told, pieces: handedPieces(columns) };
+  return { sums: handed, told };
 }

@@ -63,13 +63,9 @@ function finishPiece(
  * end of a tile.
  */
 export function spreadsStores({ form, shapes }: Work): boolean {
-  const { problem, configuration, sizes } = form;
+  const { problem, sizes } = form;
   const steps = Math.ceil(sizes.k / shapes.depth);
-  return (
-    problem.out.dtype.bits === 16 &&
-    configuration.schedule === "tiles" &&
-    steps >= shapes.columns / shapes.piece + 2
-  );
+  return problem.out.dtype.bits === 16 && steps >= shapes.columns / shapes.piece + 2;
 }
 
 /**

@@ -200,11 +200,16 @@ export function storesInSlots(form: OneTileForm): boolean {
 }
 
 /**
- * Whether two parts of a tile of the last round are halves of its columns, where only the device knows how many tiles there are: each is stored by the
- * block that has it. Halves of the widest tiles are tiles that tensor cores take, and are made of whole pieces.
+ * Whether tiles of the last round may be cut into halves of their columns, which are handed on apart or not at all. Halves of the widest tiles are tiles that
+ * tensor cores take, and are made of whole pieces.
  */
-export function halvesColumns({ schedule, turned, columns }: PersistentConfiguration): boolean {
-  return schedule === "split" && !turned && columns === widest;
+export function halvesColumns({
+  schedule,
+  turned,
+  columns,
+  cluster,
+}: PersistentConfiguration): boolean {
+  return schedule === "split" && !turned && cluster === 1 && columns === widest;
 }
 
 /** Columns of the widest tiles. */
@@ -292,14 +297,4 @@ export function workerCount(
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
   const places = placesOf(configuration, processors);
   return Math.min(places, tiles * (configuration.schedule === "split" ? parts : 1));
-}
-
-/**
- * Parts that each tile of the last round is cut into, where tiles are split: as many as there are workers for, of whole steps, all of which have
- * some (`lang/pipeline/segments.ts`).
- */
-export function lastParts(tiles: number, workers: number, steps: number): number {
-  const left = tiles % workers;
-  const most = left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
-  return Math.ceil(steps / Math.ceil(steps / most));
 }

@@ -19,6 +19,7 @@ import { dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
+import { hasHalves } from "../../lang/pipeline/segments.ts";
 import type { Target } from "../../targets/target.ts";
 import { persistentCandidates, persistentProblem, plainConfiguration } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
@@ -415,7 +416,8 @@ function raggedSizes(
   const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
   if (schedule !== "split") return { ...tiled, takers: workers };
   if (mostTiles(tiled) > mostSpread) return tiled;
-  const halves = halvesColumns(configuration);
+  const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
+  const halves = halvesColumns(configuration) && hasHalves(2, steps);
   return { ...tiled, spread: { workers, small: threadRows, halves } };
 }
 

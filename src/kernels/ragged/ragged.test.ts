@@ -82,6 +82,20 @@ const cases: readonly DotCase[] = [
     configuration: widest,
   },
   {
+    name: "halves in three parts, one of them of both, groups that end among the rows of a thread",
+    groups: [70, 0, 130],
+    sizes: [203, 264, 840],
+    configuration: widest,
+  },
+  {
+    name: "halves in four parts, with an epilogue",
+    groups: [3, 65],
+    sizes: [68, 200, 1048],
+    epilogue: true,
+    byColumns: true,
+    configuration: widest,
+  },
+  {
     name: "empty groups, and rows of nobody",
     groups: [0, 65, 0, 1, 0],
     sizes: [90, 64, 16],
@@ -137,6 +151,7 @@ describe("on the emulator", () => {
     ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
     "tiles in parts, with an epilogue",
     "halves of the columns of the widest tiles",
+    "halves in four parts, with an epilogue",
     ...["turned", "plain"],
   ];
   let device: Device;

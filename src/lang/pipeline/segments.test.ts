@@ -5,7 +5,7 @@ import { i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, constant, dim, kernel, loop, scalar } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
-import { splitTiles } from "./segments.ts";
+import { knownCut, splitTiles } from "./segments.ts";
 
 const most = 8;
 const workersDimension = dim("workers");
@@ -30,7 +30,7 @@ const listingOf = (mostParts?: number) =>
       // Places beyond the count are filled too, with what nobody reads.
       loop(most, (index) => {
         const segment = segments.at(index);
-        const values = [segment.tile, segment.from, segment.steps, segment.others];
+        const values = [segment.tile, segment.from, segment.steps, segment.shared?.others ?? -1];
         for (const [place, value] of values.entries()) rows.at(worker, index, place).store(value);
       });
     },
@@ -118,57 +118,147 @@ test.each<[workers: number, tiles: number, steps: number, mostParts?: number]>([
   expect(Math.max(...work)).toBe(Math.floor(tiles / workers) * steps + last);
 });
 
-/** Writes down what each block does where two parts of a tile are halves of its columns: tile, first step, steps, others and the half. */
-const halvesListing = kernel(
-  {
-    name: "halves_listing",
-    grid: { worker: workersDimension },
-    inputs: { tiles: scalar(i32), steps: scalar(i32) },
-    outputs: {
-      counts: array(i32, [workersDimension]),
-      rows: array(i32, [workersDimension, most, 5]),
-    },
-  },
-  ({ worker, tiles, steps, counts, rows }) => {
-    const workers = constant(i32, workersDimension);
-    const segments = splitTiles({ worker, workers, tiles, steps, mostParts: 4, halves: true });
-    counts.at(worker).store(segments.bounds.to);
-    loop(most, (index) => {
-      const { tile, from, steps: own, others, half = -1 } = segments.at(index);
-      for (const [place, value] of [tile, from, own, others, half].entries())
-        rows.at(worker, index, place).store(value);
-    });
-  },
-);
+/** What is written down of a segment where parts may be of halves of columns. */
+const columns = [
+  ...["tile", "from", "steps", "half"],
+  ...["starter", "others", "apart", "last", "isOfBoth"],
+] as const;
+type Halved = { readonly [N in (typeof columns)[number] | "worker"]: number };
 
-test.each<[workers: number, tiles: number, isHalved: boolean]>([
-  [6, 6, false],
-  [6, 4, false],
-  [6, 9, true],
-  [7, 3, true],
-  [6, 8, false],
-  [9, 11, false],
-])("%i blocks, %i tiles, those of the last round halved: %s", async (workers, tiles, isHalved) => {
-  const steps = 9;
+const halvesListing = (mostParts: number) =>
+  kernel(
+    {
+      name: "halves_listing",
+      grid: { worker: workersDimension },
+      inputs: { tiles: scalar(i32), steps: scalar(i32) },
+      outputs: {
+        counts: array(i32, [workersDimension]),
+        rows: array(i32, [workersDimension, most, columns.length]),
+      },
+    },
+    ({ worker, tiles, steps, counts, rows }) => {
+      const workers = constant(i32, workersDimension);
+      const segments = splitTiles({ worker, workers, tiles, steps, mostParts, halves: true });
+      counts.at(worker).store(segments.bounds.to);
+      loop(most, (index) => {
+        const { tile, from, steps: own, shared, half = -1 } = segments.at(index);
+        if (shared === undefined) throw new Error("split tiles are shared");
+        const { starter, others, apart, last, isOfBoth } = shared;
+        const values = [
+          tile,
+          from,
+          own,
+          half,
+          starter,
+          others,
+          apart,
+          last,
+          isOfBoth?.select(constant(i32, 1), 0) ?? -1,
+        ];
+        for (const [place, value] of values.entries()) rows.at(worker, index, place).store(value);
+      });
+    },
+  );
+
+async function halvesFor(
+  workers: number,
+  tiles: number,
+  steps: number,
+  mostParts: number,
+): Promise<readonly Halved[]> {
   const dimensions = { workers };
-  const { counts, rows } = await device.run(halvesListing, { tiles, steps }, { dimensions });
+  const listing = halvesListing(mostParts);
+  const { counts, rows } = await device.run(listing, { tiles, steps }, { dimensions });
   const values = toNumbers(rows);
-  const segments = [...toNumbers(counts)].flatMap((count, worker) =>
+  return [...toNumbers(counts)].flatMap((count, worker) =>
     Array.from({ length: count }, (_, index) => {
-      const at = (place: number): number => values[(worker * most + index) * 5 + place] ?? NaN;
-      return { tile: at(0), from: at(1), steps: at(2), others: at(3), half: at(4) };
+      const start = (worker * most + index) * columns.length;
+      const named = columns.map((name, place) => [name, values[start + place]]);
+      return { worker, ...Object.fromEntries(named) } as Halved;
     }),
   );
-  const whole = Math.floor(tiles / workers) * workers;
-  for (let tile = 0; tile < tiles; tile += 1) {
-    const own = segments.filter((each) => each.tile === tile);
-    const cut = isHalved && tile >= whole;
-    expect(own.map(({ half }) => half)).toEqual(cut ? [1, 2] : own.map(() => 0));
-    expect(own.reduce((sum, each) => sum + each.steps, 0)).toBe(cut ? 2 * steps : steps);
-    if (cut)
-      expect(own.map(({ from, others }) => [from, others])).toEqual([
-        [0, 0],
-        [0, 0],
-      ]);
-  }
-});
+}
+
+/** Whose sums the starter of a tile, or of a half of it, is handed, as those say who hand them. */
+function handedTo(segments: readonly Halved[], { worker, half }: Halved): readonly number[] {
+  return segments
+    .filter(({ from }) => from > 0)
+    .filter(
+      ({ starter, isOfBoth }) => starter === worker || (isOfBoth === 1 && starter + 1 === worker),
+    )
+    .filter((each) => each.half === half || each.half === 0)
+    .map((each) => each.worker);
+}
+
+test.each<
+  [workers: number, tiles: number, steps: number, mostParts: number, halves: number, whole: number]
+>([
+  // Two halves, nothing else.
+  [6, 9, 9, 4, 1, 0],
+  [7, 3, 9, 4, 1, 0],
+  // Two halves of the first steps, and a part of the last ones.
+  [6, 8, 9, 4, 1, 1],
+  [6, 8, 64, 4, 1, 1],
+  [7, 1, 30, 7, 3, 1],
+  [20, 1, 18, 20, 3, 0],
+  [20, 1, 25, 20, 3, 1],
+  [11, 1, 70, 11, 5, 1],
+  // Too few steps for a third.
+  [6, 8, 2, 4, 1, 0],
+  // Halves of parts.
+  [9, 11, 9, 4, 2, 0],
+  [12, 13, 80, 12, 6, 0],
+  [12, 13, 23, 12, 3, 0],
+  // Fewer steps than parts.
+  [12, 1, 4, 12, 1, 0],
+  [12, 1, 1, 12, 0, 1],
+  [6, 8, 0, 4, 0, 1],
+  // So many steps that parts are of whole tiles, and no processors for two parts.
+  [6, 8, 1000, 4, 0, 3],
+  [6, 4, 9, 4, 0, 1],
+  [6, 6, 9, 4, 0, 1],
+])(
+  "%i blocks, %i tiles of %i steps, %i parts at most: %i of halves, %i of whole tiles",
+  async (workers, tiles, steps, mostParts, halves, whole) => {
+    const segments = await halvesFor(workers, tiles, steps, mostParts);
+    // What the host knows of it.
+    const known = knownCut(tiles, workers, steps, true);
+    const last = segments.filter(({ tile }) => tile === tiles - 1);
+    if (mostParts >= Math.floor(workers / Math.max(1, tiles % workers)))
+      expect(known).toEqual({
+        parts: halves > 0 ? halves : whole,
+        each: Math.max(...last.map((each) => each.steps)),
+        isHalved: halves > 0,
+        others: Math.max(...last.map((each) => each.others)),
+      });
+    const rounds = Math.floor(tiles / workers) * workers;
+    for (let tile = 0; tile < tiles; tile += 1) {
+      const own = segments.filter((each) => each.tile === tile);
+      const isCut = tile >= rounds;
+      const parts = (half: number): readonly Halved[] => own.filter((each) => each.half === half);
+      expect([0, 1, 2].map((half) => parts(half).length)).toEqual(
+        isCut ? [whole, halves, halves] : [1, 0, 0],
+      );
+      const starters = own.filter(({ from }) => from === 0);
+      // Either the whole is begun by one block, or each half by one.
+      expect(starters.map(({ half }) => half)).toEqual(isCut && halves > 0 ? [1, 2] : [0]);
+      for (const starter of starters) {
+        const others = Array.from({ length: starter.others }, (_, index) =>
+          Math.min(starter.worker + (index + 1) * starter.apart, starter.last),
+        );
+        expect(handedTo(isCut ? own : [], starter)).toEqual(others);
+        // A block waits for others with higher numbers, and has their steps in order.
+        expect(others.every((other) => other > starter.worker)).toBe(true);
+        const all = [starter.worker, ...others].map((worker) =>
+          own.find((each) => each.worker === worker),
+        );
+        let next = 0;
+        for (const each of all) {
+          expect(each?.from).toBe(next);
+          next += each?.steps ?? NaN;
+        }
+        expect(next).toBe(steps);
+      }
+    }
+  },
+);
