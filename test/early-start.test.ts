@@ -274,6 +274,14 @@ test("settled arrays are inputs", () => {
   expect(codeOf(() => started(() => waitForPreviousKernel({ settled: ["out"] })))).toBe("TW2224");
 });
 
+test.each([null, 5, {}, true, "x", [5]])(
+  "settled arrays are named in a list, not by %j",
+  (settled) => {
+    const options = { settled: settled as never };
+    expect(codeOf(() => started(() => waitForPreviousKernel(options)))).toBe("TW1008");
+  },
+);
+
 test("kernels do not start early on targets that cannot wait, nor where marks are written at once", () => {
   const { kernel: traced } = started(sound["a wait for all"] as (things: Things) => void);
   expect(lower(traced, targets.sm_80).dependentLaunch).toBe(false);

@@ -175,8 +175,10 @@ export function waitForPreviousKernel(
   const location = captureLocation();
   requireKnownOptions("waitForPreviousKernel", options, ["settled"], "TW1033", location);
   const { settled } = options;
-  const names = settled === undefined ? {} : { settled: Object.freeze([...settled]) };
-  emit("grid_dependency", {}, { action: "wait", ...names }, location);
+  // A list that the caller may change is copied; what is no list is refused with the op's other attributes.
+  const names = Array.isArray(settled) ? Object.freeze([...settled]) : settled;
+  const attributes = { action: "wait", ...(names !== undefined && { settled: names }) } as const;
+  emit("grid_dependency", {}, attributes, location);
 }
 
 /** Lets a kernel that waits for this one start, once every block has come here or ended. */
