@@ -176,7 +176,8 @@ export function waitForPreviousKernel(
   requireKnownOptions("waitForPreviousKernel", options, ["settled"], "TW1033", location);
   const { settled } = options;
   // A list that the caller may change is copied; what is no list is refused with the op's other attributes.
-  const names = Array.isArray(settled) ? Object.freeze([...settled]) : settled;
+  const copied = (names: readonly string[]): readonly string[] => Object.freeze([...names]);
+  const names = Array.isArray(settled) ? copied(settled) : settled;
   const attributes = { action: "wait", ...(names !== undefined && { settled: names }) } as const;
   emit("grid_dependency", {}, attributes, location);
 }
