@@ -102,6 +102,16 @@ test("tiles of one round have no buffers beside the ring, and nobody waits for o
   expect(often).toMatch(waits);
 });
 
+test("a share of the first steps is asked for before the kernel before has ended", () => {
+  const [once, often] = [
+    { m: 1024, n: 1024, k: 1024 },
+    { m: 4096, n: 4096, k: 1024 },
+  ].map(textOf);
+  const asks = /prefetch\.global[^]*griddepcontrol\.wait/;
+  expect(once).toMatch(asks);
+  expect(often).not.toMatch(asks);
+});
+
 test("a pair of blocks has a tile where there is one processor", () => {
   const op = matmul({ a: bf16, b: bf16, configuration: { ...usual, cluster: 2 } });
   const { launches } = op.plan({ m: 300, n: 8, k: 8 }, { ...targets.sm_90a, processors: 1 });

@@ -43,6 +43,7 @@ import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { followPrevious } from "../support/early-start.ts";
+import { askAhead, asksAhead } from "./ask-ahead.ts";
 import { copyTiles } from "./copy-tiles.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
@@ -379,6 +380,7 @@ function runThreads(work: Work): void {
     () => {
       // At least 0 as facts see it, too, so that nobody asks in the loop.
       const index = multipliers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
+      if (asksAhead(work.form)) askAhead(work, index);
       followPrevious();
       multiplyTiles(work, index);
     },
