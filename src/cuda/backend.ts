@@ -113,8 +113,13 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         this.#streams.close(stream);
       });
     });
-    this.#completion = new Completion(context, () =>
-      this.#streams.isAhead ? 0 : context.sequence,
+    this.#completion = new Completion(
+      context,
+      () => (this.#streams.isAhead ? 0 : context.sequence),
+      // Behind whoever has waited for a result.
+      () => {
+        setImmediate(this.keepCompiled);
+      },
     );
     this.#staging = new Staging(context);
     this.#transfers = new Transfers(context, this.#completion, this.#staging);
@@ -163,6 +168,11 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   compile(kernel: Kernel, text: string): Compiled<CudaProgram> {
     return this.#loaded(this.#loader.compile(this.#context, kernel, text));
   }
+
+  /** Puts what was compiled into files; otherwise that is done when the program has waited for something, or at the end. */
+  readonly keepCompiled = (): void => {
+    this.#loader.keepAll();
+  };
 
   async compileAside(kernels: readonly KernelToCompile[]): Promise<void> {
     const missing = kernels.filter(({ text }) => !this.#loader.isKept(this.#context, text));
@@ -429,6 +439,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     for (let pending = this.#pending(); pending !== undefined; pending = this.#pending())
       await pending;
     const steps = [
+      this.keepCompiled,
       () => {
         if (this.#context.loss !== undefined) return;
         this.#context.enter();

@@ -10,6 +10,7 @@ process.on("message", (text) => {
   try {
     for (const kernel of parseModule(String(text)).kernels)
       backend.compile(kernel, kernelText(kernel, backend.sourceLines));
+    backend.keepCompiled();
     process.send?.("compiled");
   } catch {
     process.send?.("failed");

@@ -53,23 +53,43 @@ export interface KernelLoader {
   load(context: CudaContext, kernel: CompiledKernel): LoadedKernel;
   /** Launches of operations, kept from one process to the next; `ready` makes of them what the back end runs. */
   keptPlans<P>(context: CudaContext, ready: (loaded: LoadedKernel) => Compiled<P>): KeptPlans<P>;
+  /** Keeps for later processes what was compiled and planned since: it takes milliseconds that a first result need not wait for. */
+  keepAll(): void;
 }
 
 /** Compiles a kernel as it was traced. */
 export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable;
 
-/** The machine code that the driver has just made of PTX, where that can be had. */
-export type TakeMachineCode = (ptx: string) => Uint8Array | undefined;
+/** What of the driver's assembler is beside the driver's functions. */
+export interface Assembler {
+  /** Something will be assembled soon. */
+  expect(): void;
+  /** The machine code that the driver has just made of PTX, where that can be had. */
+  take(ptx: string): Uint8Array | undefined;
+}
+
+const plainAssembler: Assembler = { expect: () => undefined, take: () => undefined };
 
 export function kernelLoader(
   compile: KernelCompiler,
   cache: KernelCache,
-  takeMachineCode: TakeMachineCode = () => undefined,
+  assembler: Assembler = plainAssembler,
 ): KernelLoader {
+  const toKeep: (() => void)[] = [];
+  const keepLater = (work: () => void): void => {
+    toKeep.push(work);
+  };
+  const keepAll = (): void => {
+    for (const work of toKeep.splice(0)) work();
+  };
   const loadPtx = (context: CudaContext, planned: PlannedPtx, known?: KeptCode): LoadedCode =>
-    loadPlanned({ context, cache, takeMachineCode }, planned, known);
+    loadPlanned({ context, cache, assembler, keepLater }, planned, known);
   return {
-    isKept: (context, text) => cache.readKernel(text, buildOf(context)) !== undefined,
+    keepAll,
+    isKept: (context, text) => {
+      keepAll();
+      return cache.readKernel(text, buildOf(context)) !== undefined;
+    },
     compile: (context, kernel, text) => {
       const { location } = kernel;
       const build = buildOf(context);
@@ -77,13 +97,16 @@ export function kernelLoader(
       const found = known && tryLoading(() => loadPtx(context, { ...known, location }, known));
       if (known !== undefined && found !== undefined)
         return { ...found, cached: true, notes: currentNotes(known, kernel, context, compile) };
+      assembler.expect();
       const { executable, notes } = compile(kernel, context.target);
       const { module, ...plan } = executable;
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
       const loaded = loadPtx(context, { plan, location, ptx });
-      const lines = notes.length === 0 ? undefined : sourceLines(kernel);
-      cache.writeKernel(text, ptx, build, { plan, notes, lines });
+      keepLater(() => {
+        const lines = notes.length === 0 ? undefined : sourceLines(kernel);
+        cache.writeKernel(text, ptx, build, { plan, notes, lines });
+      });
       return { ...loaded, cached: false, notes };
     },
     load: (context, kernel) => {
@@ -103,36 +126,47 @@ export function kernelLoader(
       requirePtx(name, version, context.gpu.driverVersion);
       return { ...loadPtx(context, { plan, location, ptx: code }), notes: [] };
     },
-    keptPlans: (context, ready) => ({
-      read: (text, location) => {
-        const kept = cache.readPlan(text, buildOf(context));
-        const launches = kept?.launches.map(({ kernel, key, ...givings }) => ({
-          ...givings,
-          key,
-          kernel: { ...interfaceOf(kernel), location },
-          load: () => {
-            const known = cache.readKernelOf(key, buildOf(context));
-            if (known === undefined || !isSilent(known)) return undefined;
-            const found = tryLoading(() => loadPtx(context, { ...known, location }, known));
-            return found && ready({ ...found, cached: true, notes: [] });
-          },
-        }));
-        return launches && { launches, scratch: kept?.scratch ?? {} };
-      },
-      write: (text, launches, scratch) => {
-        const build = buildOf(context);
-        const isFound = ({ text: own }: LaunchToKeep): boolean => {
-          const known = cache.readKernel(own, build);
-          return known !== undefined && isSilent(known);
-        };
+    keptPlans: (context, ready) => keptPlans({ context, cache, assembler, keepLater }, ready),
+  };
+}
+
+/** Launches of operations in the cache. */
+function keptPlans<P>(
+  loading: Loading,
+  ready: (loaded: LoadedKernel) => Compiled<P>,
+): KeptPlans<P> {
+  const { context, cache, keepLater } = loading;
+  const build = buildOf(context);
+  return {
+    read: (text, location) => {
+      const kept = cache.readPlan(text, build);
+      const launches = kept?.launches.map(({ kernel, key, ...givings }) => ({
+        ...givings,
+        key,
+        kernel: { ...interfaceOf(kernel), location },
+        load: () => {
+          const known = cache.readKernelOf(key, build);
+          if (known === undefined || !isSilent(known)) return undefined;
+          const found = tryLoading(() => loadPlanned(loading, { ...known, location }, known));
+          return found && ready({ ...found, cached: true, notes: [] });
+        },
+      }));
+      return launches && { launches, scratch: kept?.scratch ?? {} };
+    },
+    write: (text, launches, scratch) => {
+      const isFound = ({ text: own }: LaunchToKeep): boolean => {
+        const known = cache.readKernel(own, build);
+        return known !== undefined && isSilent(known);
+      };
+      keepLater(() => {
         if (!launches.every(isFound)) return;
         const kept = launches.map(({ kernel, ...launch }) => ({
           ...launch,
           kernel: interfaceData(kernel),
         }));
         cache.writePlan(text, build, { launches: kept, scratch });
-      },
-    }),
+      });
+    },
   };
 }
 
@@ -174,12 +208,13 @@ interface PlannedPtx {
 interface Loading {
   readonly context: CudaContext;
   readonly cache: KernelCache;
-  readonly takeMachineCode: TakeMachineCode;
+  readonly assembler: Assembler;
+  readonly keepLater: (work: () => void) => void;
 }
 
 /** A program from machine code that is kept, or from PTX; the log of its assembler is kept, since the driver has it but once. */
 function loadPlanned(
-  { context, cache, takeMachineCode }: Loading,
+  { context, cache, assembler, keepLater }: Loading,
   planned: PlannedPtx,
   known: KeptCode | undefined,
 ): LoadedCode {
@@ -193,9 +228,15 @@ function loadPlanned(
   const program = loadProgram(context, plan, location, ptx);
   // A driver that keeps nothing says the same each time.
   const isNew = kept === undefined || (kept.log === undefined && program.log !== undefined);
-  if (isNew) cache.writeCode(build, plan.name, { ptx, log: program.log });
-  const made = program.log === undefined ? undefined : takeMachineCode(ptx);
-  if (made !== undefined) keepMachineCode(context, cache, planned, { ...program, code: made });
+  if (isNew)
+    keepLater(() => {
+      cache.writeCode(build, plan.name, { ptx, log: program.log });
+    });
+  if (program.log !== undefined)
+    keepLater(() => {
+      const code = assembler.take(ptx);
+      if (code !== undefined) keepMachineCode(context, cache, planned, { ...program, code });
+    });
   const log = program.log ?? kept?.log;
   return { program, cached: program.log === undefined, machineCode: machineCodeOf(program, log) };
 }

@@ -31,10 +31,13 @@ export class Completion {
 
   /** The latest launch that the main stream has waited for with everything before it. */
   readonly #sequence: () => number;
+  readonly #whenIdle: () => void;
 
-  constructor(context: CudaContext, sequence = () => context.sequence) {
+  /** `whenIdle` hears that nobody waits any more. */
+  constructor(context: CudaContext, sequence = () => context.sequence, whenIdle = () => undefined) {
     this.#context = context;
     this.#sequence = sequence;
+    this.#whenIdle = whenIdle;
   }
 
   /** Resolves when everything issued so far has ended; rejects where that cannot be said. */
@@ -114,6 +117,7 @@ export class Completion {
       } else head.reject(failure.error);
     }
     this.#following = undefined;
+    this.#whenIdle();
   }
 
   /** What keeps a waiter from its success; undefined where nothing does. */

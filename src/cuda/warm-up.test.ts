@@ -1,5 +1,8 @@
 /** Compiling ahead of the first kernel: it goes the whole way, in pieces, once a process. */
 import { expect, test } from "vitest";
+import { addTypical } from "../device/typical-operations.ts";
+import { f32 } from "../formats/dtype.ts";
+import { array, full, kernel } from "../lang/index.ts";
 import { KernelCache } from "./cache/kernel-cache.ts";
 import type * as WarmUp from "./warm-up.ts";
 
@@ -11,11 +14,25 @@ test("goes through all pieces, and does nothing a second time", async () => {
     asked.push("cache");
     return new KernelCache(undefined, undefined);
   };
+  const planned: string[] = [];
+  const twice = kernel(
+    { name: "twice", grid: {}, outputs: { out: array(f32, [32]) } },
+    ({ out }) => {
+      out.store(full(f32, [32], 2));
+    },
+  );
+  addTypical({
+    plan: () => {
+      planned.push("twice");
+      return { launches: [{ kernel: twice, arguments: { out: { argument: "out" } } }] };
+    },
+  });
   const first = warmUp(cache);
   expect(first.next().done).toBe(false);
   expect(asked).toEqual(["cache"]);
-  // Eight stages of each kernel, and the product's tracing.
-  expect([...first]).toHaveLength(18);
+  // Eight stages of each of three kernels, the tracing of two, the plan of one, and what is between them.
+  expect([...first]).toHaveLength(29);
+  expect(planned).toEqual(["twice"]);
   expect([...warmUp(cache)]).toEqual([]);
   expect(asked).toEqual(["cache"]);
 });

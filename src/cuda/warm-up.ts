@@ -1,17 +1,19 @@
 /**
  * Compiling before there is anything to compile: code that the JavaScript engine has not seen run takes three times as long. While
- * the driver opens a context, two kernels go the whole way: one element by element, and one whose threads copy, multiply and store by
- * the engines of the GPU, which takes most of the compiler.
+ * the driver opens a context, kernels go the whole way: one element by element, those of what is typical of the parts of the library
+ * that the program has loaded, and one of the language alone whose threads copy, multiply and store by the engines of the GPU, which
+ * takes most of the compiler.
  *
- *   small kernel   traced │ simplified │ placed │ … │ emitted │ noted │ printed │ product   traced │ simplified │ …
+ *   small kernel   traced │ simplified │ placed │ … │ emitted │ noted │ printed │ matmul   planned │ traced │ simplified │ …
  *                         └────────────┴────────┴───┴─────────┴───────┴─────────┴─ between these the wait may end
  *
  * Until such a piece has ended nobody sees that the wait has: the driver stands still, or the program does. So they are short, and the
- * small kernel comes first: what it has taken of the compiler makes the product's longest pieces shorter.
+ * small kernel comes first: what it has taken of the compiler makes the longest pieces of the others shorter.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { kernelText } from "../device/compilation.ts";
+import { typicalOperations } from "../device/typical-operations.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import {
@@ -45,11 +47,21 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   askCache(cache(), small);
   yield;
   yield* compiled(small);
+  for (const operation of typicalOperations()) {
+    yield;
+    const plan = operation.plan();
+    yield;
+    for (const { kernel: definition } of plan.launches) yield* asked(definition.kernel);
+  }
   yield;
-  const large = product();
+  yield* asked(product());
+}
+
+/** What happens to a kernel that a program launches. */
+function* asked(traced: Kernel): Generator<void, void> {
   yield;
-  kernelText(large, "messages");
-  yield* compiled(large);
+  kernelText(traced, "messages");
+  yield* compiled(traced);
 }
 
 function askCache(cache: KernelCache, traced: Kernel): void {

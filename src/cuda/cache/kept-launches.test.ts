@@ -8,6 +8,7 @@ import {
   elementwise,
   openFake,
   scaledParameters,
+  settle,
   stubCompiler,
 } from "../../../test/support/fake-driver/harness.ts";
 import type { CompilationRecord } from "../../device/compilation.ts";
@@ -154,6 +155,29 @@ describe("launches of an operation", () => {
     expect(record?.machineCode).toMatchObject({ registers: 40 });
     expect(record?.traced?.name).toBe("times2");
     expect(done.traced).toBe(2);
+  });
+
+  test.each([
+    ["behind the result that was waited for", true],
+    ["at the end, where nothing was", false],
+  ])("are put into files %s", async (_, waits) => {
+    const parameters = { parameters: scaledParameters };
+    const { device } = openFake({
+      driver: new FakeDriver({ kernels }),
+      cache: new KernelCache(new FileStore(folder, 2 ** 30), "1.0"),
+      compiler: stubCompiler({ times2: parameters }),
+    });
+    const [x, out] = [device.allocate(f32, [2]), device.allocate(f32, [2])];
+    device.launch(squared({ times: 2 }), { x, out });
+    for (const each of [x, out]) each.dispose();
+    if (waits) await device.synchronize();
+    expect(readdirSync(folder)).toEqual([]);
+    if (waits) await settle();
+    else device.dispose();
+    const kinds = readdirSync(folder).map((name) => name.split("-")[0]);
+    expect(kinds.sort()).toEqual(["code", "kernel", "launches"]);
+    if (waits) device.dispose();
+    expect(await inProcess({ times: 2 })).toMatchObject(warm2);
   });
 
   test("are found again when the device has used many other kernels since", async () => {

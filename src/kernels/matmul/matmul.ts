@@ -8,6 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
+import { addTypical } from "../../device/typical-operations.ts";
 import { shapeText } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
@@ -236,6 +237,10 @@ export function matmul(spec: GivenSpec): unknown {
     spec,
   );
 }
+
+addTypical({
+  plan: () => matmul({ a: dtypes.bf16, b: dtypes.bf16 }).plan({ m: 2048, n: 2048, k: 2048 }),
+});
 
 /** What either form of specification gives. */
 export type GivenSpec = Omit<
