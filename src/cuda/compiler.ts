@@ -60,20 +60,13 @@ export interface KernelLoader {
 /** Compiles a kernel as it was traced. */
 export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable;
 
-/** What of the driver's assembler is beside the driver's functions. */
-export interface Assembler {
-  /** Something will be assembled soon. */
-  expect(): void;
-  /** The machine code that the driver has just made of PTX, where that can be had. */
-  take(ptx: string): Uint8Array | undefined;
-}
-
-const plainAssembler: Assembler = { expect: () => undefined, take: () => undefined };
+/** The machine code that the driver has just made of PTX, where that can be had. */
+export type TakeMachineCode = (ptx: string) => Uint8Array | undefined;
 
 export function kernelLoader(
   compile: KernelCompiler,
   cache: KernelCache,
-  assembler: Assembler = plainAssembler,
+  takeMachineCode: TakeMachineCode = () => undefined,
 ): KernelLoader {
   const toKeep: (() => void)[] = [];
   const keepLater = (work: () => void): void => {
@@ -83,7 +76,7 @@ export function kernelLoader(
     for (const work of toKeep.splice(0)) work();
   };
   const loadPtx = (context: CudaContext, planned: PlannedPtx, known?: KeptCode): LoadedCode =>
-    loadPlanned({ context, cache, assembler, keepLater }, planned, known);
+    loadPlanned({ context, cache, takeMachineCode, keepLater }, planned, known);
   return {
     keepAll,
     isKept: (context, text) => {
@@ -97,7 +90,6 @@ export function kernelLoader(
       const found = known && tryLoading(() => loadPtx(context, { ...known, location }, known));
       if (known !== undefined && found !== undefined)
         return { ...found, cached: true, notes: currentNotes(known, kernel, context, compile) };
-      assembler.expect();
       const { executable, notes } = compile(kernel, context.target);
       const { module, ...plan } = executable;
       requirePtx(kernel.name, module.version, build.driverVersion);
@@ -126,7 +118,7 @@ export function kernelLoader(
       requirePtx(name, version, context.gpu.driverVersion);
       return { ...loadPtx(context, { plan, location, ptx: code }), notes: [] };
     },
-    keptPlans: (context, ready) => keptPlans({ context, cache, assembler, keepLater }, ready),
+    keptPlans: (context, ready) => keptPlans({ context, cache, takeMachineCode, keepLater }, ready),
   };
 }
 
@@ -208,13 +200,13 @@ interface PlannedPtx {
 interface Loading {
   readonly context: CudaContext;
   readonly cache: KernelCache;
-  readonly assembler: Assembler;
+  readonly takeMachineCode: TakeMachineCode;
   readonly keepLater: (work: () => void) => void;
 }
 
 /** A program from machine code that is kept, or from PTX; the log of its assembler is kept, since the driver has it but once. */
 function loadPlanned(
-  { context, cache, assembler, keepLater }: Loading,
+  { context, cache, takeMachineCode, keepLater }: Loading,
   planned: PlannedPtx,
   known: KeptCode | undefined,
 ): LoadedCode {
@@ -234,7 +226,7 @@ function loadPlanned(
     });
   if (program.log !== undefined)
     keepLater(() => {
-      const code = assembler.take(ptx);
+      const code = takeMachineCode(ptx);
       if (code !== undefined) keepMachineCode(context, cache, planned, { ...program, code });
     });
   const log = program.log ?? kept?.log;
