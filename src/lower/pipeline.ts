@@ -31,6 +31,8 @@ import { group } from "./groups.ts";
 import { nameMaps } from "./maps.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { finished } from "../support/pieces.ts";
+import type { Pieces } from "../support/pieces.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
 import { depthNotes } from "./pipelining/notes.ts";
 import { verifyPlaced } from "./verify/index.ts";
@@ -59,11 +61,11 @@ function* placing(
   traced: Kernel,
   target: Target,
   options: LoweringOptions = {},
-): Generator<void, PlacedKernel> {
+): Pieces<PlacedKernel> {
   const simplified = withoutMeanings(simplify(traced, options));
   requireBlockLimits(simplified, target);
   yield;
-  const placement = placePipelined(simplified, target, options);
+  const placement = yield* placePipelined(simplified, target, options);
   options.observe?.("select", placement.kernel);
   yield;
   const placed = following(placement.kernel, placedKernel(placement));
@@ -86,24 +88,21 @@ function* placing(
   return { kernel, placement: withMemory(placement, allocated) };
 }
 
-/** Goes through all pieces of some work. */
-function finished<T>(work: Generator<void, T>): T {
-  let { done, value } = work.next();
-  while (done !== true) ({ done, value } = work.next());
-  return value as T;
-}
-
 /** Places a kernel with copies ahead in its loops; without them where there is no room for both. */
-function placePipelined(kernel: Kernel, target: Target, options: LoweringOptions): Placement {
+function* placePipelined(
+  kernel: Kernel,
+  target: Target,
+  options: LoweringOptions,
+): Pieces<Placement> {
   const pipelined = pipelineLoops(kernel, target);
-  if (pipelined === kernel) return placeRearranged(kernel, target, options);
+  if (pipelined === kernel) return yield* placeRearranged(kernel, target, options);
   try {
-    const placement = withMemory(placeRearranged(pipelined, target, options));
+    const placement = withMemory(yield* placeRearranged(pipelined, target, options));
     options.observe?.("pipeline", pipelined);
     return placement;
   } catch (error) {
     if (!(error instanceof TilewrightError) || asksForDepth(kernel)) throw error;
-    return placeRearranged(kernel, target, options);
+    return yield* placeRearranged(kernel, target, options);
   }
 }
 
@@ -133,10 +132,7 @@ export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable 
 }
 
 /** The same piece by piece. */
-export function* loweringWithNotes(
-  traced: Kernel,
-  target: Target,
-): Generator<void, NotedExecutable> {
+export function* loweringWithNotes(traced: Kernel, target: Target): Pieces<NotedExecutable> {
   const { kernel, placement } = yield* placing(traced, target);
   yield;
   const executable = emitKernel(kernel);

@@ -34,6 +34,8 @@ import { tileOf } from "../layout/model/products.ts";
 import { findPlacement, withMemory } from "../layout/plan/place.ts";
 import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { finished } from "../support/pieces.ts";
+import type { Pieces } from "../support/pieces.ts";
 import type { Target } from "../targets/target.ts";
 
 export interface RearrangeOptions extends PlaceOptions {
@@ -42,12 +44,12 @@ export interface RearrangeOptions extends PlaceOptions {
 }
 
 /** Places a kernel, with rearrangements in place or through shared memory, whichever costs less. */
-export function placeRearranged(
+export function* placeRearranged(
   kernel: Kernel,
   target: Target,
   options: RearrangeOptions = {},
-): Placement {
-  const direct = findPlacement(kernel, target, options);
+): Pieces<Placement> {
+  const direct = yield* findPlacement(kernel, target, options);
   const crowded = soleRearrangements(kernel).filter((op) => isCrowded(op, direct));
   if (crowded.length === 0) return direct;
   const crossing = throughShared(kernel, new Set(crowded.flatMap(({ results }) => results)));
@@ -64,7 +66,7 @@ function placeIfPossible(
   options: PlaceOptions,
 ): Placement | undefined {
   try {
-    return withMemory(findPlacement(kernel, target, options));
+    return withMemory(finished(findPlacement(kernel, target, options)));
   } catch (error) {
     if (error instanceof TilewrightError) return undefined;
     throw error;

@@ -41,6 +41,8 @@ import type { Refusals, Selected } from "./select.ts";
 import { buildSystem } from "./system.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { isReadable, optionText } from "../../support/options.ts";
+import { finished } from "../../support/pieces.ts";
+import type { Pieces } from "../../support/pieces.ts";
 
 /** A value that an op needs elsewhere than it lies. */
 export interface Conversion {
@@ -123,7 +125,7 @@ export function placeKernel(
   options: PlaceOptions = {},
 ): AllocatedPlacement {
   requirePlaceable(kernel, target);
-  return withMemory(findPlacement(kernel, target, options));
+  return withMemory(finished(findPlacement(kernel, target, options)));
 }
 
 /** The placement with the bytes of its shared memory; refuses one that takes more than there is. */
@@ -136,17 +138,20 @@ export function withMemory(
 }
 
 /** Finds where tiles lie; reports why where that is impossible. */
-export function findPlacement(
+export function* findPlacement(
   kernel: Kernel,
   target: Target,
   options: PlaceOptions = {},
-): Placement {
+): Pieces<Placement> {
   const windows = windowsOf(kernel);
   let refused: Refusals = new Map();
   for (;;) {
     const selected = selectInstructions(kernel, { windows, target, refused });
-    const statements = state(selected, { windows, target, options });
+    yield;
+    const statements = yield* state(selected, { windows, target, options });
+    yield;
     const solution = solve(statements.stated.system);
+    yield;
     if (solution.status === "solved") return finish(selected, target, statements, solution);
     if (solution.status === "undecided")
       throw new Error(`the layouts of ${kernel.name} are too entangled to be solved`);
@@ -156,17 +161,19 @@ export function findPlacement(
   }
 }
 
-function state(
+function* state(
   { kernel }: Selected,
   surroundings: {
     readonly windows: Windows;
     readonly target: Target;
     readonly options: PlaceOptions;
   },
-): Statements {
+): Pieces<Statements> {
   const { windows, target, options } = surroundings;
   const context = stateKernel({ kernel, target, windows, functions: commonFunctions() });
+  yield;
   const candidates = gatherCandidates(context);
+  yield;
   return { context, candidates, stated: buildSystem(context, candidates, options) };
 }
 
