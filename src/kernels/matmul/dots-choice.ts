@@ -2,21 +2,21 @@
  * When the kernel for one row is possible, which configurations of it there are, and what a model thinks of them. bf16 on an H200, µs, of the fastest
  * of the persistent kernel that the model knows and of blocks of so many columns, warps and words:
  *
- *   n × k            persistent   2, 4, 4   2, 2, 4   1, 2, 4   4, 1, 4
- *   8192 × 28672     103.1        102.3     102.6     104.0
- *   28672 × 8192     107.6        101.9     102.3     102.4
- *   13824 × 5120     36.1         38.6      34.2      33.6
- *   5120 × 13824     35.3         34.5      33.9      32.9
- *   4096 × 14336     28.7         28.6      27.4      28.9
- *   14336 × 4096     28.8         27.1      27.2      27.2
- *   4096 × 4096      9.93         8.88      8.82      9.10
- *   1024 × 4096      4.98         3.33      3.55      3.50
- *   1000 × 8200      6.63         5.74      6.07      7.94
- *   8192 × 1024      5.16                                       5.17
- *   50304 × 768      19.4                                       18.7
+ *   n × k            persistent   1, 4, 4   2, 4, 4   2, 2, 4   1, 2, 4
+ *   8192 × 28672     103.1        102.3     102.3     102.6     104.0
+ *   28672 × 8192     107.6        102.0     101.9     102.3     102.4
+ *   13824 × 5120     36.1         40.8      38.6      34.2      33.6
+ *   5120 × 13824     35.3         35.2      34.5      33.9      32.9
+ *   4096 × 14336     28.7         29.3      28.6      27.4      28.9
+ *   14336 × 4096     28.8         27.3      27.1      27.2      27.2
+ *   4928 × 3520      9.61                   9.13      9.35      9.65
+ *   3072 × 7232      12.6                   11.6      12.9      12.4
+ *   320 × 4864       4.23                   2.73      3.17      2.95
+ *   384 × 1152       2.95                   1.52      1.46      1.58
+ *   8192 × 1024      5.17                   9.24      6.23      10.2
  *
- * Blocks of 256 lanes took 5 to 60 % longer, those that keep a sum for every element of all words up to 8 %. With two rows, blocks that keep twice as many sums took 120 µs of
- * 8192 × 28672 instead of 107.
+ * On another card the first line is 105.8, 104.2, 105.8, 110.8 and 104.7. Blocks of 256 lanes took 5 to 60 % longer, those that keep a sum for every element of all words up to
+ * 8 %; single warps with four columns 5.6 µs of 8192 × 1024. With two rows, blocks that keep twice as many sums took 120 µs of 8192 × 28672 instead of 107.
  */
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
@@ -28,19 +28,18 @@ import type { MatmulProblem } from "./problem.ts";
 
 /** Those that were the fastest of some sizes. Of two for which the model has the same time the first is chosen. */
 const forms: readonly Omit<DotsConfiguration, "kernel">[] = [
+  { columns: 1, warps: 4, words: 4 },
   { columns: 2, warps: 4, words: 4 },
   { columns: 2, warps: 2, words: 4 },
-  { columns: 4, warps: 1, words: 4 },
   { columns: 1, warps: 2, words: 4 },
-  { columns: 1, warps: 4, words: 4 },
 ];
 
 /** Seconds until what a block asks for is there, and in which the GPU starts another block. */
 const [askedSeconds, blockSeconds] = [0.9e-6, 1.21e-9];
 /** Seconds of a launch besides those of others: lanes add up what they have. */
 const addingSeconds = 0.4e-6;
-/** The part of the time of lanes that are beyond the end of k which nobody else uses. */
-const idleShare = 0.35;
+/** The part of the time of lanes that are beyond the end of k which nobody else uses, in blocks of one column and of two. */
+const idleShare = { 1: 0.45, 2: 0.35, 4: 0.35 };
 
 /** Why the kernel for one row cannot be used, in words; undefined where it can. */
 function dotsProblem(problem: MatmulProblem, { m }: ProductSizes): string | undefined {
@@ -55,15 +54,13 @@ function dotsProblem(problem: MatmulProblem, { m }: ProductSizes): string | unde
   return isHalf && accumulator === dtypes.f32 ? undefined : "operands are not of 16 bits";
 }
 
-/** Those of rows whose lanes read as widely as they can; single warps are for one step. */
+/** Those of rows whose lanes read as widely as they can. */
 export function dotsCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
 ): readonly DotsConfiguration[] {
   if (dotsProblem(problem, sizes) !== undefined || sizes.k % 8 !== 0) return [];
-  return forms
-    .filter((form) => form.warps > 1 || sizes.k <= form.words * wordDepth(problem, form))
-    .map((form) => ({ kernel: "dots", ...form }));
+  return forms.map((form) => ({ kernel: "dots", ...form }));
 }
 
 /**
@@ -81,7 +78,7 @@ export function dotsSeconds(
   const idle = k === 0 ? 0 : (steps * depth) / k - 1;
   const memory = packedBytes(problem.b.dtype, n * k) / memoryBytes;
   const busy = Math.max(
-    memory * (1 + idleShare * idle),
+    memory * (1 + idleShare[columns] * idle),
     steps * askedSeconds,
     Math.ceil(n / columns) * blockSeconds,
   );

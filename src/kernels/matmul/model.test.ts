@@ -72,7 +72,7 @@ test("what is chosen was among the fastest that were timed", () => {
   const timed = linesOf("docs/benchmarks/h200-matmul.jsonl");
   for (const [problem, lies, count, least] of [
     [byRows, "b bf16 by n", 15, 0.95],
-    [byColumns, "b bf16 by k", 13, 0.96],
+    [byColumns, "b bf16 by k", 15, 0.96],
   ] as const) {
     const own = timed.filter(({ variant }) => variant?.includes(lies));
     const reached = reachedOf(own, problem);
@@ -84,7 +84,7 @@ test("what is chosen was among the fastest that were timed", () => {
 
 test.each([
   ["rows", byRows, undefined, 260, 0.95],
-  ["columns", byColumns, "nk", 104, 0.94],
+  ["columns", byColumns, "nk", 105, 0.94],
 ] as const)(
   "also for random sizes with b by %s, of which some choices each were timed",
   (_, problem, lies, count, share) => {
