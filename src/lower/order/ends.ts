@@ -57,7 +57,7 @@ function hasArrived(ops: readonly AnyOp[], before: boolean): boolean | undefined
     else {
       if (arrived && reachesPeers(op)) return undefined;
       const after = regionList(op).map((region) => hasArrived(region.ops, arrived));
-      const isSame = after.every((each) => each === after[0]);
+      const isSame = after.every((each) => each !== undefined && each === after[0]);
       const changes = after.some((each) => each !== arrived);
       // Of a loop or a part of the threads nobody knows who comes this way.
       if (changes && (!isSame || op.kind !== "if" || after.length < 2)) return undefined;

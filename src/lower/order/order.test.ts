@@ -143,6 +143,15 @@ test("who has arrived may do what reaches into no other block before the program
     clusterWait();
   });
   expect(reaching.at(-1)).toBe("cluster_barrier");
+  const inBoth = lastOps((store, other) => {
+    clusterArrive();
+    const tell = (): void => {
+      store(other());
+    };
+    when(clusterRank("part").eq(0), tell, tell);
+    clusterWait();
+  });
+  expect(inBoth.at(-1)).toBe("cluster_barrier");
   const some = lastOps((store) => {
     when(clusterRank("part").eq(0), clusterArrive);
     store();
