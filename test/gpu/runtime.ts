@@ -77,6 +77,13 @@ const busy = kernel(
   },
 );
 
+/** The least of several times: checks of other processes may be on the same GPU. */
+async function leastTime(device: Device, work: () => void): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < 5; round += 1) times.push(await device.time(work));
+  return Math.min(...times);
+}
+
 async function streams(device: Device): Promise<string> {
   const x = await device.upload(fromNumbers(f32, [32], count(32)));
   const outs = [0, 1, 2, 3].map(() => device.allocate(f32, [32]));
@@ -90,10 +97,10 @@ async function streams(device: Device): Promise<string> {
   const alone = launchAll(() => device);
   const beside = launchAll((index) => lines[index] ?? device);
   await device.time(alone);
-  const oneByOne = await device.time(alone);
+  const oneByOne = await leastTime(device, alone);
   const expected = Array.from((await device.download(outs[0] ?? x)).data);
   for (const out of outs) await device.fill(out, 0);
-  const together = await device.time(beside);
+  const together = await leastTime(device, beside);
   for (const out of outs) deepEqual(Array.from((await device.download(out)).data), expected);
   if (device.name === "gpu") ok(together < 0.5 * oneByOne, `${together} of ${oneByOne} ms`);
   for (const each of [x, ...outs, ...lines]) each.dispose();
