@@ -75,6 +75,16 @@ test("what it cannot be is refused", () => {
   expect(matmul({ a, b, configuration: usual }).plan(sizes).configuration).toEqual(usual);
 });
 
+test("epilogues that combine columns are refused in blocks of one column, too", () => {
+  const op = matmul({
+    ...{ a: array(bf16, [m, k]), b: array(bf16, [k, n], byColumns), out: f32 },
+    epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
+  });
+  const sizes = { m: 1, n: 8192, k: 28672 };
+  expect(op.plan(sizes).configuration).toMatchObject({ kernel: "dots", columns: 1 });
+  expect(codeOf(() => op.kernels(sizes))).toBe("TW9905");
+});
+
 test("it is chosen for one row of many weights by columns, with as many lanes as k has use for", () => {
   const chosen = (rows: number, columns: number, depth: number): unknown =>
     matmul({ a: array(bf16, [m, k]), b: array(bf16, [k, n], byColumns) }).plan({

@@ -37,7 +37,11 @@ function combines(op: AnyOp, shape: readonly number[]): boolean {
   const isWhole = (source: Value, axes: readonly number[]): boolean => {
     const { type } = source;
     if (type.kind !== "tile" || type.shape.length !== shape.length) return false;
-    return axes.some((axis) => (shape[axis] ?? 1) > 1 && type.shape[axis] === shape[axis]);
+    // A piece of a single element is the least of larger ones: what combines it with nothing here would combine others there.
+    const isSingle = shape.every((extent) => extent === 1);
+    return axes.some(
+      (axis) => (isSingle || (shape[axis] ?? 1) > 1) && type.shape[axis] === shape[axis],
+    );
   };
   if (op.kind === "reduce") return isWhole(op.operands.source, op.attributes.axes);
   if (op.kind === "scan" || op.kind === "arg_reduce")
