@@ -79,6 +79,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   %9 = constant {value = 1, dtype = i32, shape = []} : i32
   %10 = constant {value = true, dtype = bool, shape = []} : bool
   %11 = peer_ref %2, %9 : ref<peer, bf16, [64, 64]>
+  grid_dependency {action = wait}
   on_threads {threads = [0]} body {
     %12 = slice_ref %0 offsets(%8, %8) {sizes = [64, 64], dropped = []} : ref<gmem, bf16, [64, 64]>
     copy_async %12, %2 barrier(%5) index(%9) {fill = nan, multicast = ["i"], reduction = none}
@@ -107,7 +108,6 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   cluster_arrive
   cluster_wait
   set_registers {count = 40}
-  grid_dependency {action = wait}
   grid_dependency {action = launch}
   semaphore_signal %7, %9 indices(%8, %9)
   semaphore_wait %7, %9 indices(%8, %9) {decrement = true}

@@ -215,13 +215,7 @@ export const arrayCalls: readonly BadCall[] = [
   ...["sum", "prod", "max", "min", "mean", "variance", "logsumexp"].map((name) =>
     call(name, array, reduceOptions),
   ),
-  ...["argmax", "argmin"].map((name) =>
-    call(
-      name,
-      array,
-      parameter(() => 0, "zero", "negative"),
-    ),
-  ),
+  ...["argmax", "argmin"].map((name) => call(name, array, axis)),
   ...["any", "all"].map((name) => call(name, parameter(truths), reduceOptions)),
   call("clip", array, operand, operand),
   ...["sort", "argsort"].map((name) =>
