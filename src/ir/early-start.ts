@@ -15,6 +15,7 @@
  * A kernel that starts early and ends without a wait would let the kernel after it run while the one before still does, so that each block
  * has to wait somewhere. What lets the next kernel start may come first.
  */
+import { compareNumbers } from "../formats/arithmetic/functions.ts";
 import { onceForEach } from "../support/memo.ts";
 import { noSlots } from "./make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "./node.ts";
@@ -174,7 +175,7 @@ class Follower {
     const left = this.#number(op.operands.left, agent);
     const right = this.#number(op.operands.right, agent);
     if (left === undefined || right === undefined) return undefined;
-    return compared[op.attributes.predicate](left, right);
+    return compareNumbers[op.attributes.predicate](left, right);
   }
 
   #number(value: Value, agent: number): number | undefined {
@@ -242,17 +243,3 @@ function constantOf(op: AnyOp | undefined): number | undefined {
   const { value } = op.attributes;
   return typeof value === "number" ? value : undefined;
 }
-
-const compared: {
-  readonly [P in Op<"compare">["attributes"]["predicate"]]: (
-    left: number,
-    right: number,
-  ) => boolean;
-} = {
-  eq: (left, right) => left === right,
-  ne: (left, right) => left !== right,
-  lt: (left, right) => left < right,
-  le: (left, right) => left <= right,
-  gt: (left, right) => left > right,
-  ge: (left, right) => left >= right,
-};

@@ -122,6 +122,18 @@ export const functionNatures: {
 export const comparePredicates = ["eq", "ne", "lt", "le", "gt", "ge"] as const;
 export type ComparePredicate = (typeof comparePredicates)[number];
 
+/** What a comparison of two numbers says. */
+export const compareNumbers: {
+  readonly [P in ComparePredicate]: (left: number, right: number) => boolean;
+} = {
+  eq: (left, right) => left === right,
+  ne: (left, right) => left !== right,
+  lt: (left, right) => left < right,
+  le: (left, right) => left <= right,
+  gt: (left, right) => left > right,
+  ge: (left, right) => left >= right,
+};
+
 export const reduceFunctions = ["sum", "prod", "min", "max", "and", "or", "xor"] as const;
 export type ReduceFunction = (typeof reduceFunctions)[number];
 

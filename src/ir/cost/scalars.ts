@@ -4,7 +4,8 @@
  *
  *   tile = block · 4 + 1, block = 7   =>  29          count (a scalar argument)   =>  not known
  */
-import type { BinaryFunction, ComparePredicate } from "../../formats/arithmetic/functions.ts";
+import { compareNumbers } from "../../formats/arithmetic/functions.ts";
+import type { BinaryFunction } from "../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../node.ts";
 import { evaluateSize } from "../size.ts";
@@ -22,17 +23,6 @@ const binaryValues: { readonly [F in BinaryFunction]?: (left: number, right: num
   and: (left, right) => left & right,
   or: (left, right) => left | right,
   xor: (left, right) => left ^ right,
-};
-
-const compareValues: {
-  readonly [P in ComparePredicate]: (left: number, right: number) => boolean;
-} = {
-  eq: (left, right) => left === right,
-  ne: (left, right) => left !== right,
-  lt: (left, right) => left < right,
-  le: (left, right) => left <= right,
-  gt: (left, right) => left > right,
-  ge: (left, right) => left >= right,
 };
 
 /** Who computes them. */
@@ -86,7 +76,8 @@ export class KnownScalars {
       const left = this.get(op.operands.left);
       const right = this.get(op.operands.right);
       if (left === undefined || right === undefined) return undefined;
-      if (op.kind === "compare") return Number(compareValues[op.attributes.predicate](left, right));
+      if (op.kind === "compare")
+        return Number(compareNumbers[op.attributes.predicate](left, right));
       return isWhole(op.operands.left) ? binaryValues[op.attributes.fn]?.(left, right) : undefined;
     }
     if (op.kind === "select") {
