@@ -72,8 +72,9 @@ export function kernelLoader(
   const keepLater = (work: () => void): void => {
     toKeep.push(work);
   };
+  // Nobody has asked for this, so nobody is there to be told of what fails: it is compiled again another time.
   const keepAll = (): void => {
-    for (const work of toKeep.splice(0)) work();
+    for (const work of toKeep.splice(0)) tryLoading(work);
   };
   const loadPtx = (context: CudaContext, planned: PlannedPtx, known?: KeptCode): LoadedCode =>
     loadPlanned({ context, cache, takeMachineCode, keepLater }, planned, known);
@@ -263,7 +264,7 @@ function machineCodeOf({ registers, localBytes }: Program, log: string | undefin
   return { registers, localBytes, log };
 }
 
-/** What comes from a file may be of no use to this driver after all. */
+/** What comes from a file may be of no use to this driver after all, or there may be no room for one. */
 function tryLoading<T>(load: () => T): T | undefined {
   try {
     return load();

@@ -180,6 +180,28 @@ describe("launches of an operation", () => {
     expect(await inProcess({ times: 2 })).toMatchObject(warm2);
   });
 
+  test("are put into files even where machine code cannot be had", async () => {
+    let asked = 0;
+    const { device } = openFake({
+      driver: new FakeDriver({ kernels }),
+      cache: new KernelCache(new FileStore(folder, 2 ** 30), "1.0"),
+      compiler: stubCompiler({ times2: { parameters: scaledParameters } }),
+      machineCode: () => {
+        asked += 1;
+        throw new Error("no machine code");
+      },
+    });
+    const [x, out] = [device.allocate(f32, [2]), device.allocate(f32, [2])];
+    device.launch(squared({ times: 2 }), { x, out });
+    await device.synchronize();
+    await settle();
+    expect(asked).toBeGreaterThan(0);
+    const kinds = readdirSync(folder).map((name) => name.split("-")[0]);
+    expect(new Set(kinds)).toEqual(new Set(["code", "kernel", "launches"]));
+    for (const each of [x, out]) each.dispose();
+    device.dispose();
+  });
+
   test("are found again when the device has used many other kernels since", async () => {
     await inProcess({ times: 2 });
     const { device } = openFake({
