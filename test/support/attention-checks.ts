@@ -19,12 +19,11 @@ import {
   expectedGradients,
   inputsOf,
   numbersOf,
+  smallest,
   withinMagnitudes,
 } from "./attention-reference.ts";
 import type { AttentionCase } from "./attention-reference.ts";
 
-/** The distance of the smallest numbers of a format from each other. */
-const smallest = { bf16: 2 ** -133, f16: 2 ** -24, f32: 2 ** -149 } as const;
 const bounds = { bf16: 2 ** -7, f16: 2 ** -10, f32: 2 ** -18 };
 
 /**

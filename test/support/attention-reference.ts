@@ -336,7 +336,13 @@ function unsureSlope({ softCap, dtype }: AttentionCase): number {
   return dtype?.name === "f32" ? 2 ** -3 : 2 ** -13;
 }
 
-/** Errors are at most `bound` of the magnitudes that were summed up, or the distance of numbers of the smallest size. */
+/**
+ * What a sum may be off by, however small it is. Powers below 2⁻¹²⁶ count as 0 on a GPU: of bf16 and f32 up to 2¹⁰ of them, times numbers
+ * below 8, may be missing. The smallest numbers of f16 lie further apart than that.
+ */
+export const smallest = { bf16: 2 ** -113, f16: 2 ** -24, f32: 2 ** -113 } as const;
+
+/** Errors are at most `bound` of the magnitudes that were summed up, or the smallest that counts. */
 export function withinMagnitudes(
   found: ArrayLike<number>,
   wanted: Summed,

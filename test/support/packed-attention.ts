@@ -12,6 +12,7 @@ import {
   expected,
   expectedGradients,
   numbersOf,
+  smallest,
   withinMagnitudes,
 } from "./attention-reference.ts";
 import type { AttentionCase } from "./attention-reference.ts";
@@ -29,7 +30,6 @@ export interface PackedCase {
 }
 
 const bound = 2 ** -7;
-const smallest = 2 ** -133;
 const offsets = { q: i32, k: i32 } as const;
 
 /** Where each sequence begins, and where the last ends. */
@@ -121,7 +121,7 @@ export async function checkPacked(device: Device, one: PackedCase): Promise<void
     const { alone, given, top, left, dOut } = sequenceOf(one, numbers, index);
     const wanted = expected(alone, given);
     const part = outs.slice(top * h * e, (top + rows) * h * e);
-    withinMagnitudes(part, wanted.out, bound, smallest);
+    withinMagnitudes(part, wanted.out, bound, smallest.bf16);
     for (let head = 0; head < h; head += 1)
       closeTo(
         logarithms.slice(head * s + top, head * s + top + rows),
@@ -135,7 +135,7 @@ export async function checkPacked(device: Device, one: PackedCase): Promise<void
       v: slices.v.slice(left * kv * e, (left + columns) * kv * e),
     };
     for (const name of ["q", "k", "v"] as const)
-      withinMagnitudes(parts[name], sums[name], 2 * bound, smallest);
+      withinMagnitudes(parts[name], sums[name], 2 * bound, smallest.bf16);
   }
   const [rows, columns] = one.rest;
   const behind = {

@@ -14,13 +14,13 @@ import {
   expectedGradients,
   inputsOf,
   numbersOf,
+  smallest,
   withinMagnitudes,
 } from "./attention-reference.ts";
 import type { AttentionCase } from "./attention-reference.ts";
 
 /** Twice that of one pass: the gradients are of what the forward pass has rounded. */
 const bound = 2 ** -6;
-const smallest = 2 ** -133;
 
 type Given = ReturnType<typeof inputsOf>;
 
@@ -67,12 +67,12 @@ export async function checkRecorded(device: Device, one: AttentionCase): Promise
     await device.write(arrays.v, own.v.array);
     both.launch();
     const wanted = expected(one, own);
-    withinMagnitudes(await read(made.out), wanted.out, bound, smallest);
+    withinMagnitudes(await read(made.out), wanted.out, bound, smallest.bf16);
     closeTo(await read(made.logSumExp), wanted.logSumExp, 2 ** -17);
     const slopes = expectedGradients(one, own, dOut);
     for (const name of ["q", "k", "v"] as const)
-      withinMagnitudes(await read(gradients[`d${name}`]), slopes[name], bound, smallest);
-    withinMagnitudes(await read(gradients.dSinks), slopes.sinks, bound, smallest);
+      withinMagnitudes(await read(gradients[`d${name}`]), slopes[name], bound, smallest.bf16);
+    withinMagnitudes(await read(gradients.dSinks), slopes.sinks, bound, smallest.bf16);
   }
   for (const each of [both, forward, backward, upstream]) each.dispose();
   for (const each of Object.values({ ...arrays, ...made, ...gradients })) each.dispose();
