@@ -40,6 +40,7 @@ said there is not done:
 | renames              | the result has the operand's registers                                               |
 | hands on             | results are what is yielded, or begin as the operand                                 |
 | made once            | the result is the same each time                                                     |
+| by element           | elements of results follow from the operands' elements in the same place alone       |
 | a warp, thread, block meets | lanes have met before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
 | tells, hears         | whom it tells of what lanes did before, and whose accesses lanes may rely on after it |
 | scratch              | lanes may need shared memory of their own, by their layout                           |
@@ -95,6 +96,11 @@ function resultTexts(results: Results): readonly string[] {
   return [`hands on \`${results.handed}\``];
 }
 
+function elementTexts(elements: Traits["elements"]): readonly string[] {
+  if (typeof elements !== "string") return [`without \`${elements.eachWithout}\` by element`];
+  return elements === "each" ? ["by element"] : [];
+}
+
 function meetingText({ who, part, at }: Meeting): string {
   return part === "whole" ? `a ${who} meets ${at}` : `${part} of a ${who}`;
 }
@@ -109,6 +115,7 @@ function traitTexts(traits: Traits): readonly string[] {
   return [
     ...accessTexts(traits.accesses),
     ...resultTexts(traits.results),
+    ...elementTexts(traits.elements),
     ...traits.meets.map(meetingText),
     ...tellsText(traits.tells),
     ...(traits.hears === "nobody" ? [] : [`hears the ${traits.hears}`]),

@@ -142,6 +142,22 @@ export type Results<O extends string = string> =
   | { readonly handed: O | "yields" };
 
 /**
+ * What elements of the results follow from.
+ *
+ * | elements       | meaning                                                                                     |
+ * |----------------|---------------------------------------------------------------------------------------------|
+ * | each           | from the operands' elements in the same place alone, and alike wherever that is             |
+ * | mixed          | perhaps from other elements, from the place in the tile, or from who computes them          |
+ * | as its regions | whatever the regions make of them                                                           |
+ * | each without   | `each` where the attribute is absent, `mixed` where it is given                             |
+ */
+export type Elements<A extends string = string> =
+  | "each"
+  | "mixed"
+  | "as its regions"
+  | { readonly eachWithout: A };
+
+/**
  * What passes may do with an op.
  *
  * | may            | unused: removed     | equal: merged | out of loops: moved |
@@ -161,6 +177,8 @@ export type Freedom = "anything" | "drop" | "nothing" | "as its regions";
 export interface Traits<O extends string = string, A extends string = string> {
   readonly accesses: readonly Access<O>[] | AccessesByMethod<O>;
   readonly results: Results<O>;
+  /** What functions that are given arrays piece by piece may use: those of elements alone. */
+  readonly elements: Elements<A>;
   readonly meets: readonly Meeting[];
   /** Who may learn of what the lanes did before; wider where the optional operand or the list is given. */
   readonly tells:

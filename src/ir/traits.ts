@@ -43,6 +43,26 @@ export function regionHasEffect({ ops }: Region): boolean {
   return false;
 }
 
+/**
+ * The first op, of these or in their regions, whose results may depend on other elements than those in the same place, on the place, or on who
+ * computes them.
+ */
+export function mixingOp(ops: readonly AnyOp[]): AnyOp | undefined {
+  for (const op of ops) {
+    const { elements } = traitsOf(op);
+    if (elements === "each") continue;
+    if (elements === "as its regions") {
+      const inside = mixingOp(regionList(op).flatMap((region) => region.ops));
+      if (inside !== undefined) return inside;
+    } else if (elements === "mixed" || isGiven(op, elements.eachWithout)) return op;
+  }
+  return undefined;
+}
+
+function isGiven({ attributes }: AnyOp, name: string): boolean {
+  return (attributes as { readonly [name: string]: unknown })[name] !== undefined;
+}
+
 /** What the op does to one of its operands. */
 export interface OperandAccess extends Access {
   readonly value: Value;

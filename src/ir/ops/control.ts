@@ -2,7 +2,18 @@
 import { acts, computes, defineOps } from "./define.ts";
 
 /** An op that does what its regions do. */
-const controls = { ...computes, results: { handed: "yields" }, may: "as its regions" } as const;
+const controls = {
+  ...computes,
+  results: { handed: "yields" },
+  elements: "as its regions",
+  may: "as its regions",
+} as const;
+
+/** An op whose regions are not run by everybody alike. */
+const divides = { ...controls, elements: "mixed" } as const;
+
+/** An op that tells of values and makes none. */
+const reports = { ...acts, elements: "each" } as const;
 
 /** All lanes of the thread come and go together. */
 const entryAndExit = [
@@ -71,7 +82,7 @@ export const controlOps = defineOps({
     operands: {},
     attributes: { threads: "integers" },
     regions: { body: "one" },
-    traits: { ...controls, stands: "whole thread", regions: "some threads" },
+    traits: { ...divides, stands: "whole thread", regions: "some threads" },
   },
   warps: {
     summary:
@@ -80,7 +91,7 @@ export const controlOps = defineOps({
     attributes: {},
     regions: { body: "one" },
     traits: {
-      ...controls,
+      ...divides,
       meets: entryAndExit,
       stands: "whole thread",
       regions: "each warp",
@@ -91,21 +102,21 @@ export const controlOps = defineOps({
     operands: { values: "many" },
     attributes: {},
     regions: {},
-    traits: { ...controls, results: { handed: "values" } },
+    traits: { ...controls, results: { handed: "values" }, elements: "each" },
   },
   debug_print: {
     summary: "Prints values; each `{}` of the format takes the next one.",
     operands: { values: "many", scratch: "optional" },
     attributes: { format: "text" },
     regions: {},
-    traits: { ...acts, scratch: "by layout" },
+    traits: { ...reports, scratch: "by layout" },
   },
   assert: {
     summary: "Stops with the message where the condition is false anywhere.",
     operands: { condition: "one", scratch: "optional" },
     attributes: { message: "text" },
     regions: {},
-    traits: { ...acts, scratch: "by layout" },
+    traits: { ...reports, scratch: "by layout" },
   },
   profile_mark: {
     summary:
@@ -113,13 +124,13 @@ export const controlOps = defineOps({
     operands: { ring: "optional" },
     attributes: { edge: ["open", "begin", "end", "close"], name: "text", site: "integer?" },
     regions: {},
-    traits: acts,
+    traits: reports,
   },
   debug_break: {
     summary: "Stops the simulator in the debugger with the named values in sight.",
     operands: { values: "many" },
     attributes: { names: "texts" },
     regions: {},
-    traits: acts,
+    traits: reports,
   },
 });

@@ -23,6 +23,7 @@ export function defineOps<const T extends { readonly [kind: string]: OpSchema }>
 export const computes = {
   accesses: [],
   results: "new",
+  elements: "mixed",
   meets: [],
   tells: "nobody",
   hears: "nobody",
@@ -33,6 +34,9 @@ export const computes = {
   unrolls: "freely",
   may: "anything",
 } as const satisfies Traits<never, never>;
+
+/** An op that computes element by element. */
+export const computesEach = { ...computes, elements: "each" } as const;
 
 /** An op that is there for what it does. */
 export const acts = { ...computes, results: "none", may: "nothing" } as const;

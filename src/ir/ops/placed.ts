@@ -2,7 +2,7 @@
  * Ops of placed kernels: what the compiler has decided beyond what was traced. Traced kernels have none of
  * them, and a placed kernel without them computes the same.
  */
-import { acts, allocates, computes, defineOps } from "./define.ts";
+import { acts, allocates, computesEach, defineOps } from "./define.ts";
 
 export const placedOps = defineOps({
   convert_layout: {
@@ -11,7 +11,7 @@ export const placedOps = defineOps({
     operands: { source: "one", scratch: "optional" },
     attributes: {},
     regions: {},
-    traits: { ...computes, scratch: "by layout" },
+    traits: { ...computesEach, scratch: "by layout" },
   },
   alloc_scratch: {
     summary:

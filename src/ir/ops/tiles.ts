@@ -4,7 +4,7 @@ import {
   reduceFunctions,
   scanFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { computes, defineOps } from "./define.ts";
+import { computes, computesEach, defineOps } from "./define.ts";
 
 /** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
 const multiplied = <const O extends string>(of: O) =>
@@ -17,7 +17,7 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { shape: "integers", axes: "integers" },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   reshape: {
     summary: "The same elements in row-major order under another shape.",
@@ -39,7 +39,7 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { layout: "text", hint: "flag?" },
     regions: {},
-    traits: { ...computes, results: { same: "source" } },
+    traits: { ...computesEach, results: { same: "source" } },
   },
   slice: {
     summary: "A static window of a tile.",

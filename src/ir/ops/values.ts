@@ -6,7 +6,7 @@ import {
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
 import { overflows, roundings } from "../../formats/floats.ts";
-import { computes, defineOps } from "./define.ts";
+import { computes, computesEach, defineOps } from "./define.ts";
 
 export const valueOps = defineOps({
   constant: {
@@ -14,7 +14,7 @@ export const valueOps = defineOps({
     operands: {},
     attributes: { value: "literal", dtype: "dtype", shape: "integers" },
     regions: {},
-    traits: { ...computes, results: "fixed" },
+    traits: { ...computesEach, results: "fixed" },
   },
   block_index: {
     summary: "The block's index along a grid axis.",
@@ -49,7 +49,7 @@ export const valueOps = defineOps({
     operands: {},
     attributes: { of: "size" },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   iota: {
     summary: "A tile whose elements count along one axis.",
@@ -64,14 +64,14 @@ export const valueOps = defineOps({
     operands: { source: "one" },
     attributes: { fn: unaryFunctions, approximate: "flag?" },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   classify: {
     summary: "A test of one float, element by element, giving bool.",
     operands: { source: "one" },
     attributes: { fn: classifyFunctions },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   binary: {
     summary:
@@ -79,28 +79,28 @@ export const valueOps = defineOps({
     operands: { left: "one", right: "one" },
     attributes: { fn: binaryFunctions, approximate: "flag?", oftenOne: "flag?" },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   compare: {
     summary: "A comparison of two numbers of one type, element by element, giving bool.",
     operands: { left: "one", right: "one" },
     attributes: { predicate: comparePredicates },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   fma: {
     summary: "a * b + c with one rounding.",
     operands: { a: "one", b: "one", c: "one" },
     attributes: {},
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   select: {
     summary: "Chooses between two values by a bool, element by element.",
     operands: { condition: "one", ifTrue: "one", ifFalse: "one" },
     attributes: {},
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   cast: {
     summary:
@@ -112,7 +112,7 @@ export const valueOps = defineOps({
       rounding: { optional: roundings },
     },
     regions: {},
-    traits: computes,
+    traits: computesEach,
   },
   inline_ptx: {
     summary:
@@ -120,13 +120,13 @@ export const valueOps = defineOps({
     operands: { sources: "many", meaning: "many" },
     attributes: { code: "text", types: "texts", layouts: "texts?" },
     regions: {},
-    traits: computes,
+    traits: { ...computes, elements: { eachWithout: "layouts" } },
   },
   bitcast: {
     summary: "The same bits read as another format of the same width.",
     operands: { source: "one" },
     attributes: { dtype: "dtype" },
     regions: {},
-    traits: { ...computes, results: { same: "source" } },
+    traits: { ...computesEach, results: { same: "source" } },
   },
 });

@@ -198,7 +198,7 @@ function askedScores(
 ): Tile<"f32"> {
   const place = placeOf(tile);
   const made = (): unknown => asked({ ...place, score });
-  const given = byElement(`the ${name} of attention`, score.shape, made, location);
+  const given = byElement(`the ${name} of attention`, made, location);
   return requireTile(name, given, "f32", tile, location) as Tile<"f32">;
 }
 
@@ -332,8 +332,7 @@ export function askedMask(
   shape: Pick<ScoreTile, "rows" | "columns">,
   location: Location,
 ): Tile<"bool"> {
-  const extents = [shape.rows, shape.columns];
-  const given: unknown = byElement("the mask of attention", extents, () => mask(place), location);
+  const given: unknown = byElement("the mask of attention", () => mask(place), location);
   return requireTile("mask", given, "bool", shape, location) as Tile<"bool">;
 }
 

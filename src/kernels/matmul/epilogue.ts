@@ -128,7 +128,7 @@ export function finished(
         vectors[name] ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
   const asked = (): unknown => atOwnLines(() => epilogue(tiles));
-  const given = byElement("the epilogue of matmul", sums.shape, asked, location);
+  const given = byElement("the epilogue of matmul", asked, location);
   if (outputs.length === 0 || dimensions === undefined)
     return requirePiece("out", given, sums, out.dtype, location);
   const named = requireNamed(given, outputs, location);

@@ -6,6 +6,7 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { byElement } from "../support/by-element.ts";
 import { nameTaken, refused } from "./problem.ts";
 import type { MatmulProblem, Operand } from "./problem.ts";
 import { prologueInput } from "./prologue.ts";
@@ -93,7 +94,7 @@ function prologueOf(
     ...{
       operand,
       as: as as DType,
-      compute: compute as PrologueFunction,
+      compute: (tiles) => byElement(what, () => (compute as PrologueFunction)(tiles), location),
       quick: undefined,
       unit: 1,
     },

@@ -19,7 +19,6 @@ import { array, iota, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
-import { byElement } from "../support/by-element.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { equalSizes, refused } from "./problem.ts";
 import { scaleShape } from "./quantized.ts";
@@ -167,9 +166,7 @@ export function computedOperand(
     const tile = given.get(name);
     if (tile !== undefined) tiles[name] = tile.reshape(span === 1 ? shape : [1, 1]);
   }
-  const what = `the prologue of ${operand}`;
-  const computed = byElement(what, stored.shape, () => compute(tiles), location);
-  const made = requireTile(computed, stored, as.name, operand, location);
+  const made = requireTile(compute(tiles), stored, as.name, operand, location);
   if (left === undefined) return made;
   const [axis, along] = operand === "a" ? [1, [1, columns]] : [0, [rows, 1]];
   const isInside = iota(dtypes.i32, along, axis).lt(left);

@@ -295,6 +295,8 @@ test("mistakes are told", () => {
     ["TW9904", () => argReduce({ x: f32, find: "most" as never })],
     ["TW9904", () => scan({ x: f32, combine: "and" as never })],
     ["TW9905", () => reduce({ x: f32, load: ({ x }) => x.cumsum(0) })],
+    ["TW9905", () => reduce({ x: f32, axes: [0], epilogue: (sum) => sum.cumsum(0) })],
+    ["TW9905", () => reduce({ x: f32, epilogue: () => 3 as never })],
     ["TW1033", () => reduce({ x: f32, axis: 0 } as never)],
     [
       "TW9904",

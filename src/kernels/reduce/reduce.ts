@@ -120,10 +120,12 @@ function reduction(spec: AnySpec, location: Location): Operation {
   const axes = givenAxes("reduce", spec.axes, shape.length, location);
   const load = spec.load as ((tiles: ReduceTiles) => Tile) | undefined;
   const lifted = load === undefined ? (tiles: ReduceTiles) => tiles["x"] as Tile : load;
-  const dtype = loadedFormat(specs, lifted, location);
+  const dtype = tracedFormat(specs, lifted, location);
   const state = stateFormat("reduce", dtype, combine, location);
   const out = spec.out ?? usualFormat(dtype, combine);
   const epilogue = spec.epilogue as ((result: Tile) => Tile) | undefined;
+  if (epilogue !== undefined)
+    tracedFormat({ result: array(state, [1]) }, ({ result }) => epilogue(result as Tile), location);
   const reducer = combiner(combine, state, lifted, (result) =>
     (epilogue?.(result) ?? result).cast(out),
   );
@@ -168,21 +170,21 @@ export function reducing(
   }) as unknown as Operation;
 }
 
-function loadedFormat(
+/** The format of what a function makes of tiles, which is by element. */
+function tracedFormat(
   specs: { readonly [name: string]: ArraySpec },
-  load: (tiles: ReduceTiles) => Tile,
+  body: (tiles: ReduceTiles) => Tile,
   location: Location,
 ): DType {
-  const traced = tracedResults(
+  const { given } = tracedResults(
     "reduce",
     specs,
     {},
-    (tiles) => ({ loaded: load(tiles as ReduceTiles) }),
+    (tiles) => ({ given: body(tiles as ReduceTiles) }),
     location,
   );
-  const { loaded } = traced;
-  if (loaded === undefined) throw new Error("the function gives what it was made to give");
-  return loaded;
+  if (given === undefined) throw new Error("the function gives what it was made to give");
+  return given;
 }
 
 /** What the result has unless told. */
