@@ -20,6 +20,7 @@ import { scheduleSeeds, takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/ahead.ts";
 import { open } from "../../runtime/open.ts";
@@ -239,6 +240,30 @@ test("a score function without its slope is refused, and the other way round", (
   const same = ({ score }: { readonly score: Tile<"f32"> }) => score;
   expect(codeOf(() => attentionBackward({ ...given, score: same }))).toBe("TW9905");
   expect(codeOf(() => attentionBackward({ ...given, slope: same }))).toBe("TW9905");
+});
+
+test("what a bias of -∞ hides has no gradient, whatever its slope, and is hidden as by a mask", async () => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  onTestFinished(() => {
+    device.dispose();
+  });
+  const given = {
+    ...{ q: f32, k: f32, v: f32, score: ({ score }: { readonly score: Tile<"f32"> }) => score },
+    slope: ({ score }: { readonly score: Tile<"f32"> }) => score.mul(0).add(1),
+  };
+  const rows = (seed: number) => fromNumbers(f32, [1, 3, 1, 2], numbersOf(6, seed));
+  const arrays = {
+    ...{ q: rows(1), k: rows(2), v: rows(3), out: rows(4), dOut: rows(5) },
+    logSumExp: fromNumbers(f32, [1, 1, 3], [0.5, 1, 1.5]),
+  };
+  const causal = [0, -Infinity, -Infinity, 0, 0, -Infinity, 0, 0, 0];
+  const byBias = await device.run(
+    attentionBackward({ ...given, bias: array(f32, [1, 1, dim("s"), dim("t")]) }),
+    { ...arrays, bias: fromNumbers(f32, [1, 1, 3, 3], causal) },
+  );
+  const byMask = await device.run(attentionBackward({ ...given, causal: true }), arrays);
+  for (const name of ["dq", "dk", "dv"] as const)
+    expect([...toNumbers(byBias[name])]).toEqual([...toNumbers(byMask[name])]);
 });
 
 test("the gradient of a bias that is not there is refused", () => {

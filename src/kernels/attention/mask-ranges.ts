@@ -103,14 +103,18 @@ function wholeRange<T>({ of }: Arithmetic<T>, dtype: DType): Ends<T> | undefined
   return { low: of(Number(range.least)), high: of(Number(range.greatest)) };
 }
 
-/** The ends of a value in its format, all of which is possible where it may have wrapped around. */
+/**
+ * The ends of a value in its format, all of which is possible where it may have wrapped around. Floats, which round, and wide integers have none, even
+ * where they were made of integers with ends.
+ */
 function stored<T>(
   arithmetic: Arithmetic<T>,
   ends: Ends<T> | undefined,
   dtype: DType,
 ): Ends<T> | undefined {
   const range = wholeRange(arithmetic, dtype);
-  if (range === undefined || ends === undefined || dtype === dtypes.bool) return ends ?? range;
+  if (range === undefined || ends === undefined) return range;
+  if (dtype === dtypes.bool) return ends;
   const { atMost, choose, min } = arithmetic;
   const fits = min(atMost(range.low, ends.low), atMost(ends.high, range.high));
   return { low: choose(fits, ends.low, range.low), high: choose(fits, ends.high, range.high) };

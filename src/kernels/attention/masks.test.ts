@@ -10,7 +10,7 @@ import type { AttentionCase } from "../../../test/support/attention-reference.ts
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, i32 } from "../../formats/dtype.ts";
+import { bf16, i32, i64, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import { attention } from "./attention.ts";
@@ -83,6 +83,19 @@ describe("plans count tiles", () => {
     const { skipped, whole } = counted("wrapping") ?? {};
     expect([skipped, whole]).toEqual([0, 4]);
   });
+
+  test.each([
+    // 271 and 272 are the same in bf16, and differences below 0 are great numbers without a sign.
+    ["floats", ({ row, column }) => row.cast(bf16).ge(column.cast(bf16))],
+    ["unsigned", ({ row, column }) => row.sub(column).cast(u32).le(row.mul(0).cast(u32))],
+    ["wide", ({ row, column }) => row.cast(i64).ge(column.cast(i64))],
+  ] as readonly (readonly [string, NonNullable<AttentionSpec["mask"]>])[])(
+    "what integers become outside of 32 bits with a sign is asked: %s",
+    (_, mask) => {
+      const plan = attention({ ...operands, mask, configuration: tiny }).plan({ ...sizes, s: 320 });
+      expect(plan.tiles?.()).toEqual({ skipped: 0, whole: 0, masked: 4 * 20 * 13 });
+    },
+  );
 
   test("rows that see nothing look at one tile", () => {
     const [rows, columns] = [12, 13];

@@ -339,7 +339,7 @@ function windowOf({ causal, window = {} }: AttentionSpec, location: Location): W
     refused(
       "TW9902",
       "attention has no such window",
-      "{ left, right } of whole numbers from 0",
+      "{ left, right } of whole numbers from 0 to 2 ** 30 - 1; a side that is left out has no end",
       optionText(found),
       location,
     );

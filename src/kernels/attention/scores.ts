@@ -227,7 +227,7 @@ export function droppedOut(
     : kept.select(values.mul(1 / (1 - dropout)), zeros(dtypes.f32, values.shape));
 }
 
-/** The gradient of scores before the score function: times its slope. */
+/** The gradient of scores before the score function: times its slope. A weight of 0 has none, whatever the slope of a score of -∞ is. */
 export function throughScore(
   rules: ScoreRules,
   products: Tile<"f32">,
@@ -237,7 +237,8 @@ export function throughScore(
   const { problem, sizes, location } = rules;
   if (problem.slope === undefined) return gradient;
   const biased = biasedScores(rules, products.mul(scaleOf(problem, sizes)), tile);
-  return gradient.mul(askedScores("slope", problem.slope, biased, tile, location));
+  const slope = askedScores("slope", problem.slope, biased, tile, location);
+  return gradient.eq(0).select(gradient, gradient.mul(slope));
 }
 
 /** The gradient of scaled products, from that of scores: times the slope of the score function, and of the cap, 1 − tanh². */

@@ -213,7 +213,7 @@ function windowOf({ causal, window = {} }: PagedAttentionSpec, location: Locatio
       throw refused(
         "TW9902",
         "pagedAttention has no such window",
-        "{ left, right } of whole numbers from 0",
+        "{ left, right } of whole numbers from 0 to 2 ** 30 - 1; a side that is left out has no end",
         optionText(side),
         location,
       );

@@ -230,11 +230,12 @@ function planOf(
   };
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
-  if (given?.kernel === "persistent" && (given.schedule === "parts" || given.cluster > 1))
+  const isShared = given?.kernel === "persistent" && given.cluster > 1;
+  if (given !== undefined && (isShared || isInParts(given)))
     throw refused(
       "TW9904",
       "raggedDot has no launch that sums parts of k, and no tiles that two blocks share",
-      'schedule "tiles" or "split", cluster 1',
+      'schedule "tiles" or "split", cluster 1, or split 1 of the plain kernel',
       JSON.stringify(given),
       location,
     );
@@ -245,6 +246,11 @@ function planOf(
     ...launchesOf(problem, configuration, sizes, target, location),
     notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
   };
+}
+
+/** Whether a launch of its own would have to sum parts of k. */
+function isInParts(given: TiledConfiguration): boolean {
+  return given.kernel === "plain" ? given.split > 1 : given.schedule === "parts";
 }
 
 /** What is chosen, with as many stages as leave room for what the epilogue needs. */

@@ -7,7 +7,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../device/operation.ts";
-import { evaluateSize } from "../../ir/size.ts";
+import { evaluateSize, sameSize, shapeText } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -186,6 +186,14 @@ function outerProblem(
       );
   }
   const [rows = 0, columns = 0] = a.shape;
+  if (!sameSize(rows, b.shape[0] ?? 0))
+    throw refused(
+      "TW9902",
+      "the operands of raggedOuter have different rows",
+      "a of [m, k], b of [m, n]",
+      `a of ${shapeText(a.shape)} and b of ${shapeText(b.shape)}`,
+      location,
+    );
   const turned = array(a.dtype, [columns, rows], { strides: [1, columns] });
   const { groupSizes, ...others } = spec;
   const problem = problemOf({ ...others, a: turned, b }, location);

@@ -361,6 +361,15 @@ describe("what cannot be done is refused", () => {
         }),
     ],
     [
+      "parts of the plain kernel",
+      "TW9904",
+      () =>
+        raggedDot({
+          ...{ a: bf16, b: bf16 },
+          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 2 },
+        }).plan({ m: 8, n: 8, k: 8, g: 2 }),
+    ],
+    [
       "an outer product of columns",
       "TW9902",
       () => raggedOuter({ a: array(bf16, [m, k], { strides: [1, m] }), b: bf16 }),
