@@ -164,7 +164,10 @@ export const unaryRules = defineRules("arithmetic", {
 
   "magnitude of a negation": rule("unary", ({ operands, attributes }, context) => {
     const inner = context.definition(operands.source);
-    return attributes.fn === "abs" && isUnary(inner, "neg")
+    // The negation of an unsigned number is another magnitude.
+    const { type } = operands.source;
+    const isUnsigned = isData(type) && type.dtype.kind === "unsigned";
+    return attributes.fn === "abs" && isUnary(inner, "neg") && !isUnsigned
       ? context.createOne("unary", { source: inner.operands.source }, attributes)
       : undefined;
   }),

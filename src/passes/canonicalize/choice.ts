@@ -1,8 +1,10 @@
 /** Rules for comparisons, selections and conversions. */
 import type { ComparePredicate } from "../../formats/arithmetic/functions.ts";
 import { numberClass } from "../../formats/conversion-rules.ts";
-import { isInteger } from "../../formats/dtype.ts";
+import { isFloat, isInteger } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
+import { floatFormats } from "../../formats/floats.ts";
+import { convertValue } from "../../formats/values.ts";
 import type { Op } from "../../ir/node.ts";
 import { defineRules, rule } from "../../ir/rewrite/rules.ts";
 import { isData } from "../../ir/types.ts";
@@ -115,6 +117,16 @@ function embeds(from: DType, to: DType): boolean {
   return signed === alsoSigned ? from.bits < to.bits : alsoSigned && from.bits < to.bits;
 }
 
+/** Whether infinities end on the way back to a format, which converted to itself would keep them. */
+function cutsInfinity(
+  from: DType,
+  through: DType,
+  { dtype, overflow, rounding }: Op<"cast">["attributes"],
+): boolean {
+  if (from !== dtype || !isFloat(from) || !floatFormats[from.name].hasInfinity) return false;
+  return convertValue(through, dtype, Infinity, { overflow, rounding }) !== Infinity;
+}
+
 export const castRules = defineRules("conversion", {
   "to the same format": rule("cast", ({ operands: { source }, attributes }) =>
     isData(source.type) && source.type.dtype === attributes.dtype && attributes.overflow !== "unit"
@@ -127,9 +139,11 @@ export const castRules = defineRules("conversion", {
     // A bound that was chosen may cut infinities, which the wider format has too.
     if (inner?.kind !== "cast" || inner.attributes.overflow !== undefined) return undefined;
     const { source } = inner.operands;
-    return isData(source.type) && embeds(source.type.dtype, inner.attributes.dtype)
-      ? context.createOne("cast", { source }, attributes)
-      : undefined;
+    if (!isData(source.type) || !embeds(source.type.dtype, inner.attributes.dtype))
+      return undefined;
+    return cutsInfinity(source.type.dtype, inner.attributes.dtype, attributes)
+      ? undefined
+      : context.createOne("cast", { source }, attributes);
   }),
 
   "bits of the same format": rule("bitcast", ({ operands: { source }, attributes }) =>
