@@ -11,14 +11,17 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
   const { name } = memory.description;
   const isIndex = fault.kind === "index";
   const last = fault.start + fault.size - 1;
+  const { first, end } = fault;
+  const there = `from ${first} to ${end - 1}`;
+  const has = first >= end ? "none there" : first > 0 ? `those ${there}` : end;
   agent.machine.findings.stop(
     {
       code: isIndex ? "TW3005" : "TW3004",
       message: isIndex
-        ? `${opName(op)} with index ${fault.start} on axis ${fault.axis} of ${name}, which has ${fault.extent}`
+        ? `${opName(op)} with index ${fault.start} on axis ${fault.axis} of ${name}, which has ${has}`
         : `${opName(op)} of a window that reaches outside ${name} on axis ${fault.axis}`,
       location: op.location,
-      expected: `indices from 0 to ${fault.extent - 1}`,
+      expected: first < end ? `indices ${there}` : "a window with elements",
       found: `${isIndex ? fault.start : `${fault.start} to ${last}`} in ${placeText(agent.place())}`,
       notes: [{ message: "the window is made here", location: fault.op.location }],
     },

@@ -42,7 +42,9 @@ export interface ViewFault {
   readonly axis: number;
   readonly start: number;
   readonly size: number;
-  readonly extent: number;
+  /** The first index that is there, and the first after those. */
+  readonly first: number;
+  readonly end: number;
 }
 
 /** Called with runs of in-bounds elements: the first one, its lane, how many, and their distance. */

@@ -87,7 +87,8 @@ function faultOf(
         axis,
         start,
         size,
-        extent: view.upper[axis] as number,
+        first: view.lower[axis] as number,
+        end: view.upper[axis] as number,
       };
   }
   return undefined;
