@@ -85,6 +85,28 @@ describe("an index that is not there", () => {
     }
   });
 
+  test.each([
+    ["first", 4, dim("m")],
+    ["second", dim("m"), 4],
+  ])("along the %s of two axes that one tile picks along", async (_, rows, columns) => {
+    const diagonal = kernel(
+      {
+        name: "diagonal",
+        inputs: { x: array(f32, [rows, columns]), ids: array(i32, [2]) },
+        outputs: { out: array(f32, [2]) },
+      },
+      ({ x, ids, out }) => {
+        const own = ids.load();
+        out.store(x.at(own, own).load());
+      },
+    );
+    const table = fromNumbers(f32, rows === 4 ? [4, 8] : [8, 4], [...Array(32).keys()]);
+    const picked = (ids: readonly number[]) =>
+      device.run(diagonal, { x: table, ids: fromNumbers(i32, [2], ids) });
+    expect(numbers((await picked([3, 0])).out)).toEqual([rows === 4 ? 27 : 15, 0]);
+    await expect(picked([3, 4])).rejects.toMatchObject({ code: "TW8016" });
+  });
+
   test("of 64 bits is not cut off", async () => {
     for (const bad of [2 ** 32 + 3, -(2 ** 32), 2 ** 52, -1, 8]) {
       expect(await outcome("load", i64, [7, 0, bad]), `${bad}`).toBe("TW8016");

@@ -14,6 +14,7 @@
 import type { Value } from "../../../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../../../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../../../ir/indexed.ts";
+import { sizeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import { repeatedRegisters } from "../../../layout/access/origins.ts";
 import { tileParts } from "../../../layout/access/parts.ts";
@@ -140,7 +141,9 @@ function requireIndices(
     given.forEach((index, register) => {
       const condition = conjunctions.all(conditions(register));
       if (index === undefined || condition === false) return;
-      const key = `${index.name} ${typeof condition === "boolean" ? "" : condition.name}`;
+      // One tile may pick along several axes, which have ends of their own.
+      const where = typeof condition === "boolean" ? "" : condition.name;
+      const key = `${index.name} ${sizeText(size)} ${where}`;
       if (asked.has(key)) return;
       asked.add(key);
       const beyond = isBeyond(context, index, size);
