@@ -138,6 +138,14 @@ test("a promised divisor makes quotients exact", () => {
   expect(knownDivisor(ceilDivSize(dimension("k", 64), 16))).toBe(4);
 });
 
+test("quotients without a rest that come together are what was divided", () => {
+  const whole = addSizes(m, 8);
+  const eighth = ceilDivSize(whole, 8);
+  expect(addSizes(multiplySizes(3, eighth), multiplySizes(5, eighth))).toEqual(whole);
+  const sum = addSizes(multiplySizes(9, eighth), n, multiplySizes(-1, eighth));
+  expect(sum).toEqual(addSizes(whole, n));
+});
+
 test("an extent says what its one dimension is", () => {
   expect(solveSize(addSizes(multiplySizes(2, n), 3), 13)).toEqual({ dimension: n, value: 5 });
   expect(solveSize(addSizes(n, m), 13)).toBeUndefined();

@@ -127,8 +127,12 @@ export function addSizes(...sizes: readonly Size[]): Size {
     }
   };
   sizes.forEach(take);
-  const kept = [...terms.values()]
-    .map(({ coefficient, factors }) => multiplySizes(coefficient, ...factors))
+  const products = [...terms.values()].map(({ coefficient, factors }) =>
+    multiplySizes(coefficient, ...factors),
+  );
+  // A quotient without a rest that has come together with its divisor is what was divided, which may be a sum.
+  if (products.some(isSum)) return addSizes(constant, ...products);
+  const kept = products
     .filter((term) => typeof term !== "number" && term.kind !== "sum")
     .sort((left, right) => signOf(right) - signOf(left) || compareText(left, right));
   const [first, ...others] = kept;
