@@ -3,7 +3,7 @@ import { findingsOf, runKernel } from "../../test/simulation.ts";
 import { bool, f32, i32, i64 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { all, array, kernel, slice, smem } from "../lang/index.ts";
+import { all, array, kernel, scalar, slice, smem } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
 
 const { expectFinding } = findingsOf(import.meta.url);
@@ -170,5 +170,21 @@ describe("elements picked by index tiles", () => {
       },
     );
     await expectFinding(k, {}, { code: "TW3005", marks: ["masked store"], text: /index 2/ });
+  });
+
+  test.each([
+    [-1, /has those from 1 to 2\n.*\n.*indices from 1 to 2/],
+    [3, /has 1\n.*\n.*indices from 0 to 0/],
+    [4, /has none there/],
+  ])("an index where a window from %i on overhangs", async (start, text) => {
+    const k = kernel(
+      { name: "overhangs", inputs: { at: scalar(i32) }, inouts: { out: array(i32, [4]) } },
+      ({ at, out }) => {
+        const window = out.at(slice(start, 3));
+        window.at(at).store(1); // overhanging store
+      },
+    );
+    const given = { at: start < 0 ? 0 : 1, out: fromNumbers(i32, [4], [0, 0, 0, 0]) };
+    await expectFinding(k, given, { code: "TW3005", marks: ["overhanging store"], text });
   });
 });
