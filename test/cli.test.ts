@@ -198,7 +198,9 @@ describe("run", () => {
   test("a missing file is TW5003, for people and as JSON", async () => {
     const { status, stdout, stderr } = await tilewright("run", "missing.ts");
     expect([status, stdout]).toEqual([1, ""]);
-    expect(stderr).toMatch(/^TW5003: there is no file missing\.ts\n {2}remedy: /);
+    expect(stderr).toMatch(
+      /^TW5003: there is no file missing\.ts\n {2}expected: .*\n {2}found: .*\n {2}remedy: /,
+    );
     expect(await json("run", "missing.ts")).toMatchObject({ error: { code: "TW5003" } });
   });
 });

@@ -136,15 +136,20 @@ async function double() {
 await double();
 `;
 
-/** What a user's types are, with a mistake in the last line. */
+const entries = Object.keys(manifest.exports).flatMap((name) =>
+  /^\.\/[a-z]+$/.test(name) ? [name.slice(2)] : [],
+);
+
+/** What a user's types are, of every part of the package, with a mistake in the last line. */
 const consumer = `
 import { f32 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
+${entries.map((entry, index) => `export * as part${index} from "tilewright/${entry}";`).join(" ")}
 export const bytes: number = new Emulator().allocate(f32, [4], "x").bytes;
 export const right: "f32" = f32.name;
 export const wrong: "f64" = f32.name;
 `.trim();
-const mistakeOfConsumer = `consumer.ts:5: Type '"f32"' is not assignable to type '"f64"'.`;
+const mistakeOfConsumer = `consumer.ts:6: Type '"f32"' is not assignable to type '"f64"'.`;
 
 /** Relative links of a page, without fragments; what stands in code is none. */
 function linkedFiles(page: string): readonly string[] {

@@ -108,5 +108,11 @@ export function comparisonChart(comparisons: readonly Comparison[], title: strin
       },
     ];
   });
-  return drawBench({ device: title, against: "best peer", rounds: 0, entries });
+  return drawBench({
+    device: title,
+    imitated: false,
+    against: "best peer",
+    rounds: 0,
+    entries,
+  });
 }

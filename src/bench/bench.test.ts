@@ -90,8 +90,13 @@ describe("on a device", () => {
       return 8;
     });
     const ours: BenchEntry = () => device.bind(doubled, { x, out });
-    const result = await bench(device, { ours }, { ...quick, sets: 1 });
+    const cost = doubled.cost({ n: 128 });
+    const result = await bench(device, { ours }, { ...quick, sets: 1, cost });
     expect(result.of("ours").samples).toEqual(Array(quick.rounds).fill(8 / quick.launches));
+    // Of what imitates a GPU there are no rates, and the table says whose times these are.
+    expect(result.of("ours").terabytes).toBeUndefined();
+    expect(result.json.imitated).toBe(true);
+    expect(result.table()).toMatch(/ on this machine, which tell nothing of a GPU\n$/);
     for (const each of [x, out]) each.dispose();
   });
 
@@ -288,6 +293,7 @@ describe("figures", () => {
   const rounds = Array.from({ length: 20 }, (_, round) => 1 + round / 100);
   const result = new BenchResult({
     device: "NVIDIA H200",
+    imitated: false,
     rates: ratesOf({ architecture: 90 } as Parameters<typeof ratesOf>[0], "NVIDIA H200"),
     against: "plain",
     cost: new Map([["ours", doubled.cost({ n: 2 ** 28 })]]),

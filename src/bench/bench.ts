@@ -15,8 +15,8 @@
  */
 import { BoundLaunch } from "../device/bound-launch.ts";
 import { Device } from "../device/device.ts";
-import type { Cost } from "../ir/cost/cost.ts";
 import { ratesOf } from "../ir/cost/roofline.ts";
+import type { LaunchCost } from "../ir/cost/roofline.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
@@ -90,9 +90,11 @@ export async function bench<Name extends string>(
     const samples = await rounds(lanes, settings);
     return new BenchResult<Name>({
       device: device.gpu?.name ?? device.name,
+      imitated: device.gpu === undefined,
       rates: ratesOf(device.target, device.gpu?.name),
       against: settings.against as Name,
-      cost: costs(settings.cost, lanes),
+      // Rates of what only imitates a GPU would be taken for those of one.
+      cost: device.gpu === undefined ? new Map() : costs(settings.cost, lanes),
       entries: lanes.map(({ name, clock }, index) => ({
         name: name as Name,
         clock,
@@ -104,10 +106,13 @@ export async function bench<Name extends string>(
   }
 }
 
-function costs(cost: BenchSettings["cost"], lanes: readonly Lane[]): ReadonlyMap<string, Cost> {
+function costs(
+  cost: BenchSettings["cost"],
+  lanes: readonly Lane[],
+): ReadonlyMap<string, LaunchCost> {
   if (cost === undefined) return new Map();
-  if ("flops" in cost) return new Map(lanes.map(({ name }) => [name, cost as Cost]));
-  return new Map(Object.entries(cost as { readonly [name: string]: Cost }));
+  if ("flops" in cost) return new Map(lanes.map(({ name }) => [name, cost as LaunchCost]));
+  return new Map(Object.entries(cost as { readonly [name: string]: LaunchCost }));
 }
 
 function laneOf(device: Device, name: string, entry: BenchEntry, settings: BenchSettings): Lane {

@@ -1,5 +1,5 @@
 /** The entries and options of `bench`, checked, with what is not given filled in. */
-import type { Cost } from "../ir/cost/cost.ts";
+import type { LaunchCost } from "../ir/cost/roofline.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, optionText, requireKnownOptions } from "../support/options.ts";
@@ -30,7 +30,7 @@ export interface BenchOptions {
   /** The entry that ratios are to; the last one unless told. */
   readonly against?: string | undefined;
   /** What a launch costs, for TB/s, TFLOP/s and the roofline: of all entries, or by their names. */
-  readonly cost?: Cost | { readonly [name: string]: Cost } | undefined;
+  readonly cost?: LaunchCost | { readonly [name: string]: LaunchCost } | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: BenchProgress) => void) | undefined;
 }
@@ -121,7 +121,7 @@ function isCostOf(cost: unknown, entries: readonly string[]): boolean {
   );
 }
 
-function isCost(cost: unknown): cost is Cost {
+function isCost(cost: unknown): cost is LaunchCost {
   if (!isRecord(cost)) return false;
   return typeof cost["flops"] === "number" && isRecord(cost["products"]) && isRecord(cost["bytes"]);
 }

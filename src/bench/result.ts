@@ -1,7 +1,7 @@
 /** What `bench` found: figures of each entry, as JSON, as a table and as a drawing. */
-import type { Cost } from "../ir/cost/cost.ts";
+import { gmemBytes } from "../ir/cost/cost.ts";
 import { roofline } from "../ir/cost/roofline.ts";
-import type { Rates } from "../ir/cost/roofline.ts";
+import type { LaunchCost, Rates } from "../ir/cost/roofline.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { drawBench } from "./drawing.ts";
 import { median, medianInterval, spread } from "./statistics.ts";
@@ -33,6 +33,8 @@ export interface BenchFigures<Name extends string = string> {
 
 export interface BenchData<Name extends string = string> {
   readonly device: string;
+  /** Whether that is no GPU: its times are those of a program that imitates one. */
+  readonly imitated: boolean;
   /** The entry that ratios are to. */
   readonly against: Name;
   readonly rounds: number;
@@ -41,9 +43,10 @@ export interface BenchData<Name extends string = string> {
 
 interface Measured<Name extends string> {
   readonly device: string;
+  readonly imitated: boolean;
   readonly rates: Rates;
   readonly against: Name;
-  readonly cost: ReadonlyMap<string, Cost>;
+  readonly cost: ReadonlyMap<string, LaunchCost>;
   readonly entries: readonly Pick<BenchFigures<Name>, "name" | "clock" | "samples">[];
 }
 
@@ -54,11 +57,12 @@ export class BenchResult<Name extends string = string> {
 
   /** @internal */
   constructor(measured: Measured<Name>) {
-    const { device, against, entries } = measured;
+    const { device, imitated, against, entries } = measured;
     this.#measured = measured;
     const base = entries.find(({ name }) => name === against)?.samples ?? [];
     this.json = {
       device,
+      imitated,
       against,
       rounds: base.length,
       entries: entries.map((entry) => figuresOf(entry, base, measured)),
@@ -110,11 +114,10 @@ function figuresOf<Name extends string>(
   };
   const work = cost.get(name);
   if (work === undefined) return figures;
-  const { gmem } = work.bytes;
   return {
     ...figures,
     teraflops: work.flops / milliseconds / 1e9,
-    terabytes: (gmem.read + gmem.written) / milliseconds / 1e9,
+    terabytes: (work.memoryBytes ?? gmemBytes(work)) / milliseconds / 1e9,
     ofRoofline: roofline(work, rates).milliseconds / milliseconds,
   };
 }

@@ -8,7 +8,7 @@
  */
 import type { BenchClock, BenchData, BenchFigures } from "./result.ts";
 
-export function benchTable({ entries, against }: BenchData): string {
+export function benchTable({ entries, against, device, imitated }: BenchData): string {
   const columns: readonly Column[] = [
     ["entry", ({ name, clock }) => `${name}${clockText[clock]}`],
     ["time", ({ milliseconds }) => timeText(milliseconds)],
@@ -33,6 +33,8 @@ export function benchTable({ entries, against }: BenchData): string {
       .join("  ")
       .trimEnd(),
   );
+  if (imitated && entries.some(({ clock }) => clock === "device"))
+    lines.push(`times of the ${device} on this machine, which tell nothing of a GPU`);
   return `${lines.join("\n")}\n`;
 }
 

@@ -1,7 +1,7 @@
 /** Files that commands read, and files and folders that they write. */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import type { Stats } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
@@ -39,6 +39,7 @@ export function cannotWrite(what: string, error: unknown): TilewrightError {
     code: "TW5008",
     message: `${what} cannot be written`,
     location: unknownLocation,
+    expected: "a place that can be written to",
     found: error instanceof Error ? error.message : String(error),
   });
 }
@@ -62,6 +63,8 @@ function requireEntry(path: string, expected: string): Stats {
       code: "TW5003",
       message: `there is no file ${path}`,
       location: unknownLocation,
+      expected,
+      found: `nothing at ${resolve(path)}`,
     });
   if (found.isDirectory())
     throw new TilewrightError({

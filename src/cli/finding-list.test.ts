@@ -15,15 +15,15 @@ function race(first: number, second: number, iteration: number): TilewrightError
 
 test("the same lines are one finding, whichever comes first", () => {
   const list = new FindingList();
-  expect(list.addAll([race(4, 9, 0)], "first run")).toHaveLength(1);
-  expect(list.addAll([race(9, 4, 3), race(4, 9, 1)], "second run")).toEqual([]);
+  expect(list.addAll([race(4, 9, 0)], ["first run"])).toHaveLength(1);
+  expect(list.addAll([race(9, 4, 3), race(4, 9, 1)], ["second run"])).toEqual([]);
   expect(list.findings.map(({ found }) => found)).toEqual(["iteration 0"]);
 });
 
 test("other lines are another finding", () => {
   const list = new FindingList();
-  list.addAll([race(4, 9, 0)], "first run");
-  const [added] = list.addAll([race(4, 10, 0)], "second run");
+  list.addAll([race(4, 9, 0)], ["first run"]);
+  const [added] = list.addAll([race(4, 10, 0)], ["second run"]);
   expect(added?.notes.at(-1)?.message).toBe("second run");
   expect(list.findings).toHaveLength(2);
 });

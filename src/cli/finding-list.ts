@@ -12,12 +12,15 @@ export class FindingList {
     return [...this.#findings.values()];
   }
 
-  /** Adds those not yet known, with a note, and gives them. */
-  addAll(findings: readonly TilewrightError[], note: string): readonly TilewrightError[] {
+  /** Adds those not yet known, with notes, and gives them. */
+  addAll(
+    findings: readonly TilewrightError[],
+    notes: readonly string[],
+  ): readonly TilewrightError[] {
     return findings.flatMap((finding) => {
       const key = identityOf(finding);
       if (this.#findings.has(key)) return [];
-      const noted = finding.withNotes([{ message: note }]);
+      const noted = finding.withNotes(notes.map((message) => ({ message })));
       this.#findings.set(key, noted);
       return [noted];
     });

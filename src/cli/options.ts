@@ -99,18 +99,17 @@ const acceleratedOnly: { readonly [target: string]: string } = {
   sm_100a: "tcgen05 and setmaxnreg",
 };
 
-/** A whole number that is exact, from zero up. */
-export function parseCount(text: string): number {
-  const value = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
-  throw new InvalidArgumentError("It must be a whole number from 0 up.");
+/** A whole number that is exact, from `least` up. */
+export function parseFrom(least: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value >= least) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} up.`);
+  };
 }
 
-function parsePositive(text: string): number {
-  const value = parseCount(text);
-  if (value > 0) return value;
-  throw new InvalidArgumentError("It must be a whole number from 1 up.");
-}
+export const parseCount = parseFrom(0);
+const parsePositive = parseFrom(1);
 
 /** Extents with x between them. */
 export function parseShape(text: string): readonly number[] {

@@ -7,6 +7,7 @@
  */
 import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
+import { leastRounds } from "../bench/statistics.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -29,6 +30,7 @@ import {
   parseCase,
   parseCount,
   parseExtents,
+  parseFrom,
   parseShape,
   parseTarget,
   parseVectorBytes,
@@ -514,8 +516,8 @@ interface TuneOptions {
 }
 
 function addTune(program: Command, choose: (command: ChosenCommand) => void): void {
-  const count = (flags: string, description: string): Option =>
-    new Option(flags, description).argParser(parseCount);
+  const count = (flags: string, description: string, least: number): Option =>
+    new Option(flags, description).argParser(parseFrom(least));
   program
     .command("tune")
     .summary("measure the choices of a file's operations, and keep the results")
@@ -538,9 +540,11 @@ function addTune(program: Command, choose: (command: ChosenCommand) => void): vo
         deviceNames,
       ),
     )
-    .addOption(count("--seconds <number>", "start nothing more after so many seconds"))
-    .addOption(count("--rounds <number>", "rounds of the last comparison; 15 unless given"))
-    .addOption(count("--workers <number>", "processes that compile; as many as processors"))
+    .addOption(count("--seconds <number>", "start nothing more after so many seconds", 1))
+    .addOption(
+      count("--rounds <number>", "rounds of the last comparison; 15 unless given", leastRounds),
+    )
+    .addOption(count("--workers <number>", "processes that compile; as many as processors", 0))
     .addOption(jsonOption())
     .addHelpText(
       "after",

@@ -6,7 +6,7 @@ import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { array, cdiv, dim, kernel, processors, scalar } from "../lang/index.ts";
 import { defaultTarget } from "../targets/target.ts";
-import { chooseDimensions, randomInputs, requireTaken } from "./random-inputs.ts";
+import { chooseDimensions, randomInputs, randomNote, requireTaken } from "./random-inputs.ts";
 
 const n = dim("n");
 const m = dim("m", { multipleOf: 64 });
@@ -123,6 +123,13 @@ describe("random inputs", () => {
   ] as const)("a scalar of $name is a JavaScript %s", (dtype, type) => {
     expect(typeof randomInputs(idle(dtype), { n: 5, m: 64 }, 2)["factor"]).toBe(type);
   });
+});
+
+test("reports are told that whole numbers in memory are random, and which", () => {
+  expect(randomNote(idle(dtypes.i32), 5)).toMatch(
+    /^the whole numbers in x(?:, \w+)* are random, of seed 5;/,
+  );
+  expect(randomNote(idle(dtypes.f32), 5)).toBeUndefined();
 });
 
 test("arrays of more elements than a process can hold are refused", () => {

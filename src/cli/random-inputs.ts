@@ -82,6 +82,18 @@ export function randomInputs(
   return inputs;
 }
 
+/**
+ * What a report has to say of random inputs: whole numbers in memory are often indices, or ends of groups, which random ones are not.
+ * Undefined where the kernel has none.
+ */
+export function randomNote({ parameters }: Kernel, seed: number): string | undefined {
+  const named = parameters.flatMap(({ name, role, value: { type } }) =>
+    type.kind === "ref" && role !== "output" && type.dtype.kind.endsWith("signed") ? [name] : [],
+  );
+  if (named.length === 0) return undefined;
+  return `the whole numbers in ${named.join(", ")} are random, of seed ${seed}; export main(device) to run the kernel on others`;
+}
+
 /** An array of random numbers. */
 export function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
   const count = elementCount(shape);

@@ -28,8 +28,7 @@ export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
 };
 
 const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {
-  if (/^tilewright(\/|$)/.test(specifier))
-    return nextResolve(specifier, { ...context, parentURL: import.meta.url });
+  if (/^tilewright(\/|$)/.test(specifier)) return resolveOwn(specifier, context, nextResolve);
   try {
     return await nextResolve(specifier, context);
   } catch (error) {
@@ -40,6 +39,21 @@ const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {
     } catch {
       throw error;
     }
+  }
+};
+
+/** A name of this package. Where it has no such part, the user's file is what asked for it, not this one. */
+const resolveOwn: ResolveHook = async (specifier, context, nextResolve) => {
+  try {
+    return await nextResolve(specifier, { ...context, parentURL: import.meta.url });
+  } catch (error) {
+    const { parentURL } = context;
+    if (error instanceof Error && parentURL?.startsWith("file:") === true)
+      error.message = error.message.replace(
+        fileURLToPath(import.meta.url),
+        fileURLToPath(parentURL),
+      );
+    throw error;
   }
 };
 

@@ -57,10 +57,11 @@ describe("selectKernels", () => {
   });
 
   test("a file without kernels is TW5001", () => {
-    const empty = describeModule("a.ts", {});
-    expect(refusal(() => selectKernels(empty, undefined))).toMatchObject({
+    const other = describeModule("a.ts", { x: 1, y: 2 });
+    expect(refusal(() => selectKernels(other, undefined))).toMatchObject({
       code: "TW5001",
       summary: "a.ts exports no kernel",
+      found: "x, y",
     });
   });
 });
@@ -71,6 +72,7 @@ describe("loadUserModule", () => {
     await expect(loadUserModule(path)).rejects.toMatchObject({
       code: "TW5003",
       summary: `there is no file ${path}`,
+      found: `nothing at ${path}`,
       position: undefined,
     });
     await expect(loadUserModule(folder)).rejects.toMatchObject({

@@ -34,6 +34,8 @@ export interface UserModule {
   readonly main: ((device: Device) => unknown) | undefined;
   readonly kernels: readonly ExportedKernel[];
   readonly operations: readonly ExportedOperation[];
+  /** The names of everything that it exports. */
+  readonly names: readonly string[];
 }
 
 /** Imports the file; its code finds the program's arguments in `process.argv`, as under `node`. */
@@ -53,6 +55,8 @@ function requireModuleFile(path: string): void {
       code: "TW5004",
       message: `${path} is neither TypeScript nor JavaScript`,
       location: unknownLocation,
+      expected: "a name that ends in .ts, .mts, .js, .mjs or .cjs",
+      found: path,
     });
 }
 
@@ -74,12 +78,13 @@ export function describeModule(
     operations: Object.entries(exports).flatMap(([name, value]) =>
       isOperation(value) ? [{ name, operation: value }] : [],
     ),
+    names: Object.keys(exports),
   };
 }
 
 /** The exported kernels, or those of the given name; it may be an export's or a kernel's. */
 export function selectKernels(
-  { path, kernels }: UserModule,
+  { path, kernels, operations, names }: UserModule,
   name: string | undefined,
 ): readonly ExportedKernel[] {
   if (kernels.length === 0)
@@ -87,6 +92,12 @@ export function selectKernels(
       code: "TW5001",
       message: `${path} exports no kernel`,
       location: unknownLocation,
+      expected: "export const axpy = kernel(…)",
+      found: names.join(", ") || "no exports",
+      remedy:
+        operations.length > 0
+          ? `export the kernels of ${operations.map((each) => each.name).join(", ")}: operation.kernels(sizes) lists them`
+          : undefined,
     });
   if (name === undefined) return kernels;
   const exported = kernels.filter((kernel) => kernel.name === name);

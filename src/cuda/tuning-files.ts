@@ -76,5 +76,8 @@ function cannotOpen(path: string, error: unknown): TilewrightError {
     message: `${path} cannot be opened as a tuning file`,
     expected: "a file that can be read and written",
     found: error instanceof Error ? error.message : String(error),
+    remedy: isMissing(error)
+      ? "check the path, which is relative to the working directory; tilewright tune --file PATH makes the file in a folder that is there"
+      : "give a path that may be read and written to, and that no folder stands in the way of",
   });
 }

@@ -213,6 +213,7 @@ function describeValue(value: unknown): string {
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
     return `${typeof value} ${value}`;
   if (ArrayBuffer.isView(value)) return "a typed array without a dtype and a shape";
+  if (value === null) return "null";
   return Array.isArray(value) ? "a plain list" : `a value of type ${typeof value}`;
 }
 

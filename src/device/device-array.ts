@@ -249,6 +249,8 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
       throw new TilewrightError({
         code: "TW4011",
         message: `the array ${this.dtype.name}[${this.shape.join(", ")}] belongs to another device`,
+        expected: "an array that this device made",
+        found: "one that another device made",
         notes: [{ message: "the array was made here", location: this.location }],
       });
     return this.#allocation;

@@ -427,7 +427,8 @@ function completePlan<C>(
     cost: () => {
       const costs = made().map((each) => kernelCost(each.kernel.kernel, launchSizes(each)));
       const unknownLoops = costs.flatMap((each) => each.unknownLoops);
-      return { ...addCosts(costs), unknownLoops };
+      const memoryBytes = costs.reduce((sum, each) => sum + each.memoryBytes, 0);
+      return { ...addCosts(costs), memoryBytes, unknownLoops };
     },
     blocks: () =>
       made().map((launch) => {

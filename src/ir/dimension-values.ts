@@ -55,6 +55,8 @@ export function allDimensions(kernel: KernelInterface, given: unknown): Dimensio
           code: "TW4008",
           message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
           expected: `{ ${name}: … }`,
+          found: Object.keys(given).join(", ") || "no sizes",
+          remedy: `give each dimension a size, such as { ${name}: 1000 }`,
         });
       requireLegal(kernel, name, value as number, "the given dimensions");
       return [name, value as number];

@@ -8,7 +8,7 @@
 import type { Operation, OperationPlan } from "../device/operation.ts";
 import type { OperationChoices } from "../device/tuning/advice.ts";
 import type { Choice, Rejection, Sizes } from "../device/tuning/line.ts";
-import { ratesOf, roofline } from "../ir/cost/index.ts";
+import { gmemBytes, ratesOf, roofline } from "../ir/cost/index.ts";
 import { printKernel } from "../ir/printer.ts";
 import { checksum } from "../ptx/checksum.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -102,11 +102,14 @@ function candidateOf(
 const launchMicroseconds = 2;
 
 /**
- * The least time by what all launches compute and move, lengthened by processors that have nothing to do: a grid of 133
+ * The least time by what all launches compute and what their blocks move, of which choices differ in how often they read an array,
+ * lengthened by processors that have nothing to do: a grid of 133
  * blocks takes as long on 132 processors as one of 264.
  */
 function modelMicroseconds(plan: OperationPlan, { target, gpu }: Workplace): number {
-  const least = roofline(plan.cost(), ratesOf(target, gpu)).milliseconds * 1e3;
+  const cost = plan.cost();
+  const moved = { ...cost, memoryBytes: gmemBytes(cost) };
+  const least = roofline(moved, ratesOf(target, gpu)).milliseconds * 1e3;
   const idle = plan.blocks().map((blocks) => {
     const rounds = Math.ceil(blocks / target.processors);
     return blocks === 0 ? 1 : (rounds * target.processors) / blocks;

@@ -63,7 +63,7 @@ export function tunable<
   const { name } = spec;
   const combinations = requireCombinations(spec, location);
   const [first] = combinations;
-  if (first === undefined) throw nothingLeft(name, location);
+  if (first === undefined) throw nothingLeft(name, spec.choices, location);
   const make = remembering((choice: Choice) =>
     requireMade(name, spec.make(choice as ChoiceOf<C>), choice, location),
   );
@@ -140,7 +140,8 @@ function planOf(
 function signatureText({ parameters }: KernelInterface): string {
   return parameters
     .map(({ name, role, value: { type }, strides }) => {
-      if (type.kind !== "ref") return `${role} ${name}`;
+      if (type.kind === "scalar") return `${role} ${name} ${type.dtype.name}`;
+      if (type.kind !== "ref") throw new Error("arguments are arrays and scalars");
       const shape = type.shape.map(sizeText).join(", ");
       const apart = strides === undefined ? "" : ` by ${strides.map(sizeText).join(", ")}`;
       return `${role} ${name} ${type.dtype.name}[${shape}]${apart}`;
@@ -179,19 +180,30 @@ function requireCombinations(
     );
   let combinations: readonly Choice[] = [{}];
   for (const [choice, values] of Object.entries(choices)) {
-    if (!Array.isArray(values) || values.length === 0 || !values.every(isChoiceValue))
+    const found = wrongValues(values);
+    if (found !== undefined)
       throw wrong(
         `choice ${choice} of ${name} has no list of values`,
-        "a list of numbers, strings or truths, one at least",
-        optionText(values),
+        "a list of different numbers, strings or truths, one at least",
+        found,
         location,
       );
     combinations = combinations.flatMap((each) =>
-      values.map((value: ChoiceValue) => ({ ...each, [choice]: value })),
+      (values as readonly ChoiceValue[]).map((value) => ({ ...each, [choice]: value })),
     );
   }
   const keeps = where as ((choice: Choice) => boolean) | undefined;
   return keeps === undefined ? combinations : combinations.filter((each) => keeps(each));
+}
+
+/** What is wrong with the values of a choice, in words; undefined where nothing is. */
+function wrongValues(values: unknown): string | undefined {
+  if (!Array.isArray(values)) return optionText(values);
+  if (values.length === 0) return "an empty list";
+  const other: unknown = values.find((value) => !isChoiceValue(value));
+  if (other !== undefined || values.includes(undefined)) return `a list with ${optionText(other)}`;
+  const twice: unknown = values.find((value, index) => values.indexOf(value) !== index);
+  return twice === undefined ? undefined : `a list that has ${JSON.stringify(twice)} twice`;
 }
 
 function isChoiceValue(value: unknown): value is ChoiceValue {
@@ -227,11 +239,15 @@ function requireBucket(name: string, bucket: unknown, location: Location): Sizes
   );
 }
 
-function nothingLeft(name: string, location: Location): TilewrightError {
+function nothingLeft(name: string, choices: ChoiceLists, location: Location): TilewrightError {
+  const all = Object.values(choices).reduce((count, values) => count * values.length, 1);
   return new TilewrightError({
     code: "TW9812",
     message: `where leaves none of the choices of ${name}`,
     location,
+    expected: "true for one combination at least",
+    found: `false for ${all === 1 ? "the only one" : `all ${all}`}`,
+    remedy: "offer values that go together, or let where give true for those that do",
   });
 }
 

@@ -2,7 +2,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Device } from "../device/device.ts";
 import { operation } from "../device/operation.ts";
 import { TuningTable } from "../device/tuning/table.ts";
@@ -329,6 +329,7 @@ describe("mistakes", () => {
     ["TW9813", { name: "mine", choices: {}, make }],
     ["TW9813", { name: "mine", choices: { a: [] }, make }],
     ["TW9813", { name: "mine", choices: { a: [NaN] }, make }],
+    ["TW9813", { name: "mine", choices: { a: [1, 1] }, make }],
     ["TW9813", { name: "mine", choices: { a: [1] }, make: 5 }],
     ["TW9813", { name: "mine", choices: { a: [1] }, make: () => 5 }],
     ["TW9813", { name: "mine", choices: { a: [1] }, make, wher: () => true }],
@@ -377,6 +378,23 @@ describe("mistakes", () => {
     ];
     for (const [code, on, of, options] of wrong)
       expect(await codeOf(() => tune(on as Device, of as never, options as never))).toBe(code);
+    const other = tune(device, operation, { cases: [{ m: 5 }] });
+    await expect(other).rejects.toMatchObject({
+      position: { file: expect.stringMatching(/tune\.test\.ts$/) as string },
+    });
+    device.dispose();
+  });
+
+  test("a file that cannot be written is told of before anything is tried", async () => {
+    const device = await open("simulator");
+    const operation = mine([128]);
+    const planned = vi.spyOn(operation, "with");
+    const nowhere = join(tmpdir(), "tilewright-nowhere", "tuning.jsonl");
+    await expect(tune(device, operation, { cases, file: nowhere })).rejects.toMatchObject({
+      code: "TW9811",
+      remedy: expect.stringContaining("a folder that is there") as string,
+    });
+    expect(planned).not.toHaveBeenCalled();
     device.dispose();
   });
 

@@ -16,7 +16,7 @@ import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
 import { TuningTable } from "../device/tuning/table.ts";
 import { ratesOf } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
+import { placedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { candidatesOf } from "./candidate.ts";
 import type { Candidate, CandidateList } from "./candidate.ts";
@@ -93,8 +93,10 @@ class Tuner {
   ): Promise<Tuner> {
     const { file } = settings;
     if (file === undefined) return new Tuner(device, operation, choices, settings, []);
-    const { readTuning } = await import("../cuda/open.ts");
+    const { appendTuning, readTuning } = await import("../cuda/open.ts");
     const before = await readTuning(file, { mayBeMissing: true });
+    // A file that cannot be written is told of now, not when the first result is there.
+    await appendTuning(file, "");
     return new Tuner(device, operation, choices, settings, before.lines);
   }
 
@@ -109,10 +111,19 @@ class Tuner {
 
   plan(given: Sizes): PlannedCase {
     const { target, gpu } = this.#device;
-    const sizes = Object.fromEntries(allDimensions(this.#operation.kernel, given));
+    const sizes = this.#sizesOf(given);
     const place = { target, gpu: gpu?.name };
     const list = candidatesOf(this.#operation, this.#choices, sizes, place);
     return { sizes, bucket: this.#choices.bucket(sizes), list };
+  }
+
+  /** A case with a value for each dimension; who called is no longer to be seen where one is wrong. */
+  #sizesOf(given: Sizes): Sizes {
+    try {
+      return Object.fromEntries(allDimensions(this.#operation.kernel, given));
+    } catch (error) {
+      throw placedAt(this.#settings.location, error);
+    }
   }
 
   async compile(cases: readonly PlannedCase[]): Promise<void> {

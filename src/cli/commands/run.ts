@@ -7,6 +7,7 @@ import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { RunLimits } from "../../support/run-limits.ts";
 import type { Target } from "../../targets/target.ts";
@@ -15,7 +16,7 @@ import { formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import { writeProfiles } from "../profile-file.ts";
 import { runUserCode } from "../program-output.ts";
-import { chooseDimensions, randomInputs, requireTaken } from "../random-inputs.ts";
+import { chooseDimensions, randomInputs, randomNote, requireTaken } from "../random-inputs.ts";
 import type { Dimensions } from "../random-inputs.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
 import type { ExportedKernel, UserModule } from "../user-module.ts";
@@ -126,9 +127,13 @@ async function runKernel(
   const dimensions = chooseDimensions(kernel, given, device.target);
   const inputs = randomInputs(kernel, dimensions, seed);
   const start = performance.now();
+  const note = randomNote(kernel, seed);
   const results: { readonly [name: string]: HostArray } = await runUserCode(output, () =>
     device.run(definition, inputs, { dimensions, ...(!device.stopsKernels && limits) }),
-  );
+  ).catch((error: unknown) => {
+    const isNoted = note !== undefined && error instanceof TilewrightError;
+    throw isNoted ? error.withNotes([{ message: note }]) : error;
+  });
   const milliseconds = performance.now() - start;
   const sizes = Object.entries(dimensions).map(([dimension, extent]) => `${dimension} = ${extent}`);
   const facts = [...sizes, `seed ${seed}`, `${formatTime(milliseconds)} on the ${device.name}`];

@@ -22,7 +22,7 @@ import { FindingList } from "../finding-list.ts";
 import { formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import { redirectOutput, runUserCode } from "../program-output.ts";
-import { chooseDimensions, randomInputs, requireTaken } from "../random-inputs.ts";
+import { chooseDimensions, randomInputs, randomNote, requireTaken } from "../random-inputs.ts";
 import type { Dimensions } from "../random-inputs.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
 import type { ExportedKernel, UserModule } from "../user-module.ts";
@@ -44,6 +44,8 @@ export interface SimulateSettings {
 /** Something to run once a schedule. */
 interface Subject {
   readonly name: string;
+  /** What findings have to say of its inputs. */
+  readonly note?: string | undefined;
   run(device: Device): Promise<unknown>;
 }
 
@@ -94,7 +96,11 @@ function kernelSubject(
 ): Subject {
   const dimensions = chooseDimensions(definition.kernel, given, target);
   const inputs = randomInputs(definition.kernel, dimensions, seed);
-  return { name, run: (device) => device.run(definition, inputs, { dimensions }) };
+  return {
+    name,
+    note: randomNote(definition.kernel, seed),
+    run: (device) => device.run(definition, inputs, { dimensions }),
+  };
 }
 
 async function simulateSubject(
@@ -158,7 +164,8 @@ async function simulateTurn(
   } finally {
     device.dispose();
   }
-  const found = list.addAll(withThrown(launchFindings, thrown), describeTurn(turn));
+  const notes = [describeTurn(turn), ...(subject.note === undefined ? [] : [subject.note])];
+  const found = list.addAll(withThrown(launchFindings, thrown), notes);
   return { found, printed };
 }
 

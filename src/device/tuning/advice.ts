@@ -65,7 +65,7 @@ export function tunedChoice(
   const work = { op, variant: choices.variant, gpu, bucket };
   const own = table?.best(work, driver);
   if (own !== undefined) return { choice: own.choice, notes: driverNotes(own, driver) };
-  if (required) throw neverTuned(op, choices.variant, bucket, gpu);
+  if (required) throw neverTuned(op, choices.variant, bucket, { gpu, driver });
   return undefined;
 }
 
@@ -74,7 +74,12 @@ function driverNotes(line: MeasuredLine, driver: string): readonly string[] {
   return [`tuned with the driver of ${line.driver}, and this one is of ${driver}: tune again`];
 }
 
-function neverTuned(op: string, variant: string, bucket: Sizes, gpu: string): TilewrightError {
+function neverTuned(
+  op: string,
+  variant: string,
+  bucket: Sizes,
+  { gpu, driver }: Pick<DeviceTuning, "gpu" | "driver">,
+): TilewrightError {
   const sizes = Object.entries(bucket)
     .map(([name, size]) => `${name}=${size}`)
     .join(",");
@@ -83,6 +88,9 @@ function neverTuned(op: string, variant: string, bucket: Sizes, gpu: string): Ti
     message: `${op} was never tuned for ${sizes} on ${gpu}`,
     expected: `a measurement of ${variant} for ${recordText(bucket)} in the tuning files`,
     found: "none, and requireTuned is set",
-    remedy: `run tilewright tune FILE --case ${sizes}, or leave requireTuned out`,
+    remedy:
+      driver === ""
+        ? `leave requireTuned out: the ${gpu} is never measured, only a GPU is`
+        : `run tilewright tune FILE --case ${sizes}, or leave requireTuned out`,
   });
 }

@@ -105,17 +105,29 @@ export function workText({ op, variant, gpu, bucket }: TunedWork): string {
 
 /** Whether a value that was read is a line. */
 export function isTuningLine(value: unknown): value is TuningLine {
-  if (!isRecord(value)) return false;
+  return wrongPart(value) === undefined;
+}
+
+/** What keeps a value that was read from being a line, in words; undefined where nothing does. */
+export function wrongPart(value: unknown): string | undefined {
+  if (!isRecord(value)) return JSON.stringify(value) ?? "nothing";
+  const part = (name: string, holds: boolean): string | undefined =>
+    holds ? undefined : `${name} that is ${JSON.stringify(value[name]) ?? "missing"}`;
   const texts = ["op", "variant", "key", "gpu", "target", "driver"];
-  if (!texts.every((name) => typeof value[name] === "string")) return false;
   const { bucket, choice, us, rejected, reason, source, spread, rounds } = value;
   const isValue = (each: unknown): boolean =>
     ["string", "number", "boolean"].includes(typeof each) && !Number.isNaN(each);
-  if (!isRecord(bucket) || !Object.values(bucket).every(Number.isSafeInteger)) return false;
-  if (!isRecord(choice) || !Object.values(choice).every(isValue)) return false;
+  const start =
+    texts.map((name) => part(name, typeof value[name] === "string")).find(Boolean) ??
+    part("bucket", isRecord(bucket) && Object.values(bucket).every(Number.isSafeInteger)) ??
+    part("choice", isRecord(choice) && Object.values(choice).every(isValue));
+  if (start !== undefined) return start;
   if (rejected !== undefined)
-    return rejections.includes(rejected as Rejection) && typeof reason === "string";
-  if (typeof us !== "number" || !(us > 0)) return false;
-  if (source !== undefined) return source === "model";
-  return typeof spread === "number" && Number.isSafeInteger(rounds);
+    return (
+      part("rejected", rejections.includes(rejected as Rejection)) ??
+      part("reason", typeof reason === "string")
+    );
+  const time = part("us", typeof us === "number" && us > 0);
+  if (time !== undefined || source !== undefined) return time ?? part("source", source === "model");
+  return part("spread", typeof spread === "number") ?? part("rounds", Number.isSafeInteger(rounds));
 }

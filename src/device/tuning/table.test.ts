@@ -124,6 +124,11 @@ describe("a tuning table", () => {
     for (const wrong of ["{", "[]", "5", '{"op":"mine"}', JSON.stringify({ ...line(), us: -1 })])
       expect(codeOf(() => TuningTable.parse(`${start}${wrong}\n`, "file"))).toBe("TW9811");
     expect(() => TuningTable.parse(`${text}{\n`, "file")).toThrow("file:3");
+    const slow = JSON.stringify({ ...line(), us: -1 });
+    expect(() => TuningTable.parse(`${start}${slow}\n`, "file")).toThrow("us that is -1");
+    expect(() => TuningTable.parse(`${start}{"op":"x"}\n`, "file")).toThrow(
+      "variant that is missing",
+    );
   });
 
   test("what failed with a driver is not taken from another one", () => {

@@ -1,6 +1,14 @@
 /** The lines of tuning files, and the fastest choice for some work among them. */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { identityOf, isMeasured, isRejected, isTuningLine, lineText, workText } from "./line.ts";
+import {
+  identityOf,
+  isMeasured,
+  isRejected,
+  isTuningLine,
+  lineText,
+  workText,
+  wrongPart,
+} from "./line.ts";
 import type { MeasuredLine, TunedWork, TuningLine } from "./line.ts";
 
 const version = 1;
@@ -44,7 +52,7 @@ export class TuningTable {
         if (isTuningLine(value)) return [value];
         // What comes after the last line break was being written when the tuner was stopped.
         if (row.trim() === "" || row.trim() === header || index === last) return [];
-        throw noLine(row, `${name}:${index + 2}`);
+        throw noLine(row, value, `${name}:${index + 2}`);
       }),
     );
   }
@@ -92,15 +100,18 @@ function requireHeader(row: string, name: string): void {
       : `${name} is not a tuning file`,
     expected: `the first line ${header}`,
     found: row.slice(0, 80),
+    remedy: isOurs
+      ? "tune into another file with this version, or use the version that wrote this one"
+      : undefined,
   });
 }
 
-function noLine(row: string, place: string): TilewrightError {
+function noLine(row: string, value: unknown, place: string): TilewrightError {
   return new TilewrightError({
     code: "TW9811",
     message: `${place} is not a line of a tuning file`,
     expected: "op, variant, key, gpu, target, driver, bucket, choice, and us or rejected",
-    found: row.slice(0, 80),
+    found: value === undefined ? `no JSON: ${row.slice(0, 80)}` : (wrongPart(value) ?? row),
     remedy: "delete the line: what it said is measured again",
   });
 }

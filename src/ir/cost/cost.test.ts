@@ -12,8 +12,8 @@ const none = { read: 0, written: 0 };
 const noProducts = { f64: 0, f32: 0, tf32: 0, half: 0, byte: 0 };
 
 /** A kernel of one block, with some constants and a window of 8 floats. */
-function body(lines: string, threads = "main") {
-  return kernelOf(`kernel @k grid [i = 1] threads [${threads}] (
+function body(lines: string, threads = "main", warps = "") {
+  return kernelOf(`kernel @k grid [i = 1] threads [${threads}]${warps} (
     inout %x "x": ref<gmem, f32, [8]>,
     scalar %flag "flag": bool,
     scalar %count "count": i32
@@ -58,6 +58,7 @@ test("axpy: two flops an element, two arrays read and one written", () => {
     products: noProducts,
     transcendentals: 0,
     bytes: { gmem: { read: 8 * n, written: 4 * n }, smem: none },
+    memoryBytes: 12 * n,
     unknownLoops: [],
   });
 });
@@ -92,6 +93,8 @@ test("matmul: 2mnk flops, rows and columns read once for each block", () => {
     products: { ...noProducts, half: 2 * m * n * k },
     transcendentals: 0,
     bytes: { gmem: { read: blocks * 2 * tile * k * 2, written: 4 * m * n }, smem: none },
+    // What another block has read comes from the cache.
+    memoryBytes: 2 * m * k + 2 * k * n + 4 * m * n,
     unknownLoops: [],
   });
 });
@@ -204,6 +207,16 @@ describe("how often ops run", () => {
       flops(`${asked} if %first then { yield } otherwise { ${negate} yield }`, "a, b, c"),
     ).toBe(16);
     expect(flops(`warps body(%w: i32) { ${negate} yield }`)).toBe(32);
+  });
+
+  test("warps are as many as the kernel says, and one that works alone pays alone", () => {
+    const alone = `%first = compare %w, %0 {predicate = eq} : bool
+      if %first then { ${negate} yield } otherwise { yield }`;
+    expect(flops(`warps body(%w: i32) { ${alone} yield }`)).toBe(8);
+    const eight = body(`warps body(%w: i32) { ${negate} yield }`, "main", " warps 8");
+    expect(kernelCost(eight, noDimensions).flops).toBe(64);
+    const data = `warps body(%w: i32) { loop %w, %count, %1 body(%i: i32) { ${negate} yield } yield }`;
+    expect(kernelCost(body(data), noDimensions).unknownLoops).toHaveLength(1);
   });
 });
 

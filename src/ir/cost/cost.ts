@@ -22,7 +22,7 @@ export interface Cost {
   readonly products: { readonly [F in ProductFormat]: number };
   /** Values of functions that the hardware approximates in steps: exp, log, sin, sqrt … */
   readonly transcendentals: number;
-  /** Windows count whole, also where they reach out of bounds. */
+  /** What blocks move, an array as often as they read it. Windows count whole, also where they reach out of bounds. */
   readonly bytes: { readonly gmem: Traffic; readonly smem: Traffic };
 }
 
@@ -58,6 +58,11 @@ function combine(left: Cost, right: Cost, combination: (a: number, b: number) =>
       smem: traffic(left.bytes.smem, right.bytes.smem),
     },
   };
+}
+
+/** What blocks read and write of global memory, from the cache or from memory. */
+export function gmemBytes({ bytes: { gmem } }: Cost): number {
+  return gmem.read + gmem.written;
 }
 
 export function addCosts(costs: readonly Cost[]): Cost {

@@ -1,9 +1,9 @@
 /** What launches cost; see `cost.ts`. */
-export { addCosts, productFormats } from "./cost.ts";
+export { addCosts, gmemBytes, productFormats } from "./cost.ts";
 export type { Cost, ProductFormat, Traffic } from "./cost.ts";
 export { kernelCost } from "./kernel-cost.ts";
 export type { KernelCost } from "./kernel-cost.ts";
 export { costRules } from "./rules.ts";
 export type { CostContext } from "./rules.ts";
 export { ratesOf, roofline } from "./roofline.ts";
-export type { Rates, Roofline } from "./roofline.ts";
+export type { LaunchCost, Rates, Roofline } from "./roofline.ts";

@@ -11,15 +11,16 @@
  *
  * Where that is not enough (bounds that depend on data, every `while`) the body counts once and the loop is listed
  * in `unknownLoops`. Of branches whose condition is not known, the costliest counts. Where a kernel asks for the number of
- * the program thread, threads are walked one by one.
+ * the program thread, threads are walked one by one; where a branch asks for the number of the warp, warps are.
  */
+import { packedBytes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
-import type { AnyOp, Kernel, Op, Region } from "../node.ts";
+import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import { ruleOf } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { regionList, walkOps } from "../traverse.ts";
-import { addCosts, equalCosts, largestCost, noCost, scaleCost } from "./cost.ts";
+import { addCosts, equalCosts, gmemBytes, largestCost, noCost, scaleCost } from "./cost.ts";
 import type { Cost } from "./cost.ts";
 import { costRules } from "./rules.ts";
 import { KnownScalars } from "./scalars.ts";
@@ -27,6 +28,11 @@ import { KnownScalars } from "./scalars.ts";
 type UnknownLoop = Op<"loop"> | Op<"while">;
 
 export interface KernelCost extends Cost {
+  /**
+   * What memory has to move at least: an array counts once for each way, however many blocks read it, since what was read
+   * before is in the cache.
+   */
+  readonly memoryBytes: number;
   /** Loops whose number of trips could not be found; their bodies count once. */
   readonly unknownLoops: readonly {
     readonly kind: "loop" | "while";
@@ -34,7 +40,6 @@ export interface KernelCost extends Cost {
   }[];
 }
 
-const warpsOfThread = 4;
 /** Blocks that are walked where they differ; more than a wave of any GPU. */
 const walkedBlocks = 512;
 /** Steps of loops that are walked one by one in a block, in all. */
@@ -49,8 +54,12 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
   );
   const crews = crewsOf(kernel);
   const any = walkBlock(kernel, dimensions, crews);
-  if (!any.guessed || blocks <= 1)
-    return { ...scaleCost(any.cost, blocks), unknownLoops: described(any.unknownLoops) };
+  const whole = (cost: Cost, loops: Iterable<UnknownLoop>): KernelCost => ({
+    ...cost,
+    memoryBytes: Math.min(gmemBytes(cost), arrayBytes(kernel, dimensions)),
+    unknownLoops: described(loops),
+  });
+  if (!any.guessed || blocks <= 1) return whole(scaleCost(any.cost, blocks), any.unknownLoops);
   const walked = Math.min(blocks, walkedBlocks);
   const unknownLoops = new Set<UnknownLoop>();
   const costs = Array.from({ length: walked }, (_, index) => {
@@ -59,7 +68,21 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
     for (const loop of one.unknownLoops) unknownLoops.add(loop);
     return one.cost;
   });
-  return { ...scaleCost(addCosts(costs), blocks / walked), unknownLoops: described(unknownLoops) };
+  return whole(scaleCost(addCosts(costs), blocks / walked), unknownLoops);
+}
+
+/** The bytes of all arrays in global memory; those that are read and written count twice. */
+function arrayBytes({ parameters, body }: Kernel, dimensions: DimensionValues): number {
+  const bytesOf = ({ type }: Value): number =>
+    type.kind === "ref" && type.space === "gmem"
+      ? packedBytes(type.dtype, evaluateSize(multiplySizes(...type.shape), dimensions))
+      : 0;
+  let bytes = 0;
+  for (const { role, value } of parameters) bytes += bytesOf(value) * (role === "inout" ? 2 : 1);
+  walkOps(body, (op) => {
+    if (op.kind === "alloc") for (const scratch of op.results) bytes += 2 * bytesOf(scratch);
+  });
+  return bytes;
 }
 
 /** Program threads that do the same: all of them, or each alone where the kernel asks which it is. */
@@ -108,6 +131,11 @@ function indicesOf(block: number, extents: readonly number[]): readonly number[]
   return indices;
 }
 
+interface Mark {
+  readonly unknownLoops: ReadonlySet<UnknownLoop>;
+  readonly guessed: boolean;
+}
+
 class CostWalk {
   readonly unknownLoops = new Set<UnknownLoop>();
   /** Whether a loop or a branch was met whose way was not known. */
@@ -148,9 +176,29 @@ class CostWalk {
         ? threads.filter((thread) => op.attributes.threads.includes(thread))
         : threads;
     if (active.length === 0) return noCost;
+    if (op.kind === "warps") return this.#warps(op, active);
     const once = addCosts(regions.map((region) => this.region(region, active)));
     if (op.kind === "while") this.#unknown(op);
-    return op.kind === "warps" ? scaleCost(once, warpsOfThread) : once;
+    return once;
+  }
+
+  /** The body once for all warps where they do the same, else warp by warp: often one of them copies, and the others do nothing. */
+  #warps(op: Op<"warps">, threads: readonly number[]): Cost {
+    const { body } = op.regions;
+    const [warp] = body.parameters;
+    const before = this.#mark();
+    this.#scalars.forget(body.parameters);
+    const once = this.region(body, threads);
+    if (!this.guessed || warp === undefined) {
+      this.guessed ||= before.guessed;
+      return scaleCost(once, this.#kernel.warps);
+    }
+    this.#return(before);
+    const costs = Array.from({ length: this.#kernel.warps }, (_, number) => {
+      this.#scalars.set(warp, number);
+      return this.region(body, threads);
+    });
+    return addCosts(costs);
   }
 
   #branch(regions: readonly Region[], index: number | undefined, threads: readonly number[]): Cost {
@@ -170,8 +218,7 @@ class CostWalk {
     const lower = this.#scalars.get(op.operands.lower);
     const upper = this.#scalars.get(op.operands.upper);
     const step = this.#scalars.get(op.operands.step);
-    const before = { unknown: new Set(this.unknownLoops), guessed: this.guessed };
-    this.guessed = false;
+    const before = this.#mark();
     this.#scalars.forget(op.regions.body.parameters);
     const once = this.region(op.regions.body, threads);
     const alike = !this.guessed;
@@ -186,14 +233,26 @@ class CostWalk {
       return scaleCost(once, trips);
     }
     this.#steps -= trips;
-    this.unknownLoops.clear();
-    for (const loop of before.unknown) this.unknownLoops.add(loop);
-    this.guessed = before.guessed;
+    this.#return(before);
     const costs = Array.from({ length: trips }, (_, trip) => {
       this.#scalars.set(counter, lower + trip * step);
       return this.region(op.regions.body, threads);
     });
     return addCosts(costs);
+  }
+
+  /** What is not known so far; whether anything else is then shows in `guessed`. */
+  #mark(): Mark {
+    const mark = { unknownLoops: new Set(this.unknownLoops), guessed: this.guessed };
+    this.guessed = false;
+    return mark;
+  }
+
+  /** Forgets what was found since, before it is walked again more closely. */
+  #return({ unknownLoops, guessed }: Mark): void {
+    this.unknownLoops.clear();
+    for (const loop of unknownLoops) this.unknownLoops.add(loop);
+    this.guessed = guessed;
   }
 
   #unknown(op: UnknownLoop): void {

@@ -6,7 +6,7 @@
  *                            gmem      0.40e9  / 4.8e12 = 0.08 ms
  */
 import type { Target } from "../../targets/target.ts";
-import { productFormats } from "./cost.ts";
+import { gmemBytes, productFormats } from "./cost.ts";
 import type { Cost, ProductFormat } from "./cost.ts";
 
 /** What a board does in a second. */
@@ -78,8 +78,13 @@ export interface Roofline {
   readonly bound: "arithmetic" | "transcendentals" | "gmem" | "smem";
 }
 
-export function roofline(cost: Cost, rates: Rates): Roofline {
-  const { gmem, smem } = cost.bytes;
+/** A cost, with what memory has to move at least, where that is known: what blocks move may come from the cache. */
+export interface LaunchCost extends Cost {
+  readonly memoryBytes?: number | undefined;
+}
+
+export function roofline(cost: LaunchCost, rates: Rates): Roofline {
+  const { smem } = cost.bytes;
   const products = productFormats.reduce((sum, format) => sum + cost.products[format], 0);
   const seconds: readonly (readonly [Roofline["bound"], number])[] = [
     [
@@ -90,7 +95,7 @@ export function roofline(cost: Cost, rates: Rates): Roofline {
       ),
     ],
     ["transcendentals", cost.transcendentals / rates.transcendentals],
-    ["gmem", (gmem.read + gmem.written) / rates.gmemBytes],
+    ["gmem", (cost.memoryBytes ?? gmemBytes(cost)) / rates.gmemBytes],
     ["smem", (smem.read + smem.written) / rates.smemBytes],
   ];
   const [bound, longest] = seconds.reduce((most, each) => (each[1] > most[1] ? each : most));

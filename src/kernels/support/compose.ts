@@ -14,6 +14,7 @@ import type { Target } from "../../targets/target.ts";
 import { laidOut } from "./sizes.ts";
 
 export interface OperationStep {
+  /** @internal Of an operation's plans its users know only `plan`. */
   readonly operation: Pick<Operation, "planFor" | "inputs" | "outputs" | "inouts">;
   readonly dimensions: { readonly [name: string]: number };
   /** What each array of the step's operation is called in the whole. */

@@ -7,7 +7,7 @@ export const driverCodes = registerCodes({
     cause: "The driver's library was not found on this machine, so no GPU can be opened.",
     example: 'open("gpu") on a laptop without an NVIDIA GPU',
     remedy:
-      'install the NVIDIA driver, or open("emulator"), which runs the same PTX on any machine, or open("simulator")',
+      'install the NVIDIA driver, or open("emulator"), on the command line --device emulator, which runs the same PTX on any machine; or the simulator',
   },
   TW4502: {
     title: "no GPU",

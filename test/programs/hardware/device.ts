@@ -18,9 +18,13 @@ const sharedBytesAttribute = 8;
 const swizzles = { 0: 0, 32: 1, 64: 2, 128: 3 } as const;
 const fills = { zero: 0, nan: 1 } as const;
 
-export async function openDevice(): Promise<CudaContext> {
+export function openDriver(): Promise<Driver> {
   const { platform, arch } = process;
-  const context = new CudaContext(await loadDriver({ platform, architecture: arch }), 0);
+  return loadDriver({ platform, architecture: arch });
+}
+
+export async function openDevice(): Promise<CudaContext> {
+  const context = new CudaContext(await openDriver(), 0);
   context.enter();
   return context;
 }

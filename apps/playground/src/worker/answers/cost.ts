@@ -54,7 +54,7 @@ function rooflineOf(kernel: Kernel, target: TargetName, cost: KernelCost): Roofl
   const bits = productBits(kernel);
   const onTensorCores = bits === undefined ? undefined : board.tensor[Math.max(8, bits)];
   const peak = onTensorCores ?? board.fma;
-  const bytes = cost.bytes.gmem.read + cost.bytes.gmem.written;
+  const bytes = cost.memoryBytes;
   const [arithmetic, memory] = [cost.flops / peak, bytes / board.bandwidth];
   return {
     board: board.name,
