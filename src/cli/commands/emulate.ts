@@ -229,7 +229,9 @@ function shapeText(
 ): string {
   const extents = (value: LaunchSettings["blocks"]): string =>
     (typeof value === "number" ? [value] : value.slice(0, 1 + lastAbove(value))).join(" × ");
-  return `${name} on ${target?.name ?? module.target}, ${extents(blocks)} blocks of ${extents(lanes)} lanes, seed ${seed}`;
+  const grid = extents(blocks);
+  const many = grid === "1" ? "1 block" : `${grid} blocks`;
+  return `${name} on ${target?.name ?? module.target}, ${many} of ${extents(lanes)} lanes, seed ${seed}`;
 }
 
 /** The last axis that has more than one. */

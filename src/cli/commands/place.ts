@@ -49,7 +49,9 @@ function printPlacement({ placement }: PlacedKernel, file: string, output: Outpu
   output.line(output.bold(heading ?? ""));
   if (rows.length > 0) output.line("tiles");
   for (const line of formatTable(rows)) output.line(line);
-  for (const line of report) output.line(line);
+  // Lines of this file need no path here either.
+  const own = `${resolve(file)}:`;
+  for (const line of report) output.line(line.replaceAll(own, ""));
   output.line();
 }
 
