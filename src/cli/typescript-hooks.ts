@@ -48,12 +48,11 @@ const resolveOwn: ResolveHook = async (specifier, context, nextResolve) => {
     return await nextResolve(specifier, { ...context, parentURL: import.meta.url });
   } catch (error) {
     const { parentURL } = context;
-    if (error instanceof Error && parentURL?.startsWith("file:") === true)
-      error.message = error.message.replace(
-        fileURLToPath(import.meta.url),
-        fileURLToPath(parentURL),
-      );
-    throw error;
+    if (!(error instanceof Error) || parentURL?.startsWith("file:") !== true) throw error;
+    const own = fileURLToPath(import.meta.url);
+    // On the way to the program's thread an error of Node keeps the words that it was made with.
+    const told = new Error(error.message.replace(own, fileURLToPath(parentURL)));
+    throw Object.assign(told, { code: "code" in error ? error.code : undefined });
   }
 };
 
