@@ -44,13 +44,14 @@ const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {
 
 /** A name of this package. Where it has no such part, the user's file is what asked for it, not this one. */
 const resolveOwn: ResolveHook = async (specifier, context, nextResolve) => {
+  // Node writes what the next one is given into the context itself.
+  const { parentURL } = context;
   try {
     return await nextResolve(specifier, { ...context, parentURL: import.meta.url });
   } catch (error) {
-    const { parentURL } = context;
     if (!(error instanceof Error) || parentURL?.startsWith("file:") !== true) throw error;
     const own = fileURLToPath(import.meta.url);
-    // On the way to the program's thread an error of Node keeps the words that it was made with.
+    // Commands print what stands above an error's frames, which is the message that it was made with.
     const told = new Error(error.message.replace(own, fileURLToPath(parentURL)));
     throw Object.assign(told, { code: "code" in error ? error.code : undefined });
   }
