@@ -93,8 +93,7 @@ export async function bench<Name extends string>(
       imitated: device.gpu === undefined,
       rates: ratesOf(device.target, device.gpu?.name),
       against: settings.against as Name,
-      // Rates of what only imitates a GPU would be taken for those of one.
-      cost: device.gpu === undefined ? new Map() : costs(settings.cost, lanes),
+      cost: costs(settings.cost, lanes),
       entries: lanes.map(({ name, clock }, index) => ({
         name: name as Name,
         clock,

@@ -13,12 +13,8 @@ export function benchTable({ entries, against, device, imitated }: BenchData): s
     ["entry", ({ name, clock }) => `${name}${clockText[clock]}`],
     ["time", ({ milliseconds }) => timeText(milliseconds)],
     ["spread", ({ spread }) => `${(100 * spread).toFixed(1)}%`],
-    ["TB/s", ({ terabytes }) => terabytes?.toPrecision(3) ?? ""],
-    ["TFLOP/s", ({ teraflops }) => teraflops?.toPrecision(4) ?? ""],
-    [
-      "of roofline",
-      ({ ofRoofline }) => (ofRoofline === undefined ? "" : `${(100 * ofRoofline).toFixed(1)}%`),
-    ],
+    // Rates of what only imitates a GPU would be taken for those of one.
+    ...(imitated ? [] : rateColumns),
     [`times ${against}`, (figures) => (figures.name === against ? "" : ratioText(figures))],
   ];
   const kept = columns.filter(([, cell]) => entries.some((figures) => cell(figures) !== ""));
@@ -37,6 +33,15 @@ export function benchTable({ entries, against, device, imitated }: BenchData): s
     lines.push(`times of the ${device} on this machine, which tell nothing of a GPU`);
   return `${lines.join("\n")}\n`;
 }
+
+const rateColumns: readonly Column[] = [
+  ["TB/s", ({ terabytes }) => terabytes?.toPrecision(3) ?? ""],
+  ["TFLOP/s", ({ teraflops }) => teraflops?.toPrecision(4) ?? ""],
+  [
+    "of roofline",
+    ({ ofRoofline }) => (ofRoofline === undefined ? "" : `${(100 * ofRoofline).toFixed(1)}%`),
+  ],
+];
 
 const clockText: { readonly [C in BenchClock]: string } = {
   device: "",
