@@ -1,8 +1,8 @@
 /** Serves a folder of static files, compressed, as any host would. */
-import { createReadStream, existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
-import { createGzip } from "node:zlib";
+import { gzipSync } from "node:zlib";
 
 const types = {
   ".css": "text/css",
@@ -21,6 +21,18 @@ function fileOf(folder, url) {
   return candidates.find((each) => existsSync(each) && statSync(each).isFile());
 }
 
+/** What was compressed before, by file: as long as the file is the same, it is sent again. */
+const compressed = new Map();
+
+function compressedBytes(file) {
+  const { mtimeMs } = statSync(file);
+  const known = compressed.get(file);
+  if (known?.mtimeMs === mtimeMs) return known.bytes;
+  const bytes = gzipSync(readFileSync(file));
+  compressed.set(file, { mtimeMs, bytes });
+  return bytes;
+}
+
 /** Resolves to the server, once it listens; port 0 takes any. */
 export function serve(folder, port) {
   const server = createServer((request, response) => {
@@ -35,8 +47,7 @@ export function serve(folder, port) {
       "content-type": type,
       ...(isText && { "content-encoding": "gzip" }),
     });
-    const stream = createReadStream(file);
-    (isText ? stream.pipe(createGzip()) : stream).pipe(response);
+    response.end(isText ? compressedBytes(file) : readFileSync(file));
   });
   return new Promise((resolve) => {
     server.listen(port, "127.0.0.1", () => {
