@@ -2,7 +2,7 @@
 
 /** Numbers of a matrix, and how far apart they lie down a column and along a row. */
 export interface Matrix {
-  readonly values: readonly number[];
+  readonly values: ArrayLike<number>;
   readonly down: number;
   readonly along: number;
 }
@@ -14,7 +14,7 @@ export function productOf(
   [rows, columns, depth]: readonly [m: number, n: number, k: number],
 ): Float64Array {
   const sums = new Float64Array(rows * columns);
-  const [left, right] = [Float64Array.from(a.values), Float64Array.from(b.values)];
+  const [left, right] = [new Float64Array(a.values), new Float64Array(b.values)];
   for (let i = 0; i < rows; i += 1)
     for (let l = 0; l < depth; l += 1) {
       const factor = left[i * a.down + l * a.along] as number;

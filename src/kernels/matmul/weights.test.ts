@@ -5,6 +5,7 @@
 import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
+import { productOf } from "../../../test/support/exact-product.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { storedAt } from "../../../test/support/products/operands.ts";
 import type { Device } from "../../device/device.ts";
@@ -82,17 +83,20 @@ async function agrees(
   const { group = depth, span } = spec;
   const across = Math.ceil(columns / span);
   const pitch = Math.ceil(depth / 128) * 128;
-  const weightAt = (i: number, j: number): { readonly value: number; readonly unit: number } => {
+  const units = new Float64Array(depth * columns);
+  const weights = units.map((_, index) => {
+    const [i, j] = [Math.floor(index / columns), index % columns];
     const of = Math.floor(i / group) * across + Math.floor(j / span);
     const unit = scale[of] ?? NaN;
+    units[index] = unit;
     const stored = b[j * pitch + storedAt(spec.dtype, i)] ?? NaN;
-    return { value: (stored - (spec.zero ? (zero[of] ?? NaN) : 0)) * unit, unit };
-  };
+    return (stored - (spec.zero ? (zero[of] ?? NaN) : 0)) * unit;
+  });
   // Every weight is within half a unit, and what FP8 and scales are rounded by.
   const wanted = toNumbers(x);
   const isWhole = spec.dtype.name.startsWith("i");
   const far = Array.from(wanted, (weight, index) => {
-    const { value, unit } = weightAt(Math.floor(index / columns), index % columns);
+    const [value, unit] = [weights[index] ?? NaN, units[index] ?? NaN];
     const bound = isWhole ? 1.01 * unit : 2 ** -4 * Math.abs(weight) + unit * 2 ** -9;
     return Math.abs(value - weight) <= bound ? [] : [{ index, value, weight }];
   });
@@ -101,28 +105,45 @@ async function agrees(
     dimensions: { k: depth },
   });
   const wrong = Array.from(toNumbers(back.x), (value, index) => {
-    const { value: exact } = weightAt(Math.floor(index / columns), index % columns);
+    const exact = weights[index] ?? NaN;
     return Math.abs(value - exact) <= Math.abs(exact) * 2 ** -8 ? [] : [{ index, value, exact }];
   });
   expect(wrong.flat()).toEqual([]);
   const a = fromNumbers(spec.as as DType<"bf16">, [rows, depth], draw(rows * depth));
+  const sizes = [rows, columns, depth] as const;
   const left = toNumbers(a);
+  const sums = productOf(
+    { values: left, down: depth, along: 1 },
+    { values: weights, down: columns, along: 1 },
+    sizes,
+  );
+  const magnitudes = productOf(
+    { values: left.map(Math.abs), down: depth, along: 1 },
+    { values: weights.map(Math.abs), down: columns, along: 1 },
+    sizes,
+  );
   for (const configuration of configurations) {
     const op = matmul({ a: spec.as as DType<"bf16">, b: spec, out: f32, configuration });
     const { out } = await device.run(op, { a, ...packed } as never);
     // The narrow kernel rounds no weight; sums of numbers with zero points are of greater ones.
     const rounding = configuration.kernel === "narrow" ? 2 ** -16 : 2 ** -8;
-    toNumbers(out).forEach((found, index) => {
-      const [row, column] = [Math.floor(index / columns), index % columns];
-      let [sum, magnitude] = [0, 0];
-      for (let i = 0; i < depth; i += 1) {
-        const term = (left[row * depth + i] ?? NaN) * weightAt(i, column).value;
-        sum += term;
-        magnitude += Math.abs(term);
-      }
-      expect(Math.abs(found - sum)).toBeLessThanOrEqual(magnitude * rounding);
-    });
+    expect(farFrom(sums, magnitudes, rounding, toNumbers(out))).toEqual([]);
   }
+}
+
+/** The results that are further from sums than so large a part of the magnitudes in them. */
+function farFrom(
+  sums: Float64Array,
+  magnitudes: Float64Array,
+  rounding: number,
+  results: ArrayLike<number>,
+): readonly object[] {
+  expect(results.length).toBe(sums.length);
+  const far = Array.from(results, (found, index) => {
+    const [sum, bound] = [sums[index] ?? NaN, (magnitudes[index] ?? NaN) * rounding];
+    return Math.abs(found - sum) <= bound ? [] : [{ index, found, sum, bound }];
+  });
+  return far.flat();
 }
 
 test.each(Object.entries(specs))("%s", async (_, spec) => {
@@ -161,21 +182,31 @@ test("on the emulator", { timeout: 600_000 }, async () => {
 const partsDepth = 2 * 32 * 128;
 const twoProcessors = { ...targets.sm_90a, processors: 2 };
 
-/** Numbers of 4 bits in the documented order with given scales, multiplied in parts of k, against float64. */
+/** What every case in parts multiplies: numbers of 4 bits in the documented order, and the same as they lie along k. */
+const partsGiven = (() => {
+  const [rows, columns, depth] = [5, 72, partsDepth];
+  const random = new Random(11);
+  const numbers = Float64Array.from({ length: columns * depth }, () => random.below(16) - 8);
+  const order = Int32Array.from({ length: depth }, (_, i) => storedAt(i4, i));
+  const along = Float64Array.from({ length: depth * columns }, (_, index) => {
+    const [i, column] = [Math.floor(index / columns), index % columns];
+    return numbers[column * depth + (order[i] ?? NaN)] ?? NaN;
+  });
+  const draw = Float64Array.from({ length: rows * depth }, () => random.uniform() * 2 - 0.7);
+  const a = fromNumbers(bf16, [rows, depth], draw);
+  return { rows, columns, depth, a, b: fromNumbers(i4, [columns, depth], numbers), along };
+})();
+
+/** Numbers of 4 bits with given scales, multiplied in parts of k, against float64. */
 async function partsAgree(
   device: Device,
   scales: Float64Array,
   group: number | undefined,
 ): Promise<void> {
-  const [rows, columns, depth] = [5, 72, partsDepth];
-  const random = new Random(11);
-  const numbers = Float64Array.from({ length: columns * depth }, () => random.below(16) - 8);
-  const b = fromNumbers(i4, [columns, depth], numbers);
-  const along = group === undefined ? [] : [Math.ceil(depth / group)];
-  const bScale = fromNumbers(bf16, [...along, columns], scales);
-  const draw = Float64Array.from({ length: rows * depth }, () => random.uniform() * 2 - 0.7);
-  const a = fromNumbers(bf16, [rows, depth], draw);
-  const [left, scale] = [toNumbers(a), toNumbers(bScale)];
+  const { rows, columns, depth, a, b, along } = partsGiven;
+  const lines = group === undefined ? [] : [Math.ceil(depth / group)];
+  const bScale = fromNumbers(bf16, [...lines, columns], scales);
+  const scale = toNumbers(bScale);
   const configuration: MatmulConfiguration = {
     ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 2 },
     ...{ schedule: "parts", turned: true, cluster: 1 },
@@ -183,18 +214,23 @@ async function partsAgree(
   const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });
   const op = matmul({ a: bf16, b: spec, out: f32, configuration });
   const { out } = await device.run(op, { a, b, bScale });
-  toNumbers(out).forEach((found, index) => {
-    const [row, column] = [Math.floor(index / columns), index % columns];
-    let [sum, magnitude] = [0, 0];
-    for (let i = 0; i < depth; i += 1) {
-      const stored = numbers[column * depth + storedAt(i4, i)] ?? NaN;
-      const unit = scale[Math.floor(i / (group ?? depth)) * columns + column] ?? NaN;
-      const term = (left[row * depth + i] ?? NaN) * stored * unit;
-      sum += term;
-      magnitude += Math.abs(term);
-    }
-    expect(Math.abs(found - sum)).toBeLessThanOrEqual(magnitude * 2 ** -8);
+  const left = toNumbers(a);
+  const weights = along.map((stored, index) => {
+    const line = Math.floor(Math.floor(index / columns) / (group ?? depth));
+    return stored * (scale[line * columns + (index % columns)] ?? NaN);
   });
+  const sizes = [rows, columns, depth] as const;
+  const sums = productOf(
+    { values: left, down: depth, along: 1 },
+    { values: weights, down: columns, along: 1 },
+    sizes,
+  );
+  const magnitudes = productOf(
+    { values: left.map(Math.abs), down: depth, along: 1 },
+    { values: weights.map(Math.abs), down: columns, along: 1 },
+    sizes,
+  );
+  expect(farFrom(sums, magnitudes, 2 ** -8, toNumbers(out))).toEqual([]);
 }
 
 const usual = (at: number): number => (1 + (at % 7) / 8) * 2 ** -(at % 12);
