@@ -14,7 +14,7 @@ export function productOf(
   [rows, columns, depth]: readonly [m: number, n: number, k: number],
 ): Float64Array {
   const sums = new Float64Array(rows * columns);
-  const [left, right] = [new Float64Array(a.values), new Float64Array(b.values)];
+  const [left, right] = [typed(a.values), typed(b.values)];
   for (let i = 0; i < rows; i += 1)
     for (let l = 0; l < depth; l += 1) {
       const factor = left[i * a.down + l * a.along] as number;
@@ -23,4 +23,8 @@ export function productOf(
         sums[row + j] = (sums[row + j] as number) + factor * (right[from + j * b.along] as number);
     }
   return sums;
+}
+
+function typed(values: ArrayLike<number>): Float64Array {
+  return values instanceof Float64Array ? values : new Float64Array(values);
 }

@@ -12,6 +12,7 @@ import { raggedDot } from "../../src/kernels/ragged/ragged-dot.ts";
 import { raggedOuter } from "../../src/kernels/ragged/ragged-outer.ts";
 import { array, dim } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
+import { productOf } from "./exact-product.ts";
 import { wholeNumbers } from "./library-checks.ts";
 import { quantizedOperand, symbols } from "./products/operands.ts";
 
@@ -30,15 +31,24 @@ export interface DotCase {
 export function raggedInputs({ groups, sizes: [m, n, k], dtype = bf16, byColumns }: DotCase) {
   const a = wholeNumbers(dtype, [m, k], 1);
   const b = wholeNumbers(dtype, [groups.length, k, n], 2);
-  const turnedValues = Array.from({ length: groups.length * k * n }, (_, index) => {
-    const [group, rest] = [Math.floor(index / (k * n)), index % (k * n)];
-    return b.values[group * k * n + (rest % k) * n + Math.floor(rest / k)] ?? NaN;
-  });
   return {
     ...{ a, b },
-    lying: byColumns === true ? fromNumbers(dtype, [groups.length, k, n], turnedValues) : b.array,
+    lying:
+      byColumns === true
+        ? fromNumbers(dtype, [groups.length, k, n], turned(b.values, k, n))
+        : b.array,
     groupSizes: fromNumbers(i32, [groups.length], groups),
   };
+}
+
+/** Matrices by columns. */
+function turned(values: readonly number[], k: number, n: number): Float64Array {
+  const lying = new Float64Array(values.length);
+  let place = 0;
+  for (let matrix = 0; matrix < values.length; matrix += k * n)
+    for (let column = 0; column < n; column += 1)
+      for (let i = 0; i < k; i += 1) lying[place++] = values[matrix + i * n + column] ?? NaN;
+  return lying;
 }
 
 /** Rows times the matrices of their groups. */
@@ -69,16 +79,21 @@ export async function checkDot(device: Device, one: DotCase): Promise<void> {
     ...{ a: a.array, b: lying, groupSizes },
     ...(epilogue === true && { bias: bias.array }),
   } as never);
-  const expected: number[] = [];
-  const owner = groups.flatMap((size, group) => Array.from({ length: size }, () => group));
-  for (let row = 0; row < m; row += 1)
-    for (let column = 0; column < n; column += 1) {
-      const group = owner[row];
-      let sum = group === undefined || epilogue !== true ? 0 : (bias.values[column] ?? NaN);
-      for (let i = 0; group !== undefined && i < k; i += 1)
-        sum += (a.values[row * k + i] ?? NaN) * (b.values[(group * k + i) * n + column] ?? NaN);
-      expected.push(sum);
-    }
+  // Rows of nobody are 0.
+  const expected = new Float64Array(m * n);
+  const [left, right] = [new Float64Array(a.values), new Float64Array(b.values)];
+  let start = 0;
+  for (const [group, size] of groups.entries()) {
+    const product = productOf(
+      { values: left.subarray(start * k), down: k, along: 1 },
+      { values: right.subarray(group * k * n, (group + 1) * k * n), down: n, along: 1 },
+      [size, n, k],
+    );
+    for (let place = 0; place < product.length; place += 1)
+      expected[start * n + place] =
+        (product[place] ?? NaN) + (epilogue === true ? (bias.values[place % n] ?? NaN) : 0);
+    start += size;
+  }
   requireSame(toNumbers((results as never as { out: never }).out), expected);
 }
 
@@ -171,7 +186,7 @@ export async function checkOuter(
   requireSame(toNumbers((results as never as { out: never }).out), expected);
 }
 
-function requireSame(found: ArrayLike<number>, wanted: readonly number[]): void {
+function requireSame(found: ArrayLike<number>, wanted: readonly number[] | Float64Array): void {
   const wrong = wanted.findIndex((value, index) => found[index] !== value);
   if (found.length !== wanted.length || wrong !== -1)
     throw new Error(`[${wrong}] of ${wanted.length}: ${found[wrong]} for ${wanted[wrong]}`);

@@ -10,9 +10,10 @@ export function wholeNumbers<N extends DTypeName>(
 ) {
   const count = shape.reduce((product, extent) => product * extent, 1);
   const isUnsigned = dtype.kind === "unsigned";
-  const values = Array.from({ length: count }, (_, index) => {
+  const values: number[] = [];
+  for (let index = 0; index < count; index += 1) {
     const value = ((index * 7 + seed * 3 + (index >> 4)) % 7) - 3;
-    return isUnsigned ? Math.abs(value) : value;
-  });
+    values.push(isUnsigned ? Math.abs(value) : value);
+  }
   return { array: fromNumbers(dtype, shape, values), values };
 }
