@@ -73,15 +73,22 @@ export class Checker {
 
   /**
    * The accesses of a warp's lanes at a site, whose addresses are in a row of `warp.addresses`. Gives the lanes
-   * that read bytes which nothing has written.
+   * that read bytes which nothing has written. `touchedBytes` says which bytes of its word a lane touches, where those are not all.
    */
-  accesses(warp: WarpState, site: number, slot: number, mask: number): number {
+  accesses(
+    warp: WarpState,
+    site: number,
+    slot: number,
+    mask: number,
+    touchedBytes: Int32Array | undefined,
+  ): number {
     const { memory } = this.#launch.site(site);
     const { timeline } = warp;
     if (memory === undefined || timeline === undefined) return 0;
     const semantics = this.#semanticsOf(site);
     const runs = this.#runs;
-    runs.collect(warp, slot, mask, memory.bytes);
+    if (touchedBytes === undefined) runs.collect(warp, slot, mask, memory.bytes);
+    else runs.collectBytes(warp, slot, mask, touchedBytes);
     const access = this.#begin(warp, site, memory.mode, semantics);
     const touched = this.#shadows.begin(access, timeline.knowledge);
     let written = true;
@@ -93,7 +100,7 @@ export class Checker {
       touched.run(block, offset, bytes);
     }
     this.#reportConflicts(touched);
-    this.#lanesAmongThemselves(warp, site, slot, mask, semantics, memory);
+    this.#lanesAmongThemselves(warp, site, slot, mask, semantics, memory, touchedBytes);
     if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
     if (written) return 0;
     const lanes = this.unwritten(warp, slot, mask, 0, memory.bytes);
@@ -109,10 +116,12 @@ export class Checker {
     mask: number,
     { strong, writes }: AccessSemantics,
     { bytes, mode }: { readonly bytes: number; readonly mode: "read" | "write" | "atomic" },
+    touched: Int32Array | undefined,
   ): void {
     if (strong && !writes) return;
     const kind = strong ? "atomic" : mode;
-    const race = this.#laneRaces.access(this.#runs, warp, site, slot, mask, bytes, kind);
+    const races = this.#laneRaces;
+    const race = races.access(this.#runs, warp, site, slot, mask, bytes, kind, touched);
     if (race !== undefined) this.#reportLaneRace(warp, this.#launch.site(site), race);
   }
 

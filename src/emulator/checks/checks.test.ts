@@ -142,3 +142,53 @@ describe("lanes of a warp that store to one place by one instruction", () => {
     expect(found(body)).toEqual([]);
   });
 });
+
+describe("a reduction of bits", () => {
+  /** Warp 0 updates a word while warp 1 touches its second byte. */
+  const beside = (update: string, touch: string): readonly string[] => {
+    const found = [0, 1, 2].flatMap((seed) =>
+      codes(
+        {
+          body: `mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 32;
+            @%p0 ${update} @%p1 ${touch} ret;`,
+          arrays: [new Uint32Array(2)],
+          lanes: 64,
+        },
+        seed,
+      ),
+    );
+    return [...new Set(found)];
+  };
+  const touches = ["st.global.b8 [%d0+1], %r0;", "ld.global.b8 %r1, [%d0+1];"];
+
+  test.each([
+    "red.global.and.b32 [%d0], 0xfffffff0;",
+    "red.global.or.b32 [%d0], 0x00030005;",
+    "red.global.xor.b32 [%d0], 0xff0000ff;",
+  ])("does not meet those who touch bytes that it leaves: %s", (update) => {
+    for (const touch of touches) expect(beside(update, touch)).toEqual([]);
+  });
+
+  test.each([
+    ["that it changes", "red.global.and.b32 [%d0], 0xffff0fff;"],
+    ["that it changes", "red.global.or.b32 [%d0], 0x100;"],
+    ["that it reads", "atom.global.or.b32 %r2, [%d0], 1;"],
+    ["that it may carry into", "red.global.add.u32 [%d0], 1;"],
+  ])("meets those who touch bytes %s: %s", (_, update) => {
+    for (const touch of touches) expect(beside(update, touch)).toContain("TW8014");
+  });
+
+  test("is held against other lanes of its warp in the same way", () => {
+    const lanes = (mask: string): readonly string[] =>
+      codes(
+        {
+          body: `mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 1;
+            @%p0 red.global.and.b32 [%d0], ${mask}; @%p1 ld.global.b8 %r1, [%d0+1]; ret;`,
+          arrays: [new Uint32Array(2)],
+        },
+        0,
+      );
+    expect(lanes("0xfffffff0")).toEqual([]);
+    expect(lanes("0xfffff0ff")).toEqual(["TW8023"]);
+  });
+});

@@ -30,6 +30,8 @@ export class LaneRaces {
   readonly #access = new LaneAccess();
   #race: LaneRace | undefined;
   #start = 0;
+  /** The bytes of its word that each lane touches, where those are not all. */
+  #touched: Int32Array | undefined;
   /** The memory that was touched last. */
   #lastPage = -1;
   #lastBlock: BlockView | undefined;
@@ -90,8 +92,10 @@ export class LaneRaces {
     mask: number,
     bytes: number,
     mode: LaneMode,
+    touched: Int32Array | undefined,
   ): LaneRace | undefined {
     const access = this.#access;
+    this.#touched = touched;
     access.round = warp.timeline?.round ?? 0;
     access.site = site;
     access.slot = slot;
@@ -171,7 +175,8 @@ export class LaneRaces {
     bytes: number,
   ): Met | undefined {
     const access = this.#access;
-    const touched = bytes >= 4 ? -1 : ((1 << (8 * bytes)) - 1) << (8 * (start & 3));
+    const whole = bytes >= 4 ? -1 : ((1 << (8 * bytes)) - 1) << (8 * (start & 3));
+    const touched = this.#touched?.[lane] ?? whole;
     const end = (start + bytes + 3) >>> 2;
     let first: Met | undefined;
     for (let word = start >>> 2; word < end; word++) {

@@ -40,8 +40,8 @@ export function eachPlace(
 export class Runs {
   count = 0;
   readonly blocks: (BlockState | undefined)[] = [];
-  readonly offsets = new Float64Array(32);
-  readonly lengths = new Float64Array(32);
+  readonly offsets = new Float64Array(64);
+  readonly lengths = new Float64Array(64);
 
   /** Takes the addresses of a row; those in private memory are left out. */
   collect(warp: WarpState, slot: number, mask: number, bytes: number): void {
@@ -67,5 +67,28 @@ export class Runs {
       this.lengths[last] = bytes;
     }
     this.count = last + 1;
+  }
+
+  /** Takes the bytes of the words at the addresses of a row whose bits are in `touched`: two runs a lane at most. */
+  collectBytes(warp: WarpState, slot: number, mask: number, touched: Int32Array): void {
+    this.count = 0;
+    eachPlace(warp, slot, mask, 0, (block, at, lane) => {
+      let length = 0;
+      for (let byte = 0; byte <= 4; byte++) {
+        const isTouched = byte < 4 && (((touched[lane] as number) >>> (8 * byte)) & 0xff) !== 0;
+        if (isTouched) length += 1;
+        else if (length > 0) {
+          this.#add(block, at + byte - length, length);
+          length = 0;
+        }
+      }
+    });
+  }
+
+  #add(block: BlockState | undefined, offset: number, length: number): void {
+    this.blocks[this.count] = block;
+    this.offsets[this.count] = offset;
+    this.lengths[this.count] = length;
+    this.count += 1;
   }
 }

@@ -167,8 +167,14 @@ export class Launch implements WarpHost, MachineView {
     reportExtraPhases(this, block);
   }
 
-  check(warp: WarpState, site: number, slot: number, mask: number): number {
-    return this.checker?.accesses(warp, site, slot, mask) ?? 0;
+  check(
+    warp: WarpState,
+    site: number,
+    slot: number,
+    mask: number,
+    touched: Int32Array | undefined,
+  ): number {
+    return this.checker?.accesses(warp, site, slot, mask, touched) ?? 0;
   }
 
   unwritten(warp: WarpState, slot: number, mask: number, offset: number, bytes: number): number {

@@ -46,8 +46,17 @@ export interface WarpHost {
     address: number,
     bytes: number,
   ): Found;
-  /** Checks the accesses of a row of addresses; the lanes that read what nothing has written. */
-  check(warp: WarpState, site: number, slot: number, mask: number): number;
+  /**
+   * Checks the accesses of a row of addresses; the lanes that read what nothing has written. `touched` has the bytes of its word that a lane
+   * touches, where those are not all.
+   */
+  check(
+    warp: WarpState,
+    site: number,
+    slot: number,
+    mask: number,
+    touched: Int32Array | undefined,
+  ): number;
   /** Of those lanes, the ones for which it is these bytes of the access. */
   unwritten(warp: WarpState, slot: number, mask: number, offset: number, bytes: number): number;
   /** Lanes have stored a register that holds nothing defined. */
@@ -223,8 +232,8 @@ export class WarpState implements WarpView {
     return this.host.locate(this, site, lane, kind, address, bytes);
   }
 
-  check(site: number, slot: number, mask: number): number {
-    return mask === 0 ? 0 : this.host.check(this, site, slot, mask);
+  check(site: number, slot: number, mask: number, touched?: Int32Array): number {
+    return mask === 0 ? 0 : this.host.check(this, site, slot, mask, touched);
   }
 
   unwritten(slot: number, mask: number, offset: number, bytes: number): number {

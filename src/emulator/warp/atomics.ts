@@ -233,6 +233,27 @@ function wordCombine(operation: AtomicOperation, type: string): WordCombine | un
   return combinations[operation];
 }
 
+/** Operands that leave a bit as it is, of operations that go bit by bit. */
+const neutralBits: { readonly [O in AtomicOperation]?: number } = { and: -1, or: 0, xor: 0 };
+
+/** Bytes that lanes touch by a reduction of bits; filled anew for each. */
+const touched = new Int32Array(32);
+
+/** All bits of the bytes in which one is set. */
+function wholeBytes(bits: number): number {
+  let bytes = 0;
+  for (let mask = 0xff; mask !== 0; mask <<= 8) if ((bits & mask) !== 0) bytes |= mask;
+  return bytes;
+}
+
+/**
+ * The operand's neutral bits, of a reduction that leaves bytes of its word as they are: it reads nothing, and the hardware makes it at once, so it
+ * does not meet those who read or write these. Single elements of 4 bits are stored by two of them.
+ */
+function neutralOf(operation: AtomicOperation, type: string, isRead: boolean): number | undefined {
+  return isRead || !/^[usb]32$/.test(type) ? undefined : neutralBits[operation];
+}
+
 const atomic: WarpRule = (instruction) => {
   const { lane: parsed, site } = instruction;
   const operation = parsed.oneOf(operations);
@@ -252,6 +273,8 @@ const atomic: WarpRule = (instruction) => {
       : wordRun(word, operand, replacement, targets[position]),
   );
   const toGeneric = kind === "shared" ? genericShared : 0;
+  const operand = instruction.view(at + 1);
+  const neutral = neutralOf(operation, parsed.type, at === 1);
   return (warp, mask) => {
     for (let rest = mask; rest !== 0; rest &= rest - 1) {
       const lane = lowestLane(rest);
@@ -260,11 +283,12 @@ const atomic: WarpRule = (instruction) => {
       const space = place + toGeneric < genericGlobal ? "shared" : "global";
       const { views, offset } = warp.locate(site, lane, kind, place, bytes * runs.length);
       if (at === 1) warp.polled(views, offset);
+      if (neutral !== undefined) touched[lane] = wholeBytes(operand.word(warp, lane) ^ neutral);
       runs.forEach((run, position) =>
         run(warp, lane, { views, offset: offset + position * bytes }, space),
       );
     }
-    warp.check(site, 0, mask);
+    warp.check(site, 0, mask, neutral === undefined ? undefined : touched);
     return mask;
   };
 };
