@@ -131,6 +131,36 @@ const broken: { readonly [name: string]: (things: Things) => void } = {
       });
     });
   },
+  "a wait in every other warp": ({ i, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.rem(2).eq(0), wait);
+        when(warp.mul(2).add(1).eq(3), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
+  "a wait in every other warp of some blocks": ({ i, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.add(i).rem(2).eq(0), wait);
+        when(warp.eq(2), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
+  "a wait in a warp that does more than one thing asks for": ({ i, limit, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.eq(2).and(limit.gt(0)), wait);
+        when(warp.eq(2), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
   "copies of a helper's warp": ({ i, x, buffer, ready, copies, computes }) => {
     computes(() => {
       wait();
@@ -232,6 +262,27 @@ const sound: { readonly [name: string]: (things: Things) => void } = {
       wait();
       ready.wait();
       out.at(i).store(buffer.load());
+    });
+  },
+  "a wait in every other warp, which alone stores": ({ i, out, copies, computes }) => {
+    computes(wait);
+    copies(() => {
+      warps((warp) => {
+        when(warp.rem(2).eq(0), wait);
+        when(warp.shl(1).eq(4), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
+  "a wait under two conditions, of which the warp decides": ({ i, limit, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.rem(2).ne(0).or(limit.gt(0)).not(), () => undefined, wait);
+        when(warp.eq(1).and(limit.gt(0)), () => {
+          out.at(i).store(0);
+        });
+      });
     });
   },
   "a wait in the first round": ({ i, limit, out, copies, computes }) => {

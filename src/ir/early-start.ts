@@ -5,7 +5,7 @@
  *   kernel before    ……… writes x ……… end
  *   this kernel          start ……… wait ┤ load x          every warp that comes to the load has waited, on every way
  *
- * All warps of a block are followed at once, a bit for each. Conditions on the thread or the warp are decided for each of them; of other
+ * All warps of a block are followed at once, a bit for each. Conditions on the thread or the warp alone are decided for each of them; of other
  * branches both are followed, and a wait counts that lies in both:
  *
  *   when(threadIndex().eq(0), copy, multiply)          threads of their own
@@ -15,8 +15,8 @@
  * A kernel that starts early and ends without a wait would let the kernel after it run while the one before still does, so that each block
  * has to wait somewhere. What lets the next kernel start may come first.
  */
-import { compareNumbers } from "../formats/arithmetic/functions.ts";
 import { onceForEach } from "../support/memo.ts";
+import { KnownScalars } from "./known-scalars.ts";
 import { noSlots } from "./make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "./node.ts";
 import { definingOps } from "./rewrite/analysis.ts";
@@ -81,6 +81,8 @@ class Follower {
   readonly #settled: readonly string[];
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #warpIndices = new Set<Value>();
+  /** What each warp knows. */
+  readonly #scalars = new Map<number, KnownScalars>();
 
   constructor(kernel: Kernel, settled: readonly string[]) {
     this.#kernel = kernel;
@@ -162,27 +164,23 @@ class Follower {
     let [yes, no] = [0, 0];
     for (let agent = 0; agent < 32; agent += 1) {
       if ((active & (1 << agent)) === 0) continue;
-      const holds = this.#holds(condition, agent);
-      if (holds === true) yes |= 1 << agent;
-      else if (holds === false) no |= 1 << agent;
+      const holds = this.#scalarsOf(agent).of(condition);
+      if (holds === 1) yes |= 1 << agent;
+      else if (holds === 0) no |= 1 << agent;
     }
     return [yes, no];
   }
 
-  #holds(condition: Value, agent: number): boolean | undefined {
-    const op = this.#definitions.get(condition);
-    if (op?.kind !== "compare") return undefined;
-    const left = this.#number(op.operands.left, agent);
-    const right = this.#number(op.operands.right, agent);
-    if (left === undefined || right === undefined) return undefined;
-    return compareNumbers[op.attributes.predicate](left, right);
-  }
-
-  #number(value: Value, agent: number): number | undefined {
+  #scalarsOf(agent: number): KnownScalars {
+    const known = this.#scalars.get(agent);
+    if (known !== undefined) return known;
     const { warps } = this.#kernel;
-    if (this.#warpIndices.has(value)) return agent % warps;
-    const op = this.#definitions.get(value);
-    return op?.kind === "thread_index" ? Math.floor(agent / warps) : constantOf(op);
+    const isIndex = (value: Value): boolean => this.#warpIndices.has(value);
+    const made = new KnownScalars(this.#definitions, Math.floor(agent / warps), (value) =>
+      isIndex(value) ? agent % warps : undefined,
+    );
+    this.#scalars.set(agent, made);
+    return made;
   }
 
   /** Whether the condition is that this is the loop's first round. */
