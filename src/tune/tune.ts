@@ -13,7 +13,6 @@ import type { Operation } from "../device/operation.ts";
 import type { OperationChoices } from "../device/tuning/advice.ts";
 import { identityOf, isRejected, lineText, recordText } from "../device/tuning/line.ts";
 import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
-import { TuningTable } from "../device/tuning/table.ts";
 import { ratesOf } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
 import { placedAt, TilewrightError } from "../support/diagnostics.ts";
@@ -66,7 +65,8 @@ class Tuner {
   readonly #choices: OperationChoices;
   readonly #settings: TuneSettings;
   readonly #lines: Map<string, TuningLine>;
-  readonly #found: TuningLine[] = [];
+  /** What is known of the candidates that there are now. */
+  readonly #current: TuningLine[] = [];
   readonly #begin = performance.now();
   #done = 0;
   #all = 0;
@@ -106,7 +106,7 @@ class Tuner {
     if (file === undefined) return;
     const { readTuning, replaceTuning } = await import("../cuda/open.ts");
     const now = await readTuning(file, { mayBeMissing: true });
-    await replaceTuning(file, new TuningTable([...now.lines, ...this.#found]).text);
+    await replaceTuning(file, now.updated(this.#current).text);
   }
 
   plan(given: Sizes): PlannedCase {
@@ -166,6 +166,7 @@ class Tuner {
         await tell(candidate, { us: candidate.estimate, source: "model" });
     else if (fresh.length > 0) await this.#measure(sizes, bucket, candidates, fresh, tell);
     const lines = this.#linesOf(bucket, [...candidates, ...list.rejected]);
+    this.#current.push(...lines);
     const newOnes = new Set(found.map(identityOf)).size;
     const known = new Set(lines.map(({ choice }) => recordText(choice)));
     const left = candidates.filter(({ choice }) => !known.has(recordText(choice))).length;
@@ -222,10 +223,9 @@ class Tuner {
   /** The fastest candidate that was measured before, whose time is the scale for new ones. */
   #fastestKnown(bucket: Sizes, candidates: readonly Candidate[]) {
     const known = candidates.flatMap((candidate) => {
-      const line = this.#lines.get(identityOf(this.#start(bucket, candidate.choice, "")));
-      return line === undefined || !("rounds" in line) || line.key !== candidate.key
-        ? []
-        : [{ candidate, us: line.us }];
+      const { choice, key } = candidate;
+      const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
+      return line === undefined || !("rounds" in line) ? [] : [{ candidate, us: line.us }];
     });
     return known.toSorted((left, right) => left.us - right.us)[0];
   }
@@ -261,8 +261,7 @@ class Tuner {
 
   /** Whether the same kernels were measured or rejected before. */
   #isKnown(bucket: Sizes, choice: Choice, key: string): boolean {
-    const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
-    return line !== undefined && line.key === key;
+    return this.#lines.has(identityOf(this.#start(bucket, choice, key)));
   }
 
   #linesOf(
@@ -270,8 +269,7 @@ class Tuner {
     of: readonly { readonly choice: Choice; readonly key: string }[],
   ): readonly TuningLine[] {
     const found = of.flatMap(({ choice, key }) => {
-      const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
-      return line === undefined || line.key !== key ? [] : [line];
+      return this.#lines.get(identityOf(this.#start(bucket, choice, key))) ?? [];
     });
     const order = (line: TuningLine): number => (isRejected(line) ? Infinity : line.us);
     return found.toSorted((left, right) =>
@@ -281,7 +279,7 @@ class Tuner {
 
   async #keep(line: TuningLine): Promise<void> {
     this.#lines.set(identityOf(line), line);
-    this.#found.push(line);
+    this.#current.push(line);
     const { file } = this.#settings;
     if (file === undefined) return;
     const { appendTuning } = await import("../cuda/open.ts");

@@ -94,9 +94,15 @@ export function lineText(line: TuningLine): string {
   });
 }
 
-/** What may be measured once: one line of a file has it. */
-export function identityOf({ op, variant, gpu, driver, bucket, choice }: LineStart): string {
+/** Which choice of which work a line is of, whatever the kernels were. */
+export function choiceOf(line: Omit<LineStart, "key">): string {
+  const { op, variant, gpu, driver, bucket, choice } = line;
   return JSON.stringify([op, variant, gpu, driver, recordText(bucket), recordText(choice)]);
+}
+
+/** What may be measured once: one line of a file has it. */
+export function identityOf(line: LineStart): string {
+  return `${line.key} ${choiceOf(line)}`;
 }
 
 export function workText({ op, variant, gpu, bucket }: TunedWork): string {

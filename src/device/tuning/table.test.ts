@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { Random } from "../../support/random.ts";
 import { tunedChoice } from "./advice.ts";
 import type { OperationChoices } from "./advice.ts";
+import { lineText } from "./line.ts";
 import type { MeasuredLine, TuningLine } from "./line.ts";
 import { TuningTable } from "./table.ts";
 
@@ -93,26 +95,85 @@ describe("a tuning table", () => {
     expect(table.best(work, "CUDA 13.0")).toBeUndefined();
   });
 
-  test("of two lines of one choice the later counts, and a union is both", () => {
+  test("of two lines of the same kernels the better measured counts, and a union is all", () => {
     const union = TuningTable.union([
-      new TuningTable([line({ us: 5 })]),
-      new TuningTable([line({ us: 7, key: "01" }), line({ choice: { tile: 1 }, us: 6 })]),
+      new TuningTable([line({ us: 5, rounds: 6 })]),
+      new TuningTable([line({ us: 7 }), line({ choice: { tile: 1 }, us: 6 })]),
     ]);
     expect(union.lines).toHaveLength(2);
     expect(union.best(work, "CUDA 13.0")).toMatchObject({ us: 6 });
   });
 
-  test("what failed of the same kernels stays failed, whichever file comes first", () => {
-    const { us: _, spread: __, rounds: ___, ...start } = line();
-    const wrong = { ...start, rejected: "wrong", reason: "out differs" } as const;
+  const { us: _us, spread: _spread, rounds: _rounds, ...start } = line();
+  const wrong = { ...start, rejected: "wrong", reason: "out differs" } as const;
+
+  test("what failed stays failed, whatever was measured of the same kernels or of others", () => {
+    const edited = line({ key: "01", us: 3 });
     for (const lines of [
       [line(), wrong],
       [wrong, line()],
-    ])
-      expect(new TuningTable(lines).best(work, "CUDA 13.0")).toBeUndefined();
-    // Edited kernels are other ones.
-    const edited = new TuningTable([wrong, line({ key: "01", us: 3 })]);
-    expect(edited.best(work, "CUDA 13.0")).toMatchObject({ us: 3 });
+      [wrong, edited, line()],
+      [edited, wrong],
+    ]) {
+      const table = new TuningTable(lines);
+      expect(table.best(work, "CUDA 13.0")).toBeUndefined();
+      expect(table.lines).toContainEqual(wrong);
+    }
+  });
+
+  test("what is said of kernels that are no more goes once they were measured anew", () => {
+    const other = line({ choice: { tile: 1 }, us: 6 });
+    const edited = line({ key: "01", us: 3 });
+    const table = new TuningTable([wrong, other]).updated([edited]);
+    expect(table.lines).toHaveLength(2);
+    expect(table.best(work, "CUDA 13.0")).toMatchObject({ us: 3 });
+    // Another tuner has found the same kernels wrong meanwhile.
+    const beside = new TuningTable([{ ...wrong, key: "01" }, other]).updated([edited]);
+    expect(beside.best(work, "CUDA 13.0")).toMatchObject({ us: 6 });
+  });
+
+  test("a union is the same in any order and grouping, and of a table with itself", () => {
+    const seed = Number(process.env["TUNING_SEED"] ?? 7);
+    const random = new Random(seed);
+    const drawn = (): TuningLine => {
+      const own = {
+        ...start,
+        key: `0${random.below(2)}`,
+        driver: random.pick(["CUDA 13.0", "CUDA 12.8"]),
+        choice: { tile: random.below(3) },
+      };
+      const us = 1 + random.below(3);
+      return random.pick<TuningLine>([
+        { ...own, us, spread: random.pick([0.01, 0.02]), rounds: random.pick([6, 15]) },
+        { ...own, us, source: "model" },
+        { ...own, rejected: random.pick(["wrong", "plan", "model"]), reason: `${us}` },
+      ]);
+    };
+    const said = (table: TuningTable): string =>
+      JSON.stringify([
+        table.text,
+        ...["CUDA 13.0", "CUDA 12.8", "CUDA 13.1"].map((driver) => {
+          const best = table.best(work, driver);
+          return best && lineText(best);
+        }),
+      ]);
+    for (let round = 0; round < 200; round += 1) {
+      const lines = Array.from({ length: 2 + random.below(10) }, drawn);
+      const whole = new TuningTable(lines);
+      // Any two of what is left are joined, so that all orders and groupings come about.
+      const tables = lines.map((each) => new TuningTable([each]));
+      while (tables.length > 1) {
+        const [first] = tables.splice(random.below(tables.length), 1);
+        const [second] = tables.splice(random.below(tables.length), 1);
+        if (first !== undefined && second !== undefined)
+          tables.push(TuningTable.union([first, second]));
+      }
+      const [joined = whole] = tables;
+      const where = `TUNING_SEED=${seed}, round ${round}`;
+      expect(said(joined), where).toBe(said(whole));
+      expect(said(TuningTable.union([whole, joined])), where).toBe(said(whole));
+      expect(said(TuningTable.parse(whole.text, "file")), where).toBe(said(whole));
+    }
   });
 
   test("leaves out what an interrupt cut off, and refuses everything else", () => {
@@ -132,10 +193,8 @@ describe("a tuning table", () => {
   });
 
   test("what failed with a driver is not taken from another one", () => {
-    const { us: _, spread: __, rounds: ___, ...start } = line();
     const before = line({ driver: "CUDA 12.8", us: 1 });
     const slower = line({ driver: "CUDA 12.8", choice: { tile: 16 }, us: 2 });
-    const wrong = { ...start, rejected: "wrong", reason: "out differs" } as const;
     const both = new TuningTable([before, slower, wrong]);
     expect(both.best(work, "CUDA 13.0")?.choice).toEqual({ tile: 16 });
     expect(both.best(work, "CUDA 12.8")?.us).toBe(1);

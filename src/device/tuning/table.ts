@@ -1,6 +1,14 @@
-/** The lines of tuning files, and the fastest choice for some work among them. */
+/**
+ * The lines of tuning files, and the fastest choice for some work among them. Tables are sets: which file comes first, and which line in it, does not
+ * matter, since nobody knows it any more once files were joined and sorted.
+ *
+ *   two lines of one choice and the same kernels      what failed counts, else what was measured in more rounds
+ *   of one choice, but of other kernels               both stay; the choice is not taken where either failed
+ *   measured anew by the tuner                        lines of the kernels that there were before go
+ */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import {
+  choiceOf,
   identityOf,
   isMeasured,
   isRejected,
@@ -18,27 +26,24 @@ export class TuningTable {
   readonly lines: readonly TuningLine[];
   /** Measurements of each piece of work, the fastest first. */
   readonly #measured = new Map<string, readonly MeasuredLine[]>();
-  /** What was tried and must not be chosen. */
+  /** Choices that were tried in vain, with a driver. */
   readonly #failed: ReadonlySet<string>;
 
-  /** Of lines that say something of one choice the last counts; but what failed of the same kernels did so in whichever file comes first. */
   constructor(lines: readonly TuningLine[]) {
     const known = new Map<string, TuningLine>();
     for (const line of lines) {
-      const before = known.get(identityOf(line));
-      if (before === undefined || !hasFailed(before) || before.key !== line.key)
-        known.set(identityOf(line), line);
+      const identity = identityOf(line);
+      const before = known.get(identity);
+      if (before === undefined || outweighs(line, before)) known.set(identity, line);
     }
     this.lines = [...known.values()];
+    this.#failed = new Set(this.lines.filter(hasFailed).map(choiceOf));
     for (const line of this.lines.filter(isMeasured)) {
+      if (this.#failed.has(choiceOf(line))) continue;
       const work = workText(line);
       const others = this.#measured.get(work) ?? [];
-      this.#measured.set(
-        work,
-        [...others, line].sort((left, right) => left.us - right.us),
-      );
+      this.#measured.set(work, [...others, line].sort(bySpeed));
     }
-    this.#failed = new Set(this.lines.filter(hasFailed).map(identityOf));
   }
 
   /** The lines of a file; `name` is what the file is called in errors. Files that were joined have their first lines within. */
@@ -57,7 +62,7 @@ export class TuningTable {
     );
   }
 
-  /** The lines of several tables; those of later ones count where they say the same. */
+  /** The lines of several tables. */
   static union(tables: readonly TuningTable[]): TuningTable {
     return new TuningTable(tables.flatMap(({ lines }) => lines));
   }
@@ -66,7 +71,15 @@ export class TuningTable {
   best(work: TunedWork, driver: string): MeasuredLine | undefined {
     const measured = this.#measured.get(workText(work)) ?? [];
     const own = measured.find((line) => line.driver === driver);
-    return own ?? measured.find((line) => !this.#failed.has(identityOf({ ...line, driver })));
+    return own ?? measured.find((line) => !this.#failed.has(choiceOf({ ...line, driver })));
+  }
+
+  /** With lines of the kernels that there are now: what is said of the same choices with others goes. */
+  updated(current: readonly TuningLine[]): TuningTable {
+    const keys = new Map(current.map((line) => [choiceOf(line), line.key]));
+    const isCurrent = (line: TuningLine): boolean =>
+      (keys.get(choiceOf(line)) ?? line.key) === line.key;
+    return new TuningTable([...this.lines.filter(isCurrent), ...current]);
   }
 
   /** The file: sorted, so that what is added changes few lines of it. */
@@ -86,6 +99,28 @@ export class TuningTable {
 /** Whether a choice was tried in vain; what a model thought little of was not tried. */
 function hasFailed(line: TuningLine): boolean {
   return isRejected(line) && line.rejected !== "model";
+}
+
+/** How much a line says: a failure most, an estimate least. */
+function weightOf(line: TuningLine): number {
+  if (hasFailed(line)) return 2;
+  return isMeasured(line) ? 1 : 0;
+}
+
+/** Whether one of two lines of the same kernels counts rather than the other; of any two different ones one does. */
+function outweighs(line: TuningLine, other: TuningLine): boolean {
+  const more = weightOf(line) - weightOf(other);
+  if (more !== 0) return more > 0;
+  if (isMeasured(line) && isMeasured(other)) {
+    if (line.rounds !== other.rounds) return line.rounds > other.rounds;
+    if (line.spread !== other.spread) return line.spread < other.spread;
+  }
+  return lineText(line) < lineText(other);
+}
+
+function bySpeed(left: MeasuredLine, right: MeasuredLine): number {
+  if (left.us !== right.us) return left.us - right.us;
+  return lineText(left) < lineText(right) ? -1 : 1;
 }
 
 function requireHeader(row: string, name: string): void {
