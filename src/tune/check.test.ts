@@ -67,6 +67,29 @@ test("infinities and numbers whose squares are infinite are right where they are
   expect(await wrongOnes(huge)).toEqual([]);
 });
 
+test.each([1e200, 1e-200, 1.7e308, 4e-320])(
+  "f64 of about %d, whose squares there are not, is compared as any other",
+  async (size) => {
+    const off = (by: number) =>
+      mapped(f64, (x, span) => x.mul(0).add(size * (span === 256 ? by : 1)));
+    expect(await wrongOnes(off(1))).toEqual([]);
+    // Of the least numbers there are some thousands alone.
+    expect(await wrongOnes(off(size < 1e-310 ? 0.9 : 1 - 1e-7))).toEqual([256]);
+  },
+);
+
+test("large and small blocks of numbers are one whole", async () => {
+  const numbers = Float64Array.from({ length: 8192 }, (_, at) => (at < 4096 ? 1e200 : 1e-200));
+  const scaled = (by: number) => mapped(f64, (x, span) => x.mul(span === 256 ? by : 1));
+  const tried = async (by: number): Promise<readonly unknown[]> => {
+    const inputs = () => ({ x: fromNumbers(f64, [8192], numbers) });
+    const { cases } = await tune(device, scaled(by), { ...quick, cases: [{ n: 8192 }], inputs });
+    return (cases[0]?.lines ?? []).filter((line) => "rejected" in line);
+  };
+  expect(await tried(1 + 1e-14)).toEqual([]);
+  expect(await tried(1 + 1e-7)).toHaveLength(1);
+});
+
 test("integers that a first choice does not write are found, and others are not held against it", async () => {
   const partly = tunable({
     ...{ name: "partly", choices: { span: [128, 512] } },

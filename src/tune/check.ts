@@ -2,8 +2,12 @@
  * Whether two results are the same, found on the device: fetching them would take longer than measuring. Every output
  * is filled with what no result is before a candidate runs, so that an element that it never writes shows.
  *
- *   floats      |out - expected|  against  |expected|      over all elements, and the largest of each, in f64, where squares of f32 have room
+ *   floats      |out - expected|  against  |expected|      over all elements, and the largest of each, in f64
  *   integers    how many differ   against  how many        so that none of their bits is lost
+ *
+ * Squares of f64 have no room for all of f64, so each block scales its numbers by a power of two that brings the largest to between 1 and 2:
+ *
+ *   numbers      3e200, 1e200        1e-170        sums of squares    1.6 times a power of two twice,  1.4 times another one
  *
  * Infinities that are equal are the same; those of what is expected are no measure for the others.
  */
@@ -14,7 +18,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import { array, cdiv, dim, full, kernel, slice } from "../lang/index.ts";
-import type { Tile } from "../lang/index.ts";
+import type { Scalar, Tile } from "../lang/index.ts";
 
 const span = 4096;
 
@@ -35,12 +39,60 @@ function differenceKernel(dtype: DType) {
     ({ i, x, y, apart, whole, farthest, largest }) => {
       const here = slice(i.mul(span), span);
       const { off, size } = compared(x.at(here).load() as Tile, y.at(here).load() as Tile);
-      apart.at(i).store(off.mul(off).sum());
-      whole.at(i).store(size.mul(size).sum());
-      farthest.at(i).store(off.abs().max());
-      largest.at(i).store(size.abs().max());
+      for (const [numbers, squares, most] of [
+        [off, apart, farthest],
+        [size, whole, largest],
+      ] as const) {
+        const greatest = numbers.abs().max();
+        const scaled = numbers.mul(scaleTo(greatest));
+        squares.at(i).store(scaled.mul(scaled).sum());
+        most.at(i).store(greatest);
+      }
     },
   );
+}
+
+/** Of the fields of an f64: bits of the fraction, the exponents that powers of two and their inverses add up to, the least one. */
+const [fractionBits, bothExponents, leastExponent] = [52, 2046, 1];
+
+/** The power of two that brings a number to between 1 and 2, or as near as there is one. */
+function scaleTo(greatest: Scalar<"f64">): Scalar<"f64"> {
+  const exponent = greatest.bitcast(dtypes.i64).shr(BigInt(fractionBits));
+  const inverse = exponent.neg().add(BigInt(bothExponents)).maximum(BigInt(leastExponent));
+  return inverse.shl(BigInt(fractionBits)).bitcast(dtypes.f64);
+}
+
+/** The same, by which the host knows what was done. */
+function scaleOf(greatest: number): number {
+  const bits = new BigInt64Array(new Float64Array([greatest]).buffer)[0] ?? 0n;
+  const inverse = BigInt(bothExponents) - (bits >> BigInt(fractionBits));
+  const least = BigInt(leastExponent);
+  const field = (inverse > least ? inverse : least) << BigInt(fractionBits);
+  return new Float64Array(new BigInt64Array([field]).buffer)[0] ?? 1;
+}
+
+/** The largest number of all blocks, and the sum of all squares, scaled as squares of that one are. */
+interface Scaled {
+  readonly most: number;
+  readonly squares: number;
+}
+
+function joined(squares: Float64Array, greatest: Float64Array): Scaled {
+  const most = greatest.reduce(
+    (known, value) => (Number.isNaN(value) ? NaN : Math.max(known, value)),
+    0,
+  );
+  const scale = scaleOf(most);
+  const sum = squares.reduce((all, value, block) => {
+    const share = scale / scaleOf(greatest[block] ?? 0);
+    return all + value * share * share;
+  }, 0);
+  return { most, squares: sum };
+}
+
+/** Numbers as a part of others; nothing is no part of nothing. */
+function part(of: number, whole: number): number {
+  return of === 0 ? 0 : of / whole;
 }
 
 /** How far apart numbers are, and how large those are that are expected. */
@@ -103,11 +155,12 @@ export async function differenceOf(
       largest,
     });
     const read = async (of: DeviceArray<"f64">) => toNumbers(await device.download(of));
-    const total = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
-    const most = (values: Float64Array): number =>
-      values.reduce((known, value) => (Number.isNaN(value) ? NaN : Math.max(known, value)), 0);
-    const error = Math.sqrt(total(await read(apart)) / Math.max(total(await read(whole)), 1e-300));
-    const off = most(await read(farthest)) / Math.max(most(await read(largest)), 1e-300);
+    const differences = joined(await read(apart), await read(farthest));
+    const sizes = joined(await read(whole), await read(largest));
+    const error =
+      part(Math.sqrt(differences.squares), Math.sqrt(sizes.squares)) *
+      (scaleOf(sizes.most) / scaleOf(differences.most));
+    const off = part(differences.most, sizes.most);
     const allowed = tolerances[expected.dtype.name] ?? 0;
     if (error <= allowed && off <= allowed * single) return undefined;
     return `${name} differs by ${error.toPrecision(3)} of the whole, at most by ${off.toPrecision(3)} of the largest element; ${allowed} and ${allowed * single} are allowed`;
