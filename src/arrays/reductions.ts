@@ -129,32 +129,37 @@ function firstOf(isOne: LazyArray<"bool">, axis: number): LazyArray<"i32"> {
   return min(where(isOne, places, isOne.shape[axis] ?? 0), { axis });
 }
 
-/** An axis with a first element; where nothing is looked for along it, it may have none. */
-function axisWithElements(name: string, x: LazyArray, axis: number): number {
-  const along = axisOf(axis, x.rank);
-  const isAsked = x.shape.every((extent, each) => each === along || extent > 0);
-  if (x.shape[along] === 0 && isAsked)
+/** Looks along an axis, or at all elements by rows, for an extreme; where nothing is looked for, there may be no elements. */
+function firstExtreme(
+  name: "argmax" | "argmin",
+  x: LazyArray,
+  axis: number | undefined,
+): LazyArray<"i32"> {
+  const along = axis === undefined ? 0 : axisOf(axis, x.rank);
+  const all = axis === undefined ? reshape(x, [-1]) : x;
+  const isAsked = all.shape.every((extent, each) => each === along || extent > 0);
+  if (all.shape[along] === 0 && isAsked)
     throw new TilewrightError({
       code: "TW9320",
-      message: `${name} along axis ${along}, which has no elements`,
-      expected: "an axis with an element or more",
+      message:
+        axis === undefined
+          ? `${name} of an array that has no elements`
+          : `${name} along axis ${axis}, which has no elements`,
+      expected: axis === undefined ? "an element or more" : "an axis with an element or more",
       found: x.toString(),
     });
-  return along;
+  const extreme = (name === "argmax" ? max : min)(all, { axis: along, keepDims: true });
+  return firstOf(isExtreme(all, extreme), along);
 }
 
 /** The first index of the largest element along an axis, or of all by rows, NaN before all others. */
 export function argmax(x: LazyArray, axis?: number): LazyArray<"i32"> {
-  if (axis === undefined) return argmax(reshape(x, [-1]), 0);
-  const along = axisWithElements("argmax", x, axis);
-  return firstOf(isExtreme(x, max(x, { axis: along, keepDims: true })), along);
+  return firstExtreme("argmax", x, axis);
 }
 
 /** The first index of the smallest element along an axis, or of all by rows, NaN before all others. */
 export function argmin(x: LazyArray, axis?: number): LazyArray<"i32"> {
-  if (axis === undefined) return argmin(reshape(x, [-1]), 0);
-  const along = axisWithElements("argmin", x, axis);
-  return firstOf(isExtreme(x, min(x, { axis: along, keepDims: true })), along);
+  return firstExtreme("argmin", x, axis);
 }
 
 /** Whether an element is the extreme one; an extreme that is NaN is one that compares with nothing. */

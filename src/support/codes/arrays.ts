@@ -131,7 +131,7 @@ export const arrayCodes = registerCodes({
     title: "place of an extreme where there are no elements",
     cause: "Of no elements none is the largest or the smallest, so there is no index to give.",
     example: "argmax(zeros([4, 0]), 1)",
-    remedy: "give an axis that has elements",
+    remedy: "give an array or an axis that has elements",
   },
   TW9321: {
     title: "number that a dtype does not have",
