@@ -19,6 +19,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
+import { GivenNames } from "../support/given-names.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { broadcastStrides, laidOut } from "../support/sizes.ts";
@@ -107,6 +108,14 @@ export function mapping(
     else specs[own] = givenArray(own, name, given, [dim("n")], location);
   }
   const results = tracedResults(name, specs, scalars, body, location);
+  const names = GivenNames.of([...Object.keys(inputs), ...Object.keys(results)], /^block\d+$/u);
+  if (names !== undefined) {
+    const inside = { name, outputs: names.inside(outputs as { readonly [own: string]: unknown }) };
+    const around = names.around(body as never) as MapBody;
+    return names.operation(
+      mapping(names.inside(inputs as never) as MapInputs, around, inside, location),
+    );
+  }
   const given = outputSpecs(name, outputs, results, location);
   const shape = broadcastShape(name, [...Object.values(specs), ...Object.values(given)], location);
   const made: { [name: string]: ArraySpec } = {};
@@ -159,7 +168,7 @@ function outputSpecs(
   for (const [own, given] of Object.entries(outputs)) {
     if (given === undefined) continue;
     const spec = givenArray(own, name, given, [dim("n")], location);
-    const dtype = results[own];
+    const dtype = Object.hasOwn(results, own) ? results[own] : undefined;
     if (dtype === spec.dtype) checked[own] = spec;
     else
       throw refused(

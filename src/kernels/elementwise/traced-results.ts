@@ -37,6 +37,8 @@ export function tracedResults(
       location,
     );
   let results: { readonly [name: string]: DType } = {};
+  let conditions = "conditions";
+  while (Object.hasOwn(arrays, conditions) || Object.hasOwn(scalars, conditions)) conditions += "_";
   kernel(
     {
       name: "probe",
@@ -46,7 +48,7 @@ export function tracedResults(
         ),
         ...scalars,
       },
-      scratch: { conditions: smem(dtypes.bool, probe) },
+      scratch: { [conditions]: smem(dtypes.bool, probe) },
     },
     (given) => {
       const argument = given as unknown as {
@@ -54,12 +56,12 @@ export function tracedResults(
       };
       const use = (result: Tile): void => {
         // A condition that nothing uses is taken for a mistake.
-        if (result.dtype === dtypes.bool) (argument["conditions"] as Ref).store(result);
+        if (result.dtype === dtypes.bool) (argument[conditions] as Ref).store(result);
       };
       const tiles: { [name: string]: Tile | Scalar } = {};
       for (const [own, value] of Object.entries(argument))
-        if (own in scalars) tiles[own] = value as Scalar;
-        else if (own in arrays) tiles[own] = (value as Ref).load();
+        if (Object.hasOwn(scalars, own)) tiles[own] = value as Scalar;
+        else if (Object.hasOwn(arrays, own)) tiles[own] = (value as Ref).load();
       const made = byElement(`the function of ${name}`, () => body(tiles), location);
       results = formats(name, made, use, location);
     },

@@ -4,6 +4,7 @@
  *
  *   load ({ x }) ──▶ state ──combine──▶ state ──finish──▶ results
  */
+import type { Operation } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import { array, dim, reduceWith, scanWith } from "../../lang/index.ts";
@@ -11,6 +12,7 @@ import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
+import { GivenNames } from "../support/given-names.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceTiles, StatePart } from "./reducer.ts";
@@ -151,6 +153,31 @@ export function resultsOf(
     `other names than ${Object.keys(specs).join(", ")}`,
     taken,
     location,
+  );
+}
+
+/** The same under names that kernels leave free; undefined where all names can stay. */
+export function underFreeNames<S extends GivenCombination>(
+  spec: S,
+  given: readonly object[],
+  taken: RegExp,
+  make: (spec: S) => Operation,
+): Operation | undefined {
+  const names = GivenNames.of(
+    given.flatMap((each) => Object.keys(each)),
+    taken,
+  );
+  if (names === undefined) return undefined;
+  const { inputs, load, combine, identity, finish } = spec;
+  return names.operation(
+    make({
+      ...spec,
+      inputs: names.inside(inputs),
+      load: names.around(load as never),
+      combine: names.around(combine as never),
+      identity: names.inside(identity),
+      ...(finish !== undefined && { finish: names.around(finish as never) }),
+    }),
   );
 }
 

@@ -19,9 +19,15 @@ import type { Location } from "../../support/location.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import { givenAxes, requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
-import { combinedAlong, givenInputs, resultsOf, stateOf } from "./given-combination.ts";
+import {
+  combinedAlong,
+  givenInputs,
+  resultsOf,
+  stateOf,
+  underFreeNames,
+} from "./given-combination.ts";
 import type { GivenCombination } from "./given-combination.ts";
-import { reducing } from "./reduce.ts";
+import { reducing, reduceNames } from "./reduce.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
@@ -94,6 +100,10 @@ function reduction(spec: AnySpec, location: Location): Operation {
   const state = stateOf("reduceWith", spec, specs, axes.length === 1, location);
   const { finish = (tiles: ReduceTiles) => tiles } = spec;
   const results = resultsOf("reduceWith", finish, state, specs, location);
+  const renamed = underFreeNames(spec, [specs, state, results], reduceNames, (inside) =>
+    reduction(inside, location),
+  );
+  if (renamed !== undefined) return renamed;
   const { combine } = spec;
   const reducer: Reducer = {
     state: inKernel(state),

@@ -16,6 +16,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
+import { GivenNames } from "../support/given-names.ts";
 import { givenArray, givenAxes, refused, requireFields } from "../support/given.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { collapsed, combinations, stateFormat } from "./combinations.ts";
@@ -92,6 +93,9 @@ export function reduce<
   return reduction(spec as never, location) as unknown as ReduceOperation<X, Out, Inputs>;
 }
 
+/** What kernels of reductions call their own: axes of the grid, and the state that parts leave. */
+export const reduceNames = /^(block\d+|part(_\w+)?|state_\w+|main)$/u;
+
 type AnySpec = ReduceSpec<DTypeName, DTypeName, DTypeName, ReduceInputs>;
 
 function reduction(spec: AnySpec, location: Location): Operation {
@@ -114,8 +118,23 @@ function reduction(spec: AnySpec, location: Location): Operation {
       optionText(inputs),
       location,
     );
-  for (const [name, given] of Object.entries(inputs))
+  for (const [name, given] of Object.entries(inputs)) {
+    if (name === "x" || name === "out")
+      throw refused(
+        "TW9905",
+        `${name} is the name of what reduce ${name === "x" ? "takes" : "gives"} already`,
+        "another name",
+        name,
+        location,
+      );
     specs[name] = givenArray(name, "reduce", given, [dim("n")], location);
+  }
+  const names = GivenNames.of(Object.keys(inputs), reduceNames);
+  if (names !== undefined) {
+    const load = spec.load && (names.around(spec.load as never) as unknown as AnySpec["load"]);
+    const inside = { ...spec, inputs: names.inside(inputs), ...(load !== undefined && { load }) };
+    return names.operation(reduction(inside as AnySpec, location));
+  }
   const shape = broadcastShape("reduce", Object.values(specs), location);
   const axes = givenAxes("reduce", spec.axes, shape.length, location);
   const load = spec.load as ((tiles: ReduceTiles) => Tile) | undefined;

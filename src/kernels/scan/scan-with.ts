@@ -21,6 +21,7 @@ import {
   resultsOf,
   runningAlong,
   stateOf,
+  underFreeNames,
 } from "../reduce/given-combination.ts";
 import type { GivenCombination } from "../reduce/given-combination.ts";
 import type { ReduceInputs } from "../reduce/reduce.ts";
@@ -73,6 +74,15 @@ const fields = {
   configuration: "settings",
 } as const;
 
+/** What kernels of scans call their own: axes of the grid, threads, buffers, what blocks tell each other. */
+export const scanNames = new RegExp(
+  `^(${[
+    ...["block\\d+", "row", "worker", "main", "scan", "serve", "brought", "known", "made"],
+    ...["totalled", "told_by_blocks", "(base|before|total|queue)_\\w+"],
+  ].join("|")})$`,
+  "u",
+);
+
 /** Every element combined with all before it, by a function of one's own, which is associative. */
 export function scanWith<
   const Inputs extends ReduceInputs,
@@ -98,6 +108,10 @@ export function scanWith<
       );
   const { finish = (tiles: ReduceTiles) => tiles, combine, load } = given;
   const results = resultsOf(name, finish, state, inputs, location);
+  const renamed = underFreeNames(given, [inputs, state, results], scanNames, (inside) =>
+    scanWith(inside as never),
+  );
+  if (renamed !== undefined) return renamed as unknown as ScanWithOperation<Inputs, Results>;
   const { reverse = false, configuration } = spec;
   const outputs = Object.fromEntries(
     Object.entries(results).map(([own, dtype]) => [own, array(dtype, shape)]),

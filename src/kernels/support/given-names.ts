@@ -1,0 +1,113 @@
+/**
+ * Names that users give arrays of operations, where kernels have things of their own: axes of the grid, buffers, threads, scratch. An array whose
+ * name such a thing has is called otherwise inside, so that any name can be given:
+ *
+ *   map({ block0: f32 }, ({ block0 }) => ({ out: block0.neg() }))
+ *
+ *   outside    block0                     arrays of the operation, tiles of functions
+ *   inside     given_block0               arrays of kernels, beside their own axis
+ */
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedArgument } from "../../device/operation.ts";
+import type { Target } from "../../targets/target.ts";
+import type { Choice } from "../../device/tuning/line.ts";
+
+interface Named<T> {
+  readonly [name: string]: T;
+}
+
+export class GivenNames {
+  readonly #inner: ReadonlyMap<string, string>;
+  readonly #outer: ReadonlyMap<string, string>;
+
+  /** What the names of scratch get that the user's arrays have. */
+  readonly #prefix: string;
+
+  private constructor(changed: readonly string[], prefix: string) {
+    this.#prefix = prefix;
+    this.#inner = new Map(changed.map((name) => [name, prefix + name]));
+    this.#outer = new Map(changed.map((name) => [prefix + name, name]));
+  }
+
+  /** Undefined where all names can stay. */
+  static of(given: readonly string[], taken: RegExp): GivenNames | undefined {
+    // Every object has a constructor, so that a record would seem to have one before it is given.
+    const changed = given.filter((name) => taken.test(name) || name in Object.prototype);
+    let prefix = "given_";
+    while (given.some((name) => name.startsWith(prefix))) prefix += "_";
+    return changed.length === 0 ? undefined : new GivenNames(changed, prefix);
+  }
+
+  inner(name: string): string {
+    return this.#inner.get(name) ?? name;
+  }
+
+  #outerName(name: string): string {
+    return this.#outer.get(name) ?? name;
+  }
+
+  inside<T>(record: Named<T>): Named<T> {
+    return renamed(record, (name) => this.inner(name));
+  }
+
+  outside<T>(record: Named<T>): Named<T> {
+    return renamed(record, (name) => this.#outerName(name));
+  }
+
+  /** What a function of the user's makes of tiles, or of several records of them. */
+  around(
+    compute: (...tiles: readonly Named<never>[]) => unknown,
+  ): (...tiles: readonly Named<never>[]) => unknown {
+    return (...tiles) => {
+      const made = compute(...tiles.map((each) => this.outside(each)));
+      const isNamed = typeof made === "object" && made?.constructor === Object;
+      return isNamed ? this.inside(made as Named<unknown>) : made;
+    };
+  }
+
+  /** The operation under the names that were given. */
+  operation(inner: Operation): Operation {
+    const { name, inputs, outputs, inouts, choices } = inner;
+    return operation({
+      name,
+      inputs: this.outside(inputs),
+      outputs: this.outside(outputs),
+      inouts: this.outside(inouts),
+      choices,
+      plan: (dimensions: Named<number>, target: Target, choice?: Choice) => {
+        const chosen = choice === undefined ? inner : inner.with(choice);
+        return this.#planned(chosen.planFor(new Map(Object.entries(dimensions)), target));
+      },
+    }) as unknown as Operation;
+  }
+
+  #planned(plan: Planned): Planned {
+    const { configuration, source, scratch = {}, notes, tiles } = plan;
+    // Scratch may be called as the user's arrays are, too.
+    const scratchName = (name: string): string =>
+      this.#inner.has(name) ? this.#prefix + name : name;
+    const outer = (argument: PlannedArgument): PlannedArgument => {
+      if ("scalar" in argument) return argument;
+      const { argument: own } = argument;
+      const isScratch = Object.hasOwn(scratch, own);
+      return { ...argument, argument: isScratch ? scratchName(own) : this.#outerName(own) };
+    };
+    const launches = () =>
+      [plan.launches]
+        .flatMap((given) => (typeof given === "function" ? given() : given))
+        .map((launch) => ({
+          ...launch,
+          arguments: Object.fromEntries(
+            Object.entries(launch.arguments).map(([own, argument]) => [own, outer(argument)]),
+          ),
+        }));
+    return {
+      ...{ configuration, source, launches, notes, tiles },
+      scratch: renamed(scratch, scratchName),
+    };
+  }
+}
+
+function renamed<T>(record: Named<T>, change: (name: string) => string): Named<T> {
+  return Object.fromEntries(Object.entries(record).map(([name, each]) => [change(name), each]));
+}
