@@ -57,3 +57,17 @@ test("a view that many kernels use is computed in each of them", () => {
   );
   expect(kernels.filter((name) => name.includes("transpose"))).toEqual([]);
 });
+
+test("a constant that is asked for in a branch has memory", () => {
+  const [module] = parseGraph(`func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+    %k = stablehlo.constant dense<1> : tensor<i32>
+    %r = "stablehlo.if"(%p) ({
+      %c = "stablehlo.case"(%k) ({ stablehlo.return %x : tensor<f32> }, {
+        %n = stablehlo.negate %x : tensor<f32>
+        stablehlo.return %n : tensor<f32> }) : (tensor<i32>) -> tensor<f32>
+      stablehlo.return %c : tensor<f32> }, { stablehlo.return %x : tensor<f32> }) : (tensor<i1>) -> tensor<f32>
+    return %r : tensor<f32> }`);
+  if (module === undefined) throw new Error("no program");
+  const [first] = compilePlan(module, "main").steps;
+  expect(first?.kind).toBe("launch");
+});

@@ -180,7 +180,14 @@ function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boo
   if (form === "map") return false;
   if (form === "fold")
     return libraryCallOf(op) !== undefined || tiledKernelOf(op)?.loadsWindows === true;
-  return form !== "control" || isAsked(op, value) || !isWritten;
+  return form !== "control" || isAsked(op, value) || !isWritten || isNeededWithin(op, value);
+}
+
+/** Whether an op in a branch or a loop needs a value from around it in memory. */
+function isNeededWithin(op: AnyGraphOp, value: GraphValue): boolean {
+  return regionsOf(op)
+    .flatMap(({ ops }) => ops)
+    .some((inner) => usesOf(inner).includes(value) && needsMemory(inner, value, true));
 }
 
 /** Whether a branch depends on the value. */

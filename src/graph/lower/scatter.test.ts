@@ -74,3 +74,29 @@ for (const [name, text, indexShape, updateShape] of cases)
     program.dispose();
     device.dispose();
   });
+
+test("narrow indices of more rows than they can name", async () => {
+  const [module] =
+    parseGraph(`func.func @main(%x: tensor<300xi32>, %i: tensor<70x1xi8>, %u: tensor<70xi32>) -> tensor<300xi32> {
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %s = stablehlo.add %a, %b : tensor<i32>
+      stablehlo.return %s : tensor<i32>
+    }) : (tensor<300xi32>, tensor<70x1xi8>, tensor<70xi32>) -> tensor<300xi32>
+    return %0 : tensor<300xi32> }`);
+  if (module === undefined) throw new Error("the text has a program");
+  const places = Int8Array.from({ length: 70 }, (_, i) => 3 * i - 70);
+  const inputs = [
+    tensor("i32", [300], new Int32Array(300)),
+    tensor("i8", [70, 1], places),
+    tensor("i32", [70], new Int32Array(70).fill(1)),
+  ];
+  const device = await open("simulator");
+  const program = await Program.load(device, compilePlan(module, "main"));
+  const [found] = await program.run(inputs);
+  const expected = new Int32Array(300);
+  for (const place of places) if (place >= 0) expected[place] = 1;
+  expect(found?.lanes).toEqual(expected);
+  program.dispose();
+  device.dispose();
+});

@@ -41,7 +41,7 @@ export function appliedComparison({ parameters, ops, results }: GraphRegion) {
 }
 
 /** The least or greatest number of an element. */
-function limit(element: ElementType, isLeast: boolean): number | bigint {
+export function limitOf(element: ElementType, isLeast: boolean): number | bigint {
   const { kind, bits } = elements[element];
   if (kind === "bool") return isLeast ? 0 : 1;
   if (kind === "float") return isLeast ? -Infinity : Infinity;
@@ -53,6 +53,6 @@ function limit(element: ElementType, isLeast: boolean): number | bigint {
 export const neutralNumbers = {
   "stablehlo.add": () => 0,
   "stablehlo.multiply": () => 1,
-  "stablehlo.maximum": (element: ElementType) => limit(element, true),
-  "stablehlo.minimum": (element: ElementType) => limit(element, false),
+  "stablehlo.maximum": (element: ElementType) => limitOf(element, true),
+  "stablehlo.minimum": (element: ElementType) => limitOf(element, false),
 } as const;

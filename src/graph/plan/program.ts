@@ -174,7 +174,11 @@ export class Program {
     if (this.#own !== undefined) return this.#own;
     const { parameters, results } = this.plan;
     const inputs = parameters.map((type) => allocateFor(this.#device, type));
-    const outputs = results.map((type) => allocateFor(this.#device, type));
+    // A result that lies in a donated argument has no memory of its own.
+    const outputs = results.map((type, place) => {
+      const taken = this.plan.aliases.get(place);
+      return (taken === undefined ? undefined : inputs[taken]) ?? allocateFor(this.#device, type);
+    });
     this.#own = { inputs, outputs, bound: this.bind(inputs, outputs) };
     return this.#own;
   }
@@ -252,11 +256,11 @@ export class Program {
   /** Gives back everything that it holds. */
   dispose(): void {
     this.#own?.bound.dispose();
-    const arrays = [
+    const arrays = new Set([
       ...(this.#own?.inputs ?? []),
       ...(this.#own?.outputs ?? []),
       ...this.#constants,
-    ];
+    ]);
     this.#own = undefined;
     for (const each of arrays) each.dispose();
     this.#arena?.dispose();

@@ -47,6 +47,19 @@ test("a loop that hands its result back in binds once", async () => {
   weights?.dispose();
 });
 
+test("a plan whose results lie in donated arguments runs on host tensors, again and again", async () => {
+  const device = await open("simulator");
+  const program = await Program.load(device, compilePlan(moduleOf(), "main", [0]));
+  const weights = tensor("f32", [4], Float32Array.of(5, 6, 7, 8));
+  const gradient = tensor("f32", [4], Float32Array.of(1, 1, 1, 1));
+  for (let turn = 0; turn < 2; turn++) {
+    const [next] = await program.run([weights, gradient]);
+    expect(next?.lanes).toEqual(Float32Array.of(4, 5, 6, 7));
+  }
+  program.dispose();
+  device.dispose();
+});
+
 test("a result that has nothing to do with an argument leaves it to the one that follows from it", () => {
   const program = `func.func @main(%n: tensor<f32>, %x: tensor<4xf32>) -> (tensor<f32>, tensor<f32>) {
     %z = stablehlo.constant dense<0.0> : tensor<f32>

@@ -1,5 +1,6 @@
 /** Short names for the ops that derivatives are made of. */
 import type { GraphBuilder } from "../infer/builder.ts";
+import { limitOf } from "../ops/combiner.ts";
 import { encodeElement } from "../ops/small-floats.ts";
 import { isFloatElement, isWideElement, laneConstructor } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
@@ -24,6 +25,12 @@ export function splatOf(
   const lane = coded ? encodeElement(element, Number(value)) : value;
   lanes[0] = isWideElement(element) ? BigInt(lane) : Number(lane);
   return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
+}
+
+/** The greatest index that is allowed, in a type of indices: where narrow integers end before it, their own greatest one. */
+export function indexLimit(builder: GraphBuilder, type: TensorType, limit: number): GraphValue {
+  const greatest = limitOf(type.element, false);
+  return splatOf(builder, type, limit < greatest ? limit : greatest);
 }
 
 export function zerosOf(builder: GraphBuilder, type: TensorType): GraphValue {

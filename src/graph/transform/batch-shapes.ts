@@ -6,6 +6,7 @@ import { tensorType } from "../ops/types.ts";
 import {
   binary,
   broadcastInDim,
+  indexLimit,
   reshape,
   select,
   splatOf,
@@ -145,7 +146,7 @@ function clampedRows(
   const { element, shape: extents } = typeOfValue(rows);
   const count = extents[0] ?? 0;
   const limits = shape.map((extent, axis) =>
-    splatOf(builder, tensorType(element, [count, 1]), extent - (sizes[axis] ?? 0)),
+    indexLimit(builder, tensorType(element, [count, 1]), extent - (sizes[axis] ?? 0)),
   );
   const high = builder.one("stablehlo.concatenate", { inputs: limits }, { dimension: 1 });
   const low = binary(builder, "stablehlo.maximum", rows, zerosOf(builder, typeOfValue(rows)));

@@ -77,6 +77,23 @@ describe("derivatives of ops that move elements", () => {
       return %1, %2 : tensor<2x4xf64>, tensor<3x4xf64> }`);
   });
 
+  test("gather and scatter by narrow indices of more rows than they can name", () => {
+    checkText(
+      `func.func @main(%x: tensor<200xf64>, %u: tensor<2xf64>) -> (tensor<2xf64>, tensor<200xf64>) {
+      %i = stablehlo.constant dense<[[3], [120]]> : tensor<2x1xi8>
+      %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<200xf64>, tensor<2x1xi8>) -> tensor<2xf64>
+      %1 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+        %s = stablehlo.add %a, %b : tensor<f64>
+        stablehlo.return %s : tensor<f64>
+      }) : (tensor<200xf64>, tensor<2x1xi8>, tensor<2xf64>) -> tensor<200xf64>
+      return %0, %1 : tensor<2xf64>, tensor<200xf64> }`,
+      0.2,
+      0.9,
+      1,
+    );
+  });
+
   test("sort moves tangents with values", () => {
     checkText(`func.func @main(%x: tensor<2x4xf64>, %y: tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>) {
       %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 1 : i64}> ({

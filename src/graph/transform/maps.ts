@@ -9,11 +9,11 @@ import {
   broadcastInDim,
   combiner,
   convert,
+  indexLimit,
   multiply,
   negate,
   reshape,
   select,
-  splatOf,
   subtract,
   sum,
   transpose,
@@ -384,7 +384,7 @@ function clampedIndices(
     const piece = tensorType(type.element, extents);
     return broadcastInDim(
       builder,
-      splatOf(builder, tensorType(type.element, []), limit),
+      indexLimit(builder, tensorType(type.element, []), limit),
       piece.shape,
       [],
     );

@@ -9,6 +9,7 @@ import {
   combiner,
   compare,
   binary,
+  indexLimit,
   select,
   splatOf,
   typeOfValue,
@@ -44,7 +45,7 @@ function fits(builder: GraphBuilder, place: ScatterPlace): GraphValue {
   const bounds = numbers.scatter_dims_to_operand_dims.map((axis) => {
     const extents = type.shape.map((extent, i) => (i === vector ? 1 : extent));
     const limit = (operand.shape[axis] ?? 0) - (sizes[axis] ?? 0);
-    return splatOf(builder, tensorType(type.element, extents), limit);
+    return indexLimit(builder, tensorType(type.element, extents), limit);
   });
   const high = inVector
     ? builder.one("stablehlo.concatenate", { inputs: bounds }, { dimension: vector })

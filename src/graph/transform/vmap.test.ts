@@ -73,6 +73,14 @@ const programs: readonly (readonly [string, string])[] = [
     ),
   ],
   [
+    "dynamic_update_slice by narrow starts",
+    program(
+      "%x: tensor<130xf64>, %u: tensor<2xf64>, %i: tensor<i8>",
+      "tensor<130xf64>",
+      "%r = stablehlo.dynamic_update_slice %x, %u, %i : (tensor<130xf64>, tensor<2xf64>, tensor<i8>) -> tensor<130xf64>",
+    ),
+  ],
+  [
     "dynamic_slice",
     program(
       "%x: tensor<4x5xf64>, %i: tensor<i32>, %j: tensor<i32>",

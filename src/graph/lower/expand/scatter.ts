@@ -13,6 +13,7 @@ import {
   binary,
   compare,
   convert,
+  indexLimit,
   iota,
   like,
   multiply,
@@ -103,7 +104,12 @@ function rowNumbers(
   const isInside = columns
     .flatMap((column, i) => [
       compare(builder, "GE", column, like(builder, column, 0)),
-      compare(builder, "LT", column, like(builder, column, extents[i] ?? 1)),
+      compare(
+        builder,
+        "LE",
+        column,
+        indexLimit(builder, typeOfValue(column), (extents[i] ?? 1) - 1),
+      ),
     ])
     .reduce((left, right) => binary(builder, "stablehlo.and", left, right));
   const row = columns

@@ -79,7 +79,9 @@ class Reader {
     const [comparison, equality] = [this.#definitions.get(first), this.#definitions.get(equal)];
     if (comparison?.kind !== "stablehlo.compare" || equality?.kind !== "stablehlo.compare")
       return undefined;
-    const isSame = operandsOf(equality).every((value) => operandsOf(comparison).includes(value));
+    const [compared, equated] = [new Set(operandsOf(comparison)), new Set(operandsOf(equality))];
+    const isSame =
+      [...compared].every((value) => equated.has(value)) && compared.size === equated.size;
     if (equality.attributes.comparison_direction !== "EQ" || !isSame) return undefined;
     const key = this.#key(comparison);
     const later = this.keys(rest);

@@ -200,8 +200,15 @@ test("a comparator that mixes elements of both sides, and short rows, are sorted
      %other = stablehlo.add %r0, %l1 : tensor<i32>
      ${comparison("%before", "LT", "%one %other", "i32")}`,
   );
+  const constant = sortText(
+    ["i32", "i32"],
+    `${comparison("%first", "LT", "%l0 %r0", "i32")}
+     ${comparison("%always", "EQ", "%l0 %l0", "i32")}
+     ${comparison("%second", "LT", "%l1 %r1", "i32")}
+     %before = stablehlo.select %always, %second, %first : tensor<i1>, tensor<i1>`,
+  );
   const short = sortText(["i32"], comparison("%before", "LT", "%l0 %r0", "i32"), [100]);
-  for (const text of [mixed, short]) {
+  for (const text of [mixed, constant, short]) {
     const plan = planText(compilePlan(moduleOf(text), "main"));
     expect(plan).toContain("sort_ranks");
     expect(plan).not.toContain("operation");
