@@ -89,6 +89,7 @@ export class OpParser implements OpReader {
       actual.length === types.length && types.every((type, i) => sameType(type, actual[i] ?? type));
     if (equal) return;
     this.scanner.fail("TW9005", "the written types are not those of the operands", {
+      position: this.scanner.end,
       expected: typesText(actual) || "no operands",
       found: typesText(types) || "no types",
     });

@@ -38,7 +38,14 @@ export function parseGraph(text: string, file = "program.mlir"): readonly GraphM
 
 /** The programs of one piece of a file: where it is wrong, the other pieces are not. */
 export function parsePiece({ text, line }: ProgramPiece, file: string): readonly GraphModule[] {
-  return new ProgramParser(new Scanner(text, file, line)).programs();
+  const scanner = new Scanner(text, file, line);
+  // The third byte of bytecode is no UTF-8.
+  if (/^ML[\u00ef\ufffd]R/.test(text))
+    scanner.fail("TW9001", "the file is MLIR's bytecode", {
+      expected: "text, such as that of lowered.as_text() or exported.mlir_module() in JAX",
+      found: "bytecode",
+    });
+  return new ProgramParser(scanner).programs();
 }
 
 type Entries = Map<string, GraphFunction>;
@@ -102,16 +109,18 @@ class ProgramParser {
   #entry(functions: Entries, foreign: ForeignEntry[]): void {
     const scanner = this.#scanner;
     if (scanner.sees("func.func") && this.#isDeclaration()) foreign.push(this.#declaration());
-    else if (scanner.sees("func.func")) this.#add(functions, this.#function());
-    else if (scanner.sees('"func.func"')) this.#add(functions, this.#genericFunction());
+    else if (scanner.sees("func.func")) this.#add(functions, () => this.#function());
+    else if (scanner.sees('"func.func"')) this.#add(functions, () => this.#genericFunction());
     else if (/^(sdy|ml_program|mpmd)\./.test(scanner.text.slice(scanner.position)))
       foreign.push(this.#foreign());
     else scanner.unexpected("func.func or an entry of another dialect such as sdy.mesh");
   }
 
-  #add(functions: Entries, added: GraphFunction): void {
+  #add(functions: Entries, read: () => GraphFunction): void {
+    const { position } = this.#scanner;
+    const added = read();
     if (functions.has(added.name))
-      this.#scanner.fail("TW9003", `the module has two functions @${added.name}`);
+      this.#scanner.fail("TW9003", `the module has two functions @${added.name}`, { position });
     functions.set(added.name, added);
   }
 
@@ -165,7 +174,7 @@ class ProgramParser {
 
   #function(): GraphFunction {
     const scanner = this.#scanner;
-    const location = scanner.locationOf(scanner.position);
+    const { position } = scanner;
     scanner.expect("func.func");
     const visibility = scanner.accept("private") || scanner.accept("nested") ? "private" : "public";
     scanner.accept("public");
@@ -187,6 +196,7 @@ class ProgramParser {
     const found = typesText(body.results.map(({ type }) => type));
     if (expected !== found)
       this.#scanner.fail("TW9005", `@${name} returns other types than it declares`, {
+        position,
         expected: expected || "nothing",
         found: found || "nothing",
       });
@@ -197,7 +207,7 @@ class ProgramParser {
       parameterAttributes,
       resultAttributes: results.map((each) => each.attributes),
       attributes,
-      location,
+      location: scanner.locationOf(position),
     });
   }
 

@@ -26,6 +26,7 @@ export class Scanner {
   /** Lines before the text, where it is a piece of a file. */
   readonly #firstLine: number;
   #position = 0;
+  #end = 0;
   /** Where each line starts; found when the first location is asked for. */
   #lineStarts: readonly number[] | undefined;
 
@@ -48,6 +49,11 @@ export class Scanner {
   get position(): number {
     this.#skip();
     return this.#position;
+  }
+
+  /** Where the last token ended, on the line that it stands on. */
+  get end(): number {
+    return this.#end;
   }
 
   locationOf(position: number): Location {
@@ -74,7 +80,7 @@ export class Scanner {
     this.#skip();
     pattern.lastIndex = this.#position;
     const found = pattern.exec(this.text)?.[0];
-    if (found !== undefined) this.#position += found.length;
+    if (found !== undefined) this.#end = this.#position += found.length;
     return found;
   }
 
@@ -95,7 +101,7 @@ export class Scanner {
 
   accept(sign: string): boolean {
     const seen = this.sees(sign);
-    if (seen) this.#position += sign.length;
+    if (seen) this.#end = this.#position += sign.length;
     return seen;
   }
 
@@ -185,6 +191,7 @@ export class Scanner {
       else if (character === pending.at(-1)) pending.pop();
       this.#position += arrow ? 2 : 1;
     }
+    this.#end = this.#position;
     return normalizeSpaces(this.text.slice(start, this.#position - 1));
   }
 
