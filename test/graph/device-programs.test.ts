@@ -233,6 +233,14 @@ describe("what devices do not run", () => {
       "func.func @main(%x: tensor<4xf8E8M0FNU>) -> tensor<4xf8E8M0FNU> { return %x : tensor<4xf8E8M0FNU> }",
     ],
     [
+      "TW9602: devices have no values of type tensor<4xf4E2M1FN>\n  at program.mlir:2:14",
+      `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf4E2M1FN>
+        %1 = stablehlo.convert %0 : (tensor<4xf4E2M1FN>) -> tensor<4xf32>
+        return %1 : tensor<4xf32>
+      }`,
+    ],
+    [
       "TW9601",
       `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
         %0 = stablehlo.custom_call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>

@@ -58,13 +58,23 @@ export function cannotRun(op: AnyGraphOp, reason: string): TilewrightError {
 }
 
 function noElements(type: string, location: Location | undefined): TilewrightError {
+  const isDynamic = type.includes("?");
   return new TilewrightError({
     code: "TW9602",
     message: `devices have no values of type ${type}`,
     location,
-    expected: "i1, integers, f64, f32, f16, bf16, f8E4M3FN, f8E5M2 or complex numbers",
+    expected: isDynamic
+      ? "a shape that is known before the program runs"
+      : "i1, integers, f64, f32, f16, bf16, f8E4M3FN, f8E5M2 or complex numbers",
     found: type,
+    ...(isDynamic && { remedy: "lower the program for arguments of known shapes" }),
   });
+}
+
+/** Refuses an op that gives what a device cannot hold. */
+export function requireStorage({ results, location }: AnyGraphOp): void {
+  for (const value of results)
+    if (isTensor(value.type) || value.type.kind === "opaque") tensorTypeOf(value, location);
 }
 
 /** The format of arrays for arguments and results, and how many of its elements one of theirs is. */

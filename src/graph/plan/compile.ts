@@ -6,6 +6,7 @@
 import { fromLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
 import { splitComplexPass } from "../lower/complex/pass.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
@@ -13,12 +14,13 @@ import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
 import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
-import { cannotRun, heldType, storageOf, tensorTypeOf } from "../lower/storage.ts";
+import { cannotRun, heldType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
+import { opsWithin } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
@@ -62,7 +64,8 @@ export function compilePlan(
       expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
       found: `@${name}`,
     });
-  return withAliases(new Compiler().compile(found.body, declared, name), donated);
+  const compiler = new Compiler();
+  return withAliases(compiler.compile(found.body, declared, name, found.location), donated);
 }
 
 class Compiler {
@@ -73,7 +76,9 @@ class Compiler {
   #nextBuffer = 0;
 
   /** The plan of a body, whose values may be those of the declared one in another form. */
-  compile(body: GraphRegion, declared: GraphRegion, name: string): Plan {
+  compile(body: GraphRegion, declared: GraphRegion, name: string, location: Location): Plan {
+    for (const { type } of declared.parameters) heldType(type, location);
+    for (const op of opsWithin(body)) requireStorage(op);
     for (const [index, value] of body.parameters.entries())
       if (isTensor(value.type)) this.#bind(value, { kind: "argument", index });
     const results = body.results.filter(({ type }) => isTensor(type));
