@@ -277,8 +277,13 @@ const refused: readonly (readonly [code: string, what: string, line: string])[] 
   ],
   [
     "TW9101",
-    "dot_general: floats and whole numbers",
-    `%0 = stablehlo.dot_general %x, %n, contracting_dims = [0, 1] x [0, 1] : (${parameters.x}, ${parameters.n}) -> ${parameters.s}`,
+    "dot_general: floats and whole numbers as whole numbers",
+    `%0 = stablehlo.dot_general %x, %n, contracting_dims = [0, 1] x [0, 1] : (${parameters.x}, ${parameters.n}) -> ${parameters.k}`,
+  ],
+  [
+    "TW9101",
+    "dot_general: floats of whole numbers alone",
+    `%0 = stablehlo.dot_general %n, %n, contracting_dims = [0, 1] x [0, 1] : (${parameters.n}, ${parameters.n}) -> ${parameters.s}`,
   ],
   ["TW9104", "convolution: groups of features and of batches", convolution(3, 2)],
   ["TW9104", "convolution: no groups", convolution(0, 1)],

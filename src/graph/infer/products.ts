@@ -31,13 +31,23 @@ const families: { readonly [K in ElementKind]: string } = {
   complex: "complex numbers",
 };
 
-/** The element type that was asked for; the left operand's where nothing was. All three are of one kind of numbers. */
+/**
+ * The element type that was asked for; the left operand's where nothing was. All three are of one kind of numbers, but that JAX
+ * multiplies floats by whole numbers, which are taken as floats.
+ */
 function resultElement(draft: Draft, lhs: TensorType, rhs: TensorType): TensorType["element"] {
   const result = draft.declared.length === 0 ? lhs : declaredTensor(draft);
-  const family = families[elementKind(lhs.element)];
-  for (const { element } of [rhs, result])
-    if (families[elementKind(element)] !== family)
+  const [left, right, family] = [lhs, rhs, result].map(
+    ({ element }) => families[elementKind(element)],
+  ) as [string, string, string];
+  for (const [own, other, { element }] of [
+    [left, right, lhs],
+    [right, left, rhs],
+  ] as const) {
+    const isTaken = family === "floats" && other === family && own === "whole numbers";
+    if (own !== family && !isTaken)
       reject(draft, "TW9101", "operands and result differ in kind", family, element);
+  }
   return result.element;
 }
 

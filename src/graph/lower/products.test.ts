@@ -137,3 +137,26 @@ test("products of bf16 into f64 are summed in f64", async () => {
   ]);
   expect(new Set(found)).toEqual(new Set([1 + 2 ** -30]));
 });
+
+test("whole numbers are taken as floats where the other operand has floats", async () => {
+  const product = `func.func @main(%x: tensor<2x10xf32>, %y: tensor<10x1xi32>) -> tensor<2x1xf32> {
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x10xf32>, tensor<10x1xi32>) -> tensor<2x1xf32>
+    return %0 : tensor<2x1xf32> }`;
+  const counted = Array.from({ length: 20 }, (_, i) => i / 4);
+  const inputs = [
+    tensor("f32", [2, 10], Float32Array.from(counted)),
+    tensor(
+      "i32",
+      [10, 1],
+      Int32Array.from({ length: 10 }, (_, i) => 3 - i),
+    ),
+  ];
+  const expected = [0, 10].map((row) =>
+    counted.slice(row, row + 10).reduce((sum, number, i) => sum + number * (3 - i), 0),
+  );
+  expect(await results(product, inputs)).toEqual(expected);
+  const [module] = parseGraph(product);
+  if (module === undefined) throw new Error("no program");
+  const [found] = evaluate(module, "main", inputs) as readonly Tensor[];
+  expect(Array.from(found?.lanes ?? [], Number)).toEqual(expected);
+});

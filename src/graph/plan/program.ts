@@ -122,19 +122,19 @@ export class Program {
     return withinLimits(this.#device, limits, async (limited) => {
       const { inputs: arrays, outputs, bound } = this.#ownArrays();
       const device = this.#device;
-      await Promise.all(
-        inputs.map(async ({ lanes }, i) => {
-          const array = arrays[i];
-          if (array === undefined || lanes.length === 0) return;
-          const values = fromLanes(array.dtype, array.shape, lanes);
-          await device.write(array, values, ...waitOf(limited));
-        }),
-      );
+      // One after another: each wait listens to the limits, and Node warns of a signal that many listen to.
+      for (const [i, { lanes }] of inputs.entries()) {
+        const array = arrays[i];
+        if (array === undefined || lanes.length === 0) continue;
+        const values = fromLanes(array.dtype, array.shape, lanes);
+        await device.write(array, values, ...waitOf(limited));
+      }
       await bound.run(limited);
       await device.synchronize(...waitOf(limited));
-      return Promise.all(
-        outputs.map((array, i) => this.#tensor(array, this.plan.results[i] as TensorType, limited)),
-      );
+      const results: Tensor[] = [];
+      for (const [i, type] of this.plan.results.entries())
+        results.push(await this.#tensor(outputs[i] as DeviceArray, type, limited));
+      return results;
     });
   }
 

@@ -20,6 +20,8 @@ describe("functions of real numbers", () => {
     [special.lgamma, -1.5, 0.86004701537648101451],
     [special.digamma, 1, -0.57721566490153286061],
     [special.digamma, -0.5, 0.036489973978576520559],
+    [special.digamma, -1e-40, 1e40],
+    [special.digamma, -3 - 2 ** -40, 1099511627777.2561],
     [special.digamma, 20.5, 2.9958363947076466],
     [special.besselI1e, 1, 0.20791041534970844887],
     [special.besselI1e, -50, -0.055993123892895401],
@@ -50,6 +52,7 @@ describe("functions of real numbers", () => {
     expect(special.lgamma(0)).toBe(Infinity);
     expect(special.lgamma(-3)).toBe(Infinity);
     expect(special.digamma(-2)).toBeNaN();
+    expect(special.digamma(-0)).toBe(-Infinity);
     expect(special.erfInverse(1)).toBe(Infinity);
     expect(special.erfInverse(1.5)).toBeNaN();
     expect(special.erfc(-Infinity)).toBe(2);

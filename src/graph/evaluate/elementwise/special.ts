@@ -103,9 +103,11 @@ const digammaSeries = [
 
 export function digamma(x: number): number {
   if (x !== x || x === -Infinity) return NaN;
-  if (x <= 0) {
+  if (x === 0) return -Infinity;
+  if (x < 0) {
     if (Number.isInteger(x)) return NaN;
-    const fraction = x - Math.floor(x);
+    // From the nearest whole number on: a fraction of the next one below would lose what a small number has.
+    const fraction = x - Math.floor(x + 0.5);
     return digamma(1 - x) - Math.PI / Math.tan(Math.PI * fraction);
   }
   if (x === Infinity) return Infinity;

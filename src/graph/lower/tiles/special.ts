@@ -169,8 +169,9 @@ function digammaOf(x: Tile): Tile {
     .sub(wide(0.5).div(shifted))
     .sub(square.mul(polynomial(digammaSeries, square)))
     .sub(sum);
-  const reflection = wide(Math.PI).div(x.sub(x.floor()).mul(Math.PI).tan());
-  const negative = select(isWhole(x), wide(NaN), positive.sub(reflection));
+  const reflection = wide(Math.PI).div(x.sub(x.add(0.5).floor()).mul(Math.PI).tan());
+  const pole = select(x.eq(0), wide(-Infinity), wide(NaN));
+  const negative = select(isWhole(x), pole, positive.sub(reflection));
   const value = select(isNegative, negative, positive);
   return select(x.eq(Infinity), x, select(x.isFinite(), value, wide(NaN)));
 }
