@@ -8,6 +8,9 @@
  *   |ours - reference|   ≤  4 · |theirs - reference| + 2 ulp(largest)
  *   |theirs - reference| ≤ 16 · max |ours - reference| + √(ulp(largest) · largest)
  *
+ * The reference of f64 is f64 as well, so that it may be as wrong as ours, and theirs as it by the same roundings: there 64 units are
+ * allowed.
+ *
  * The reference is ours, too: were it wrong, or theirs the results of another program, the first line alone would hold
  * for whatever they are. By the second, theirs must have half of the digits of their format, unless rounding takes more
  * from ours.
@@ -48,7 +51,8 @@ function floatsDisagree(ours: Tensor, theirs: Tensor, reference: Tensor): string
     Float64Array,
   ];
   const largest = largestOf(exact);
-  const slack = 2 * unitOf(ours.element, largest);
+  const isWide = ours.element === "f64" || ours.element === "complex<f64>";
+  const slack = (isWide ? 64 : 2) * unitOf(ours.element, largest);
   const furthest = largestOf(own.map((number, i) => number - (exact[i] as number)));
   // A result of nothing but zeros does not say what was added up to them.
   const scale = largest === 0 ? 1 : largest;

@@ -160,3 +160,17 @@ test("whole numbers are taken as floats where the other operand has floats", asy
   const [found] = evaluate(module, "main", inputs) as readonly Tensor[];
   expect(Array.from(found?.lanes ?? [], Number)).toEqual(expected);
 });
+
+test.each(["f8E4M3FN", "f8E5M2"] as const)("sums of %s are those of f32", async (element) => {
+  const product = `func.func @main(%x: tensor<2x20xf32>, %y: tensor<20x3xf32>) -> tensor<2x3xf32> {
+    %a = stablehlo.convert %x : (tensor<2x20xf32>) -> tensor<2x20x${element}>
+    %b = stablehlo.convert %y : (tensor<20x3xf32>) -> tensor<20x3x${element}>
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<2x20x${element}>, tensor<20x3x${element}>) -> tensor<2x3xf32>
+    return %0 : tensor<2x3xf32> }`;
+  const column = [256, 2, ...Array.from({ length: 18 }, () => 0)];
+  const inputs = [
+    tensor("f32", [2, 20], Float32Array.from([...column, ...column])),
+    tensor("f32", [20, 3], Float32Array.from(column.flatMap((number) => [number, number, number]))),
+  ];
+  expect(await results(product, inputs)).toEqual(new Array(6).fill(65540));
+});
