@@ -36,6 +36,18 @@ test("a long chain of updates is several kernels, each of few sets of points", (
   expect(found).toBeLessThan(61);
 });
 
+test("a chain that is too deep for one kernel is several", () => {
+  const lines = Array.from(
+    { length: 3000 },
+    (_, i) => `%${i + 1} = stablehlo.sine %${i} : tensor<4xf32>`,
+  );
+  const [module] = parseGraph(`func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+    ${lines.join("\n")}
+    return %3000 : tensor<4xf32> }`);
+  if (module === undefined) throw new Error("no program");
+  expect(compilePlan(module, "main").steps.length).toBe(12);
+});
+
 test("a view that many kernels use is computed in each of them", () => {
   const sums = Array.from(
     { length: 20 },

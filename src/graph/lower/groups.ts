@@ -171,7 +171,30 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
     }
   }
+  keepDeep(region, definitions, kept);
   return kept;
+}
+
+/** Longer chains of ops than these are several kernels: tracing one op asks for the next, and the stack ends. */
+const mostDeep = 256;
+
+/** Keeps maps in chains that are too long for a kernel. */
+function keepDeep(
+  { ops }: GraphRegion,
+  definitions: ReadonlyMap<GraphValue, AnyGraphOp>,
+  kept: Set<AnyGraphOp>,
+): void {
+  const depths = new Map<AnyGraphOp, number>();
+  for (const op of ops) {
+    let depth = 1;
+    for (const value of usesOf(op)) {
+      const definition = definitions.get(value);
+      if (definition !== undefined && !kept.has(definition))
+        depth = Math.max(depth, 1 + (depths.get(definition) ?? 0));
+    }
+    depths.set(op, depth);
+    if (depth > mostDeep && loweringOf(op).form === "map") kept.add(op);
+  }
 }
 
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */

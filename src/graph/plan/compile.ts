@@ -166,7 +166,8 @@ class Compiler {
     const shape = shapeText(op);
     const own: AnyGraphOp[] = [];
     for (const group of this.#groupsWithin(op, deferred)) {
-      if (group.some((each) => shapeText(each) !== shape)) {
+      const isFull = own.length + group.length >= mostTogether;
+      if (isFull || group.some((each) => shapeText(each) !== shape)) {
         this.#together(group, deferred, wanted, steps);
         continue;
       }
@@ -512,6 +513,10 @@ class Compiler {
  * such as an optimiser's moments and its parameter.
  */
 type DeferredGroup = readonly AnyGraphOp[];
+
+/** More results than these are several kernels: the parameters of one hold some hundred arrays. */
+const mostTogether = 64;
+
 type Deferred = Map<AnyGraphOp, DeferredGroup>;
 
 function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
