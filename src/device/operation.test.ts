@@ -225,15 +225,17 @@ describe("plans", () => {
   });
 
   test("a plan that cannot be carried out is told, with what it lacks", () => {
-    const planOf = (launch: object) =>
+    const planOf = (launch: object, scratch = {}) =>
       operation({
         name: "broken",
         inputs: { x: array(f32, [n]) },
-        plan: () => ({ configuration: {}, source: "given", launches: [launch as never] }),
+        plan: () => ({
+          ...{ configuration: {}, source: "given", launches: [launch as never], scratch },
+        }),
       });
-    const codeOf = (launch: object): string => {
+    const codeOf = (launch: object, scratch = {}): string => {
       try {
-        void planOf(launch).plan({ n: 4 }).launches;
+        void planOf(launch, scratch).plan({ n: 4 }).launches;
       } catch (error) {
         if (error instanceof TilewrightError) return `${error.code} ${error.message}`;
       }
@@ -242,6 +244,8 @@ describe("plans", () => {
     expect(codeOf({ kernel: final, arguments: {} })).toMatch(/TW9908.*misses sums, total/);
     const unknown = { sums: { argument: "x" }, total: { argument: "y" } };
     expect(codeOf({ kernel: final, arguments: unknown })).toMatch(/TW9908.*given y/);
+    const twice = { x: { dtype: f32, shape: [4] } };
+    expect(codeOf({ kernel: final, arguments: {} }, twice)).toMatch(/TW9908.*x names both/);
     expect(() => operation({ name: "none" } as never)).toThrow("TW9908");
   });
 });

@@ -388,6 +388,7 @@ function completePlan<C>(
     if (launches !== undefined) return launches;
     const given = plan().launches;
     const traced = typeof given === "function" ? given() : given;
+    requireOwnScratch(declared, scratch());
     const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays().keys()]);
     for (const [position, launch] of traced.entries()) {
       requireArguments(declared, launch, known);
@@ -440,6 +441,13 @@ function completePlan<C>(
       return made();
     },
   };
+}
+
+/** Scratch that is called as an argument is would be given in its place. */
+function requireOwnScratch({ name, parameters, location }: KernelInterface, scratch: object): void {
+  const taken = parameters.find((parameter) => Object.hasOwn(scratch, parameter.name));
+  if (taken !== undefined)
+    throw wrongPlan(name, `${taken.name} names both an argument and scratch`, location);
 }
 
 /** Every parameter of a launch is given something that the operation has. */

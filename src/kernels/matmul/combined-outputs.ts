@@ -1,6 +1,7 @@
 /** The launches that combine what pieces of a product came to into rows or columns, and the memory between. */
 import type { Planned, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
+import { parameterName } from "./given-names.ts";
 import { launched } from "./launch-arguments.ts";
 import { combineKernel } from "./outputs.ts";
 import type { FurtherOutput, PieceShape } from "./outputs.ts";
@@ -10,14 +11,14 @@ type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
 
 /** Where pieces leave what they come to. */
 function partsName({ name }: FurtherOutput): string {
-  return `parts_of_${name}`;
+  return `parts of ${name}`;
 }
 
 /** What the launch that finishes the result is given for the outputs. */
 export function outputArguments({ outputs }: MatmulProblem): PlannedLaunch["arguments"] {
   return Object.fromEntries(
     outputs.map((output) => [
-      output.name,
+      parameterName(output.name),
       { argument: output.combined === undefined ? output.name : partsName(output) },
     ]),
   );

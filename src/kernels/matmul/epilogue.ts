@@ -16,6 +16,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord } from "../../support/options.ts";
 import { byElement } from "../support/by-element.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import { parameterName } from "./given-names.ts";
 import { requirePiece, storeOutputs } from "./outputs.ts";
 import { equalSizes, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -78,7 +79,7 @@ export function inputSpecs(
   };
   return Object.fromEntries(
     Object.entries(inputs).map(([name, spec]) => [
-      name,
+      parameterName(name),
       array(spec.dtype, shapes[inputShape(name, spec, sizes, location)]),
     ]),
   );
@@ -98,7 +99,7 @@ export function vectorInputs(
   const found: { [name: string]: Tile } = {};
   for (const [name, spec] of Object.entries(problem.inputs)) {
     const shape = inputShape(name, spec, problem.sizes, location);
-    const ref = inputs[name];
+    const ref = inputs[parameterName(name)];
     if (ref !== undefined && (shape === "rows" || shape === "columns"))
       found[name] = inputPiece(ref, shape, piece);
   }
@@ -122,10 +123,11 @@ export function finished(
   if (epilogue === undefined) return sums.cast(out.dtype);
   const tiles: { [name: string]: Tile } = { sums };
   for (const [name, spec] of Object.entries(problem.inputs)) {
-    const ref = inputs[name];
+    const ref = inputs[parameterName(name)];
+    const loaded = Object.hasOwn(vectors, name) ? vectors[name] : undefined;
     if (ref !== undefined)
       tiles[name] =
-        vectors[name] ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
+        loaded ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
   const asked = (): unknown => atOwnLines(() => epilogue(tiles));
   const given = byElement("the epilogue of matmul", asked, location);

@@ -1,7 +1,7 @@
 /** What a product is given besides its operands: names, how arrays lie, groups of prologues, and room for what these exchange. */
 import { expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
-import { bf16, f32, i8 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, i8 } from "../../formats/dtype.ts";
 import { array, cdiv, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
@@ -103,4 +103,16 @@ test("functions that combine elements of a piece are refused: its size is the pl
       }).kernels(heads),
   ])
     expect(codeOf(make)).toBe("TW9905");
+});
+
+test("tiles of f64 that no registers suffice for are refused where they are given", () => {
+  const op = (rows: 64 | 128, depth: 32 | 128) =>
+    matmul({
+      a: f64,
+      b: f64,
+      configuration: { kernel: "plain", rows, columns: 32, depth, split: 1 },
+    });
+  const sizes = { m: 8, n: 8, k: 8 };
+  expect(codeOf(() => op(128, 128).plan(sizes))).toBe("TW9904");
+  expect(codeOf(() => op(128, 32).plan(sizes))).toBe("nothing was thrown");
 });

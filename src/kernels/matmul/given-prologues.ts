@@ -129,6 +129,8 @@ export function weightPrologue(
   weights: QuantizedSpec,
   given: unknown,
   inputs: { readonly [name: string]: ArraySpec },
+  /** Whether each matrix of the product has weights of its own. */
+  batched: boolean,
   location: Location,
 ): Given {
   const { dtype, shape, batch, group, span, scale, as, zero } = weights;
@@ -140,7 +142,7 @@ export function weightPrologue(
       "both",
       location,
     );
-  const shared = { group, span, batched: batch !== undefined };
+  const shared = { group, span, batched };
   const further = [
     { name: "bScale", dtype: scale, ...shared },
     ...(zero ? [{ name: "bZero", dtype, ...shared }] : []),

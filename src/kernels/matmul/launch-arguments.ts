@@ -1,7 +1,9 @@
 /** What the launches of a product are given: operands as they lie in memory, further inputs, and sizes. */
 import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
+import { namedArguments } from "./given-names.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { scaleShape } from "./quantized.ts";
 import { storedHalf } from "./sparse-weights.ts";
 
 type Arguments = PlannedLaunch["arguments"];
@@ -26,12 +28,21 @@ function storedElements({ prologues, sparse }: MatmulProblem, name: "a" | "b", k
 }
 
 /** What prologues read, as they call it. */
-export function prologueArguments({ prologueInputs }: MatmulProblem): Arguments {
-  return Object.fromEntries(Object.keys(prologueInputs).map((name) => [name, { argument: name }]));
+export function prologueArguments(
+  { prologueInputs, weights, batched }: MatmulProblem,
+  { n, k }: ProductSizes,
+): Arguments {
+  const given = namedArguments(Object.keys(prologueInputs));
+  if (weights?.batch === undefined || batched.b) return given;
+  // Weights of a batch of 1 are those of all matrices, and have no axis for it in kernels.
+  const shape = scaleShape(weights, k, n, undefined).map(Number);
+  return Object.fromEntries(
+    Object.entries(given).map(([name, argument]) => [name, { ...argument, shape }]),
+  );
 }
 
 export function inputArguments({ inputs }: MatmulProblem): Arguments {
-  return Object.fromEntries(Object.keys(inputs).map((name) => [name, { argument: name }]));
+  return namedArguments(Object.keys(inputs));
 }
 
 /** A launch, with those of the values that its kernel has dimensions for. */

@@ -281,7 +281,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const { prologues, prologueInputs: ofPrologues } =
     weights === undefined
       ? prologuesOf(spec.prologue, given, { a, b }, location)
-      : weightPrologue(weights, spec.prologue, given, location);
+      : weightPrologue(weights, spec.prologue, given, batched.b, location);
   const prologueInputs =
     sparse === undefined ? ofPrologues : { [metadataName]: metadataSpec(...sparse.shape) };
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");

@@ -7,6 +7,7 @@ import { copyAsync, slice, smem } from "../../lang/index.ts";
 import type { Barrier, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { copiedInputs } from "./prologue.ts";
+import { tilesName } from "./given-names.ts";
 import type { Prologue, PrologueInput } from "./prologue.ts";
 import { packedUnit, scaleTile } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
@@ -66,10 +67,6 @@ export function copyScales(
       );
     }
   }
-}
-
-function tilesName(input: string): string {
-  return `${input}Tiles`;
 }
 
 export function scaleSources(

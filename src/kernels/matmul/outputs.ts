@@ -22,6 +22,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import { requireRows } from "../support/given.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Piece } from "./epilogue.ts";
+import { parameterName } from "./given-names.ts";
 import { equalSizes, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -111,7 +112,10 @@ export function outputSpecs(
       : [ceilDivSize(m, piece.rows), n];
   };
   return Object.fromEntries(
-    outputs.map((output) => [output.name, array(output.spec.dtype, shapeOf(output))]),
+    outputs.map((output) => [
+      parameterName(output.name),
+      array(output.spec.dtype, shapeOf(output)),
+    ]),
   );
 }
 
@@ -126,7 +130,7 @@ export function storeOutputs(
 ): void {
   const [down, across] = [slice(top, rows), slice(left, columns)];
   for (const { name, spec, combined } of outputs) {
-    const ref = refs[name];
+    const ref = refs[parameterName(name)];
     if (ref === undefined) throw new Error(`the kernel has no output ${name}`);
     const tile = requirePiece(name, given[name], sums, spec.dtype, location);
     if (combined === undefined) {

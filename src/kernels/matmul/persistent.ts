@@ -49,6 +49,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Edges } from "./edges.ts";
 import { inputSpecs } from "./epilogue.ts";
+import { parameterName, tilesName } from "./given-names.ts";
 import { handedShape } from "./handed-sums.ts";
 import { leaveCluster, multiplyTiles } from "./multiply-tiles.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
@@ -270,11 +271,6 @@ function gridOfTiles(
   };
 }
 
-/** Where slots of an input of the prologue are. */
-function tilesName(input: string): string {
-  return `${input}Tiles`;
-}
-
 /** What both the declaration of the kernel and its body are made of. */
 interface Setting {
   readonly shapes: Shapes;
@@ -327,7 +323,8 @@ function workOf(
     });
   const known = form.recipe.instruction === "mma" ? found() : undefined;
   const counter = form.dealt?.counter;
-  const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
+  const further = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
+  const inputs = further.map(parameterName);
   return {
     ...{
       form,
@@ -352,7 +349,7 @@ function workOf(
     inputs: Object.fromEntries(inputs.map((name) => [name, requireRef(named, name)] as const)),
     prologueInputs: (prologueOf(problem)?.inputs ?? []).map((input) => ({
       input,
-      all: requireRef(named, input.name),
+      all: requireRef(named, parameterName(input.name)),
       tiles: input.span === 1 ? requireRef(named, tilesName(input.name)) : undefined,
     })),
     metadata: problem.sparse

@@ -9,6 +9,7 @@ import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
+import { parameterName } from "./given-names.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { computedOperand, inputWindow, overhangs, prologueSpecs, storedDepth } from "./prologue.ts";
@@ -124,7 +125,7 @@ function inputTiles(
 ): ReadonlyMap<string, Tile> {
   return new Map(
     inputs.map((input) => {
-      const all = requireInput(argument, input.name);
+      const all = requireInput(argument, parameterName(input.name));
       return [input.name, inputWindow(input, all, place).load()];
     }),
   );

@@ -7,7 +7,7 @@
  *   dots            product
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
-import { packedBytes } from "../../formats/dtype.ts";
+import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
@@ -17,6 +17,7 @@ import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
 import { requireDots } from "./dots-choice.ts";
 import { dotsKernel, dotsPiece } from "./dots.ts";
+import { partsOfK } from "./given-names.ts";
 import { exchanged } from "./double-sums.ts";
 import { edgesOf } from "./edges.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
@@ -194,6 +195,9 @@ export function requirePossible(
   requirePersistent(configuration, problem, target, text, location);
 }
 
+/** Numbers of f64 that the lanes of a thread have no registers for. */
+const mostDoubles = 128 * 128;
+
 /** Refuses what no kernel of this form can be, and steps in which a prologue would see numbers of two groups. */
 function requirePlain(
   configuration: PlainConfiguration,
@@ -212,6 +216,13 @@ function requirePlain(
     throw wrong(
       "matmul has no such plain kernel",
       `rows 64 or 128, columns 32, 64 or 128, depth ${plainDepths.join(", ")}`,
+    );
+  // Numbers of f64 take two registers, of which a lane has 255.
+  const most = Math.max(rows * columns, rows * depth, columns * depth);
+  if (problem.accumulator === dtypes.f64 && most >= mostDoubles)
+    throw wrong(
+      "tiles of f64 take more registers than there are",
+      "at most one of rows, columns and depth of 128",
     );
   const suiting = plainDepthsOf(problem);
   if (!suiting.includes(depth))
@@ -346,14 +357,14 @@ function partLaunches(
       {
         ...inputArguments(problem),
         ...outputArguments(problem),
-        parts: { argument: "parts" },
+        parts: { argument: partsOfK },
         out,
       },
       { ...sizes, layers: parts },
     );
   return {
     ...given,
-    scratch: { ...given.scratch, parts: { dtype: problem.accumulator, shape: [parts, m, n] } },
+    scratch: { ...given.scratch, [partsOfK]: { dtype: problem.accumulator, shape: [parts, m, n] } },
     launches: () => [
       ...(typeof given.launches === "function" ? given.launches() : given.launches),
       summed(),
@@ -370,6 +381,8 @@ export interface Dealing {
   readonly rows: DealtRows;
   readonly launch: () => PlannedLaunch;
   readonly scratch: NonNullable<Planned["scratch"]>;
+  /** The tables as kernels call them. */
+  readonly tables: PlannedLaunch["arguments"];
   readonly dimensions: { readonly [name: string]: number };
 }
 
@@ -402,9 +415,6 @@ export function persistentLaunches(
   };
   const product = (): KernelDefinition =>
     persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows, edges: {} });
-  const tables = Object.keys(dealing?.scratch ?? {}).map(
-    (name) => [name, { argument: name }] as const,
-  );
   return {
     notes: preparations.map(({ reason }) => reason),
     scratch: {
@@ -422,11 +432,11 @@ export function persistentLaunches(
       launched(
         product(),
         {
-          ...{ a: operand("a"), b: operand("b"), out: parts === 1 ? out : { argument: "parts" } },
+          ...{ a: operand("a"), b: operand("b"), out: parts === 1 ? out : { argument: partsOfK } },
           ...inputArguments(problem),
           ...outputArguments(problem),
-          ...prologueArguments(problem),
-          ...Object.fromEntries(tables),
+          ...prologueArguments(problem, sizes),
+          ...dealing?.tables,
         },
         values,
       ),
@@ -463,7 +473,7 @@ function formOf(
 }
 
 function scratchName({ name }: Preparation): string {
-  return `prepared_${name}`;
+  return `prepared ${name}`;
 }
 
 function preparedElements({ parts, batch, turns, rows, columns, pitch }: Preparation): number {
@@ -505,15 +515,15 @@ function splitLaunches(
   const operands = {
     a: operandArgument(problem, "a", sizes),
     b: operandArgument(problem, "b", sizes),
-    ...prologueArguments(problem),
+    ...prologueArguments(problem, sizes),
   };
   const inputs = { ...inputArguments(problem), ...outputArguments(problem) };
   const values = { ...sizes, layers: split * batch };
   if (split === 1)
     return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
-  const parts = { argument: "parts" };
+  const parts = { argument: partsOfK };
   return {
-    scratch: { parts: { dtype: problem.accumulator, shape: [values.layers, m, n] } },
+    scratch: { [partsOfK]: { dtype: problem.accumulator, shape: [values.layers, m, n] } },
     launches: () => [
       launched(product(), { ...operands, out: parts }, values),
       launched(sumPartsKernel(problem, split, sizes, location), { parts, ...inputs, out }, values),

@@ -20,6 +20,7 @@ import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import { parameterName } from "./given-names.ts";
 import { equalSizes, refused } from "./problem.ts";
 import { scaleShape } from "./quantized.ts";
 
@@ -111,7 +112,7 @@ export function prologueSpecs(
   const extent = operand === "a" ? m : n;
   return Object.fromEntries(
     inputs.map((input) => [
-      input.name,
+      parameterName(input.name),
       array(input.dtype, scaleShape(input, k, extent, input.batched ? batch : undefined)),
     ]),
   );

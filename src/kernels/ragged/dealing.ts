@@ -96,14 +96,25 @@ function namesOf({ takers }: RaggedSizes): readonly string[] {
   return takers === undefined ? tableNames : [...tableNames, counterName];
 }
 
+/** What a plan calls memory for them: a name that no array of the user's can have. */
+function dealtName(name: string): string {
+  return `dealt ${name}`;
+}
+
+/** What kernels are given for them. */
+function tableArguments(sizes: RaggedSizes): Dealing["tables"] {
+  return Object.fromEntries(namesOf(sizes).map((name) => [name, { argument: dealtName(name) }]));
+}
+
 export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
   const most = mostTiles(sizes);
   const sizeOf = (name: string) => (name === "count" ? 1 : name === counterName ? 2 : most);
   return {
     rows: dealtRows(sizes.takers === undefined ? undefined : counterName),
     scratch: Object.fromEntries(
-      namesOf(sizes).map((name) => [name, { dtype: dtypes.i32, shape: [sizeOf(name)] }]),
+      namesOf(sizes).map((name) => [dealtName(name), { dtype: dtypes.i32, shape: [sizeOf(name)] }]),
     ),
+    tables: tableArguments(sizes),
     dimensions: { most },
     launch: () => dealingLaunch(sizes, out),
   };
@@ -111,10 +122,13 @@ export function dealingOf(sizes: RaggedSizes, out: DType): Dealing {
 
 export function dealingLaunch(sizes: RaggedSizes, out: DType): PlannedLaunch {
   const { m, n, g } = sizes;
-  const names = ["groupSizes", ...namesOf(sizes), "out"];
   return {
     kernel: dealingKernel(sizes, out),
-    arguments: Object.fromEntries(names.map((name) => [name, { argument: name }])),
+    arguments: {
+      groupSizes: { argument: "groupSizes" },
+      ...tableArguments(sizes),
+      out: { argument: "out" },
+    },
     dimensions: { m, n, g, most: mostTiles(sizes) },
   };
 }

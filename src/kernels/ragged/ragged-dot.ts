@@ -387,8 +387,8 @@ function launchesOf(
         {
           ...{ a: operandArgument(problem, "a", sizes), b: operandArgument(problem, "b", sizes) },
           ...inputArguments(problem),
-          ...prologueArguments(problem),
-          ...Object.fromEntries(Object.keys(scratch).map((name) => [name, { argument: name }])),
+          ...prologueArguments(problem, sizes),
+          ...dealing.tables,
           out: { argument: "out" },
         },
         { ...sizes, most: mostTiles(ragged) },
