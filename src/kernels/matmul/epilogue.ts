@@ -7,6 +7,7 @@
  *                                         scale [m]   f32[64, 1]
  *                                         residual    bf16[64, 128]
  */
+import { shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, slice } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
@@ -59,8 +60,11 @@ export function inputShape(
   throw refused(
     "TW9902",
     `the input ${name} of matmul has neither rows nor columns of the result`,
-    "[m], [n] or [m, n] in the sizes of a and b",
-    `${shape.length} other sizes`,
+    forms
+      .filter(([, sizes]) => !sizes.includes(undefined))
+      .map(([, sizes]) => shapeText(sizes as readonly Size[]))
+      .join(" or "),
+    shapeText(shape),
     location,
   );
 }

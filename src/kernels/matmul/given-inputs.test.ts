@@ -1,7 +1,7 @@
 /** What a product is given besides its operands: names, how arrays lie, groups of prologues, and room for what these exchange. */
 import { expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
-import { bf16, f32, f64, i8 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, i4, i8, u4 } from "../../formats/dtype.ts";
 import { array, cdiv, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
@@ -115,4 +115,16 @@ test("tiles of f64 that no registers suffice for are refused where they are give
   const sizes = { m: 8, n: 8, k: 8 };
   expect(codeOf(() => op(128, 128).plan(sizes))).toBe("TW9904");
   expect(codeOf(() => op(128, 32).plan(sizes))).toBe("nothing was thrown");
+});
+
+test("integers of 4 bits are multiplied by the plain kernel, for any sizes", () => {
+  for (const sizes of [
+    { m: 64, n: 64, k: 64 },
+    { m: 4096, n: 4096, k: 4096 },
+  ]) {
+    const plan = matmul({ a: i4, b: u4 }).plan(sizes, "sm_90a");
+    expect(plan.configuration).toMatchObject({ kernel: "plain" });
+    expect(plan.notes).toEqual(["the plain kernel is used: wgmma does not multiply i4 as it is"]);
+    expect(plan.launches.length).toBeGreaterThan(0);
+  }
 });

@@ -12,7 +12,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { ceilDivSize } from "../../ir/size.ts";
+import { ceilDivSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref } from "../../lang/index.ts";
@@ -82,12 +82,12 @@ function furtherOutput(
   if (!isCombined) {
     if (has(batch === undefined ? [m, n] : [batch, m, n]))
       return { name, spec, combined: undefined };
-    throw wrong(batch === undefined ? "[m, n]" : "[batch, m, n]", `${spec.shape.length} axes`);
+    throw wrong(batch === undefined ? "[m, n]" : "[batch, m, n]", shapeText(spec.shape));
   }
   const formats: readonly DType[] = [dtypes.f32, dtypes.f64, dtypes.i32];
   if (!formats.includes(spec.dtype)) throw wrong("f32, f64 or i32", spec.dtype.name);
   if (batch !== undefined) throw wrong("[m, n]: rows of batches are not combined", "a batch");
-  if (!has([n]) && !has([m])) throw wrong("[m] or [n]", `${spec.shape.length} other sizes`);
+  if (!has([n]) && !has([m])) throw wrong("[m] or [n]", shapeText(spec.shape));
   return { name, spec, combined: { along: has([n]) ? "columns" : "rows", how: how as Combine } };
 }
 

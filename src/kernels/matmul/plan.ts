@@ -225,9 +225,12 @@ function requirePlain(
       "at most one of rows, columns and depth of 128",
     );
   const suiting = plainDepthsOf(problem);
+  const hasPrologue = (problem.prologues.a ?? problem.prologues.b) !== undefined;
   if (!suiting.includes(depth))
     throw wrong(
-      "groups of an operand are smaller than what is multiplied at once",
+      hasPrologue
+        ? "groups of an operand are smaller than what is multiplied at once"
+        : "steps of 8 are of f64 alone",
       `depth ${suiting.join(", ")}`,
     );
 }
@@ -261,7 +264,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       "matmul has no such persistent kernel",
-      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles", "split" or "parts", turned true or false, cluster 1 or 2',
+      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "split" or "parts", turned true or false, cluster 1 or 2`,
       text,
       location,
     );

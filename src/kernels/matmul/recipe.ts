@@ -41,6 +41,8 @@ export function recipeOf(problem: MatmulProblem): Recipe | undefined {
   const { accumulator, precision, accumulation } = problem;
   if (precision === "ieee") return undefined;
   const [a, b] = [multipliedFormat(problem, "a"), multipliedFormat(problem, "b")];
+  // Integers of 4 bits are multiplied by single warps alone.
+  if (a.bits < 8) return undefined;
   if (precision === undefined)
     return {
       instruction: accumulator === dtypes.f64 ? "mma" : "wgmma",
