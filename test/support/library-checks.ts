@@ -27,9 +27,13 @@ export function randomNumbers<N extends DTypeName>(
 ) {
   const random = new Random(seed);
   const count = shape.reduce((product, extent) => product * extent, 1);
-  const drawn = Array.from({ length: count }, () => middle + spread * (2 * random.uniform() - 1));
+  const drawn = new Float64Array(count);
+  for (let index = 0; index < count; index += 1)
+    drawn[index] = middle + spread * (2 * random.uniform() - 1);
   const given = fromNumbers(dtype, shape, drawn);
-  return { array: given, values: [...toNumbers(given)] };
+  const values: number[] = [];
+  for (const value of toNumbers(given)) values.push(value);
+  return { array: given, values };
 }
 
 /** Units in the last place of the format, at the size of the number, that results may be off. */
@@ -45,8 +49,8 @@ export function expectClose(
   const numbers = toNumbers(found);
   if (numbers.length !== expected.length)
     throw new Error(`${numbers.length} elements instead of ${expected.length}`);
-  for (const [index, value] of numbers.entries()) {
-    const wanted = expected[index] ?? NaN;
+  for (let index = 0; index < numbers.length; index += 1) {
+    const [value, wanted] = [numbers[index] ?? NaN, expected[index] ?? NaN];
     const allowed = relative * unit * Math.max(Math.abs(wanted), floor) + absolute;
     if (!(Math.abs(value - wanted) <= allowed))
       throw new Error(`element ${index}: ${value} instead of ${wanted}, more than ${allowed} off`);

@@ -231,10 +231,11 @@ const cases: readonly Case[] = [
 /** Small whole numbers; without a sign for formats that have none. */
 function numbers<N extends DTypeName>(dtype: DType<N>, shape: readonly number[], seed: number) {
   const count = shape.reduce((product, extent) => product * extent, 1);
-  const values = Array.from({ length: count }, (_, index) => {
+  const values: number[] = [];
+  for (let index = 0; index < count; index += 1) {
     const value = ((index * 7 + seed * 3 + (index >> 4)) % 5) - 2;
-    return dtype.name === "u8" ? Math.abs(value) : value;
-  });
+    values.push(dtype.name === "u8" ? Math.abs(value) : value);
+  }
   return { array: fromNumbers(dtype, shape, values), values };
 }
 
