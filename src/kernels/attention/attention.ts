@@ -6,7 +6,7 @@
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
-import type { Operation, Planned } from "../../device/operation.ts";
+import type { Operation, Planned, TileCounts } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -19,6 +19,7 @@ import { chooseAttention, specialisedProblem } from "./choose.ts";
 import { consumerRows, tileDealings } from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { columnsAtEnds } from "./last-columns.ts";
 import { plainAttention } from "./plain.ts";
 import { attentionFields, isNarrow, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
@@ -139,9 +140,9 @@ function planOf(
   const isTurned = configuration.kernel === "specialised" && isNarrow(problem);
   const workers =
     configuration.kernel === "specialised" ? workersOf(configuration, form, target) : undefined;
-  const whole =
+  const dealt =
     configuration.kernel === "specialised" && hasShortTiles(form, configuration)
-      ? shortDeal(sizes, configuration.workers ?? target.processors).whole
+      ? shortDeal(sizes, configuration.workers ?? target.processors)
       : undefined;
   return {
     ...{ configuration, source, notes },
@@ -149,7 +150,7 @@ function planOf(
       ...(lists && { visits: lists.scratch }),
       ...(isTurned && { turned: turnedScratch(form) }),
     },
-    ...(ends === 0 && { tiles: () => tileCounts(form, shape, "rows") }),
+    ...(ends === 0 && { tiles: () => countsOf(form, configuration, dealt?.tiles) }),
     launches: () => [
       ...(lists === undefined ? [] : [lists.launch("visits")]),
       ...(isTurned ? [turnValues(form, "turned")] : []),
@@ -158,7 +159,7 @@ function planOf(
         arguments: {
           ...Object.fromEntries(named.map((name) => [name, { argument: name }])),
           ...(isTurned && { v: { argument: "turned" } }),
-          ...(whole !== undefined && { whole: { scalar: whole } }),
+          ...(dealt !== undefined && { whole: { scalar: dealt.whole } }),
         },
         dimensions: {
           ...{ b, s, t, h, kv, ...(ends > 0 && { ends }) },
@@ -167,6 +168,28 @@ function planOf(
       },
     ],
   };
+}
+
+/** Tiles of scores that kernels look at, of which a last one that is multiplied as far as it goes may be whole; of tiles of rows that are not all alike, as many as there are. */
+function countsOf(
+  form: AttentionForm,
+  configuration: AttentionConfiguration,
+  dealt: number | undefined,
+): TileCounts {
+  const shape = tileShape(configuration);
+  const { b, s, h } = form.sizes;
+  const counts = tileCounts(form, shape, "rows");
+  const ending =
+    configuration.kernel === "plain" ? undefined : columnsAtEnds(form, configuration).ending;
+  const seen =
+    ending?.isClear === true
+      ? { ...counts, whole: counts.whole + counts.masked, masked: 0 }
+      : counts;
+  if (dealt === undefined) return seen;
+  // All rows see all columns, so tiles of rows have equally many.
+  const alike = b * h * Math.ceil(s / shape.rows);
+  const { whole, masked } = seen;
+  return { skipped: 0, whole: (whole / alike) * dealt, masked: (masked / alike) * dealt };
 }
 
 /** Rows and columns of scores that a block looks at together. */

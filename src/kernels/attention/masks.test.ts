@@ -125,6 +125,16 @@ describe("plans count tiles", () => {
     }
   });
 
+  test.each([
+    // Tiles of 128 rows, eight of a head, where those of 192 would be six.
+    ["short tiles of rows", { h: 2, s: 1000, t: 1030, d: 64 }, { whole: 128, masked: 16 }],
+    // Of 4096 columns 21 tiles have 192, and the last 64, all of which rows see.
+    ["a last tile of columns", { h: 2, s: 128, t: 4096, d: 128 }, { whole: 44, masked: 0 }],
+  ])("are of tiles as kernels have them: %s", (_, { h, s, t, d }, { whole, masked }) => {
+    const plan = attention(operands).plan({ b: 1, s, t, h, kv: h, d, e: d }, "sm_90a");
+    expect(plan.tiles?.()).toEqual({ skipped: 0, whole, masked });
+  });
+
   test("counts take no time with length", () => {
     const long = { ...sizes, s: 1 << 20, t: 1 << 20 };
     const { skipped, whole, masked } =
