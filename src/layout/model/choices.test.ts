@@ -279,6 +279,12 @@ describe("copies", () => {
       "a stride of the array is not known to be a multiple of 16 bytes",
     ],
     [
+      "an array of one column, whose rows lie side by side",
+      () => copyOf(1, [32, 32], block),
+      "cp.async",
+      "a stride of the array is not known to be a multiple of 16 bytes",
+    ],
+    [
       "a view that ends inside the array",
       () => copyOf(128, [32, 32], (x) => x.at(all, slice(0, 48)).at(slice(0, 32), slice(32, 32))),
       "cp.async",

@@ -186,6 +186,9 @@ function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
   for (const { stride } of array)
     if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)
       return "a stride of the array is not known to be a multiple of 16 bytes" satisfies Mendable;
+  // A map has one axis without a stride: where another has a single element, its neighbours lie side by side, too.
+  if (array.filter(({ stride }) => stride === 1).length > 1)
+    return "a stride of the array is not known to be a multiple of 16 bytes" satisfies Mendable;
   const ofView = axes.some(({ root, bounds }) => {
     const { extent } = array[root] ?? { extent: 0 };
     return bounds.some(({ start: at, size }) => at !== origin[root] || !sameSize(size, extent));
