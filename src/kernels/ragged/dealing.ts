@@ -214,7 +214,8 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
         requireRows(overGroups, height);
       });
       const rows = overGroups(zero, (own, before) => before.add(own.sum()));
-      clearRows(result as Ref, rows, block, height, zero.add(n));
+      // Sizes that stop the kernel may have a sum that comes around to less than no rows.
+      clearRows(result as Ref, rows.maximum(0), block, height, zero.add(n));
     },
   ) as unknown as KernelDefinition;
 }
