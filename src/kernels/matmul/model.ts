@@ -13,7 +13,7 @@
  *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
  * what was timed on an H200 of bf16: 4800 configurations of 435 sizes, all at once, so that what the model likes best is fast rather than that
- * every time is met. Of these sizes that reaches 0.99 of the fastest in the mean, 0.88 at worst (`model.test.ts`).
+ * every time is met. Of these sizes that reaches 0.99 of the fastest in the mean, 0.86 at worst (`model.test.ts`).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import { knownCut, wholeTile } from "../../lang/pipeline/segments.ts";
