@@ -37,6 +37,12 @@ import { ordinaryNumbers } from "./inputs.ts";
 
 const x = ordinaryNumbers(f32, [8, 64], 3);
 const ends = fromNumbers(i32, [4], [2 ** 31 - 1, 2 ** 31 - 3, -(2 ** 31) + 12, 100]);
+/** Whole numbers, whose sums are the same in any order. */
+const whole = fromNumbers(
+  f32,
+  [64],
+  Array.from({ length: 64 }, (_, index) => index - 20),
+);
 const inputs = { x: array(f32, [8, 64]) };
 const outputs = { out: array(f32, [8, 64]) };
 
@@ -430,7 +436,7 @@ function semaphoreCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    exactCase("semaphores that are taken", { x, total: ordinaryNumbers(f32, [64], 8) }, () =>
+    exactCase("semaphores that are taken", { x, total: whole }, () =>
       kernel(
         {
           name: "locks",
