@@ -161,6 +161,26 @@ const broken: { readonly [name: string]: (things: Things) => void } = {
       });
     });
   },
+  "a store of a warp under one more condition": ({ i, limit, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.ne(2), wait);
+        when(warp.eq(2).and(limit.gt(0)), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
+  "a store of a warp unless one more condition holds": ({ i, limit, out, copies }) => {
+    copies(() => {
+      warps((warp) => {
+        when(warp.ne(2), wait);
+        when(warp.ne(2).or(limit.gt(0)).not(), () => {
+          out.at(i).store(0);
+        });
+      });
+    });
+  },
   "copies of a helper's warp": ({ i, x, buffer, ready, copies, computes }) => {
     computes(() => {
       wait();

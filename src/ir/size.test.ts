@@ -144,6 +144,13 @@ test("quotients without a rest that come together are what was divided", () => {
   expect(addSizes(multiplySizes(3, eighth), multiplySizes(5, eighth))).toEqual(whole);
   const sum = addSizes(multiplySizes(9, eighth), n, multiplySizes(-1, eighth));
   expect(sum).toEqual(addSizes(whole, n));
+  const rest = addSizes(multiplySizes(9, eighth), m, multiplySizes(-1, eighth));
+  expect(rest).toEqual(addSizes(multiplySizes(2, m), 8));
+  expect(addSizes(multiplySizes(8, eighth), multiplySizes(-1, whole))).toBe(0);
+  const part = ceilDivSize(m, 8);
+  const parts = [multiplySizes(3, part), multiplySizes(5, part)];
+  expect(addSizes(...parts, m)).toEqual(multiplySizes(2, m));
+  expect(addSizes(...parts, multiplySizes(-1, m))).toBe(0);
 });
 
 test("an extent says what its one dimension is", () => {

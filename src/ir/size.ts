@@ -121,18 +121,21 @@ export function addSizes(...sizes: readonly Size[]): Size {
     else if (size.kind === "sum") [size.constant, ...size.terms].forEach(take);
     else {
       const { coefficient, factors } = asProduct(size);
-      const key = factors.map(sizeText).join("*");
+      const key = keyOf(size);
       const known = terms.get(key);
       terms.set(key, { factors, coefficient: coefficient + (known?.coefficient ?? 0) });
     }
   };
   sizes.forEach(take);
-  const products = [...terms.values()].map(({ coefficient, factors }) =>
-    multiplySizes(coefficient, ...factors),
-  );
-  // A quotient without a rest that has come together with its divisor is what was divided, which may be a sum.
-  if (products.some(isSum)) return addSizes(constant, ...products);
+  const products = [...terms].map(([key, { coefficient, factors }]) => {
+    const term = multiplySizes(coefficient, ...factors);
+    return { term, isOther: typeof term !== "number" && keyOf(term) !== key };
+  });
+  // A quotient without a rest that has come together with its divisor is what was divided: a sum, or what another term is of.
+  if (products.some(({ isOther }) => isOther))
+    return addSizes(constant, ...products.map(({ term }) => term));
   const kept = products
+    .map(({ term }) => term)
     .filter((term) => typeof term !== "number" && term.kind !== "sum")
     .sort((left, right) => signOf(right) - signOf(left) || compareText(left, right));
   const [first, ...others] = kept;
@@ -140,6 +143,11 @@ export function addSizes(...sizes: readonly Size[]): Size {
   const isTerm = constant === 0 && others.length === 0;
   if (isTerm && asProduct(first).coefficient > 0) return first;
   return Object.freeze({ kind: "sum", constant, terms: Object.freeze(kept) });
+}
+
+/** What terms of a sum that come together have in common. */
+function keyOf(size: SymbolicSize): string {
+  return isSum(size) ? sizeText(size) : asProduct(size).factors.map(sizeText).join("*");
 }
 
 function signOf(term: SizeFactor | Product): number {

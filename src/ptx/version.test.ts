@@ -1,7 +1,7 @@
 /** The PTX version that a module asks for: no higher than its instructions and its target need. */
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { Statement } from "./module.ts";
+import type { Statement, Variable } from "./module.ts";
 import { isOlderPtx, ptxVersion } from "./version.ts";
 
 function body(...opcodes: readonly string[]): readonly Statement[] {
@@ -26,6 +26,18 @@ describe("the version", () => {
     ["sm_100a", ["add.rn.f32"], "8.6"],
   ] as const)("%s with %j: %s", (target, opcodes, version) => {
     expect(ptxVersion(target, body(...opcodes))).toBe(version);
+  });
+
+  test.each([
+    [543, "8.0"],
+    [544, "8.1"],
+  ])("with %i pointers and a number before them: %s", (count, version) => {
+    const pointers = Array.from({ length: count }, (_, index): Variable => ({
+      ...{ kind: "variable", space: "param", type: "u64", name: `x${index}` },
+    }));
+    const number: Variable = { kind: "variable", space: "param", type: "b8", name: "n" };
+    expect(ptxVersion("sm_90a", [], [number, ...pointers])).toBe(version);
+    expect(ptxVersion("sm_100a", [], [number, ...pointers])).toBe("8.6");
   });
 
   test("of a target that nobody knows is refused", () => {

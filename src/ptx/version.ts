@@ -9,9 +9,10 @@
  *   | cvt.satfinite to f16 and bf16        | 8.1   | |                   |       |
  *   | wgmma.sp                             | 8.2   | | sm_90a            | 8.0   |
  *   | wgmma of s8 by u8, sparse or not     | 8.4   | | sm_100, sm_100a   | 8.6   |
+ *   | parameters of more than 4352 bytes   | 8.1   | |                   |       |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { PtxModule, Statement } from "./module.ts";
+import type { PtxModule, Statement, Variable } from "./module.ts";
 
 const targetFloors: { readonly [target: string]: string } = {
   sm_80: "7.0",
@@ -55,8 +56,23 @@ function opcodeFloor(opcode: string): string {
   return found;
 }
 
-/** The version that a body for the target needs. */
-export function ptxVersion(target: string, body: readonly Statement[]): string {
+/** Where the last parameter of a kernel ends. */
+function parameterBytes(parameters: readonly Variable[]): number {
+  let end = 0;
+  for (const { type, count = 1, alignment } of parameters) {
+    const bytes = Number(/\d+/.exec(type)?.[0] ?? 64) / 8;
+    const unit = alignment ?? bytes;
+    end = Math.ceil(end / unit) * unit + count * bytes;
+  }
+  return end;
+}
+
+/** The version that a body for the target needs, with the parameters of its kernel. */
+export function ptxVersion(
+  target: string,
+  body: readonly Statement[],
+  parameters: readonly Variable[] = [],
+): string {
   const floor = targetFloors[target];
   if (floor === undefined)
     throw new TilewrightError({
@@ -69,7 +85,7 @@ export function ptxVersion(target: string, body: readonly Statement[]): string {
   body.forEach((statement) => {
     if (statement.kind === "instruction") opcodes.add(statement.opcode);
   });
-  let version = floor;
+  let version = parameterBytes(parameters) > 4352 ? newest(floor, "8.1") : floor;
   for (const opcode of opcodes) version = newest(version, opcodeFloor(opcode));
   return version;
 }

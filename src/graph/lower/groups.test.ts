@@ -48,6 +48,20 @@ test("a chain that is too deep for one kernel is several", () => {
   expect(compilePlan(module, "main").steps.length).toBe(12);
 });
 
+test("results that are too many for one kernel are those of several", () => {
+  const numbers = Array.from({ length: 150 }, (_, i) => i + 1);
+  const lines = numbers.map((i) => `%${i} = stablehlo.sine %${i - 1} : tensor<4xf32>`);
+  const types = numbers.map(() => "tensor<4xf32>").join(", ");
+  const [module] = parseGraph(`func.func @main(%0: tensor<4xf32>) -> (${types}) {
+    ${lines.join("\n")}
+    return ${numbers.map((i) => `%${i}`).join(", ")} : ${types} }`);
+  if (module === undefined) throw new Error("no program");
+  const { steps } = compilePlan(module, "main");
+  expect(steps.map((step) => (step.kind === "launch" ? step.outputs.length : 0))).toEqual([
+    64, 64, 22,
+  ]);
+});
+
 test("a view that many kernels use is computed in each of them", () => {
   const sums = Array.from(
     { length: 20 },

@@ -60,7 +60,7 @@ export function emitKernel(kernel: Kernel): Executable {
     threads: kernel.threads,
     dependentLaunch: context.dependentLaunch,
     module: {
-      version: ptxVersion(target.name, body),
+      version: ptxVersion(target.name, body, context.parameterVariables),
       target: target.name,
       files: context.files.paths,
       declarations,

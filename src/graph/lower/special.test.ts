@@ -1,0 +1,31 @@
+/** Special functions on devices near what the series are not made for, against the evaluator. */
+import { expect, test } from "vitest";
+import { open } from "../../runtime/open.ts";
+import { evaluate, tensor } from "../evaluate/index.ts";
+import type { Tensor } from "../evaluate/index.ts";
+import { compilePlan } from "../plan/compile.ts";
+import { Program } from "../plan/program.ts";
+import { parseGraph } from "../text/index.ts";
+
+test("digamma at its poles and near them", async () => {
+  const numbers = [0, -0, -2, -1e-300, -1e-40, -1e-9, -0.5, -3 - 2 ** -40, -3 + 2 ** -40, 1e-9];
+  const type = `tensor<${numbers.length}xf64>`;
+  const [module] = parseGraph(`func.func @main(%x: ${type}) -> ${type} {
+    %r = chlo.digamma %x : ${type} -> ${type}
+    return %r : ${type} }`);
+  if (module === undefined) throw new Error("no program");
+  const inputs = [tensor("f64", [numbers.length], Float64Array.from(numbers))];
+  const device = await open("simulator");
+  const program = await Program.load(device, compilePlan(module, "main"));
+  const [found] = await program.run(inputs);
+  const [evaluated] = evaluate(module, "main", inputs) as readonly Tensor[];
+  const wanted = Array.from((evaluated?.lanes ?? []) as Float64Array);
+  const relative = wanted.map((exact, i) => {
+    const value = Number(found?.lanes[i]);
+    return Object.is(exact, value) ? 0 : Math.abs(value - exact) / Math.abs(exact);
+  });
+  expect(relative.filter((each) => !(each < 1e-12))).toEqual([]);
+  expect(wanted.slice(0, 3)).toEqual([-Infinity, -Infinity, NaN]);
+  program.dispose();
+  device.dispose();
+});
