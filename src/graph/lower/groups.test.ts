@@ -48,6 +48,26 @@ test("a chain that is too deep for one kernel is several", () => {
   expect(compilePlan(module, "main").steps.length).toBe(12);
 });
 
+test("what is used behind a cut of a long chain is not computed again there", () => {
+  const lines = Array.from(
+    { length: 200 },
+    (_, i) => `%a${i} = stablehlo.sine %x${i} : tensor<4xf32>
+      %b${i} = stablehlo.cosine %a${i} : tensor<4xf32>
+      %x${i + 1} = stablehlo.add %x${i}, %b${i} : tensor<4xf32>`,
+  );
+  const [module] = parseGraph(`func.func @main(%x0: tensor<4xf32>) -> tensor<4xf32> {
+    ${lines.join("\n")}
+    return %x200 : tensor<4xf32> }`);
+  if (module === undefined) throw new Error("no program");
+  const { steps } = compilePlan(module, "main");
+  const sines = steps.map((step) => {
+    const ops = step.kind === "launch" ? step.kernel.kernel.body.ops : [];
+    return ops.filter((op) => op.kind === "unary" && op.attributes.fn === "sin").length;
+  });
+  expect(sines.length).toBeGreaterThan(1);
+  expect(sines.reduce((sum, count) => sum + count, 0)).toBe(200);
+});
+
 test("results that are too many for one kernel are those of several", () => {
   const numbers = Array.from({ length: 150 }, (_, i) => i + 1);
   const lines = numbers.map((i) => `%${i} = stablehlo.sine %${i - 1} : tensor<4xf32>`);

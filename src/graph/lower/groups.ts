@@ -178,23 +178,31 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 /** Longer chains of ops than these are several kernels: tracing one op asks for the next, and the stack ends. */
 const mostDeep = 256;
 
-/** Keeps maps in chains that are too long for a kernel. */
+/**
+ * Cuts chains that are too long for a kernel, all at the same depths: maps that are used behind a cut are kept, so that nothing deep is computed on
+ * both sides of it.
+ */
 function keepDeep(
   { ops }: GraphRegion,
   definitions: ReadonlyMap<GraphValue, AnyGraphOp>,
   kept: Set<AnyGraphOp>,
 ): void {
   const depths = new Map<AnyGraphOp, number>();
+  const cut = new Set<AnyGraphOp>();
   for (const op of ops) {
-    let depth = 1;
-    for (const value of usesOf(op)) {
+    const within = usesOf(op).flatMap((value) => {
       const definition = definitions.get(value);
-      if (definition !== undefined && !kept.has(definition))
-        depth = Math.max(depth, 1 + (depths.get(definition) ?? 0));
-    }
+      return definition === undefined || kept.has(definition) ? [] : [definition];
+    });
+    const depth = within.reduce((most, each) => Math.max(most, 1 + (depths.get(each) ?? 0)), 1);
     depths.set(op, depth);
-    if (depth > mostDeep && loweringOf(op).form === "map") kept.add(op);
+    const before = Math.floor((depth - 1) / mostDeep) * mostDeep;
+    for (const each of within) {
+      const own = depths.get(each) ?? 0;
+      if (own > mostRecomputed && own <= before && loweringOf(each).form === "map") cut.add(each);
+    }
   }
+  for (const op of cut) kept.add(op);
 }
 
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
