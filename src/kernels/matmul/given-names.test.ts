@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { bf16, f32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { walkOps } from "../../ir/traverse.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -42,6 +43,31 @@ test("every name can be one's own, whatever kernels call their threads, axes and
   expect(["bias", "i", "i_", "scaleTiles"].map(parameterName)).toEqual([
     ...["bias", "i_", "i__", "scaleTiles_"],
   ]);
+});
+
+test("all names that kernels have beside a user's are known", () => {
+  const kernels = [
+    persistent,
+    { ...persistent, schedule: "tiles", cluster: 1 } as const,
+    plain,
+    { ...plain, split: 1 },
+  ].flatMap((each) => added("more", "further", each).kernels({ batch: 1, m: 256, n: 256, k: 512 }));
+  const seen = kernels.filter(({ kernel }) =>
+    kernel.parameters.some(({ name }) => name === "more" || name === "further"),
+  );
+  expect(seen).toHaveLength(4);
+  for (const { kernel } of seen) {
+    const { parameters, grid, threads, body } = kernel;
+    const names = new Set([...parameters, ...grid].map(({ name }) => name));
+    // A kernel without threads of its own has one, whose name is nobody's.
+    if (threads.length > 1) for (const thread of threads) names.add(thread);
+    walkOps(body, ({ attributes }) => {
+      if ("name" in attributes && attributes.name !== undefined) names.add(attributes.name);
+    });
+    names.delete("more");
+    names.delete("further");
+    expect([...names].filter((name) => parameterName(name) === name)).toEqual([]);
+  }
 });
 
 test("an input is not taken for memory of the plan, nor the other way round", async () => {
