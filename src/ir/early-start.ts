@@ -16,7 +16,7 @@
  * has to wait somewhere. What lets the next kernel start may come first.
  */
 import { onceForEach } from "../support/memo.ts";
-import { KnownScalars } from "./known-scalars.ts";
+import { WarpScalars } from "./warp-scalars.ts";
 import { noSlots } from "./make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "./node.ts";
 import { definingOps } from "./rewrite/analysis.ts";
@@ -82,7 +82,7 @@ class Follower {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #warpIndices = new Set<Value>();
   /** What each warp knows. */
-  readonly #scalars = new Map<number, KnownScalars>();
+  readonly #scalars = new Map<number, WarpScalars>();
 
   constructor(kernel: Kernel, settled: readonly string[]) {
     this.#kernel = kernel;
@@ -171,12 +171,12 @@ class Follower {
     return [yes, no];
   }
 
-  #scalarsOf(agent: number): KnownScalars {
+  #scalarsOf(agent: number): WarpScalars {
     const known = this.#scalars.get(agent);
     if (known !== undefined) return known;
     const { warps } = this.#kernel;
     const isIndex = (value: Value): boolean => this.#warpIndices.has(value);
-    const made = new KnownScalars(this.#definitions, Math.floor(agent / warps), (value) =>
+    const made = new WarpScalars(this.#definitions, Math.floor(agent / warps), (value) =>
       isIndex(value) ? agent % warps : undefined,
     );
     this.#scalars.set(agent, made);

@@ -17,7 +17,7 @@ type Known = number | undefined;
 /** What a truth decides by itself, whatever the other one is. */
 const deciding: { readonly [fn: string]: number } = { and: 0, or: 1 };
 
-export class KnownScalars {
+export class WarpScalars {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #thread: number;
   readonly #given: (value: Value) => Known;
