@@ -34,6 +34,7 @@ export function planProduct(
   const { dtype } = problem.x;
   const [m, n, k] = [dim("m"), dim("n"), dim("k")];
   const product = problemOf(
+    isForward ? "convolution" : "convolutionBackwardX",
     {
       a: array(dtype, [m, k]),
       b: array(dtype, [k, n], isForward ? { strides: [1, k] } : {}),

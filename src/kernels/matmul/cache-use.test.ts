@@ -28,7 +28,7 @@ function formOf(
 ): PersistentForm {
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const operands = { a: array(bf16, [rows, depth]), b: array(bf16, [depth, columns]) };
-  const problem = problemOf(operands, location);
+  const problem = problemOf("matmul", operands, location);
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no recipe");
   return {

@@ -42,6 +42,7 @@ function problemFor(
     array(dtype, [k, n], byColumns.includes("b") ? { strides: [1, k] } : {}),
   ];
   const problem = problemOf(
+    "matmul",
     dtype === f32
       ? { a, b, precision: "tf32" }
       : { a, b, out: bf16, ...(dtype.bits === 8 && { accumulation: "fast" as const }) },

@@ -42,7 +42,7 @@ type Shape = "rows" | "columns" | "both" | "batch and both";
 export function inputShape(
   name: string,
   { shape }: ArraySpec,
-  { m, n, batch }: MatmulProblem["sizes"],
+  { of, sizes: { m, n, batch } }: Pick<MatmulProblem, "of" | "sizes">,
   location: Location,
 ): Shape {
   const forms: readonly (readonly [Shape, readonly (Size | undefined)[]])[] = [
@@ -59,7 +59,7 @@ export function inputShape(
   if (found !== undefined) return found[0];
   throw refused(
     "TW9902",
-    `the input ${name} of matmul has neither rows nor columns of the result`,
+    `the input ${name} of ${of} has neither rows nor columns of the result`,
     forms
       .filter(([, sizes]) => !sizes.includes(undefined))
       .map(([, sizes]) => shapeText(sizes as readonly Size[]))
@@ -71,7 +71,7 @@ export function inputShape(
 
 /** The further inputs in the kernel's own dimensions. */
 export function inputSpecs(
-  { inputs, sizes }: MatmulProblem,
+  problem: MatmulProblem,
   { batch, m, n }: ProductDimensions,
   location: Location,
 ): { readonly [name: string]: ArraySpec } {
@@ -82,9 +82,9 @@ export function inputSpecs(
     "batch and both": [batch, m, n],
   };
   return Object.fromEntries(
-    Object.entries(inputs).map(([name, spec]) => [
+    Object.entries(problem.inputs).map(([name, spec]) => [
       parameterName(name),
-      array(spec.dtype, shapes[inputShape(name, spec, sizes, location)]),
+      array(spec.dtype, shapes[inputShape(name, spec, problem, location)]),
     ]),
   );
 }
@@ -102,7 +102,7 @@ export function vectorInputs(
 ): VectorInputs {
   const found: { [name: string]: Tile } = {};
   for (const [name, spec] of Object.entries(problem.inputs)) {
-    const shape = inputShape(name, spec, problem.sizes, location);
+    const shape = inputShape(name, spec, problem, location);
     const ref = inputs[parameterName(name)];
     if (ref !== undefined && (shape === "rows" || shape === "columns"))
       found[name] = inputPiece(ref, shape, piece);
@@ -123,30 +123,29 @@ export function finished(
   dimensions?: ProductDimensions,
   vectors: VectorInputs = {},
 ): Tile {
-  const { epilogue, out, outputs } = problem;
+  const { of, epilogue, out, outputs } = problem;
   if (epilogue === undefined) return sums.cast(out.dtype);
   const tiles: { [name: string]: Tile } = { sums };
   for (const [name, spec] of Object.entries(problem.inputs)) {
     const ref = inputs[parameterName(name)];
     const loaded = Object.hasOwn(vectors, name) ? vectors[name] : undefined;
     if (ref !== undefined)
-      tiles[name] =
-        loaded ?? inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
+      tiles[name] = loaded ?? inputPiece(ref, inputShape(name, spec, problem, location), piece);
   }
   const asked = (): unknown => atOwnLines(() => epilogue(tiles));
-  const given = byElement("the epilogue of matmul", asked, location);
+  const given = byElement(`the epilogue of ${of}`, asked, location);
   if (outputs.length === 0 || dimensions === undefined)
-    return requirePiece("out", given, sums, out.dtype, location);
-  const named = requireNamed(given, outputs, location);
+    return requirePiece("out", of, given, sums, out.dtype, location);
+  const named = requireNamed(given, problem, location);
   const places = { refs: inputs, dimensions };
   storeOutputs(named, sums, piece, problem, places, location);
-  return requirePiece("out", named["out"], sums, out.dtype, location);
+  return requirePiece("out", of, named["out"], sums, out.dtype, location);
 }
 
 /** A record of the result and of all further outputs. */
 function requireNamed(
   given: unknown,
-  outputs: MatmulProblem["outputs"],
+  { of, outputs }: MatmulProblem,
   location: Location,
 ): { readonly [name: string]: unknown } {
   const names = ["out", ...outputs.map(({ name }) => name)];
@@ -155,7 +154,7 @@ function requireNamed(
     return given as { readonly [name: string]: unknown };
   throw refused(
     "TW9905",
-    "the epilogue of matmul does not give its outputs",
+    `the epilogue of ${of} does not give its outputs`,
     `a record of ${names.join(", ")}`,
     found === undefined ? typeof given : `a record of ${found.join(", ")}`,
     location,

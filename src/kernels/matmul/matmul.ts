@@ -10,12 +10,12 @@ import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { addTypical } from "../../device/typical-operations.ts";
 import { shapeText } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
+import { dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { requireFields, requireRows, requiredArray } from "../support/given.ts";
+import { givenArray, requireFields, requireRows, requiredArray } from "../support/given.ts";
 import type { Fields } from "../support/given.ts";
 import { splitPrecisions } from "../../lang/split.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
@@ -218,7 +218,7 @@ export function matmul<
 export function matmul(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("matmul", spec, fields, location);
-  const problem = problemOf(spec, location);
+  const problem = problemOf("matmul", spec, location);
   const { configuration } = spec;
   return libraryOperation(
     {
@@ -255,28 +255,28 @@ export type GivenSpec = Omit<
 };
 
 /** What a specification asks for, checked. */
-export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
+export function problemOf(of: string, spec: GivenSpec, location: Location): MatmulProblem {
   const [m, n, k] = [dim("m"), dim("n"), dim("k")];
-  const a = operandOf("a", arrayOf("a", spec.a, [m, k], location), location);
+  const a = operandOf("a", of, givenArray("a", of, spec.a, [m, k], location), location);
   const weights = isQuantized(spec.b) ? spec.b : undefined;
   const sparse = isSparse24(spec.b) ? spec.b : undefined;
   const b =
     sparse !== undefined
       ? sparseOperand(sparse)
       : weights === undefined
-        ? operandOf("b", arrayOf("b", spec.b, [k, n], location), location)
+        ? operandOf("b", of, givenArray("b", of, spec.b, [k, n], location), location)
         : storedOperand(weights);
   if (!equalSizes(a.columns, b.rows))
     throw refused(
       "TW9902",
-      "the operands of matmul do not share k",
+      `the operands of ${of} do not share k`,
       "a of [m, k] and b of [k, n]",
       `a of ${shapeText([a.rows, a.columns])} and b of ${shapeText([b.rows, b.columns])}`,
       location,
     );
-  const { batch, batched } = sharedBatch(a, b, location);
+  const { batch, batched } = sharedBatch(of, a, b, location);
   const given = spec.inputs ?? {};
-  requireInputs(given, location);
+  requireInputs(of, given, location);
   if (sparse !== undefined) requireAlone(spec.prologue, given, location);
   const { prologues, prologueInputs: ofPrologues } =
     weights === undefined
@@ -286,20 +286,23 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     sparse === undefined ? ofPrologues : { [metadataName]: metadataSpec(...sparse.shape) };
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
   const accumulator = accumulatorOf(
+    of,
     multiplied,
     multipliedFormat({ a: a.spec, b: b.spec, prologues }, "b"),
     location,
   );
-  requireSaid(spec, multiplied, location);
+  requireSaid(of, spec, multiplied, location);
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
   const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
   const inputs = Object.fromEntries(
     Object.entries(given).filter(([name]) => !Object.hasOwn(prologueInputs, name)),
   );
-  for (const [name, input] of Object.entries(inputs)) inputShape(name, input, sizes, location);
-  const outputs = furtherOutputs(spec.outputs, sizes, location);
+  for (const [name, input] of Object.entries(inputs))
+    inputShape(name, input, { of, sizes }, location);
+  const outputs = furtherOutputs(spec.outputs, { of, sizes }, location);
   requireEpilogue(spec, outputs, location);
   return {
+    of,
     a: a.spec,
     b: b.spec,
     out,
@@ -319,10 +322,10 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
 const ownNames: readonly string[] = ["a", "b", "sums", "out"];
 
 /** Refuses further inputs that are called as something else is, and those that kernels would read as if they lay by rows. */
-function requireInputs(given: EpilogueInputs, location: Location): void {
+function requireInputs(of: string, given: EpilogueInputs, location: Location): void {
   for (const [name, input] of Object.entries(given)) {
     if (ownNames.includes(name)) throw nameTaken(name, "something else", location);
-    requireRows(name, "matmul", requiredArray(name, "matmul", input, location), location);
+    requireRows(name, of, requiredArray(name, of, input, location), location);
   }
 }
 
@@ -344,36 +347,9 @@ function requireEpilogue(
   );
 }
 
-function arrayOf(
-  name: string,
-  operand: unknown,
-  shape: Parameters<typeof array>[1],
-  location: Location,
-): ArraySpec {
-  if (
-    typeof operand === "object" &&
-    operand !== null &&
-    "kind" in operand &&
-    operand.kind === "array"
-  )
-    return operand as ArraySpec;
-  if (
-    typeof operand === "object" &&
-    operand !== null &&
-    Object.values(dtypes).includes(operand as DType)
-  )
-    return array(operand as DType, shape);
-  throw refused(
-    "TW9902",
-    `${name} of matmul is no array`,
-    "a dtype, or array(dtype, shape)",
-    optionText(operand),
-    location,
-  );
-}
-
 /** What changes the numbers is never chosen silently. */
 function requireSaid(
+  of: string,
   { precision, accumulation }: Pick<GivenSpec, "precision" | "accumulation">,
   dtype: DType,
   location: Location,
@@ -385,7 +361,7 @@ function requireSaid(
       : `no ${name}`;
     throw refused(
       "TW9903",
-      `matmul of ${dtype.name} ${needed ? "needs" : "takes no"} ${name}`,
+      `${of} of ${dtype.name} ${needed ? "needs" : "takes no"} ${name}`,
       expected,
       optionText(value),
       location,

@@ -55,9 +55,10 @@ function geometricMean(values: readonly number[]): number {
   return Math.exp(values.reduce((sum, each) => sum + Math.log(each), 0) / values.length);
 }
 
-const byRows = problemOf({ a: bf16, b: bf16 }, captureLocation());
+const byRows = problemOf("matmul", { a: bf16, b: bf16 }, captureLocation());
 const [k, n] = [dim("k"), dim("n")];
 const byColumns = problemOf(
+  "matmul",
   { a: bf16, b: array(bf16, [k, n], { strides: [1, k] }) },
   captureLocation(),
 );
@@ -153,7 +154,7 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
 
 test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
-  const problem = problemOf({ a: bf16, b }, captureLocation());
+  const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   const chosen = (m: number, across: number, along: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m, n: across, k: along, batch: 1 }, targets.sm_90a);
   // With 32 rows 40.5 µs on an H200, in blocks that have 64 columns and all of k, and 51.3 in parts of k by the persistent kernel.
@@ -178,7 +179,7 @@ test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
 
 /** What may be chosen for few rows with all of k. */
 function wholeNarrow(b: QuantizedSpec, sizes: ProductSizes): readonly NarrowConfiguration[] {
-  const problem = problemOf({ a: bf16, b }, captureLocation());
+  const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   return candidateConfigurations(problem, sizes, targets.sm_90a).flatMap((each) =>
     each.kernel === "narrow" && each.split === 1 ? [each] : [],
   );
@@ -211,6 +212,7 @@ test("whatever may be chosen for few rows has room in shared memory", () => {
 
 test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
   const problem = problemOf(
+    "matmul",
     { a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) },
     captureLocation(),
   );
@@ -290,6 +292,7 @@ test("tiles that reach beyond the last column take longer where many do at once,
     ) ?? NaN;
   // Functions of users are given whole tiles. On an H200 these took 30.3, 86.7 and 26.8 µs; with half as many tiles 28.8 and 48.3.
   const whole = problemOf(
+    "matmul",
     { a: bf16, b: bf16, epilogue: ({ sums }: { sums: Tile<"f32"> }) => sums.cast(bf16) },
     captureLocation(),
   );
@@ -348,6 +351,7 @@ test("lanes that write memory come in no pairs", () => {
     );
   const sizes = { m: 4096, n: 4096, k: 4096, batch: 1 };
   const further = problemOf(
+    "matmul",
     {
       ...{ a: bf16, b: bf16, outputs: { sum: array(f32, [dim("m"), dim("n")]) } },
       epilogue: (): unknown => undefined,
@@ -383,7 +387,7 @@ test.each([
 test("f32 in parts is multiplied by pairs of blocks, which fetch less", () => {
   const sizes = { m: 4096, n: 4096, k: 4096, batch: 1 };
   for (const precision of ["bf16x3", "bf16x6", "bf16x9"] as const) {
-    const problem = problemOf({ a: f32, b: f32, precision }, captureLocation());
+    const problem = problemOf("matmul", { a: f32, b: f32, precision }, captureLocation());
     const chosen = chooseConfiguration(problem, sizes, targets.sm_90a);
     expect(chosen, precision).toMatchObject({ columns: 128, cluster: 2 });
   }

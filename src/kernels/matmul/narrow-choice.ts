@@ -248,5 +248,5 @@ export function requireNarrow(
       text,
       location,
     );
-  requireRoom(configuration, sharedBytes(weights, configuration), target, location);
+  requireRoom(problem.of, configuration, sharedBytes(weights, configuration), target, location);
 }

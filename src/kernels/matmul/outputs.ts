@@ -49,23 +49,23 @@ const combines: readonly Combine[] = ["sum", "max", "min"];
 /** Outputs as the specification gives them, checked. */
 export function furtherOutputs(
   given: unknown,
-  sizes: MatmulProblem["sizes"],
+  of: Pick<MatmulProblem, "of" | "sizes">,
   location: Location,
 ): readonly FurtherOutput[] {
   if (given === undefined) return [];
   return Object.entries(given as object).map(([name, output]: [string, unknown]) =>
-    furtherOutput(name, output, sizes, location),
+    furtherOutput(name, output, of, location),
   );
 }
 
 function furtherOutput(
   name: string,
   given: unknown,
-  { m, n, batch }: MatmulProblem["sizes"],
+  { of, sizes: { m, n, batch } }: Pick<MatmulProblem, "of" | "sizes">,
   location: Location,
 ): FurtherOutput {
   const wrong = (expected: string, found: string): Error =>
-    refused("TW9902", `the output ${name} of matmul has another form`, expected, found, location);
+    refused("TW9902", `the output ${name} of ${of} has another form`, expected, found, location);
   const isCombined = isRecord(given) && !isArray(given);
   const spec: unknown = isCombined ? given["array"] : given;
   const how: unknown = isCombined ? given["combine"] : undefined;
@@ -75,7 +75,7 @@ function furtherOutput(
       'array(dtype, [m, n]), or { array: array(dtype, [m]), combine: "sum", "max" or "min" }',
       isCombined ? optionText(how) : optionText(given),
     );
-  requireRows(name, "matmul", spec, location);
+  requireRows(name, of, spec, location);
   const has = (wanted: readonly (Size | undefined)[]): boolean =>
     wanted.length === spec.shape.length &&
     wanted.every((size, axis) => size !== undefined && equalSizes(size, spec.shape[axis] ?? 0));
@@ -124,7 +124,7 @@ export function storeOutputs(
   given: { readonly [name: string]: unknown },
   sums: Tile,
   { batch, top, left, rows, columns }: Piece,
-  { outputs, sizes }: MatmulProblem,
+  { of, outputs, sizes }: MatmulProblem,
   { refs, dimensions: { m, n } }: OutputPlaces,
   location: Location,
 ): void {
@@ -132,7 +132,7 @@ export function storeOutputs(
   for (const { name, spec, combined } of outputs) {
     const ref = refs[parameterName(name)];
     if (ref === undefined) throw new Error(`the kernel has no output ${name}`);
-    const tile = requirePiece(name, given[name], sums, spec.dtype, location);
+    const tile = requirePiece(name, of, given[name], sums, spec.dtype, location);
     if (combined === undefined) {
       const matrix = sizes.batch === undefined ? ref : ref.at(batch ?? 0);
       matrix.at(down, across).store(tile);
@@ -172,6 +172,7 @@ function identity(how: Combine, dtype: DType, shape: readonly number[]): Tile {
 /** The tile that the epilogue gave for an output: as large as the sums, and in the output's format. */
 export function requirePiece(
   name: string,
+  of: string,
   given: unknown,
   { shape }: Tile,
   dtype: DType,
@@ -182,7 +183,7 @@ export function requirePiece(
     return given as Tile;
   throw refused(
     "TW9905",
-    `the epilogue of matmul gives ${isTile ? "another" : "no"} tile for ${name}`,
+    `the epilogue of ${of} gives ${isTile ? "another" : "no"} tile for ${name}`,
     `a tile of ${dtype.name}[${shape.join(", ")}]`,
     isTile ? `${given.dtype.name}[${given.shape.join(", ")}]` : typeof given,
     location,

@@ -175,7 +175,7 @@ export function requirePossible(
   )
     throw refused(
       "TW9904",
-      "matmul has no such configuration",
+      `${problem.of} has no such configuration`,
       '{ kernel: "persistent", … } or { kernel: "plain", … }',
       text,
       location,
@@ -187,7 +187,7 @@ export function requirePossible(
   if (slow !== undefined)
     throw refused(
       "TW9904",
-      `matmul cannot use the persistent kernel here: ${slow}`,
+      `${problem.of} cannot use the persistent kernel here: ${slow}`,
       '{ kernel: "plain", … }',
       text,
       location,
@@ -211,10 +211,10 @@ function requirePlain(
   if (problem.sparse)
     throw wrong("the plain kernel does not multiply sparse weights", '{ kernel: "persistent", … }');
   if (!Number.isSafeInteger(split) || split < 1 || split > 64)
-    throw wrong("matmul cannot split k like this", "a whole number from 1 to 64");
+    throw wrong(`${problem.of} cannot split k like this`, "a whole number from 1 to 64");
   if (![64, 128].includes(rows) || ![32, 64, 128].includes(columns) || !plainDepths.includes(depth))
     throw wrong(
-      "matmul has no such plain kernel",
+      `${problem.of} has no such plain kernel`,
       `rows 64 or 128, columns 32, 64 or 128, depth ${plainDepths.join(", ")}`,
     );
   // Numbers of f64 take two registers, of which a lane has 255.
@@ -263,7 +263,7 @@ function requirePersistent(
   if (!isKnown)
     throw refused(
       "TW9904",
-      "matmul has no such persistent kernel",
+      `${problem.of} has no such persistent kernel`,
       `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "split" or "parts", turned true or false, cluster 1 or 2`,
       text,
       location,
@@ -296,7 +296,14 @@ function requirePersistent(
     );
   requireColumns(configuration, problem, text, location);
   const least = recipe && leastStages(recipe);
-  requireRoom(configuration, sharedBytes(problem, configuration), target, location, least);
+  requireRoom(
+    problem.of,
+    configuration,
+    sharedBytes(problem, configuration),
+    target,
+    location,
+    least,
+  );
 }
 
 /** Refuses tiles of columns that registers do not suffice for, or that warps cannot share. */

@@ -27,6 +27,8 @@ export type MatmulPrecision = "ieee" | SplitPrecision;
 export type Accumulation = "fast" | "promoted";
 
 export interface MatmulProblem {
+  /** Who is asked, as users know it: the name in what they are told. */
+  readonly of: string;
   readonly a: ArraySpec;
   readonly b: ArraySpec;
   readonly out: ArraySpec;
@@ -81,13 +83,13 @@ export interface Operand {
 }
 
 /** The axes of an operand of rank 2 or 3, and which of the last two is contiguous. */
-export function operandOf(name: string, spec: ArraySpec, location: Location): Operand {
+export function operandOf(name: string, of: string, spec: ArraySpec, location: Location): Operand {
   const { shape, strides } = spec;
   const [rows, columns] = shape.slice(-2);
   if (rows === undefined || columns === undefined || shape.length > 3)
     throw refused(
       "TW9902",
-      `${name} of matmul has ${shape.length} axes`,
+      `${name} of ${of} has ${shape.length} axes`,
       "2 axes, or 3 with a batch",
       `[${shape.map(sizeText).join(", ")}]`,
       location,
@@ -102,7 +104,7 @@ export function operandOf(name: string, spec: ArraySpec, location: Location): Op
   if (whole && (byRows || byColumns)) return { spec, batch, rows, columns, byRows };
   throw refused(
     "TW9902",
-    `${name} of matmul lies in memory in a way that no kernel reads`,
+    `${name} of ${of} lies in memory in a way that no kernel reads`,
     `row-major, or strides [1, ${sizeText(rows)}] for column-major`,
     `strides [${strides.map(sizeText).join(", ")}]`,
     location,
@@ -119,6 +121,7 @@ function isProduct(stride: Size, rows: Size, columns: Size): boolean {
 
 /** The batch of the product, and which operands have one matrix for each of it; a batch of 1 has one for all. */
 export function sharedBatch(
+  of: string,
   { batch: ofA }: Operand,
   { batch: ofB }: Operand,
   location: Location,
@@ -129,7 +132,7 @@ export function sharedBatch(
   if (ofB === 1) return { batch: ofA, batched: { a: true, b: false } };
   throw refused(
     "TW9902",
-    "the operands of matmul have two batches",
+    `the operands of ${of} have two batches`,
     "one batch, one of them without, or one of them with a batch of 1",
     `${sizeText(ofA)} and ${sizeText(ofB)}`,
     location,
@@ -137,13 +140,13 @@ export function sharedBatch(
 }
 
 /** The format that products of the operands are summed in. */
-export function accumulatorOf(a: DType, b: DType, location: Location): DType {
+export function accumulatorOf(of: string, a: DType, b: DType, location: Location): DType {
   const candidates = [dtypes.f32, dtypes.i32, dtypes.f64];
   const found = candidates.find((dtype) => acceptsDot(a, b, dtype));
   if (found !== undefined) return found;
   throw refused(
     "TW9901",
-    `matmul has no product of ${a.name} and ${b.name}`,
+    `${of} has no product of ${a.name} and ${b.name}`,
     "two of bf16, f16, f32, f64, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
     `${a.name} and ${b.name}`,
     location,
@@ -180,6 +183,7 @@ export function nameTaken(name: string, by: string, location: Location): Tilewri
 
 /** Refuses rings of stages that no block has room for. */
 export function requireRoom(
+  of: string,
   configuration: { readonly stages: number },
   bytes: number,
   target: Target,
@@ -191,7 +195,7 @@ export function requireRoom(
     return;
   throw refused(
     "TW9904",
-    `the configuration of matmul takes ${bytes} bytes of shared memory`,
+    `the configuration of ${of} takes ${bytes} bytes of shared memory`,
     `${least} stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
     JSON.stringify(configuration),
     location,

@@ -94,7 +94,7 @@ test("where there is an epilogue, tiles are the widest or blocks have one, and t
     k: number,
     m = 65536,
   ): boolean => {
-    const problem = problemOf({ a: bf16, b: bf16, ...spec }, captureLocation());
+    const problem = problemOf("matmul", { a: bf16, b: bf16, ...spec }, captureLocation());
     const recipe = recipeOf(problem);
     if (recipe === undefined) throw new Error("tensor cores multiply bf16");
     const configuration = { ...usual, ...given };

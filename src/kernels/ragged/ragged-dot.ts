@@ -187,10 +187,10 @@ function dotProblem(spec: GivenSpec, location: Location): MatmulProblem {
   const { groupSizes: _, ...others } = spec;
   if (Object.hasOwn(spec.inputs ?? {}, "groupSizes"))
     throw nameTaken("groupSizes", "the sizes of groups", location);
-  const problem = problemOf({ ...others, a, b }, location);
+  const problem = problemOf("raggedDot", { ...others, a, b }, location);
   const sizes = { ...problem.sizes, batch: undefined };
   for (const [name, input] of Object.entries(problem.inputs))
-    inputShape(name, input, sizes, location);
+    inputShape(name, input, { of: problem.of, sizes }, location);
   return { ...problem, sizes, out: outputSpec(problem.out.dtype, undefined, sizes.m, sizes.n) };
 }
 

@@ -196,7 +196,7 @@ function outerProblem(
     );
   const turned = array(a.dtype, [columns, rows], { strides: [1, columns] });
   const { groupSizes, ...others } = spec;
-  const problem = problemOf({ ...others, a: turned, b }, location);
+  const problem = problemOf("raggedOuter", { ...others, a: turned, b }, location);
   const given = groupSizes !== undefined && "shape" in groupSizes ? groupSizes.shape[0] : undefined;
   return { problem, groups: given ?? g };
 }

@@ -13,7 +13,8 @@ import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
-import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
+import { reportOf } from "../../../test/ir-fixtures.ts";
+import { wholeNumbers } from "../../../test/support/library-checks.ts";
 import { checkDot, checkOuter, raggedInputs } from "../../../test/support/ragged-checks.ts";
 import type { DotCase } from "../../../test/support/ragged-checks.ts";
 import { scheduleSeeds } from "../../../test/support/sample.ts";
@@ -390,9 +391,13 @@ describe("what cannot be done is refused", () => {
       "TW9902",
       () => raggedOuter({ a: array(bf16, [8, k]), b: array(bf16, [9, n]) }),
     ],
+    ["an outer product of two formats", "TW9901", () => raggedOuter({ a: bf16, b: f32 })],
+    ["an outer product, precision unsaid", "TW9903", () => raggedOuter({ a: f32, b: f32 })],
   ];
-  test.each(refusals)("%s", (_, code, make) => {
-    expect(codeOf(make)).toBe(code);
+  test.each(refusals)("%s, in the name of what was called", (_, code, make) => {
+    const report = reportOf(make);
+    expect(report.code).toBe(code);
+    expect(report.summary).not.toContain("matmul");
   });
 });
 
