@@ -3,9 +3,12 @@ import { describe, expect, test } from "vitest";
 import { bf16, f32, i32, i8 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import { array, dim } from "../lang/index.ts";
+import type { Tile } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { fill, gather, layerNorm, matmul, pad, permute, reduce, softmax } from "./index.ts";
+import { attention, attentionBackward, fill, gather, layerNorm, matmul, pad } from "./index.ts";
+import { pagedAttention, permute, raggedDot, reduce, reduceWith, scan, scanWith } from "./index.ts";
+import { softmax, sort } from "./index.ts";
 
 /** The report, which has this file's line. */
 function reportOf(error: unknown): string {
@@ -45,6 +48,108 @@ describe("a report of the library", () => {
     [() => pad({ x: array(i8, [2]), before: [1], after: [0], value: 1.5 }), /TW1007: 1.5/],
   ])("names what was given: %s", (make, wanted) => {
     expect(told(make)).toMatch(wanted);
+  });
+
+  // Types refuse these; programs without types would run as if nothing had been said.
+  const persistent = {
+    ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 4 },
+    ...{ schedule: "tiles", turned: false, cluster: 1 },
+  };
+  const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 };
+  const narrow = { kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 4, split: 1 };
+  const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 };
+  const scanned = { rows: 1, columns: 32, workers: 1 };
+  const product = (configuration: object, stagse = {}) =>
+    matmul({ a: bf16, b: bf16, configuration: { ...configuration, ...stagse } as never }).plan({
+      ...{ m: 8, n: 64, k: 64 },
+    });
+  const attended = (configuration: object) =>
+    attention({ q: bf16, k: bf16, v: bf16, configuration: configuration as never }).plan(heads);
+  const heads = { b: 1, s: 64, t: 64, h: 1, kv: 1, d: 64, e: 64 };
+  const paged = { rows: 16, warps: 1, columns: 16, stages: 2, ranges: 1 };
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      "persistent",
+      () => product(persistent, { stagse: 5 }),
+      /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, multipliers, columns, stages, schedule, turned, cluster \}/,
+    ],
+    ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, split \}/],
+    ["narrow", () => product(narrow, { depth: 64 }), /unknown option depth [^]*turns, stages/],
+    ["dots", () => product(dots, { rows: 1 }), /unknown option rows [^]*warps, words \}/],
+    [
+      "raggedDot",
+      () =>
+        raggedDot({ a: bf16, b: bf16, configuration: { ...plain, turned: true } as never }).plan({
+          ...{ m: 8, n: 64, k: 64, g: 2 },
+        }),
+      /unknown option turned of the configuration of raggedDot/,
+    ],
+    [
+      "attention",
+      () => attended({ kernel: "specialised", consumers: 2, columns: 64, stages: 2, deal: 1 }),
+      /unknown option deal of the configuration of attention; did you mean dealing/,
+    ],
+    [
+      "plain attention",
+      () => attended({ kernel: "plain", rows: 16, columns: 16, stages: 2 }),
+      /unknown option stages of the configuration of attention[^]*\{ kernel, rows, columns \}/,
+    ],
+    [
+      "gradients",
+      () =>
+        attentionBackward({
+          ...{ q: bf16, k: bf16, v: bf16 },
+          configuration: { kernel: "specialised", rows: 16 } as never,
+        }).plan(heads),
+      /unknown option rows of the configuration of the gradients of attention/,
+    ],
+    [
+      "pagedAttention",
+      () =>
+        pagedAttention({
+          ...{ q: bf16, pages: { k: bf16, v: bf16 } },
+          configuration: { ...paged, split: 2 } as never,
+        }).plan({ b: 1, s: 1, h: 1, kv: 1, d: 64, e: 64, pages: 4, size: 16, most: 4 }),
+      /unknown option split of the configuration of pagedAttention/,
+    ],
+    [
+      "sort",
+      () => sort({ x, configuration: { warps: 4, items: 4, digits: 8 } as never }),
+      /unknown option digits of the configuration of sort/,
+    ],
+    [
+      "scan",
+      () => scan({ x, configuration: { ...scanned, worker: 2 } as never }).plan(),
+      /unknown option worker of the configuration of scan; did you mean workers/,
+    ],
+    [
+      "the queue of a scan",
+      () => {
+        const queue = { slots: 4, slack: 1, places: 2 };
+        return scan({ x, configuration: { ...scanned, queue } }).plan();
+      },
+      /unknown option places of the configuration of the queue of scan/,
+    ],
+  ])("names settings that a configuration has not: %s", (_, make, wanted) => {
+    expect(told(make)).toMatch(wanted);
+    expect(told(make)).toMatch(/^TW9904/);
+  });
+
+  test("names what an output or an identity has not", () => {
+    const total = { array: array(f32, [dim("n")]), combine: "sum", axis: 0 } as const;
+    const epilogue = ({ sums }: { readonly sums: Tile<"f32"> }) => ({ out: sums, total: sums });
+    expect(
+      told(() => matmul({ a: bf16, b: bf16, out: f32, outputs: { total }, epilogue })),
+    ).toMatch(/TW1033: unknown option axis of the output total[^]*\{ array, combine \}/);
+    const sums = {
+      ...{ inputs: { x }, load: (tiles: { readonly x: Tile<"f32"> }) => tiles },
+      combine: (left: { readonly x: Tile<"f32"> }, right: { readonly x: Tile<"f32"> }) => ({
+        x: left.x.add(right.x),
+      }),
+      identity: { x: 0, y: 0 },
+    };
+    expect(told(() => reduceWith(sums))).toMatch(/TW1033: unknown option y of the identity/);
+    expect(told(() => scanWith(sums))).toMatch(/TW1033: unknown option y of the identity/);
   });
 
   test("names arrays as the user has them, and the line that ran what failed", async () => {

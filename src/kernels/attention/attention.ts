@@ -13,10 +13,10 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireFields } from "../support/given.ts";
+import { refused, requireFields, requireSettings } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
-import { consumerRows, tileDealings } from "./configuration.ts";
+import { consumerRows, plainSettings, specialisedSettings, tileDealings } from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnsAtEnds } from "./last-columns.ts";
@@ -278,10 +278,12 @@ function requirePossible(
   const within = (value: unknown, allowed: readonly number[]): boolean =>
     allowed.includes(value as number);
   if (configuration.kernel === "plain") {
+    requireSettings("attention", configuration, plainSettings, location);
     const extents = [16, 32, 64, 128];
     if (within(configuration.rows, extents) && within(configuration.columns, extents)) return;
     throw wrong("attention has no such tiles", "rows and columns of 16, 32, 64 or 128");
   }
+  requireSettings("attention", configuration, specialisedSettings, location);
   if (slow !== undefined)
     throw wrong(
       `attention cannot use the specialised kernel here: ${slow}`,

@@ -3,8 +3,9 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused } from "../support/given.ts";
+import { refused, requireSettings } from "../support/given.ts";
 import { specialisedProblem } from "./choose.ts";
+import { plainSettings } from "./configuration.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionProblem } from "./problem.ts";
@@ -65,6 +66,9 @@ export function requireGradients(
       "the gradients of attention have no such configuration",
       '{ kernel: "specialised" } or { kernel: "plain", rows, columns } of 16, 32 or 64',
     );
+  const of = "the gradients of attention";
+  if (configuration.kernel === "plain") requireSettings(of, configuration, plainSettings, location);
+  else requireSettings(of, configuration, ["kernel"], location);
   if (configuration.kernel === "specialised" && slow !== undefined)
     throw wrong(
       `the gradients of attention cannot use the specialised kernel here: ${slow}`,

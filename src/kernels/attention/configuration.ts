@@ -26,6 +26,12 @@ export interface PlainAttention {
 
 export type AttentionConfiguration = SpecialisedAttention | PlainAttention;
 
+/** What there is to choose in each kernel. */
+export const specialisedSettings: readonly (keyof SpecialisedAttention)[] = [
+  ...(["kernel", "consumers", "columns", "stages", "workers", "dealing"] as const),
+];
+export const plainSettings = ["kernel", "rows", "columns"] as const;
+
 /** Rows of a consumer: those of one wgmma. */
 export const consumerRows = 64;
 

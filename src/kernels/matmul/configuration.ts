@@ -64,6 +64,19 @@ export type DotsConfiguration = Extract<MatmulConfiguration, { kernel: "dots" }>
 /** Kernels that products of all formats have. */
 export type TiledConfiguration = PersistentConfiguration | PlainConfiguration;
 
+/** What there is to choose in each kernel. */
+export const matmulSettings: {
+  readonly [K in MatmulConfiguration["kernel"]]: readonly (keyof Extract<
+    MatmulConfiguration,
+    { kernel: K }
+  >)[];
+} = {
+  persistent: ["kernel", "multipliers", "columns", "stages", "schedule", "turned", "cluster"],
+  plain: ["kernel", "rows", "columns", "depth", "split"],
+  narrow: ["kernel", "rows", "columns", "turns", "stages", "split"],
+  dots: ["kernel", "columns", "warps", "words"],
+};
+
 /** The sizes of one product. */
 export interface ProductSizes {
   readonly m: number;

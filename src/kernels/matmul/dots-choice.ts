@@ -20,6 +20,8 @@
  */
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
+import { requireSettings } from "../support/given.ts";
+import { matmulSettings } from "./configuration.ts";
 import type { DotsConfiguration, ProductSizes } from "./configuration.ts";
 import { wordDepth } from "./dots.ts";
 import { launchSeconds, memoryBytes } from "./model-rates.ts";
@@ -92,6 +94,7 @@ export function requireDots(
   sizes: ProductSizes,
   location: Location,
 ): void {
+  requireSettings(problem.of, configuration, matmulSettings.dots, location);
   const text = JSON.stringify(configuration);
   const reason = dotsProblem(problem, sizes);
   if (reason !== undefined)

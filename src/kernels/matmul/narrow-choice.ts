@@ -8,6 +8,8 @@
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
+import { requireSettings } from "../support/given.ts";
+import { matmulSettings } from "./configuration.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { memoryBytes } from "./model-rates.ts";
 import { areTogether, mostRows, narrowColumns, stepDepth } from "./narrow.ts";
@@ -226,6 +228,7 @@ export function requireNarrow(
   target: Target,
   location: Location,
 ): void {
+  requireSettings(problem.of, configuration, matmulSettings.narrow, location);
   const text = JSON.stringify(configuration);
   const reason = narrowProblem(problem, sizes, target);
   const { weights } = problem;

@@ -18,7 +18,7 @@ import { array, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../
 import type { ArraySpec, KernelDefinition, Ref } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText } from "../../support/options.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { requireRows } from "../support/given.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Piece } from "./epilogue.ts";
@@ -69,6 +69,8 @@ function furtherOutput(
   const isCombined = isRecord(given) && !isArray(given);
   const spec: unknown = isCombined ? given["array"] : given;
   const how: unknown = isCombined ? given["combine"] : undefined;
+  if (isCombined)
+    requireKnownOptions(`the output ${name}`, given, ["array", "combine"], "TW1033", location);
   if (name === "out") throw wrong("another name: out is the result", name);
   if (!isArray(spec) || (isCombined && !combines.includes(how as Combine)))
     throw wrong(

@@ -21,7 +21,8 @@ import { partsOfK } from "./given-names.ts";
 import { exchanged } from "./double-sums.ts";
 import { edgesOf } from "./edges.ts";
 import { outputArguments, withCombined } from "./combined-outputs.ts";
-import { persistentColumns } from "./configuration.ts";
+import { requireSettings } from "../support/given.ts";
+import { matmulSettings, persistentColumns } from "./configuration.ts";
 import type {
   MatmulConfiguration,
   PersistentConfiguration,
@@ -181,9 +182,11 @@ export function requirePossible(
       location,
     );
   if (configuration.kernel === "plain") {
+    requireSettings(problem.of, configuration, matmulSettings.plain, location);
     requirePlain(configuration, problem, text, location);
     return;
   }
+  requireSettings(problem.of, configuration, matmulSettings.persistent, location);
   if (slow !== undefined)
     throw refused(
       "TW9904",

@@ -14,7 +14,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireFields } from "../support/given.ts";
+import { refused, requireFields, requireSettings } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import type { PagedForm } from "./arrays.ts";
 import { attendKernel, costOf, pagedBytes } from "./attend.ts";
@@ -178,6 +178,8 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
     refused("TW9904", message, expected, text, location);
+  const settings = ["rows", "warps", "columns", "stages", "ranges"] as const;
+  requireSettings("pagedAttention", configuration, settings, location);
   const { rows, warps, columns, stages, ranges } = configuration;
   const isKnown =
     [8, 16, 64].includes(rows) &&

@@ -10,7 +10,7 @@ import type { DType, HostValue } from "../../formats/dtype.ts";
 import { array, dim, reduceWith, scanWith } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText } from "../../support/options.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
 import { GivenNames } from "../support/given-names.ts";
 import { givenArray, refused } from "../support/given.ts";
@@ -111,7 +111,7 @@ export function stateOf(
       text(combined),
       location,
     );
-  return Object.fromEntries(
+  const state = Object.fromEntries(
     Object.entries(loaded).map(([name, dtype]) => {
       const own: unknown = isRecord(identity) ? identity[name] : undefined;
       if (!["number", "bigint", "boolean"].includes(typeof own))
@@ -125,6 +125,8 @@ export function stateOf(
       return [name, { dtype, identity: own as HostValue }];
     }),
   );
+  requireKnownOptions(`the identity of ${of}`, identity, Object.keys(state), "TW1033", location);
+  return state;
 }
 
 /** Names and formats of what `finish` makes of the state. */

@@ -11,7 +11,7 @@ import { fill } from "../elementwise/cast.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
-import { refused } from "../support/given.ts";
+import { refused, requireSettings } from "../support/given.ts";
 import {
   alignment,
   broadcastStrides,
@@ -106,7 +106,11 @@ function requirePossible(
   location: Location,
 ): void {
   const { processors } = target;
+  const settings = ["rows", "columns", "workers", "queue"] as const;
+  requireSettings(name, configuration, settings, location);
   const { rows, columns, workers, queue } = configuration;
+  if (queue !== undefined)
+    requireSettings(`the queue of ${name}`, queue, ["slots", "slack"], location);
   const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
   const most = sharedBlocks * processors;
   const isPower = (number: number): boolean =>

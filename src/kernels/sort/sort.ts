@@ -27,6 +27,7 @@ import {
   requireRows,
   requireShape,
   requiredArray,
+  requireSettings,
 } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
 import { alignment, powerOfTwoFrom } from "../support/sizes.ts";
@@ -165,6 +166,7 @@ function ordering(
 }
 
 function requirePossible(of: string, configuration: RadixConfiguration, location: Location): void {
+  requireSettings(of, configuration, ["warps", "items"], location);
   const { warps, items } = configuration;
   const isPower = (number: number, most: number): boolean =>
     Number.isSafeInteger(number) &&

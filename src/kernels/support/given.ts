@@ -90,6 +90,16 @@ export function requireFields(of: string, spec: unknown, fields: Fields, locatio
   }
 }
 
+/** Refuses settings that a configuration has not: misspelt, they would be left as they are chosen without a word. */
+export function requireSettings<C extends object>(
+  of: string,
+  configuration: C,
+  known: readonly (keyof C & string)[],
+  location: Location,
+): void {
+  requireKnownOptions(`the configuration of ${of}`, configuration, known, "TW9904", location);
+}
+
 export function isFormat(value: unknown): value is DType {
   return Object.values(dtypes).includes(value as DType);
 }

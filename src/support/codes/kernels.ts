@@ -28,7 +28,7 @@ export const kernelCodes = registerCodes({
   TW9904: {
     title: "option or configuration that cannot be",
     cause:
-      "An option is none of those that the operation knows, or the configuration that was given takes more than the GPU has.",
+      "An option is none of those that the operation knows, or the configuration that was given has settings that its kernel does not know, or takes more than the GPU has.",
     example: 'matmul({ a: bf16, b: bf16, configuration: { kernel: "persistent", stages: 9, … } })',
     remedy: "give what is expected; a configuration can be left out",
   },
