@@ -42,17 +42,19 @@ function parse(parameters: readonly string[], output: Output): ChosenCommand | n
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return 0;
-    output.document(failureDocument(usageError(error)));
+    output.document(failureDocument(usageError(error, parameters)));
     return 2;
   }
   return chosen ?? 2;
 }
 
-function usageError({ message }: CommanderError): TilewrightError {
+function usageError({ message }: CommanderError, given: readonly string[]): TilewrightError {
   return new TilewrightError({
     code: "TW5007",
     message: message.replace(/^error: /, ""),
     location: unknownLocation,
+    expected: "a command, its arguments and options as --help lists them",
+    found: given.join(" ") || "nothing",
   });
 }
 

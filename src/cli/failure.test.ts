@@ -7,6 +7,8 @@ const known = new TilewrightError({
   code: "TW5003",
   message: "there is no file a.ts",
   location: locationAt("b.ts", 3, 4),
+  expected: "a file",
+  found: "none",
 });
 
 describe("a failure that tilewright knows", () => {
@@ -20,6 +22,8 @@ describe("a failure that tilewright knows", () => {
         code: "TW5003",
         summary: "there is no file a.ts",
         position: { file: "b.ts", line: 3, column: 4 },
+        expected: "a file",
+        found: "none",
         remedy: "check the path; it is relative to the working directory",
         notes: [],
       },

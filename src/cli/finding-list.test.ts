@@ -8,6 +8,7 @@ function race(first: number, second: number, iteration: number): TilewrightError
     code: "TW3001",
     message: "data race",
     location: locationAt("ring.ts", first, 1),
+    expected: "an order",
     found: `iteration ${iteration}`,
     notes: [{ message: "the other access", location: locationAt("ring.ts", second, 1) }],
   });

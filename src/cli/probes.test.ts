@@ -13,7 +13,7 @@ import type { Probes } from "./probes.ts";
 import { trialLaunch } from "./trial.ts";
 
 function refusal(code: DiagnosticCode, message: string): TilewrightError {
-  return new TilewrightError({ code, message });
+  return new TilewrightError({ code, message, expected: "a driver", found: "none" });
 }
 
 const bare: Probes = {

@@ -71,6 +71,7 @@ export function requireAssembler(): Assembler {
     message: "ptxas, which makes a cubin, is not installed",
     location: unknownLocation,
     expected: "ptxas on PATH, or in the bin folder of CUDA_HOME",
+    found: "none",
   });
 }
 
@@ -98,6 +99,7 @@ function assemble(
       code: "TW5010",
       message: `ptxas refused kernel ${name} for ${target}`,
       location: unknownLocation,
+      expected: "PTX that this version of ptxas assembles",
       found: log.trim(),
     });
   });

@@ -85,6 +85,8 @@ function unerasableReport({ message, position, isMalformed }: Unerasable): Tilew
     code: "TW5002",
     message,
     location: locationAt(position.file, position.line, position.column),
+    expected: isMalformed ? "TypeScript" : "types that can be erased in place",
+    found: message,
     remedy: isMalformed ? "correct the syntax at this place" : undefined,
   });
 }

@@ -51,6 +51,7 @@ async function attempt<T>(path: string, read: () => Promise<T>): Promise<T> {
     throw new TilewrightError({
       code: "TW4022",
       message: `${path} cannot be read`,
+      expected: "a file that the process may read",
       found: error instanceof Error ? error.message : String(error),
     });
   }

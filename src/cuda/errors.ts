@@ -16,6 +16,7 @@ export function refusedCall(call: string, result: number, doing: string): Tilewr
   return new TilewrightError({
     code: "TW4512",
     message: `the NVIDIA driver could not ${doing}`,
+    expected: "CUDA_SUCCESS",
     found: answerText(call, result),
   });
 }
@@ -56,6 +57,7 @@ export function lostDevice(
   return new TilewrightError({
     code: "TW4509",
     message: `${who} failed and took the device ${gpu} with it: ${what}`,
+    expected: "kernels that end without a fault",
     found: answer,
   });
 }
@@ -65,6 +67,7 @@ export function useAfterLoss(loss: TilewrightError): TilewrightError {
   return new TilewrightError({
     code: "TW4509",
     message: `the device was lost before this use: ${loss.summary}`,
+    expected: "a device that no kernel has broken",
     found: loss.found,
     remedy: "dispose of the device and open it again, in a new process where that fails",
   });
@@ -75,6 +78,7 @@ export function brokenProcess(gpu: string, answer: string): TilewrightError {
   return new TilewrightError({
     code: "TW4509",
     message: `the driver does not recover ${gpu} in this process after a kernel's fault`,
+    expected: "a context that works again once it is opened anew",
     found: answer,
     remedy: "start a new process",
   });
@@ -115,6 +119,7 @@ export function refusedProgram(
   return new TilewrightError({
     code: "TW4506",
     message: `the driver's assembler refused kernel ${kernel}`,
+    expected: "PTX that the driver's version assembles",
     found: lines === "" ? answer : `${answer}\n${lines}`,
     notes: [{ message: "the kernel is declared here", location }],
   });

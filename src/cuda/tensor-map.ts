@@ -124,6 +124,8 @@ export class TensorMapEncoder {
       throw new TilewrightError({
         code: "TW8050",
         message: `this tensor map is invalid: ${problem}`,
+        expected: "a tensor map that the copy engine takes",
+        found: problem,
       });
     const target = this.#context.driver.allocateHost(tensorMapBytes);
     try {

@@ -178,9 +178,10 @@ function unboundDimension(kernel: KernelInterface, name: string): TilewrightErro
     code: "TW4008",
     message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
     expected: `an input whose shape names ${name}, or { dimensions: { ${name}: … } }`,
-    ...(strided && {
-      found: `${strided.name}, which lies by strides: the array that is given for it has another number of axes, so that its shape says nothing of ${name}`,
-    }),
+    found:
+      strided === undefined
+        ? "neither"
+        : `${strided.name}, which lies by strides: the array that is given for it has another number of axes, so that its shape says nothing of ${name}`,
   });
 }
 

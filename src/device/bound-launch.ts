@@ -93,11 +93,15 @@ export class BoundLaunch {
       throw new TilewrightError({
         code: "TW4017",
         message: `the bound launch of ${this.kernels.join(", ")} was disposed of before this use`,
+        expected: "a bound launch that is kept until its last use",
+        found: "one that was disposed of",
       });
     if (owner !== this.#owner)
       throw new TilewrightError({
         code: "TW4018",
         message: `the bound launch of ${this.kernels.join(", ")} belongs to another device`,
+        expected: "a bound launch that this device made",
+        found: "one of another device",
       });
     for (const array of this.#arrays) array.allocationFor(this.#owner.arrays);
     return this.#work;

@@ -243,6 +243,8 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
       throw new TilewrightError({
         code: "TW4010",
         message: `the array ${this.dtype.name}[${this.shape.join(", ")}] was disposed of before this use`,
+        expected: "an array that is kept until its last use",
+        found: "one that was disposed of",
         notes: [{ message: "the array was made here", location: this.location }],
       });
     if (owner !== this.#owner)

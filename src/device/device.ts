@@ -551,6 +551,8 @@ export class Device {
     throw new TilewrightError({
       code: "TW4001",
       message: `the device ${this.name} was disposed of before this use`,
+      expected: "a device that is kept until its last use",
+      found: "one that was disposed of",
     });
   }
 

@@ -526,5 +526,7 @@ function wrongPlan(name: string, problem: string, location: Location): Tilewrigh
     code: "TW9908",
     message: `the plan of operation ${name} cannot be carried out: ${problem}`,
     location,
+    expected: "launches whose arguments are arrays of the operation, its scratch or scalars",
+    found: problem,
   });
 }

@@ -82,6 +82,8 @@ export function requireNotAborted(what: string, { signal }: WaitLimits): void {
   throw new TilewrightError({
     code: "TW3022",
     message: `${what} was aborted before it began`,
+    expected: "a signal that is not aborted yet",
+    found: "one that is",
     remedy: "call it with a signal that has not been aborted",
   });
 }
@@ -130,7 +132,7 @@ function waitingEnded(
     code: "TW4024",
     message: `${reached?.message.replace("the run", "the wait") ?? "the wait ended"}, and the work goes on`,
     location,
-    expected: reached?.expected,
+    expected: reached?.expected ?? "an end within the limits",
     found: stopsKernels ? "work that waits for its turn" : "work on the GPU",
   });
 }

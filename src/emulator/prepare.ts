@@ -80,7 +80,7 @@ function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory
   return Float64Array.from(program.globals, ({ name }) => known.get(name) ?? 0);
 }
 
-function misfit(message: string, expected?: string, found?: string): TilewrightError {
+function misfit(message: string, expected: string, found: string): TilewrightError {
   return new TilewrightError({
     code: "TW8003",
     message,

@@ -35,6 +35,7 @@ export function checkWritten(
       code: "TW8013",
       message: `${instruction.instruction.opcode} of ${warp.title} reads ${space} memory that nothing has written`,
       location: instruction.location,
+      expected: "bytes that were written before",
       found: space === "shared" ? machine.naming.shared(at) : machine.naming.global(at),
     });
     return;

@@ -202,6 +202,8 @@ export function encodeTensorMap(map: TensorMap): Uint8Array {
     throw new TilewrightError({
       code: "TW8050",
       message: `this tensor map is invalid: ${problem}`,
+      expected: "a tensor map that the copy engine takes",
+      found: problem,
     });
   const bytes = new Uint8Array(tensorMapBytes);
   const view = new DataView(bytes.buffer);

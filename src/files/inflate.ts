@@ -35,6 +35,8 @@ function damaged(message: string): TilewrightError {
   return new TilewrightError({
     code: "TW0106",
     message: `compressed data of the archive is damaged: ${message}`,
+    expected: "a stream of deflate, as long as the directory says",
+    found: message,
   });
 }
 

@@ -34,7 +34,12 @@ const longestHeader = 1 << 20;
 export async function readNpyHeader(file: ByteRanges, opaque?: DType): Promise<NpyHeader> {
   const opening = await file.read(0, Math.min(12, file.size));
   if (magic.some((byte, i) => opening[i] !== byte))
-    throw new TilewrightError({ code: "TW0101", message: "this is no npy file" });
+    throw new TilewrightError({
+      code: "TW0101",
+      message: "this is no npy file",
+      expected: "\\x93NUMPY at its beginning",
+      found: [...opening.subarray(0, magic.length)].map((byte) => byte.toString(16)).join(" "),
+    });
   if (opening.length < 12) await file.read(0, 12);
   const version = opening[6] as number;
   if (version < 1 || version > 3) throw damaged("the version is none of 1, 2, 3", `${version}`);
@@ -50,6 +55,7 @@ function damaged(message: string, found: string): TilewrightError {
   return new TilewrightError({
     code: "TW0103",
     message: `the header of the npy file is damaged: ${message}`,
+    expected: "a header as NumPy writes it",
     found,
   });
 }
@@ -161,6 +167,8 @@ export function writeNpyHeader(dtype: DType, shape: readonly number[]): Uint8Arr
     throw new TilewrightError({
       code: "TW0109",
       message: `npy files have no elements of ${dtype.name}`,
+      expected: Object.keys(writtenTypes).join(", "),
+      found: dtype.name,
       remedy: "convert the array to f32, which holds all of its numbers",
     });
   const extents = shape.length === 1 ? `${shape[0]},` : shape.join(", ");

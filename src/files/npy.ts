@@ -36,6 +36,7 @@ export async function storedNpy(file: ByteRanges, { opaque }: NpyOptions): Promi
     throw new TilewrightError({
       code: "TW0103",
       message: "the header of the npy file is damaged: no file is as large as its shape",
+      expected: "fewer bytes than 2 ** 53",
       found: `(${shape.join(", ")})`,
     });
   if (end > file.size) await file.read(start, end);

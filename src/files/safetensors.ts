@@ -61,10 +61,11 @@ const writtenTypes = new Map(
     .map(([name, dtype]) => [dtype, name]),
 );
 
-function damaged(message: string, found?: string): TilewrightError {
+function damaged(message: string, found = message): TilewrightError {
   return new TilewrightError({
     code: "TW0103",
     message: `the header of the safetensors file is damaged: ${message}`,
+    expected: "names with dtype, shape and data_offsets, one array behind the other",
     found,
   });
 }
@@ -108,6 +109,7 @@ async function readHeader(
     throw new TilewrightError({
       code: "TW0101",
       message: "this is no safetensors file: its header would be longer than any",
+      expected: `a header of at most ${longestHeader} bytes`,
       found: `${length} bytes`,
     });
   const start = lengthBytes + Number(length);
@@ -116,6 +118,7 @@ async function readHeader(
     throw new TilewrightError({
       code: "TW0101",
       message: "this is no safetensors file: its header is no JSON object",
+      expected: "{",
       found: text.slice(0, 20),
     });
   return { header: parseJson(text) as Record<string, unknown>, start };
@@ -220,10 +223,15 @@ export function writeSafetensors(
   if (Object.keys(metadata).length > 0) header[metadataKey] = metadata;
   let end = 0;
   for (const [name, { dtype, shape, data }] of ordered) {
-    if (name === metadataKey) throw unwritable(`${metadataKey} is no name for an array`);
+    if (name === metadataKey)
+      throw unwritable(`${metadataKey} is no name for an array`, "another name", metadataKey);
     const written = writtenTypes.get(dtype.name);
     if (written === undefined)
-      throw unwritable(`safetensors files have no elements of ${dtype.name}`);
+      throw unwritable(
+        `safetensors files have no elements of ${dtype.name}`,
+        "a format that safetensors files have",
+        dtype.name,
+      );
     header[name] = { dtype: written, shape, data_offsets: [end, end + data.byteLength] };
     end += data.byteLength;
   }
@@ -240,6 +248,6 @@ export function writeSafetensors(
   return bytes;
 }
 
-function unwritable(message: string): TilewrightError {
-  return new TilewrightError({ code: "TW0109", message });
+function unwritable(message: string, expected: string, found: string): TilewrightError {
+  return new TilewrightError({ code: "TW0109", message, expected, found });
 }

@@ -48,6 +48,8 @@ function damaged(message: string): TilewrightError {
   return new TilewrightError({
     code: "TW0103",
     message: `the directory of the archive is damaged: ${message}`,
+    expected: "a directory whose entries are all there",
+    found: message,
   });
 }
 
@@ -94,6 +96,8 @@ async function findDirectory(file: ByteRanges): Promise<DirectoryPlace> {
   throw new TilewrightError({
     code: file.size > 4 ? "TW0101" : "TW0102",
     message: "this is no archive: it does not end as one",
+    expected: "the end of a zip archive's directory",
+    found: `${file.size} bytes without it`,
   });
 }
 
@@ -185,6 +189,8 @@ function unreadable(name: string, reason: string): TilewrightError {
   return new TilewrightError({
     code: "TW0105",
     message: `entry ${name} of the archive cannot be read: ${reason}`,
+    expected: "entries that are stored or deflated, and not encrypted",
+    found: reason,
   });
 }
 
@@ -225,6 +231,8 @@ export function writeZip(
     throw new TilewrightError({
       code: "TW0109",
       message: "the archive is larger than 4 GiB or has more than 65534 arrays",
+      expected: "less than 4 GiB, and at most 65534 arrays",
+      found: `${start + length} bytes, ${entries.length} arrays`,
       remedy: "write several archives, or a safetensors file",
     });
   const archive = new Uint8Array(start + length + endLength);

@@ -187,6 +187,7 @@ export function withinMemory<T>(elements: string, count: number, make: () => T):
     throw new TilewrightError({
       code: "TW0009",
       message: `this process has no room for ${count} elements of ${elements}`,
+      expected: "as many elements as the process has memory for",
       found: error.message,
     });
   }

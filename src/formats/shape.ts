@@ -20,6 +20,7 @@ export function elementCount(shape: readonly number[]): number {
     throw new TilewrightError({
       code: "TW0003",
       message: "an extent of the shape is not a whole number from zero up",
+      expected: "whole numbers from 0",
       found: `[${shape.map(optionText).join(", ")}]`,
     });
   }

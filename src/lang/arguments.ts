@@ -16,7 +16,7 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { dtypes } from "../formats/dtype.ts";
 import { shapeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
-import { parseSharedLayout, sharedProblem } from "../layout/algebra/shared-layout.ts";
+import { parseSharedLayout, requireStorable } from "../layout/algebra/shared-layout.ts";
 import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -140,9 +140,8 @@ function sharedLayoutOf(
   const parsed = locatedAt(location, () =>
     typeof layout === "string" ? parseSharedLayout(layout) : layout,
   );
-  const problem = sharedProblem(parsed, shape);
-  if (problem === undefined) return parsed;
-  throw new TilewrightError({ code: "TW6007", message: problem, location });
+  requireStorable(parsed, shape, location);
+  return parsed;
 }
 
 /** Global memory shared by the grid, uninitialised. */

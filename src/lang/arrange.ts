@@ -45,6 +45,8 @@ function withBuffer<D extends DTypeName, R extends DTypeName>(
       code: "TW2209",
       message: `${name.replace(/_.*/, "")} needs the whole program thread, not one warp`,
       location,
+      expected: "a place outside of code for single warps",
+      found: "one within it",
       notes: [{ message: "the warps split up here", location: trace.warps }],
       remedy:
         "move it out of the warp code, or store and load through a part of shared memory for each warp",

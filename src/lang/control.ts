@@ -310,6 +310,8 @@ export function onThreads(
       code: "TW1003",
       message: otherKernelText(`thread ${name}`, trace, active),
       location,
+      expected: `a thread of kernel ${active.kernelName}`,
+      found: `one of kernel ${trace.kernelName}`,
     });
   }
   const { thread: outer, runners } = trace;

@@ -133,6 +133,8 @@ function withinStack<T>(name: string, location: Location, work: () => T): T {
       code: "TW1035",
       message: `tracing kernel ${name} ran out of stack`,
       location,
+      expected: "calls and bodies that nest a few thousand deep at most",
+      found: error.message,
     });
   }
 }

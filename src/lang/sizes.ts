@@ -62,6 +62,8 @@ const arithmetic: SizeArithmetic & { [Symbol.toPrimitive](hint: string): never }
     throw new TilewrightError({
       code: "TW1001",
       message: `the size ${sizeText(this)} was used as a JavaScript value; it is known at launch`,
+      expected: "arithmetic by methods",
+      found: "an operator, a template string or a conversion of JavaScript",
       remedy: "write n.add(1), n.sub(m), n.mul(2) or n.div(4) in place of an operator",
     });
   },

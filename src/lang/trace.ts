@@ -164,6 +164,8 @@ export class Trace {
       code: "TW1006",
       message: `the condition made by ${first.made} is never used`,
       location: first.location,
+      expected: "a condition in when(), select() or where",
+      found: "one that nothing reads, as of a JavaScript if",
       notes: others.map(({ made, location }) => ({
         message: `the condition made by ${made} is not used either`,
         location,
@@ -189,6 +191,8 @@ export function activeTrace(name: string, location?: Location): Trace {
       code: "TW1002",
       message: `${name} was used outside a kernel's body`,
       location,
+      expected: "a call while a kernel's body is traced",
+      found: "no kernel that is being traced",
     });
   }
   return trace;

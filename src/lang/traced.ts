@@ -45,6 +45,8 @@ export abstract class Traced {
     throw new TilewrightError({
       code: "TW1001",
       message: `${describe(this)} was used as a JavaScript value, by ${hints[hint] ?? "a conversion"}`,
+      expected: "a function or method of the language, which records it",
+      found: `${hints[hint] ?? "a conversion"} in JavaScript, which needs the number now`,
       notes: [{ message: "the value is made here", location: this[origin].location }],
     });
   }
@@ -54,6 +56,8 @@ export abstract class Traced {
     throw new TilewrightError({
       code: "TW1001",
       message: `${describe(this)} was used as a JavaScript value, by JSON.stringify`,
+      expected: "a function or method of the language, which records it",
+      found: "JSON.stringify, which needs the number now",
       notes: [{ message: "the value is made here", location: this[origin].location }],
     });
   }
@@ -84,6 +88,8 @@ export function useValue(item: Traced, location: Location): Value {
       code: "TW1003",
       message: otherKernelText(describe(item), scope.trace, trace),
       location,
+      expected: `a value of kernel ${trace.kernelName}`,
+      found: `one of kernel ${scope.trace.kernelName}`,
       notes: [{ message: "the value is made here", location: made }],
     });
   }
@@ -92,6 +98,8 @@ export function useValue(item: Traced, location: Location): Value {
       code: "TW1004",
       message: `${describe(item)} was used outside ${scope.label}, in which it was made`,
       location,
+      expected: `a use within ${scope.label}, or a value that it gives`,
+      found: "a use after its end",
       notes: [{ message: "the value is made here", location: made }],
     });
   }

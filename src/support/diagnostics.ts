@@ -35,8 +35,9 @@ export interface DiagnosticDetails {
   readonly message: string;
   /** Where the user wrote it; the current call when absent. */
   readonly location?: Location | undefined;
-  readonly expected?: string | undefined;
-  readonly found?: string | undefined;
+  /** What would be right, and what there is instead: every report says both. */
+  readonly expected: string;
+  readonly found: string;
   /** What to do about this very case; the registered remedy when absent. */
   readonly remedy?: string | undefined;
   readonly notes?: readonly RelatedNote[] | undefined;
@@ -59,8 +60,8 @@ export class TilewrightError extends Error {
   readonly position: Position | undefined;
   /** Where text that was made from the user's, such as PTX, has it. */
   readonly generated: Position | undefined;
-  readonly expected: string | undefined;
-  readonly found: string | undefined;
+  readonly expected: string;
+  readonly found: string;
   readonly remedy: string;
   readonly notes: readonly Note[];
 
@@ -130,8 +131,8 @@ function formatReport(error: TilewrightError): string {
   const lines = [`${error.code}: ${error.summary}`];
   const place = formatPlace(error);
   if (place !== "") lines.push(`  at ${place}`);
-  if (error.expected !== undefined) lines.push(`  expected: ${indent(error.expected)}`);
-  if (error.found !== undefined) lines.push(`  found:    ${indent(error.found)}`);
+  lines.push(`  expected: ${indent(error.expected)}`);
+  lines.push(`  found:    ${indent(error.found)}`);
   for (const note of error.notes) {
     const where = formatPlace(note);
     lines.push(`  note:     ${indent(note.message)}${where === "" ? "" : ` (${where})`}`);

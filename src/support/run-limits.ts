@@ -93,13 +93,19 @@ export class LimitWatch {
   reached(steps: number): ReachedLimit | undefined {
     const { signal, stop, timeLimit, stepLimit } = this.#limits;
     if (steps >= this.#mostSteps)
-      return { message: "the run took all its steps", expected: `at most ${stepLimit} steps` };
+      return {
+        message: "the run took all its steps",
+        ...{ expected: `at most ${stepLimit} steps`, found: `${steps} steps` },
+      };
     const now = performance.now();
     const aborted = [signal, stop].find((each) => each?.aborted === true);
     if (aborted === undefined && now < this.#deadline) return undefined;
     const found = `${Math.round(now - this.#begin)} ms, ${steps} steps`;
     if (aborted !== undefined)
-      return { message: `the run was aborted: ${reasonText(aborted.reason)}`, found };
+      return {
+        message: `the run was aborted: ${reasonText(aborted.reason)}`,
+        ...{ expected: "a signal that is not aborted before the end", found },
+      };
     return { message: "the run took all its time", expected: `at most ${timeLimit} ms`, found };
   }
 

@@ -98,6 +98,7 @@ function mismatchError(
   return new TilewrightError({
     code: "TW5101",
     message: `${mismatches.length} of ${count} elements of ${name} differ from the reference`,
+    expected: "elements within the bounds of the reference",
     found: table + more,
   });
 }

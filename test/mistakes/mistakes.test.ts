@@ -44,8 +44,9 @@ async function reportOf({ make }: Mistake): Promise<TilewrightError> {
 
 function expectWords(report: TilewrightError, mistake: Mistake): void {
   expect(report.summary).toContain(mistake.message ?? "");
-  expect(report.expected ?? "").toContain(mistake.expected ?? "");
-  expect(report.found ?? "").toContain(mistake.found ?? "");
+  expect([report.expected, report.found], report.message).not.toContain("");
+  expect(report.expected).toContain(mistake.expected ?? "");
+  expect(report.found).toContain(mistake.found ?? "");
   expect(report.remedy).toContain(mistake.remedy ?? "");
   expect(report.message).not.toMatch(internalNames);
   for (const [position, note] of (mistake.notes ?? []).entries())

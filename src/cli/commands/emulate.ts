@@ -191,6 +191,7 @@ function launchOf(entry: Entry, settings: EmulateSettings): LaunchSettings {
       message: `${entry.name} does not say how many lanes its blocks have`,
       location: unknownLocation,
       expected: "--block with the lanes of a block",
+      found: "neither --block nor .reqntid",
       remedy: "add --block 128, or as many lanes as the kernel was written for",
     });
   return {

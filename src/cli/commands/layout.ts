@@ -125,6 +125,7 @@ function readLayout(text: string): RegisterLayout {
     message: `no register layout is called ${text}`,
     location: unknownLocation,
     expected: `a text such as (L0 L1 L2 | R0 L3 L4), or ${Object.keys(namedLayouts).join(", ")}`,
+    found: text,
   });
 }
 

@@ -167,6 +167,7 @@ function entryOf(module: GraphModule): GraphFunction {
     code: "TW9504",
     message: "the program has neither @main nor a single function",
     location: unknownLocation,
+    expected: "@main, or one function",
     found: functions.map((each) => `@${each.name}`).join(", "),
   });
 }
@@ -233,6 +234,7 @@ function requireAgreement(
         code: "TW5101",
         message: `result ${i} of @${name} disagrees with out${i} of ${file}`,
         location: unknownLocation,
+        expected: `the elements of out${i}, within what rounding explains`,
         found: difference,
       });
   }

@@ -152,6 +152,7 @@ describe("a report", () => {
             code: "TW5012",
             message: "ptxas did not finish",
             expected: "3 seconds",
+            found: "900 lines",
           }),
         ),
     };

@@ -148,6 +148,7 @@ export class FileStore {
       throw new TilewrightError({
         code: "TW4602",
         message: `the cache folder ${this.folder} cannot be used`,
+        expected: "a folder that can be made, read and written",
         found: error instanceof Error ? error.message : String(error),
       });
     }

@@ -78,6 +78,8 @@ function outOfOrder({ instruction, location }: CollectiveInstruction, warp: Warp
     code: "TW8080",
     message: `${instruction.opcode} in ${warp.title}: ${why}`,
     location,
+    expected: "arrivals and waits in turns",
+    found: why,
   });
 }
 

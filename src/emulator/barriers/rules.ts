@@ -46,6 +46,8 @@ const init: CollectiveRule = (instruction) => {
         code: "TW8065",
         message: `mbarrier.init with a count of ${arrivals}`,
         location: instruction.location,
+        expected: `1 to ${largestCount}`,
+        found: String(arrivals),
       });
     const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
     recordOrdinary(issuer, found, barrierBytes, "write");

@@ -91,6 +91,8 @@ function sharedBlock({ block }: Place, { instruction }: Issuer): BlockView {
     code: "TW8060",
     message: `${instruction.instruction.opcode} was given an address that is not in shared memory`,
     location: instruction.location,
+    expected: "an address in shared memory",
+    found: "one in global memory",
   });
 }
 
@@ -140,6 +142,7 @@ export function findBarrier(issuer: Issuer, place: Place): BarrierRecord {
     code: "TW8060",
     message: `${issuer.instruction.instruction.opcode} of ${issuer.warp.title}: ${why}`,
     location: issuer.instruction.location,
+    expected: "the address of an initialised mbarrier",
     found: placeText(issuer, place),
   });
 }
@@ -181,6 +184,7 @@ export function changeBarrier(
     code: problemCodes[problem.kind],
     message: `${issuer.instruction.instruction.opcode} of ${issuer.warp.title}: ${problemText(problem)}`,
     location: issuer.instruction.location,
+    expected: "as many arrivals and bytes as the phase waits for",
     found: placeText(issuer, place),
   });
 }
@@ -206,6 +210,7 @@ export function reportMissedPhase(issuer: Issuer, place: Place): void {
     code: "TW8064",
     message: `${warp.title} waits for a phase that ended, and so did the next one`,
     location: instruction.location,
+    expected: "a wait before the phase after it ends",
     found: placeText(issuer, place),
   });
 }

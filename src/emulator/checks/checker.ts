@@ -176,6 +176,7 @@ export class Checker {
       code: "TW8019",
       message: `lanes of ${warp.title} store different values to one place by ${instruction.opcode}`,
       location,
+      expected: "one value, or a place for each lane",
       found: `lane ${lane} and one before it, ${views === heap ? naming.global(offset) : naming.shared(offset)}`,
     }));
   }
@@ -303,6 +304,10 @@ export class Checker {
       code,
       message: `${this.#describe(current)} is not ordered with ${this.#describe(earlier)}`,
       location: current.location,
+      expected:
+        missing === "fence"
+          ? "a fence between the two, for accesses of another kind"
+          : "a barrier or another order between the two",
       found: `both touch ${byte()}`,
       notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
     }));
@@ -321,6 +326,7 @@ export class Checker {
       code: "TW8023",
       message: `${instruction.opcode} of lane ${lane} of ${title} is not ordered with ${opcode} of ${who}`,
       location,
+      expected: "__syncwarp, a barrier or another order between the two",
       found: `both touch ${this.#byteText(block, offset)}`,
       notes: [{ message: `the other access is ${opcode}`, location: other.location }],
     }));
@@ -349,6 +355,8 @@ export class Checker {
         code: "TW8070",
         message: `${instruction.opcode} reads ${name}, which ${flight.instruction.opcode} has under way`,
         location,
+        expected: "wgmma.wait_group before it",
+        found: "a product in flight",
         notes: [{ message: "it was started here", location: flight.location }],
       }));
     else if (suspect !== undefined)
@@ -371,6 +379,7 @@ export class Checker {
       code: "TW8013",
       message: `${instruction.opcode} of ${warp.title} reads ${where} memory that nothing has written`,
       location,
+      expected: "bytes that were written before",
       found: this.#byteText(block, offset),
       notes: [use],
     }));
@@ -385,6 +394,8 @@ export class Checker {
       code: "TW8012",
       message: `${instruction.opcode} depends on ${register}, which holds nothing defined in lane ${lane} of ${warp.title}`,
       location,
+      expected: "a register that every lane has written",
+      found: `nothing in lane ${lane}`,
       notes,
     }));
   }

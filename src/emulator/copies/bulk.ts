@@ -35,6 +35,8 @@ function sizeOf({ warp, lane, instruction }: Issuer, operand: OperandView): numb
     code: "TW8052",
     message: `${instruction.instruction.opcode} of ${bytes} bytes`,
     location: instruction.location,
+    expected: `a multiple of ${unit} bytes`,
+    found: `${bytes} bytes`,
   });
 }
 

@@ -28,6 +28,8 @@ export function targetBlocks(
       code: "TW8054",
       message: `the mask 0x${bits.toString(16)} of a multicast does not fit a cluster of ${cluster.length}`,
       location: instruction.location,
+      expected: `bits 0 to ${cluster.length - 1}, one of them at least`,
+      found: `0b${bits.toString(2)}`,
     });
   return cluster.filter(({ rank }) => ((bits >> rank) & 1) === 1);
 }
@@ -99,5 +101,7 @@ function reportLeftOver({ issuer: { machine, instruction } }: Issue, block: Bloc
     code: "TW8056",
     message: `block ${block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
     location: instruction.location,
+    expected: "a wait for the copy before the block ends",
+    found: "a block that has ended",
   });
 }

@@ -60,6 +60,8 @@ function readMap(issuer: Issuer, source: OperandView): Pick<Box, "map" | "mapPla
     code: "TW8051",
     message: `${instruction.instruction.opcode}: the 128 bytes at 0x${address.toString(16)} are no tensor map${why}`,
     location: instruction.location,
+    expected: "128 bytes that cuTensorMapEncode made, in global or constant memory or a parameter",
+    found: problem ?? "other bytes",
   });
 }
 
@@ -121,6 +123,8 @@ function locateBox(
       code: "TW8053",
       message: `${coordinates.length} coordinates${modes[0]} for a tensor map${modes[1]} of ${map.extents.length} axes`,
       location: instruction.location,
+      expected: `${map.extents.length} coordinates${modes[1]}`,
+      found: `${coordinates.length}${modes[0]}`,
     });
   const column = (coordinates[0] ?? 0) * tensorMapTypeBytes[map.type];
   if (column % 16 !== 0)
@@ -321,6 +325,8 @@ function reducedType(
     code: "TW8055",
     message: `${operation} is not defined on a tensor map of ${mapType}`,
     location: instruction.location,
+    expected: "an operation that the copy engine has for the map's type",
+    found: `${operation} of ${mapType}`,
   });
 }
 

@@ -122,6 +122,8 @@ export function deadlock(
     code: parted === undefined ? "TW8020" : "TW8021",
     message: first?.message ?? "nothing can run",
     location: first?.location,
+    expected: "somebody who ends each wait",
+    found: `${stands.length} groups of lanes that wait`,
     ...(blocksToCome > 0 && {
       found: `${blocksToCome} blocks have not started, since no more fit on the GPU at once`,
       remedy: "let blocks wait only for blocks before them, or launch no more than fit at once",

@@ -315,6 +315,10 @@ function fault(
     code,
     message: `the address of ${opcode} ${what}, in ${where}`,
     location,
+    expected:
+      code === "TW8010"
+        ? "an address within an array, shared or local memory"
+        : "a multiple of the bytes that are accessed",
     found,
   });
 }

@@ -134,6 +134,8 @@ export function trapStep({ location }: Site): StepFunction {
       code: "TW8016",
       message: `lane ${lowestLane(mask)} of ${warp.title} executed trap`,
       location,
+      expected: "a way past the trap",
+      found: "lanes that reach it",
     });
   };
 }

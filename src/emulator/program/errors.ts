@@ -27,6 +27,8 @@ export function unknownInstruction(
     code: "TW8001",
     message: `the emulator cannot run ${opcode}${why === undefined ? "" : `: ${why}`}`,
     location,
+    expected: "an instruction that the emulator knows, see docs/emulator.md",
+    found: opcode,
   });
 }
 
@@ -35,5 +37,7 @@ export function unknownName(name: string, location: Location): TilewrightError {
     code: "TW8002",
     message: `${name} is not defined`,
     location,
+    expected: "a name that the module declares",
+    found: name,
   });
 }

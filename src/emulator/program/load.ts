@@ -60,6 +60,7 @@ function entryOf(module: PtxModule, name: string): PtxFunction {
     expected: module.declarations
       .flatMap((each) => (each.kind === "function" && each.entry ? [each.name] : []))
       .join(", "),
+    found: name,
   });
 }
 
@@ -159,6 +160,8 @@ function ended(instructions: readonly FlatInstruction[]): readonly FlatInstructi
       code: "TW8003",
       message: "the function has no instructions",
       location: unknownLocation,
+      expected: "one instruction at least",
+      found: "none",
     });
   const end = { kind: "instruction", opcode: "ret", operands: [] } as const;
   return [...instructions, { instruction: end, scope }];

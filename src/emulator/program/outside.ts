@@ -61,6 +61,7 @@ const failAssertion: OutsideFunction = (call) => {
     code: "TW8017",
     message: `the assertion ${textAt(call, message)} failed in lane ${lane} of ${warp.title}`,
     location,
+    expected: "a condition that holds in every lane",
     found: `${textAt(call, file)}:${line}, in ${textAt(call, name)}`,
   });
 };
@@ -71,6 +72,7 @@ const release: OutsideFunction = ({ warp, lane, location, arguments: [address = 
     code: "TW8010",
     message: `lane ${lane} of ${warp.title} frees what malloc has not handed out`,
     location,
+    expected: "an address that malloc gave, once",
     found: `0x${address.toString(16)}`,
   });
 };

@@ -46,6 +46,7 @@ export function readMetadata(
       code: "TW8075",
       message: `${instruction.instruction.opcode} in ${warp.title} has metadata that mean nothing: ${problem}`,
       location: instruction.location,
+      expected: "two indices that differ and ascend; of tf32 0b0100 or 0b1110",
       found: `0b${chunk.toString(2).padStart(4, "0")} for chunk ${at} of the warp's row ${row}`,
     });
     break;

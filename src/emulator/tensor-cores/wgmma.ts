@@ -119,6 +119,8 @@ function uniformWide(
           code: "TW8074",
           message: `lanes 0 and ${lane} of warp ${warp.index} give ${instruction.instruction.opcode} different descriptors`,
           location: instruction.location,
+          expected: `0x${value.toString(16)} in every lane`,
+          found: `0x${operand.wide(warp, lane).toString(16)} in lane ${lane}`,
         });
   return value;
 }
@@ -160,6 +162,11 @@ function disagreement(form: WgmmaForm, warp: WarpView, operation: Operation): Ti
         ? `warp ${warp.index} gives ${form.instruction.instruction.opcode} other descriptors or another scale than the warps before it`
         : `warp ${warp.index} executes ${form.instruction.instruction.opcode} where others of its warpgroup executed ${operation.instruction.instruction.opcode}`,
     location: form.instruction.location,
+    expected: "the same instruction and operands in all four warps",
+    found:
+      operation.instruction === form.instruction
+        ? "other operands"
+        : form.instruction.instruction.opcode,
     notes: [{ message: "the other warps were here", location: operation.instruction.location }],
   });
 }
@@ -171,6 +178,8 @@ function checkWarpgroup({ instruction }: WgmmaForm, { warp }: CollectiveCall): v
     code: "TW8072",
     message: `${instruction.instruction.opcode} in warp ${warp.index}, whose warpgroup has ${warp.block.warps.length - first} warps`,
     location: instruction.location,
+    expected: `${warpsPerGroup} warps`,
+    found: `${warp.block.warps.length - first}`,
   });
 }
 
@@ -218,6 +227,8 @@ function recordOperand(
       code: "TW8073",
       message: `${instruction.instruction.opcode}: descriptor 0x${bits.toString(16)}: ${why}`,
       location: instruction.location,
+      expected: "a descriptor of a matrix in shared memory",
+      found: why,
     });
   const problem = descriptorProblem(bits);
   if (problem !== undefined) throw invalid(problem);
@@ -274,6 +285,8 @@ function checkRegisters(
           code: "TW8070",
           message: `${opcode} in warp ${warp.index} takes a register as ${role} that another wgmma in flight has as ${flight.role}`,
           location: instruction.location,
+          expected: "wgmma.wait_group between the two",
+          found: "both in flight",
           notes: [{ message: "that one is here", location: flight.instruction.location }],
         });
         return;
@@ -284,6 +297,8 @@ function checkRegisters(
           code: "TW8012",
           message: `${opcode} reads registers that ${warp.title} has not written`,
           location: instruction.location,
+          expected: "registers that every lane has written",
+          found: "some that hold nothing defined",
         });
         return;
       }
@@ -292,6 +307,8 @@ function checkRegisters(
         code: "TW8071",
         message: `${opcode} in warp ${warp.index} ${fenced === undefined ? "comes before any wgmma.fence" : "reads registers written since the last wgmma.fence"}`,
         location: instruction.location,
+        expected: "wgmma.fence between the write and the product",
+        found: fenced === undefined ? "none" : "a write behind the last one",
       });
       return;
     }
@@ -407,6 +424,8 @@ const waitGroup: CollectiveRule = (instruction) => {
           code: "TW8070",
           message: `${warp.title} wrote an ${touched.role} register of a wgmma in flight`,
           location: touched.instruction.location,
+          expected: "registers that stay as they are until the wait",
+          found: "a write before it",
           notes: [{ message: "the wait is here", location: instruction.location }],
         });
       return "done";

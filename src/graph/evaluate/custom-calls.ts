@@ -45,6 +45,8 @@ const shapeAssertion: CallRule = (op, frame) => {
     code: "TW9502",
     message: "an assertion on shapes does not hold",
     location: op.location,
+    expected: "true",
+    found: "false",
   });
 };
 

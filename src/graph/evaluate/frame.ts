@@ -138,6 +138,8 @@ export function unsupported(op: AnyGraphOp, reason: string): TilewrightError {
     code: "TW9501",
     message: `${op.kind} cannot be evaluated: ${reason}`,
     location: op.location,
+    expected: "an op that the evaluator runs, see docs/stablehlo-operations.md",
+    found: op.name === "" ? op.kind : op.name,
   });
 }
 

@@ -54,6 +54,8 @@ export function cannotRun(op: AnyGraphOp, reason: string): TilewrightError {
     code: "TW9601",
     message: `${op.kind} cannot run on a device: ${reason}`,
     location: op.location,
+    expected: "an op that devices run, see docs/stablehlo-operations.md",
+    found: op.name === "" ? op.kind : op.name,
   });
 }
 

@@ -73,7 +73,11 @@ export class OpParser implements OpReader {
       const found = this.#scopes[depth]?.get(name);
       if (found !== undefined) return found;
     }
-    return this.scanner.fail("TW9002", `${name} is not defined here`, { position, found: name });
+    return this.scanner.fail("TW9002", `${name} is not defined here`, {
+      position,
+      expected: "a value that is defined before, in this region or one around it",
+      found: name,
+    });
   }
 
   functionType(operands: readonly GraphValue[]): readonly GraphType[] {
@@ -109,6 +113,7 @@ export class OpParser implements OpReader {
     if (scope.has(name))
       this.scanner.fail("TW9003", `${name} is defined twice in its region`, {
         position,
+        expected: "a name of its own for each value",
         found: name,
       });
     scope.set(name, value);
@@ -144,6 +149,7 @@ export class OpParser implements OpReader {
   #refuseBlocks(): void {
     if (this.scanner.sees("^"))
       this.scanner.fail("TW9008", "the region has more than one block", {
+        expected: "one block",
         found: "a second block",
       });
   }
@@ -271,7 +277,11 @@ export class OpParser implements OpReader {
   #genericParts(): OpParts {
     const { scanner } = this;
     const operands = scanner.list("(", ")", () => this.operand());
-    if (scanner.sees("[")) this.scanner.fail("TW9008", "the op names other blocks");
+    if (scanner.sees("["))
+      this.scanner.fail("TW9008", "the op names other blocks", {
+        expected: "an op without successors",
+        found: "a list of blocks",
+      });
     let attributes: AttributeMap = nothing;
     if (scanner.accept("<")) {
       attributes = parseDictionary(scanner, this.aliases);

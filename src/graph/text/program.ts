@@ -120,7 +120,11 @@ class ProgramParser {
     const { position } = this.#scanner;
     const added = read();
     if (functions.has(added.name))
-      this.#scanner.fail("TW9003", `the module has two functions @${added.name}`, { position });
+      this.#scanner.fail("TW9003", `the module has two functions @${added.name}`, {
+        position,
+        expected: "a name of its own for each function",
+        found: `@${added.name} twice`,
+      });
     functions.set(added.name, added);
   }
 

@@ -206,7 +206,7 @@ export class Scanner {
   fail(
     code: DiagnosticCode,
     message: string,
-    { position = this.position, ...details }: FailureDetails = {},
+    { position = this.position, ...details }: FailureDetails,
   ): never {
     throw new TilewrightError({ code, message, location: this.locationOf(position), ...details });
   }
@@ -214,8 +214,8 @@ export class Scanner {
 
 interface FailureDetails {
   readonly position?: number;
-  readonly expected?: string;
-  readonly found?: string;
+  readonly expected: string;
+  readonly found: string;
 }
 
 /** One space where the text outside strings has several. */

@@ -134,6 +134,7 @@ export function unbatchable(op: object): never {
     code: "TW9203",
     message: `${kind} cannot be batched here`,
     location,
+    expected: "an op with a rule for batched operands",
     found: name === "" ? kind : name,
   });
 }

@@ -17,6 +17,7 @@ export function refused(op: object, context: JvpContext): readonly Tangent[] {
       code: "TW9201",
       message: `${refusedOp.kind} has no derivative here`,
       location: refusedOp.location,
+      expected: "an op with a derivative by these operands",
       found: refusedOp.name === "" ? refusedOp.kind : refusedOp.name,
     });
     for (const value of refusedOp.results) context.withhold(value, error);

@@ -108,6 +108,7 @@ function refuseRecursion(
         code: "TW9108",
         message: `@${name} calls itself`,
         location: op.location,
+        expected: "functions that call others only",
         found: [...trail, name].map((each) => `@${each}`).join(" -> "),
       });
     refuseRecursion(module, next, trail, finished);

@@ -89,7 +89,10 @@ function checkCopyIntoShared(
   const { barrier, index } = draft.operands;
   const { fill, multicast, reduction } = draft.attributes;
   if (barrier === undefined)
-    return fail(draft, "TW2066", "copyAsync into shared memory needs a barrier to arrive on");
+    return fail(draft, "TW2066", "copyAsync into shared memory needs a barrier to arrive on", {
+      expected: "copyAsync(source, destination, barrier)",
+      found: "no barrier",
+    });
   requireBarrierIndex(draft, barrier, index);
   if (reduction !== "none")
     fail(draft, "TW2070", `copyAsync with reduction "${reduction}" into shared memory`, {
@@ -117,7 +120,10 @@ function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {
   const { barrier, index } = draft.operands;
   const { fill, multicast, reduction } = draft.attributes;
   if (barrier !== undefined || index !== undefined)
-    fail(draft, "TW2067", "copyAsync into global memory arrives on no barrier");
+    fail(draft, "TW2067", "copyAsync into global memory arrives on no barrier", {
+      expected: "copyAsync(source, destination)",
+      found: "a barrier",
+    });
   if (multicast.length > 0)
     fail(draft, "TW2068", "multicast copies into shared memory only", {
       expected: "a destination in smem",
@@ -199,6 +205,7 @@ function checkProduct(
   const accumulators = wgmmaAccumulators(a.dtype, b.dtype);
   if (accumulators.length === 0)
     fail(draft, "TW2077", `wgmma does not multiply ${a.dtype.name} by ${b.dtype.name}`, {
+      expected: "two of tf32, f16 or bf16, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
       found: `${a.dtype.name} and ${b.dtype.name}`,
       ...(a.dtype.name === "f32" && { remedy: "declare the operands as tf32, or cast them to it" }),
     });

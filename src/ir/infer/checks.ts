@@ -6,7 +6,7 @@
  *   sameTypes(draft, left, right);                                             // TW2003, TW2004
  */
 import { isArithmeticFloat } from "../../formats/arithmetic/functions.ts";
-import { isFloat } from "../../formats/dtype.ts";
+import { dtypeNames, dtypes, isFloat } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode, DiagnosticDetails } from "../../support/diagnostics.ts";
@@ -31,7 +31,7 @@ export function fail(
   draft: AnyDraft,
   code: DiagnosticCode,
   message: string,
-  details: Details = {},
+  details: Details,
 ): never {
   throw new TilewrightError({ code, message, location: draft.location, ...details });
 }
@@ -152,9 +152,14 @@ export function sameTypes(draft: AnyDraft, left: DataType, right: DataType): voi
   sameShapes(draft, dataShape(left), dataShape(right));
 }
 
-export function requireFunction(draft: AnyDraft, dtype: DType, accepts: boolean): void {
-  if (!accepts)
+export function requireFunction(
+  draft: AnyDraft,
+  dtype: DType,
+  accepts: (dtype: DType) => boolean,
+): void {
+  if (!accepts(dtype))
     fail(draft, "TW2005", `${opName(draft)} is not defined for ${dtype.name}`, {
+      expected: dtypeNames.filter((name) => accepts(dtypes[name])).join(", "),
       found: dtype.name,
     });
 }
@@ -203,6 +208,7 @@ export function requireAxes(draft: AnyDraft, axes: readonly number[], rank: numb
   for (const axis of axes) requireAxis(draft, axis, rank);
   if (new Set(axes).size !== axes.length)
     fail(draft, "TW2021", `${opName(draft)} names an axis twice`, {
+      expected: "each axis once",
       found: `[${axes.join(", ")}]`,
     });
 }
@@ -297,7 +303,10 @@ export function requireSpace(
 
 export function requireCluster(draft: AnyDraft, context: InferContext): void {
   if (context.grid.every(({ cluster }) => cluster === 1))
-    fail(draft, "TW2050", `${opName(draft)} addresses a peer, and the kernel has no cluster`);
+    fail(draft, "TW2050", `${opName(draft)} addresses a peer, and the kernel has no cluster`, {
+      expected: "a kernel with a cluster",
+      found: "a grid without one",
+    });
 }
 
 /** What is said to the L2 cache is something that it knows. */

@@ -110,7 +110,11 @@ function whileLoop(draft: Draft<"while">): readonly Type[] {
 /** All branches yield the same types, none of them in flight. */
 function branchResults(draft: AnyDraft, branches: readonly Region[]): readonly Type[] {
   const [first, ...others] = branches.map(yieldedTypes);
-  if (first === undefined) return fail(draft, "TW2097", `${opName(draft)} has no cases`);
+  if (first === undefined)
+    return fail(draft, "TW2097", `${opName(draft)} has no cases`, {
+      expected: "one case at least",
+      found: "none",
+    });
   for (const branch of branches) requireParameters(draft, "branch", branch, []);
   for (const [position, types] of others.entries())
     if (!sameTypeLists(first, types))

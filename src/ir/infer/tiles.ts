@@ -69,7 +69,11 @@ function slice(draft: Draft<"slice">): readonly Type[] {
 function concatenate(draft: Draft<"concatenate">): readonly Type[] {
   const parts = draft.operands.parts.map((part) => tileOperand(draft, "a part", part));
   const [first, ...others] = parts;
-  if (first === undefined) return fail(draft, "TW2026", "concatenate was given no tiles");
+  if (first === undefined)
+    return fail(draft, "TW2026", "concatenate was given no tiles", {
+      expected: "one tile at least",
+      found: "none",
+    });
   const { axis } = draft.attributes;
   requireAxis(draft, axis, first.shape.length);
   for (const part of others) {
@@ -118,6 +122,8 @@ function checkDotFormats(draft: Draft<"dot">, left: MatrixType, right: MatrixTyp
   const accumulators = dotAccumulators(left.dtype, right.dtype);
   if (accumulators.length === 0)
     fail(draft, "TW2031", `dot does not multiply ${left.dtype.name} by ${right.dtype.name}`, {
+      expected:
+        "two of f64, f32, tf32, f16, bf16 or f4e2m1fn, two of f8e4m3fn and f8e5m2, two of i8 and u8, or two of i4 and u4",
       found: `${left.dtype.name} and ${right.dtype.name}`,
     });
   if (left.dtype === f32 && precision === "native")
@@ -211,7 +217,7 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
     const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axes } = draft.attributes;
     requireAxes(draft, axes, source.shape.length);
-    requireFunction(draft, source.dtype, acceptsReduce(fn, source.dtype));
+    requireFunction(draft, source.dtype, (each) => acceptsReduce(fn, each));
     return [dataType(source.dtype, withoutAxes(source, axes))];
   },
 
@@ -219,7 +225,7 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
     const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axis } = draft.attributes;
     requireAxis(draft, axis, source.shape.length);
-    requireFunction(draft, source.dtype, acceptsScan(fn, source.dtype));
+    requireFunction(draft, source.dtype, (each) => acceptsScan(fn, each));
     return [source];
   },
 
@@ -227,14 +233,14 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
     const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axis } = draft.attributes;
     requireAxis(draft, axis, source.shape.length);
-    requireFunction(draft, source.dtype, acceptsArg(fn, source.dtype));
+    requireFunction(draft, source.dtype, (each) => acceptsArg(fn, each));
     return [dataType(i32, withoutAxes(source, [axis]))];
   },
 
   sort(draft) {
     const keys = tileOperand(draft, "the operand", draft.operands.keys);
     requireAxis(draft, draft.attributes.axis, keys.shape.length);
-    requireFunction(draft, keys.dtype, acceptsSort(keys.dtype));
+    requireFunction(draft, keys.dtype, acceptsSort);
     const payloads = draft.operands.payloads.map((payload) =>
       tileOperand(draft, "a payload", payload),
     );

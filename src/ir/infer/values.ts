@@ -150,7 +150,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
 
   iota(draft) {
     const { dtype, shape, axis } = draft.attributes;
-    requireFunction(draft, dtype, inDomain("number", dtype));
+    requireFunction(draft, dtype, (each) => inDomain("number", each));
     requireTileShape(draft, shape);
     requireAxis(draft, axis, shape.length);
     const last = (shape[axis] ?? 1) - 1;
@@ -165,7 +165,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   unary(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);
     const { fn } = draft.attributes;
-    requireFunction(draft, source.dtype, acceptsUnary(fn, source.dtype));
+    requireFunction(draft, source.dtype, (each) => acceptsUnary(fn, each));
     requireApproximation(draft, source.dtype);
     return [source];
   },
@@ -173,7 +173,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   classify(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);
     const { fn } = draft.attributes;
-    requireFunction(draft, source.dtype, acceptsClassify(fn, source.dtype));
+    requireFunction(draft, source.dtype, (each) => acceptsClassify(fn, each));
     return [dataType(bool, dataShape(source))];
   },
 
@@ -182,7 +182,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const right = dataOperand(draft, "the right operand", draft.operands.right);
     const { fn } = draft.attributes;
     sameTypes(draft, left, right);
-    requireFunction(draft, left.dtype, acceptsBinary(fn, left.dtype));
+    requireFunction(draft, left.dtype, (each) => acceptsBinary(fn, each));
     requireApproximation(draft, left.dtype);
     requireFactors(draft, left.dtype);
     return [left];
@@ -193,7 +193,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const right = dataOperand(draft, "the right operand", draft.operands.right);
     const { predicate } = draft.attributes;
     sameTypes(draft, left, right);
-    requireFunction(draft, left.dtype, acceptsCompare(predicate, left.dtype));
+    requireFunction(draft, left.dtype, (each) => acceptsCompare(predicate, each));
     return [dataType(bool, dataShape(left))];
   },
 
@@ -203,7 +203,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const c = dataOperand(draft, "the third operand", draft.operands.c);
     sameTypes(draft, a, b);
     sameTypes(draft, a, c);
-    requireFunction(draft, a.dtype, acceptsFused(a.dtype));
+    requireFunction(draft, a.dtype, acceptsFused);
     return [a];
   },
 
@@ -233,6 +233,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const { dtype } = draft.attributes;
     if (source.dtype.kind === "bool" || dtype.kind === "bool")
       fail(draft, "TW2013", "bool has no bits to reinterpret", {
+        expected: "two formats of integers or floats",
         found: `${source.dtype.name} as ${dtype.name}`,
       });
     if (source.dtype.bits !== dtype.bits)

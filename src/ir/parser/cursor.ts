@@ -81,6 +81,8 @@ export class Cursor {
         code: "TW2502",
         message: `${token.text} holds an escape that JSON does not know`,
         location: this.locationOf(token),
+        expected: "a string as JSON writes it",
+        found: token.text,
       });
     }
   }
@@ -118,8 +120,8 @@ export class Cursor {
     code: DiagnosticCode,
     token: Token,
     message: string,
-    expected?: string,
-    found?: string,
+    expected: string,
+    found = token.kind === "end" ? "the end of the text" : token.text,
   ): never {
     throw new TilewrightError({
       code,

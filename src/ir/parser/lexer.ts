@@ -57,11 +57,14 @@ function reject(character: string, file: string, line: number, column: number): 
       code: "TW2502",
       message: "the string that starts here is not closed on its line",
       location,
+      expected: "a closing quotation mark on the same line",
+      found: "the end of the line",
     });
   throw new TilewrightError({
     code: "TW2501",
     message: `${JSON.stringify(character)} starts nothing in IR text`,
     location,
+    expected: "a name, a number, a string, or a sign of IR text",
     found: JSON.stringify(character),
   });
 }

@@ -58,7 +58,10 @@ export function parseModule(text: string, file = "<ir>"): Module {
     const start = cursor.peek();
     const kernel = new KernelParser(cursor).parse();
     if (kernels.some(({ name }) => name === kernel.name))
-      cursor.fail("TW2506", start, `the module has two kernels @${kernel.name}`);
+      cursor.fail(
+        ...(["TW2506", start, `the module has two kernels @${kernel.name}`] as const),
+        ...(["a name of its own for each kernel", `@${kernel.name} twice`] as const),
+      );
     kernels.push(kernel);
   }
   return Object.freeze({ kernels: Object.freeze(kernels) });
@@ -142,7 +145,7 @@ class KernelParser {
     cursor.expect("=");
     const text = cursor.expectString("the quoted text of a layout");
     if (this.#layouts.has(token.text))
-      cursor.fail("TW2506", token, `layout ${token.text} is listed twice`);
+      cursor.fail("TW2506", token, `layout ${token.text} is listed twice`, "each layout once");
     this.#layouts.set(token.text, text);
   }
 
@@ -155,7 +158,12 @@ class KernelParser {
     const token = cursor.expectKind("word", "a dimension's name");
     const multipleOf = cursor.accept("multiple") ? cursor.expectInteger() : 1;
     if (this.#dimensions.has(token.text))
-      cursor.fail("TW2506", token, `dimension ${token.text} is listed twice`);
+      cursor.fail(
+        "TW2506",
+        token,
+        `dimension ${token.text} is listed twice`,
+        "each dimension once",
+      );
     this.#dimensions.set(token.text, dimension(token.text, multipleOf));
   }
 
@@ -215,7 +223,12 @@ class KernelParser {
     const start = cursor.expectKind("word", "an operation");
     const kind = opKinds.find((candidate) => candidate === start.text);
     if (kind === undefined)
-      return cursor.fail("TW2504", start, `there is no operation ${start.text}`);
+      return cursor.fail(
+        "TW2504",
+        start,
+        `there is no operation ${start.text}`,
+        "a kind of the op table",
+      );
     const operands = this.#operands(kind, start);
     const attributes = this.#attributes(kind, start);
     const regions = this.#regions(kind, start);
@@ -311,7 +324,7 @@ class KernelParser {
 
   #surplus(token: Token, start: Token, part: string): never {
     const message = `${start.text} has no ${part} ${token.text}, or has it already`;
-    return this.#cursor.fail("TW2508", token, message);
+    return this.#cursor.fail("TW2508", token, message, "parts as docs/operations.md has them");
   }
 
   #checkResults(
@@ -342,12 +355,17 @@ class KernelParser {
       const value = scope.get(token.text);
       if (value !== undefined) return value;
     }
-    return this.#cursor.fail("TW2505", token, `${token.text} is not defined here`);
+    return this.#cursor.fail(
+      "TW2505",
+      token,
+      `${token.text} is not defined here`,
+      "a value that is defined before",
+    );
   }
 
   #define(token: Token, type: Type, id: number): Value {
     if (this.#scopes.some((scope) => scope.has(token.text)))
-      this.#cursor.fail("TW2506", token, `${token.text} is already defined`);
+      this.#cursor.fail("TW2506", token, `${token.text} is already defined`, "a number of its own");
     const value = Object.freeze({ id, type });
     this.#scopes.at(-1)?.set(token.text, value);
     return value;

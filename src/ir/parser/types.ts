@@ -64,7 +64,10 @@ function parseFactor(cursor: Cursor, dimensions: Dimensions): Size {
   }
   return (
     dimensions.get(token.text) ??
-    cursor.fail("TW2507", token, `the kernel has no dimension ${token.text}`)
+    cursor.fail(
+      ...(["TW2507", token, `the kernel has no dimension ${token.text}`] as const),
+      [...dimensions.keys()].join(", ") || "a number: the kernel has no dimensions",
+    )
   );
 }
 
@@ -112,7 +115,10 @@ function laidOut<T extends SpreadType>(cursor: Cursor, { layouts }: Names, type:
   const token = cursor.expectKind("word", "the name of a layout");
   const layout = token.text === "splat" ? token.text : layouts.get(token.text);
   if (layout !== undefined) return withLayout(type, layout);
-  return cursor.fail("TW2510", token, `the kernel has no layout ${token.text}`);
+  return cursor.fail(
+    ...(["TW2510", token, `the kernel has no layout ${token.text}`] as const),
+    ["splat", ...layouts.keys()].join(", "),
+  );
 }
 
 function parseFormatAndShape(cursor: Cursor): [DType, readonly number[]] {

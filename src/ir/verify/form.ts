@@ -112,17 +112,28 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
 }
 
 function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
-  if (!Object.isFrozen(node)) reject(owner, "TW2201", `${what} is not frozen`);
+  if (!Object.isFrozen(node)) rejectUnfrozen(owner, what);
   const parts = node as Slots;
   for (const name in parts) {
     const part = parts[name];
-    if (isList(part) && !Object.isFrozen(part)) reject(owner, "TW2201", `${what} is not frozen`);
+    if (isList(part) && !Object.isFrozen(part)) rejectUnfrozen(owner, what);
   }
+}
+
+function rejectUnfrozen(owner: { readonly location: Location }, what: string): never {
+  return reject(owner, "TW2201", `${what} is not frozen`, {
+    expected: "nodes that nobody can change, as builders make them",
+    found: "one that can be changed",
+  });
 }
 
 function verifyOp(op: AnyOp): void {
   const schema = (opTable as { readonly [kind: string]: OpSchema | undefined })[op.kind];
-  if (schema === undefined) return reject(op, "TW2001", `there is no operation ${String(op.kind)}`);
+  if (schema === undefined)
+    return reject(op, "TW2001", `there is no operation ${String(op.kind)}`, {
+      expected: "a kind of the op table",
+      found: String(op.kind),
+    });
   verifySlots(op, schema);
   verifyFrozen(op, op.kind, op);
   verifyFrozen(op, op.kind, op.operands);
@@ -139,8 +150,15 @@ export function verifyForm(region: Region, owner: { readonly location: Location 
   const last = region.ops.length - 1;
   visitEach(region.ops, (op, position) => {
     if (op.kind === "yield" && position !== last)
-      reject(op, "TW2202", "a yield stands before the end of its region");
+      reject(op, "TW2202", "a yield stands before the end of its region", {
+        expected: "a yield as the last op",
+        found: `one at place ${position + 1} of ${last + 1}`,
+      });
     verifyOp(op);
   });
-  if (region.ops.at(-1)?.kind !== "yield") reject(owner, "TW2202", "a region ends without a yield");
+  if (region.ops.at(-1)?.kind !== "yield")
+    reject(owner, "TW2202", "a region ends without a yield", {
+      expected: "a yield as the last op",
+      found: region.ops.at(-1)?.kind ?? "no op",
+    });
 }

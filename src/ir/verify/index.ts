@@ -69,6 +69,8 @@ export function verifyModule(module: Module): void {
     const before = names.get(kernel.name);
     if (before !== undefined)
       reject(kernel, "TW2214", `the module has two kernels ${kernel.name}`, {
+        expected: "a name of its own for each kernel",
+        found: `${kernel.name} twice`,
         notes: [{ message: "the first is here", location: before.location }],
       });
     names.set(kernel.name, kernel);

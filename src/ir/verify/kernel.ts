@@ -18,7 +18,10 @@ function verifyGrid(kernel: Kernel): void {
   const names = kernel.grid.map(({ name }) => name);
   const repeated = firstRepeated(names);
   if (repeated !== undefined)
-    reject(kernel, "TW2215", `the grid of ${kernel.name} has two axes ${repeated}`);
+    reject(kernel, "TW2215", `the grid of ${kernel.name} has two axes ${repeated}`, {
+      expected: "a name of its own for each axis",
+      found: names.join(", "),
+    });
   if (names.length > mostAxes)
     reject(kernel, "TW2215", `the grid of ${kernel.name} has too many axes`, {
       expected: `at most ${mostAxes}`,
@@ -69,14 +72,20 @@ function verifyThreads(kernel: Kernel): void {
     });
   const repeated = firstRepeated(kernel.threads);
   if (repeated !== undefined)
-    reject(kernel, "TW2217", `${kernel.name} has two program threads ${repeated}`);
+    reject(kernel, "TW2217", `${kernel.name} has two program threads ${repeated}`, {
+      expected: "a name of its own for each thread",
+      found: kernel.threads.join(", "),
+    });
 }
 
 /** Dimensions are declared once, and sizes repeat what was declared of them. */
 function verifyDimensions(kernel: Kernel): void {
   const repeated = firstRepeated(kernel.dimensions.map(({ name }) => name));
   if (repeated !== undefined)
-    reject(kernel, "TW2219", `${kernel.name} declares dimension ${repeated} twice`);
+    reject(kernel, "TW2219", `${kernel.name} declares dimension ${repeated} twice`, {
+      expected: "each dimension once",
+      found: kernel.dimensions.map(({ name }) => name).join(", "),
+    });
   for (const { name, multipleOf } of kernel.dimensions)
     if (!Number.isSafeInteger(multipleOf) || multipleOf < 1)
       reject(kernel, "TW2219", `dimension ${name} cannot be a multiple of ${multipleOf}`, {
@@ -91,6 +100,7 @@ function verifySize(kernel: Kernel, size: Size): void {
     const declared = kernel.dimensions.find((dimension) => dimension.name === name);
     if (declared === undefined)
       return reject(kernel, "TW2011", `${kernel.name} declares no dimension ${name}`, {
+        expected: `sizes of ${kernel.dimensions.map((each) => each.name).join(", ") || "numbers alone"}`,
         found: sizeText(size),
       });
     if (declared.multipleOf !== multipleOf)
@@ -123,7 +133,10 @@ function verifyParameter(kernel: Kernel, parameter: KernelParameter): void {
 function verifyParameters(kernel: Kernel): void {
   const repeated = firstRepeated(kernel.parameters.map(({ name }) => name));
   if (repeated !== undefined)
-    reject(kernel, "TW2218", `${kernel.name} has two parameters ${repeated}`);
+    reject(kernel, "TW2218", `${kernel.name} has two parameters ${repeated}`, {
+      expected: "a name of its own for each parameter",
+      found: kernel.parameters.map(({ name }) => name).join(", "),
+    });
   const values = kernel.parameters.map(({ value }) => value);
   const inner = kernel.body.parameters;
   if (values.length !== inner.length || values.some((value, position) => value !== inner[position]))

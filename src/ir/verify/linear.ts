@@ -80,6 +80,8 @@ class LinearVerifier {
     const before = uses.get(value);
     if (before !== undefined)
       reject(op, "TW2207", `${opName(op)} consumes ${typeText(value.type)} a second time`, {
+        expected: "each accumulator in flight consumed once",
+        found: `${opName(before)}, then ${opName(op)}`,
         notes: [
           ...this.#definitionNote(value),
           { message: `first consumed by ${opName(before)}`, location: before.location },
@@ -96,6 +98,8 @@ class LinearVerifier {
     const location = this.#definitions.get(value);
     if (location === undefined) throw new Error(`%${value.id} has no definition`);
     return reject({ location }, "TW2206", `${typeText(value.type)} is never waited for`, {
+      expected: "wait() on it before its region ends",
+      found: "none",
       notes: this.#definitionNote(value),
     });
   }

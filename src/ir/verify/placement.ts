@@ -45,6 +45,8 @@ function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
   const { stands } = traitsOf(op);
   if (warps !== undefined && (stands === "whole thread" || stands === "all threads"))
     reject(op, "TW2209", `${opName(op)} needs the whole program thread, not one warp`, {
+      expected: "a place outside of code for single warps",
+      found: "one within it",
       notes: [{ message: "the warps split up here", location: warps.location }],
     });
   if (stands === "all threads" && threads.length < kernel.threads.length)

@@ -9,7 +9,7 @@ export function reject(
   place: { readonly location: Location },
   code: DiagnosticCode,
   message: string,
-  details: Details = {},
+  details: Details,
 ): never {
   throw new TilewrightError({ code, message, location: place.location, ...details });
 }

@@ -32,6 +32,8 @@ export function collectDefinitions(kernel: Kernel): Definitions {
     const before = ids.get(value.id);
     if (before !== undefined)
       reject(owner, "TW2203", `%${value.id} is defined twice`, {
+        expected: "a number of its own for each value",
+        found: `%${value.id} again`,
         notes: [{ message: "first defined here", location: before }],
       });
     ids.set(value.id, owner.location);

@@ -122,6 +122,8 @@ export function missingProduct({ name }: Target, location: Location): Tilewright
     code: "TW6105",
     message: `matmul of sparse weights needs wgmma, which ${name} does not have`,
     location,
+    expected: "sm_90a, or weights that are not sparse",
+    found: name,
     remedy: "expand the weights with expand24, and multiply those",
   });
 }

@@ -79,14 +79,18 @@ export function layoutName(layout: RegisterLayout): LayoutName | undefined {
   return names.find((name) => namedLayouts[name].text === layout.text);
 }
 
-function fragmentError(message: string, expected: string): TilewrightError {
-  return new TilewrightError({ code: "TW6005", message, expected });
+function fragmentError(message: string, expected: string, found: number): TilewrightError {
+  return new TilewrightError({ code: "TW6005", message, expected, found: String(found) });
 }
 
 function requireExponent(value: number, what: string, most: number): number {
   const exponent = exponentOf(value);
   if (exponent === undefined || exponent > most)
-    throw fragmentError(`${value} is no number of ${what}`, `a power of two up to ${2 ** most}`);
+    throw fragmentError(
+      `${value} is no number of ${what}`,
+      `a power of two up to ${2 ** most}`,
+      value,
+    );
   return exponent;
 }
 
@@ -110,7 +114,7 @@ export function wgmmaLeft(bits: number, warps = warpsPerGroup): DistributedLayou
   };
   const layout = layouts[bits];
   if (layout === undefined)
-    throw fragmentError(`wgmma has no left operand of ${bits} bits`, "8, 16 or 32 bits");
+    throw fragmentError(`wgmma has no left operand of ${bits} bits`, "8, 16 or 32 bits", bits);
   return stacked(layout, warps);
 }
 
@@ -129,6 +133,7 @@ export function tcgen05Collective(columns: number): DistributedLayout {
     throw fragmentError(
       `no fragment of ${columns} columns`,
       "a power of two of columns, 16 or more",
+      columns,
     );
   const inner = exponent - 4;
   return axesLayout([
@@ -167,7 +172,7 @@ export function mmaFragment(
 ): DistributedLayout {
   const vector = bits === 64 ? 0 : exponentOf(32 / bits);
   if (vector === undefined || vector > 3)
-    throw fragmentError(`mma.sync has no operand of ${bits} bits`, "4, 8, 16, 32 or 64 bits");
+    throw fragmentError(`mma.sync has no operand of ${bits} bits`, "4, 8, 16, 32 or 64 bits", bits);
   const rows = requireExponent(warps.rows, "warps", warpBits);
   const columns = requireExponent(warps.columns, "warps", warpBits - rows);
   const groups = [2, 3, 4].map(laneBit);

@@ -136,16 +136,17 @@ function warpsNamed(bits: readonly Bit[]): number {
 function checkOwners(bits: readonly Bit[]): void {
   const seen = new Set<Bit>();
   for (const bit of bits) {
-    if (seen.has(bit)) throw ownerError(`bit ${bitText(bit)} owns two coordinate bits`);
+    if (seen.has(bit)) throw ownerError(bit, "owns two coordinate bits");
     if (!Number.isInteger(bit) || threadBit(bit) >= threadBits)
-      throw ownerError(`bit ${bitText(bit)} does not exist`);
+      throw ownerError(bit, "does not exist");
     seen.add(bit);
   }
 }
 
-function ownerError(message: string): TilewrightError {
+function ownerError(bit: Bit, what: string): TilewrightError {
   const expected = `each bit once, among R0 and up, L0 to L${laneBits - 1}, W0 to W${warpBits - 1}`;
-  return new TilewrightError({ code: "TW6002", message, expected });
+  const message = `bit ${bitText(bit)} ${what}`;
+  return new TilewrightError({ code: "TW6002", message, expected, found: bitText(bit) });
 }
 
 function canonicalAxes(axes: readonly (readonly Bit[])[]): readonly (readonly Bit[])[] {

@@ -29,6 +29,7 @@
  * row-major order.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
 import { Memo } from "../../support/memo.ts";
 import { optionText } from "../../support/options.ts";
 import { product } from "./bits.ts";
@@ -56,11 +57,24 @@ export interface SharedSteps {
 export function sharedLayout({ order = [], tile = [], swizzle = 0 }: SharedSteps): SharedLayout {
   const sorted = [...order].sort((left, right) => left - right);
   if (sorted.some((axis, index) => axis !== index))
-    throw sharedError(`order ${order.join(" ")} is no permutation`);
+    throw sharedError(
+      `order ${order.join(" ")} is no permutation`,
+      "each axis once, counted from 0",
+      order.join(" "),
+    );
   if (tile.some((extent) => !Number.isInteger(extent) || extent < 1))
-    throw sharedError(`tile ${tile.join(" ")} has extents that are no counts`);
+    throw sharedError(
+      `tile ${tile.join(" ")} has extents that are no counts`,
+      "whole numbers from 1",
+      tile.join(" "),
+    );
   const known = swizzles.find((width) => width === swizzle);
-  if (known === undefined) throw sharedError(`there is no swizzle of ${swizzle} bytes`);
+  if (known === undefined)
+    throw sharedError(
+      `there is no swizzle of ${swizzle} bytes`,
+      swizzles.join(", "),
+      String(swizzle),
+    );
   const shortOrder = trimOrder(order);
   const shortTile = trimTile(tile);
   return Object.freeze({
@@ -91,8 +105,8 @@ function textOf(order: readonly number[], tile: readonly number[], swizzle: Swiz
   return `shared(${parts.join(", ")})`;
 }
 
-function sharedError(message: string): TilewrightError {
-  return new TilewrightError({ code: "TW6006", message });
+function sharedError(message: string, expected: string, found: string): TilewrightError {
+  return new TilewrightError({ code: "TW6006", message, expected, found });
 }
 
 const form = /^shared\((?:order ([\d ]+))?(?:, )?(?:tile ([\d ]+))?(?:, )?(?:swizzle (\d+))?\)$/;
@@ -111,6 +125,7 @@ function readSharedLayout(text: string): SharedLayout {
       code: "TW6001",
       message: `${optionText(text)} is not the text of a layout in shared memory`,
       expected: "shared(order 1 0, tile 8 64, swizzle 128), each part optional",
+      found: optionText(text),
     });
   }
   const numbers = (part: string | undefined): readonly number[] =>
@@ -175,10 +190,26 @@ export function sharedProblem(layout: SharedLayout, shape: readonly number[]): s
   return whole ? undefined : `the tile of ${text} does not divide [${shape.join(", ")}]`;
 }
 
+/** Refuses to store a shape that the layout cannot. */
+export function requireStorable(
+  layout: SharedLayout,
+  shape: readonly number[],
+  location?: Location,
+): void {
+  const problem = sharedProblem(layout, shape);
+  if (problem === undefined) return;
+  throw new TilewrightError({
+    code: "TW6007",
+    message: problem,
+    location,
+    expected: "a layout of as many axes, whose tile divides the shape",
+    found: `${layout.text} for [${shape.join(", ")}]`,
+  });
+}
+
 /** The digits of the coordinates in the order of storage, fastest first. */
 export function levelsOf(layout: SharedLayout, shape: readonly number[]): readonly Level[] {
-  const problem = sharedProblem(layout, shape);
-  if (problem !== undefined) throw new TilewrightError({ code: "TW6007", message: problem });
+  requireStorable(layout, shape);
   const stored = storedAxes(layout, shape.length);
   const leading = shape.length - layout.tile.length;
   const outer = stored.map((axis, index) => {

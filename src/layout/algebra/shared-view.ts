@@ -23,7 +23,7 @@ import { rowMajorStrides } from "../../formats/shape.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Memo, onceForEach } from "../../support/memo.ts";
 import { product } from "./bits.ts";
-import { axisOffsets, sharedProblem, swizzleByte } from "./shared-layout.ts";
+import { axisOffsets, requireStorable, swizzleByte } from "./shared-layout.ts";
 import type { SharedLayout } from "./shared-layout.ts";
 
 export interface SharedView {
@@ -45,8 +45,7 @@ export function wholeView(
   allocation: readonly number[],
   bits: number,
 ): SharedView {
-  const problem = sharedProblem(layout, allocation);
-  if (problem !== undefined) throw new TilewrightError({ code: "TW6007", message: problem });
+  requireStorable(layout, allocation);
   const strides = rowMajorStrides(allocation);
   return { layout, allocation, bits, first: 0, shape: allocation, strides };
 }
@@ -67,6 +66,7 @@ export function sliceView(
       code: "TW6009",
       message: `a window of [${sizes.join(", ")}] from [${starts.join(", ")}] leaves its source`,
       expected: `a window within [${view.shape.join(", ")}]`,
+      found: `[${sizes.join(", ")}] from [${starts.join(", ")}]`,
     });
   }
   const kept = view.shape.map((_, axis) => axis).filter((axis) => !dropped.includes(axis));

@@ -60,6 +60,7 @@ export function tmemMatrix(kind: TmemMatrix["kind"], packing = 1): TmemMatrix {
       code: "TW6008",
       message: `${packing} elements cannot share a column`,
       expected: "1, 2, 4 or 8",
+      found: String(packing),
     });
   const text = packing === 1 ? `tmem(${kind})` : `tmem(${kind}, pack ${packing})`;
   return Object.freeze({ kind, packing, text });
@@ -76,6 +77,7 @@ export function parseTmemLayout(text: string): TmemLayout {
       code: "TW6001",
       message: `${optionText(text)} is not the text of a layout in tensor memory`,
       expected: "tmem(full), tmem(half), tmem(pair), each with pack p, or tmem(scales)",
+      found: optionText(text),
     });
   }
   return tmemMatrix(match[1] as TmemMatrix["kind"], Number(match[2] ?? 1));
@@ -116,7 +118,13 @@ function columnsOf(layout: TmemLayout, rows: number, columns: number): number {
 
 function requireFit(layout: TmemLayout, shape: readonly number[], bits: number): void {
   const message = tmemProblem(layout, shape, bits);
-  if (message !== undefined) throw new TilewrightError({ code: "TW6008", message });
+  if (message === undefined) return;
+  throw new TilewrightError({
+    code: "TW6008",
+    message,
+    expected: "a tile of rows and columns that tensor memory holds in this layout",
+    found: `[${shape.join(", ")}] of ${bits} bits in ${layout.text}`,
+  });
 }
 
 /** Columns of 32 bits that a tile takes. */

@@ -52,7 +52,10 @@ function parseBits(axis: string, text: string): readonly Bit[] {
     const index = Number(digits);
     if (index >= maker.limit) {
       const message = `bit ${word} does not exist in layout ${text.trim()}`;
-      throw new TilewrightError({ code: "TW6002", message });
+      throw new TilewrightError({
+        ...{ code: "TW6002", message },
+        ...{ expected: `${letter}0 to ${letter}${maker.limit - 1}`, found: word },
+      });
     }
     return maker.make(index);
   });

@@ -58,19 +58,29 @@ function splitPieces(
 ): readonly Piece[] {
   const exponents = tile.map((extent) => {
     const exponent = exponentOf(extent);
-    if (exponent === undefined) throw tilingError(`tile extent ${extent} is not a power of two`);
+    if (exponent === undefined)
+      throw tilingError(`tile extent ${extent} is not a power of two`, "a power of two", extent);
     return exponent;
   });
   if (pieces === undefined) return exponents.map((bits, axis) => ({ axis, from: 0, bits }));
   const kept = pieces.slice(0, pieces.length - tile.length);
   const split = pieces.slice(pieces.length - tile.length);
-  if (split.length < tile.length) throw tilingError(`tile [${tile.join(", ")}] has too many axes`);
+  if (split.length < tile.length)
+    throw tilingError(
+      `tile [${tile.join(", ")}] has too many axes`,
+      `at most ${pieces.length}`,
+      tile.length,
+    );
   const outer: Piece[] = [];
   const inner: Piece[] = [];
   for (const [index, piece] of split.entries()) {
     const bits = exponents[index] ?? 0;
     if (bits > piece.bits)
-      throw tilingError(`tile [${tile.join(", ")}] does not divide the tile before`);
+      throw tilingError(
+        `tile [${tile.join(", ")}] does not divide the tile before`,
+        `an extent that divides ${2 ** piece.bits}`,
+        2 ** bits,
+      );
     outer.push({ ...piece, from: piece.from + bits, bits: piece.bits - bits });
     inner.push({ ...piece, bits });
   }
@@ -83,8 +93,10 @@ function dealPieces(pieces: readonly Piece[], dealing: Dealing): readonly (reado
   const deal = (axis: number, make: (index: number) => Bit, next: number): number => {
     const index = pieces.length + axis;
     const piece = pieces[index];
-    if (piece === undefined || axis >= 0) throw tilingError(`there is no axis ${axis}`);
-    if (owners[index] !== undefined) throw tilingError(`axis ${axis} is dealt twice`);
+    if (piece === undefined || axis >= 0)
+      throw tilingError(`there is no axis ${axis}`, `an axis from -${pieces.length} to -1`, axis);
+    if (owners[index] !== undefined)
+      throw tilingError(`axis ${axis} is dealt twice`, "each axis once", axis);
     owners[index] = bitRun(make, next, piece.bits);
     return next + piece.bits;
   };
@@ -104,15 +116,20 @@ function dealPieces(pieces: readonly Piece[], dealing: Dealing): readonly (reado
 
 function requireDealt(bits: number, least: number, most: number): void {
   if (bits >= least && bits <= most) return;
-  throw tilingError(`${2 ** bits} are dealt where there are ${2 ** least}`);
+  throw tilingError(
+    `${2 ** bits} are dealt where there are ${2 ** least}`,
+    least === most ? `${2 ** least}` : `${2 ** least} to ${2 ** most}`,
+    2 ** bits,
+  );
 }
 
 function replicaBits(count: number): number {
   const exponent = exponentOf(count);
-  if (exponent === undefined) throw tilingError(`${count} copies are not a power of two`);
+  if (exponent === undefined)
+    throw tilingError(`${count} copies are not a power of two`, "a power of two", count);
   return exponent;
 }
 
-function tilingError(message: string): TilewrightError {
-  return new TilewrightError({ code: "TW6004", message });
+function tilingError(message: string, expected: string, found: number): TilewrightError {
+  return new TilewrightError({ code: "TW6004", message, expected, found: String(found) });
 }

@@ -3,6 +3,7 @@ import type { AnyOp, Op } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { operandValues } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { isRounded, needsTensor } from "./copies.ts";
 
@@ -14,6 +15,8 @@ export function requireFeatures(op: AnyOp, target: Target): void {
     if (needed === undefined) return;
     throw targetError(
       op,
+      target,
+      "tma",
       `${needed} needs tensor copies, which ${name} does not have`,
       `compile for a target that has them, or ${withoutTensor(op)}`,
     );
@@ -22,7 +25,12 @@ export function requireFeatures(op: AnyOp, target: Target): void {
     ({ type }) => type.kind === "inflight",
   );
   if (isProduct && !features.includes("wgmma"))
-    throw targetError(op, `${opName(op)} needs wgmma, which ${name} does not have`);
+    throw targetError(
+      op,
+      target,
+      "wgmma",
+      `${opName(op)} needs wgmma, which ${name} does not have`,
+    );
 }
 
 /** What can be done instead of what only tensor copies do. */
@@ -33,6 +41,17 @@ function withoutTensor(op: Op<"copy_async">): string {
     : "combine by atomics";
 }
 
-function targetError({ location }: AnyOp, message: string, remedy?: string): TilewrightError {
-  return new TilewrightError({ code: "TW6105", message, location, remedy });
+function targetError(
+  { location }: AnyOp,
+  { name }: Target,
+  feature: Target["features"][number],
+  message: string,
+  remedy?: string,
+): TilewrightError {
+  const having = Object.values(targets).filter(({ features }) => features.includes(feature));
+  const expected = having.map((target) => target.name).join(", ");
+  return new TilewrightError({
+    ...{ code: "TW6105", message, location, remedy },
+    ...{ expected, found: name },
+  });
 }

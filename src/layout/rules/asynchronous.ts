@@ -63,6 +63,8 @@ function requireReducible(op: Op<"copy_async">, { global, intoShared }: CopyWind
     code: "TW7002",
     message: `the copy engine cannot ${op.attributes.reduction} into this window: ${problem}`,
     location: op.location,
+    expected: "a window that the copy engine stores whole",
+    found: problem,
   });
 }
 

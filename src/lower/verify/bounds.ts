@@ -42,7 +42,10 @@ function tested(op: Op<"slice_ref">, facts: Facts): Testing<Index> {
   const { guard = [] } = op.attributes;
   const named = namedBounds(guard);
   if (named === undefined)
-    return reject(op, "TW6209", `a guard names no bound`, { found: guard.join() });
+    return reject(op, "TW6209", `a guard names no bound`, {
+      expected: "an axis, its level, and the side: 0 below",
+      found: guard.join(),
+    });
   return (stated) => {
     const sides = named.get(`${stated.axis} ${stated.level}`) ?? { low: false, high: false };
     const open = unproved(facts, stated);
@@ -58,8 +61,13 @@ function refuse(op: AnyOp, stated: StatedBound<Index>, left: Sides): never {
     op,
     "TW6209",
     `${sizeText(count)} elements along axis ${axis} may lie outside of ${sizeText(size)}, and nothing tests it`,
-    { expected: `{guard = ["${boundText(stated, left)}"]}` },
+    { expected: `{guard = ["${boundText(stated, left)}"]}`, found: guardText(op) },
   );
+}
+
+function guardText(op: AnyOp): string {
+  const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
+  return `{guard = [${guard.map((each) => JSON.stringify(each)).join(", ")}]}`;
 }
 
 function verifyIndices(op: AccessOp, facts: Facts): void {
@@ -69,6 +77,7 @@ function verifyIndices(op: AccessOp, facts: Facts): void {
     if (!guard.includes(text))
       reject(op, "TW6209", `indices of ${op.kind} may lie outside, and nothing tests them`, {
         expected: `{guard = ["${text}"]}`,
+        found: guardText(op),
       });
   }
 }
@@ -79,6 +88,7 @@ function verifyPlaces(op: AnyOp, facts: Facts): void {
   if (untested === undefined) return;
   reject(op, "TW6209", `an index of ${op.kind} may lie outside, and nothing tests it`, {
     expected: `{guard = ["${untested.text}"]}`,
+    found: guardText(op),
   });
 }
 
@@ -90,14 +100,24 @@ function verifyUnits(op: AnyOp, windows: WindowModel, setting: AccessSetting): v
   const { unit: text = "" } = op.attributes as { readonly unit?: string };
   const units = parseUnits(text, first.window.dtype.bits) ?? [];
   if (units.length !== accesses.length)
-    reject(op, "TW6209", `${op.kind} has no unit for each of its accesses`, { found: text });
+    reject(op, "TW6209", `${op.kind} has no unit for each of its accesses`, {
+      expected: `${accesses.length} units`,
+      found: text,
+    });
   accesses.forEach((access, position) => {
     const unit = units[position];
     const problem = unit && unitProblem(access, unit);
     if (problem !== undefined)
-      reject(op, "TW6209", `${op.kind} cannot be made by ${text}: ${problem}`);
+      reject(op, "TW6209", `${op.kind} cannot be made by ${text}: ${problem}`, {
+        expected: "a unit that the window and the layout allow",
+        found: text,
+      });
   });
   if (op.kind !== "copy_async" || op.attributes.by !== "cp.async") return;
   const problem = pairProblem(accesses, units);
-  if (problem !== undefined) reject(op, "TW6209", `cp.async cannot copy by ${text}: ${problem}`);
+  if (problem !== undefined)
+    reject(op, "TW6209", `cp.async cannot copy by ${text}: ${problem}`, {
+      expected: "units that both sides have",
+      found: text,
+    });
 }

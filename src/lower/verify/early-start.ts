@@ -13,7 +13,11 @@ export function verifyEarlyStart(kernel: Kernel): void {
   if (first !== undefined)
     reject(first.op, "TW6211", `${earlyText(first)} before the kernel before has ended`, {
       expected: "grid_dependency {action = wait} before it, on every way",
+      found: "a way without it",
     });
   if (wait !== undefined && !waitsInEnd)
-    reject(wait, "TW6211", "a block may end before the kernel before has ended");
+    reject(wait, "TW6211", "a block may end before the kernel before has ended", {
+      expected: "grid_dependency {action = wait} on every way to the end",
+      found: "a way without it",
+    });
 }

@@ -32,5 +32,6 @@ export function verifyFlight({ body }: Kernel): void {
   const [op, pending] = touched;
   reject(op, "TW6208", `${op.kind} touches registers of a product that may still run`, {
     expected: `products_wait {pending = ${pending}} before it`,
+    found: "no such wait",
   });
 }

@@ -36,16 +36,26 @@ function decidedOf(op: AnyOp): readonly string[] {
 /** What the kernel was placed for. */
 export function verifyForm(kernel: Kernel): PlacedFor {
   const { placed } = kernel;
-  if (placed === undefined) return reject(kernel, "TW6201", `${kernel.name} has not been placed`);
+  if (placed === undefined)
+    return reject(kernel, "TW6201", `${kernel.name} has not been placed`, {
+      expected: "a target that it was placed for",
+      found: "none",
+    });
   walkOps(kernel.body, (op) => {
     const attributes = op.attributes as { readonly [name: string]: unknown };
     visitEach(decidedOf(op), (name) => {
       if (attributes[name] === undefined)
-        reject(op, "TW6201", `${op.kind} has no ${name}`, { expected: `{${name} = …}` });
+        reject(op, "TW6201", `${op.kind} has no ${name}`, {
+          expected: `{${name} = …}`,
+          found: "none",
+        });
     });
     visitEach(definedBy(op), ({ id, type }) => {
       if (isSpread(type) && type.layout === undefined)
-        reject(op, "TW6201", `%${id} of ${op.kind} has no layout`);
+        reject(op, "TW6201", `%${id} of ${op.kind} has no layout`, {
+          expected: "a layout in its type",
+          found: "none",
+        });
     });
   });
   return placed;

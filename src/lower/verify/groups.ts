@@ -95,7 +95,10 @@ function verifyLoop(op: Op<"wgmma">, kernel: Kernel, warps: number): void {
   if (groups === 1) return;
   const { a, b, accumulator, metadata } = op.operands;
   const refuse = (problem: string): never =>
-    reject(op, "TW6210", `wgmma cannot be ${groups} groups: ${problem}`);
+    reject(op, "TW6210", `wgmma cannot be ${groups} groups: ${problem}`, {
+      expected: "one slab of rows, and a group for each step of the sum",
+      found: problem,
+    });
   if (a.type.kind !== "ref" || b.type.kind !== "ref" || metadata !== undefined)
     return refuse("it reads registers");
   const [rows] = accumulator.type.kind === "inflight" ? accumulator.type.shape : [];

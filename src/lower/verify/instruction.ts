@@ -60,7 +60,11 @@ class Checker {
       "mma.sync": () => mmaProblem(op) ?? warpsProblem(op, agents),
       fma: () => undefined,
     };
-    if (!(instruction in rules)) reject(op, "TW6206", `there is no instruction ${instruction}`);
+    if (!(instruction in rules))
+      reject(op, "TW6206", `there is no instruction ${instruction}`, {
+        expected: Object.keys(rules).join(", "),
+        found: instruction,
+      });
     refuse(op, instruction, rules[instruction as Product["instruction"]]());
   }
 
@@ -91,7 +95,10 @@ class Checker {
     const known = this.#maps.get(this.#windows.of(op.operands.ref).root);
     for (const map of op.attributes.maps ?? [])
       if (known?.has(map) !== true)
-        reject(op, "TW6206", `prefetch_maps asks for a map that no copy goes by: ${map}`);
+        reject(op, "TW6206", `prefetch_maps asks for a map that no copy goes by: ${map}`, {
+          expected: [...(known ?? [])].join(", ") || "no map",
+          found: map,
+        });
   }
 
   #mapProblem(op: Op<"copy_async">): string | undefined {
@@ -135,5 +142,8 @@ function warpsProblem({ attributes, results: [result] }: Op<"dot">, { warps: mos
 
 function refuse(op: AnyOp, instruction: string, problem: string | undefined): void {
   if (problem !== undefined)
-    reject(op, "TW6206", `${op.kind} cannot be made by ${instruction}: ${problem}`);
+    reject(op, "TW6206", `${op.kind} cannot be made by ${instruction}: ${problem}`, {
+      expected: `what ${instruction} takes`,
+      found: problem,
+    });
 }

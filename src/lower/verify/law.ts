@@ -45,6 +45,7 @@ function lies(op: AnyOp, value: Value, wanted: RegisterLayout | undefined): void
   const found = layoutOf(value);
   if (wanted === undefined)
     reject(op, "TW6203", `${op.kind} says nothing of where %${value.id} lies`, {
+      expected: "a layout that follows from the op",
       found: found.text,
     });
   if (found.text !== wanted.text)
@@ -72,7 +73,10 @@ function pointwise(op: AnyOp, operands: readonly Value[]): void {
 function spread(op: AnyOp, values: readonly Value[]): void {
   for (const value of values)
     if (isTile(value) && layoutOf(value).kind === "splat")
-      reject(op, "TW6203", `%${value.id} of ${op.kind} is one number for all elements`);
+      reject(op, "TW6203", `%${value.id} of ${op.kind} is one number for all elements`, {
+        expected: "a layout that says who holds each element",
+        found: "splat",
+      });
 }
 
 function oneNumber(op: AnyOp): void {

@@ -16,7 +16,10 @@ const leastAlignment = 128;
 
 export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor): void {
   if (sharedBytes === undefined)
-    return reject(kernel, "TW6207", `the shared memory of ${kernel.name} has not been allocated`);
+    return reject(kernel, "TW6207", `the shared memory of ${kernel.name} has not been allocated`, {
+      expected: "shared bytes of the kernel",
+      found: "none",
+    });
   if (sharedBytes > target.sharedMemoryPerBlock)
     reject(kernel, "TW6207", `${kernel.name} takes more shared memory than ${target.name} has`, {
       expected: `at most ${target.sharedMemoryPerBlock} bytes`,
@@ -57,6 +60,7 @@ function lies(
   if (offset % alignment !== 0)
     reject(op, "TW6207", `${name} lies at byte ${offset}`, {
       expected: `a multiple of ${alignment}`,
+      found: `${offset}`,
     });
   if (offset < 0 || offset + bytes > sharedBytes)
     reject(op, "TW6207", `${name} reaches outside of the kernel's shared memory`, {

@@ -29,9 +29,15 @@ function resides(op: AnyOp, type: SpreadType, warps: number, seen: Set<string>):
   seen.add(key);
   const layout = knownLayout(text);
   if (!fitsShape(layout, shape))
-    reject(op, "TW6202", `${text} spreads more axes than [${shape.join(", ")}] has`);
+    reject(op, "TW6202", `${text} spreads more axes than [${shape.join(", ")}] has`, {
+      expected: `a layout of ${shape.length} axes`,
+      found: text,
+    });
   if (!fitsWarps(layout, warps))
-    reject(op, "TW6202", `${text} spreads over more warps than the ${warps} that hold it`);
+    reject(op, "TW6202", `${text} spreads over more warps than the ${warps} that hold it`, {
+      expected: `a layout over ${warps} warps`,
+      found: text,
+    });
   const spelling = layout.kind === "splat" ? layout : specializeLayout(layout, shape);
   if (spelling.text !== text)
     reject(op, "TW6202", `a layout of [${shape.join(", ")}] has another spelling`, {

@@ -41,7 +41,7 @@ export function readSize(scanner: Scanner, expected: string): number {
   const start = scanner.offset;
   const constant = readConstant(scanner);
   if (constant.kind === "integer" && typeof constant.value === "number") return constant.value;
-  scanner.fail("TW7103", `${expected} is out of range`, start);
+  scanner.fail("TW7103", `${expected} is out of range`, start, "an integer of at most 53 bits");
 }
 
 /** Reads `+4`, `-4`, `+4*2-8`, or nothing: what follows the base of an address. */
@@ -59,7 +59,7 @@ export function readOffset(scanner: Scanner): number {
   }
   const offset = Number(BigInt.asIntN(64, total));
   if (Number.isSafeInteger(offset)) return offset;
-  scanner.fail("TW7103", "an address's offset is out of range", start);
+  scanner.fail("TW7103", "an address's offset is out of range", start, "at most 53 bits");
 }
 
 /** A number with nothing around it, without the way through all operators. */
@@ -109,7 +109,13 @@ function choice(state: State): Value {
 }
 
 function deeper({ scanner, depth }: State): State {
-  if (depth >= nestingLimit) scanner.fail("TW7106", "too deeply nested expression", scanner.offset);
+  if (depth >= nestingLimit)
+    scanner.fail(
+      "TW7106",
+      "too deeply nested expression",
+      scanner.offset,
+      `at most ${nestingLimit} deep`,
+    );
   return { scanner, depth: depth + 1 };
 }
 
@@ -180,7 +186,7 @@ function literal(scanner: Scanner): Value {
   const start = scanner.offset;
   if (scanner.atName()) {
     const value = predefined.get(scanner.name());
-    if (value === undefined) scanner.fail("TW7102", "a number is missing", start);
+    if (value === undefined) scanner.fail("TW7102", "a number is missing", start, "a number");
     return { kind: "integer", value, unsigned: false };
   }
   return numeralValue(scanner, scanner.numeral(), start);
@@ -189,7 +195,7 @@ function literal(scanner: Scanner): Value {
 function numeralValue(scanner: Scanner, numeral: string, start: number): Value {
   const value = integerLiteral(numeral) ?? floatLiteral(numeral);
   if (value !== undefined) return value;
-  scanner.fail("TW7103", `${numeral.slice(0, 40)} is not a number`, start);
+  scanner.fail("TW7103", `${numeral.slice(0, 40)} is not a number`, start, "a number of PTX");
 }
 
 function negate(value: Value): Value {
@@ -230,7 +236,7 @@ function floatLiteral(numeral: string): Float | undefined {
 
 function integerOf(value: Value, scanner: Scanner, start: number): Integer {
   if (value.kind === "integer") return value;
-  scanner.fail("TW7103", "an integer is needed where a float stands", start);
+  scanner.fail("TW7103", "an integer is needed where a float stands", start, "an integer");
 }
 
 function wrapped(value: bigint, unsigned: boolean): Integer {
@@ -300,7 +306,7 @@ function apply(
   const b = wrapped(integerOf(right, scanner, start).value, unsigned).value;
   if (compare !== undefined) return truth(compare(a, b));
   if ((operator === "/" || operator === "%") && b === 0n)
-    scanner.fail("TW7103", "a constant is divided by zero", start);
+    scanner.fail("TW7103", "a constant is divided by zero", start, "a divisor other than 0");
   const operation = integerOperations[operator];
   if (operation === undefined) throw new Error(`no operation for ${operator}`);
   return wrapped(operation(a, b), unsigned);

@@ -91,7 +91,12 @@ function readDirectives(scanner: Scanner): readonly FunctionDirective[] {
     const start = scanner.offset;
     const name = scanner.directive();
     if (!functionDirectives.has(name))
-      scanner.fail("TW7106", `.${name} is not a directive of a function`, start);
+      scanner.fail(
+        "TW7106",
+        `.${name} is not a directive of a function`,
+        start,
+        [...functionDirectives].map((each) => `.${each}`).join(", "),
+      );
     const values: number[] = [];
     if (scanner.atDigit()) {
       do values.push(readSize(scanner, `a value of .${name}`));
@@ -122,7 +127,12 @@ class BodyReader {
 
   #block(): Statement {
     if (this.#depth >= nestingLimit)
-      this.#scanner.fail("TW7106", "too deeply nested blocks", this.#scanner.offset);
+      this.#scanner.fail(
+        "TW7106",
+        "too deeply nested blocks",
+        this.#scanner.offset,
+        `at most ${nestingLimit} deep`,
+      );
     const around = this.#operands.scope;
     this.#operands.scope = new Scope(around);
     this.#depth++;
@@ -156,7 +166,13 @@ class BodyReader {
       scanner.take(";");
     } else if (isStateSpace(word))
       body.push(...readVariables(scanner, this.#operands.scope, word, undefined));
-    else scanner.fail("TW7106", `.${word} is not a directive of a body`, start);
+    else
+      scanner.fail(
+        "TW7106",
+        `.${word} is not a directive of a body`,
+        start,
+        "a directive of a body, such as .reg",
+      );
   }
 
   /** `.reg .b32 %r<9>, %s;` */
@@ -192,7 +208,8 @@ class BodyReader {
 
   #labelled(name: string, start: number): Statement {
     const scanner = this.#scanner;
-    if (name.includes(".")) scanner.fail("TW7102", `${name} cannot be a label`, start);
+    if (name.includes("."))
+      scanner.fail("TW7102", `${name} cannot be a label`, start, "a name without a point");
     this.#operands.scope.declare(name, scanner, start);
     if (scanner.acceptWord(".branchtargets")) return this.#targets(name, "branchtargets");
     if (scanner.acceptWord(".calltargets")) return this.#targets(name, "calltargets");

@@ -61,7 +61,7 @@ class ModuleReader {
     while (scanner.accept(",")) targetOptions.push(scanner.name("an option of the target"));
     if (scanner.acceptWord(".address_size")) {
       const start = scanner.offset;
-      if (readNumber(scanner) !== 64) scanner.fail("TW7106", "addresses have 32 bits", start);
+      if (readNumber(scanner) !== 64) scanner.fail("TW7106", "addresses have 32 bits", start, "64");
     }
     return { version, target, targetOptions };
   }
@@ -81,7 +81,8 @@ class ModuleReader {
     const scanner = this.#scanner;
     const start = scanner.offset;
     const number = readNumber(scanner);
-    if (number > fileLimit) scanner.fail("TW7103", `.file ${number} is out of range`, start);
+    if (number > fileLimit)
+      scanner.fail("TW7103", `.file ${number} is out of range`, start, `at most ${fileLimit}`);
     let path = scanner.string();
     if (scanner.peek() === '"') path = `${path}/${scanner.string()}`;
     while (scanner.accept(",")) scanner.numeral();
@@ -102,7 +103,13 @@ class ModuleReader {
     if (word === "entry" || word === "func") this.#function(word === "entry", linkage, start);
     else if (isStateSpace(word))
       this.#declarations.push(...readVariables(scanner, this.#scope, word, linkage));
-    else scanner.fail("TW7106", `.${word} is not a directive of a module`, start);
+    else
+      scanner.fail(
+        "TW7106",
+        `.${word} is not a directive of a module`,
+        start,
+        ".entry, .func, or a variable in a state space",
+      );
   }
 
   #function(entry: boolean, linkage: Linkage | undefined, start: number): void {
@@ -111,7 +118,9 @@ class ModuleReader {
     const { name, body } = declaration;
     if (body !== undefined) {
       if (this.#defined.has(name))
-        scanner.fail("TW7105", `function ${name} has two bodies`, start, { found: name });
+        scanner.fail("TW7105", `function ${name} has two bodies`, start, "one body", {
+          found: name,
+        });
       this.#defined.add(name);
     }
     this.#declarations.push(declaration);

@@ -155,7 +155,7 @@ export class OperandReader {
     if (!scanner.atName()) {
       const constant = readConstant(scanner);
       if (constant.kind === "integer") return { base: constant, offset: 0 };
-      scanner.fail("TW7102", "an address is missing", start, { expected: "an integer" });
+      scanner.fail("TW7102", "an address is missing", start, "an integer");
     }
     const name = scanner.name();
     const register = this.scope.register(name);

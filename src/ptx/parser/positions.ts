@@ -26,5 +26,5 @@ export function readNumber(scanner: Scanner): number {
   const start = scanner.offset;
   const numeral = scanner.numeral();
   if (/^\d{1,9}$/.test(numeral)) return Number(numeral);
-  scanner.fail("TW7103", `${numeral.slice(0, 40)} is not a whole number`, start);
+  scanner.fail("TW7103", `${numeral.slice(0, 40)} is not a whole number`, start, "a whole number");
 }

@@ -169,7 +169,7 @@ export class Scanner {
     const match = pattern.exec(this.text);
     if (match === null) {
       if (this.peek() !== '"') this.unexpected("a string");
-      this.fail("TW7101", "a string is not closed on its line", start);
+      this.fail("TW7101", "a string is not closed on its line", start, "a quotation mark");
     }
     this.#offset += match[0].length;
     return (match[1] ?? "").replace(/\\(["\\])/g, "$1");
@@ -178,7 +178,7 @@ export class Scanner {
   /** Everything up to the sign, which is taken but not given back. */
   upTo(sign: string, what: string): string {
     const end = this.text.indexOf(sign, this.#offset);
-    if (end < 0) this.fail("TW7101", `${what} is not closed`, this.#offset);
+    if (end < 0) this.fail("TW7101", `${what} is not closed`, this.#offset, sign);
     const content = this.#slice(end);
     this.#offset += sign.length;
     return content;
@@ -196,24 +196,26 @@ export class Scanner {
   }
 
   /** What stands next, to be named in a report. */
-  found(): string {
-    if (this.atEnd) return "the end of the text";
+  found(offset = this.#offset): string {
+    if (offset >= this.text.length) return "the end of the text";
     const pattern = /[.@]?[\w$%]+(?:(?:\.|::)[\w$]+)*|./uy;
-    pattern.lastIndex = this.#offset;
+    pattern.lastIndex = offset;
     return pattern.exec(this.text)?.[0].slice(0, 40) ?? "";
   }
 
   unexpected(expected: string): never {
-    const found = this.found();
-    const message = `${expected} is missing`;
-    this.fail("TW7102", message, this.#offset, { expected, found });
+    this.fail("TW7102", `${expected} is missing`, this.#offset, expected);
   }
 
   fail(
     code: DiagnosticCode,
     message: string,
     offset: number,
-    details: { readonly expected?: string; readonly found?: string; readonly remedy?: string } = {},
+    expected: string,
+    {
+      found = this.found(offset),
+      remedy,
+    }: { readonly found?: string; readonly remedy?: string } = {},
   ): never {
     const column = offset - this.text.lastIndexOf("\n", offset - 1);
     const line = this.lineAt(offset);
@@ -221,7 +223,7 @@ export class Scanner {
       code,
       message,
       location: locationAt(this.#file, line, offset === 0 ? 1 : column),
-      ...details,
+      ...{ expected, found, remedy },
     });
   }
 
@@ -262,7 +264,7 @@ export class Scanner {
     }
     if (next !== star) return false;
     const end = this.text.indexOf("*/", this.#offset + 2);
-    if (end < 0) this.fail("TW7101", "a comment is not closed", this.#offset);
+    if (end < 0) this.fail("TW7101", "a comment is not closed", this.#offset, "*/");
     this.#offset = end + 2;
     return true;
   }

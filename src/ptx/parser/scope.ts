@@ -116,9 +116,13 @@ function isDigit(code: number): boolean {
 }
 
 function declaredTwice(name: string, scanner: Scanner, offset: number): never {
-  scanner.fail("TW7105", `${name} is declared a second time`, offset, { found: name });
+  scanner.fail("TW7105", `${name} is declared a second time`, offset, "a name of its own", {
+    found: name,
+  });
 }
 
 export function undeclared(name: string, scanner: Scanner, offset: number): never {
-  scanner.fail("TW7104", `${name} is not declared`, offset, { found: name });
+  scanner.fail("TW7104", `${name} is not declared`, offset, "a name that is declared", {
+    found: name,
+  });
 }

@@ -58,7 +58,13 @@ export function readForm(scanner: Scanner): Form {
     else if (word === "align") alignment = readAlignment(scanner);
     else if (word === "ptr") pointer = readPointer(scanner);
     else if (word === "attribute") attribute = readAttribute(scanner);
-    else scanner.fail("TW7106", `.${word} is not a type tilewright knows`, start);
+    else
+      scanner.fail(
+        "TW7106",
+        `.${word} is not a type tilewright knows`,
+        start,
+        "a type, such as .b32",
+      );
   }
   if (type === undefined) scanner.unexpected("a type, such as .b32");
   return { type, vector, alignment, pointer, attribute };
@@ -72,7 +78,7 @@ function readAlignment(scanner: Scanner): number {
   const start = scanner.offset;
   const alignment = readNumber(scanner);
   if (alignment > 0 && Number.isInteger(Math.log2(alignment))) return alignment;
-  scanner.fail("TW7103", "an alignment is not a power of two", start, {
+  scanner.fail("TW7103", "an alignment is not a power of two", start, "1, 2, 4 and so on", {
     found: String(alignment),
   });
 }
@@ -105,9 +111,8 @@ function readAttribute(scanner: Scanner): string {
 export function readParameter(scanner: Scanner): Variable {
   const start = scanner.offset;
   const space = scanner.directive();
-  if (space === "reg") scanner.fail("TW7106", "a parameter is a register", start);
-  if (space !== "param")
-    scanner.fail("TW7102", "a parameter is missing", start, { expected: ".param" });
+  if (space === "reg") scanner.fail("TW7106", "a parameter is a register", start, ".param");
+  if (space !== "param") scanner.fail("TW7102", "a parameter is missing", start, ".param");
   return readNamed(scanner, "param", readForm(scanner), undefined);
 }
 
@@ -148,7 +153,7 @@ function readDimensions(scanner: Scanner): number | undefined {
   while (scanner.accept("[")) {
     const start = scanner.offset;
     const extent = scanner.peek() === "]" ? 0 : readSize(scanner, "the size of an array");
-    if (extent < 0) scanner.fail("TW7103", "the size of an array is negative", start);
+    if (extent < 0) scanner.fail("TW7103", "the size of an array is negative", start, "0 or more");
     scanner.take("]");
     count = (count ?? 1) * extent;
   }
@@ -166,7 +171,13 @@ function withInitial(variable: Variable, scanner: Scanner, scope: Scope): Variab
 const nestingLimit = 100;
 
 function readValues(scanner: Scanner, scope: Scope, values: Operand[], depth: number): void {
-  if (depth > nestingLimit) scanner.fail("TW7106", "too deeply nested values", scanner.offset);
+  if (depth > nestingLimit)
+    scanner.fail(
+      "TW7106",
+      "too deeply nested values",
+      scanner.offset,
+      `at most ${nestingLimit} deep`,
+    );
   if (scanner.accept("}")) return;
   do {
     if (scanner.accept("{")) readValues(scanner, scope, values, depth + 1);
@@ -181,7 +192,7 @@ function readValue(scanner: Scanner, scope: Scope): Operand {
   const start = scanner.offset;
   const constant = readConstant(scanner);
   if (!scanner.accept("(")) return constant;
-  if (constant.kind === "float") scanner.fail("TW7103", "a mask is a float", start);
+  if (constant.kind === "float") scanner.fail("TW7103", "a mask is a float", start, "an integer");
   const symbol = readSymbol(scanner, scope);
   scanner.take(")");
   return { ...symbol, mask: constant.value };

@@ -281,6 +281,7 @@ function metadataAt(op: Op<"wgmma">, { operand, m, k }: DotShape, agent: Agent, 
       code: "TW3024",
       message: `wgmma has metadata that mean nothing: ${problem}`,
       location: op.location,
+      expected: "two indices that differ; of tf32 0b0100 or 0b1110",
       found: `0b${bits.toString(2).padStart(4, "0")} for chunk ${chunk % chunks} of row ${Math.floor(chunk / chunks)}`,
     } as const;
     agent.machine.findings.add(report, op);
