@@ -1,13 +1,16 @@
 /** What a product is given besides its operands: names, how arrays lie, groups of prologues, and room for what these exchange. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
-import { bf16, f32, f64, i4, i8, u4 } from "../../formats/dtype.ts";
+import { bf16, f32, f64, i32, i4, i8, u4 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, cdiv, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
+import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { attention } from "../attention/attention.ts";
 import { raggedDot } from "../ragged/ragged-dot.ts";
+import type { MatmulConfiguration, PersistentConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
@@ -127,4 +130,52 @@ test("integers of 4 bits are multiplied by the plain kernel, for any sizes", () 
     expect(plan.notes).toEqual(["the plain kernel is used: wgmma does not multiply i4 as it is"]);
     expect(plan.launches.length).toBeGreaterThan(0);
   }
+});
+
+describe("where k is 0, what the epilogue makes of zeros is written, whichever kernel was asked for", () => {
+  const persistent: PersistentConfiguration = {
+    ...({ kernel: "persistent", multipliers: 1, columns: 64, stages: 4 } as const),
+    ...({ schedule: "tiles", turned: false, cluster: 1 } as const),
+  };
+  const bias = fromNumbers(f32, [3], [1, 2, 3]);
+  const inputs = { bias: array(f32, [n]) };
+  const epilogue = ({ sums, bias: added }: { readonly [N in "sums" | "bias"]: Tile<"f32"> }) =>
+    sums.add(added);
+  const b = array(bf16, [k, n], { strides: [1, k] });
+  const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 } as const;
+  test.each<[string, MatmulConfiguration]>([
+    ["persistent", persistent],
+    ["in parts", { ...persistent, schedule: "parts" }],
+    ["plain", { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 }],
+    ["dots", dots],
+  ])("%s", async (_, configuration) => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const op = matmul({ a: bf16, b, out: f32, inputs, epilogue, configuration });
+    const operands = { a: fromNumbers(bf16, [1, 0], []), b: fromNumbers(bf16, [0, 3], []), bias };
+    const { out } = await device.run(op, operands);
+    expect([...toNumbers(out)]).toEqual([1, 2, 3]);
+    device.dispose();
+  });
+
+  test("of groups of rows", async () => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const spec = { a: bf16, b: bf16, out: f32, inputs, epilogue } as const;
+    const op = raggedDot({ ...spec, configuration: persistent });
+    const operands = {
+      a: fromNumbers(bf16, [1, 0], []),
+      b: fromNumbers(bf16, [2, 0, 3], []),
+      bias,
+    };
+    const groupSizes = fromNumbers(i32, [2], [0, 1]);
+    const { out } = await device.run(op, { ...operands, groupSizes });
+    expect([...toNumbers(out)]).toEqual([1, 2, 3]);
+    device.dispose();
+  });
+
+  test("and settings that a kernel has not are refused all the same", () => {
+    const misspelt = { ...persistent, stagse: 3 } as never;
+    expect(
+      codeOf(() => matmul({ a: bf16, b, configuration: misspelt }).plan({ m: 1, n: 3, k: 0 })),
+    ).toBe("TW9904");
+  });
 });

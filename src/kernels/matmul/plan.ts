@@ -65,12 +65,13 @@ import { productSizes } from "./tuning.ts";
 
 export function planOf(
   problem: MatmulProblem,
-  given: MatmulConfiguration | undefined,
+  asked: MatmulConfiguration | undefined,
   dimensions: { readonly [name: string]: number },
   target: Target,
   location: Location,
 ): Planned<MatmulConfiguration> {
   const sizes = productSizes(problem, dimensions);
+  const given = multiplying(asked, problem, sizes, location);
   const slow = persistentProblem(problem, sizes, target);
   if (problem.sparse && slow !== undefined) {
     if (sizes.k > 0) throw missingProduct(target, location);
@@ -94,6 +95,23 @@ export function planOf(
     ...(configuration.kernel === "plain" &&
       slow !== undefined && { notes: [`the plain kernel is used: ${slow}`] }),
   };
+}
+
+/**
+ * The configuration that was asked for, unless k is 0: kernels that copy operands ahead have no step to begin with then, and the plain one, which is chosen
+ * instead, writes what the epilogue makes of zeros.
+ */
+export function multiplying<C extends MatmulConfiguration>(
+  asked: C | undefined,
+  { of }: MatmulProblem,
+  { k }: ProductSizes,
+  location: Location,
+): C | undefined {
+  if (asked === undefined || k > 0) return asked;
+  if (asked.kernel !== "persistent" && asked.kernel !== "narrow") return asked;
+  const known: readonly string[] = matmulSettings[asked.kernel];
+  requireSettings(of, asked, known as readonly (keyof C & string)[], location);
+  return undefined;
 }
 
 /** What the model chooses, with as many stages as leave room for what functions of users need. */

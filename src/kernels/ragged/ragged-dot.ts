@@ -38,7 +38,7 @@ import {
   prologueArguments,
 } from "../matmul/launch-arguments.ts";
 import { tiledModel } from "../matmul/model.ts";
-import { fittingRoom, persistentLaunches, requirePossible } from "../matmul/plan.ts";
+import { fittingRoom, multiplying, persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { recipeOf } from "../matmul/recipe.ts";
 import { depthOf, halvesColumns, tileCount, workerCount } from "../matmul/tile-shapes.ts";
 import { nameTaken, outputSpec } from "../matmul/problem.ts";
@@ -217,7 +217,7 @@ export function groupSizesOf(
 
 function planOf(
   problem: MatmulProblem,
-  given: TiledConfiguration | undefined,
+  asked: TiledConfiguration | undefined,
   dimensions: { readonly [name: string]: number },
   target: Target,
   location: Location,
@@ -228,6 +228,7 @@ function planOf(
     ...{ m: evaluateSize(m, values), n: evaluateSize(n, values), k: evaluateSize(k, values) },
     batch: evaluateSize(problem.b.shape[0] ?? 0, values),
   };
+  const given = multiplying(asked, problem, sizes, location);
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const isShared = given?.kernel === "persistent" && given.cluster > 1;
