@@ -240,6 +240,16 @@ test.each([
   expect(codeOf(() => convolution(spec as never))).toBe(code);
 });
 
+test("groups share outputs whose number a launch tells", () => {
+  const spec = { x: array(bf16, [2, 9, 9, 4]), w: array(bf16, [dim("o"), 3, 3, 2]), groups: 2 };
+  const plans = [
+    () => convolution(spec).plan({ o: 9 }),
+    () => convolutionBackwardX(spec).plan({ o: 9 }),
+    () => convolutionBackwardW(spec).plan({ o: 9 }),
+  ];
+  for (const plan of plans) expect(codeOf(plan)).toBe("TW9902");
+});
+
 test("precision of f32 is always said", () => {
   const spec = { x: array(f32, [2, 9, 4]), w: array(f32, [8, 3, 4]) };
   expect(codeOf(() => convolution(spec))).toBe("TW9904");

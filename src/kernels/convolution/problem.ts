@@ -351,6 +351,7 @@ export function geometryOf(
   );
   if (x === undefined || w === undefined || out === undefined) throw new Error("three arrays");
   const spatial = ({ extents }: FiveAxes): Triple => [extents[1], extents[2], extents[3]];
+  requireDivisible("convolution", w.extents[0], groups, problem.location);
   return {
     batch: x.extents[0],
     channels: w.extents[4],

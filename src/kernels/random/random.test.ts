@@ -1,7 +1,7 @@
 /** Random bits against Threefry in BigInt and its published answer, and distributions against float64. */
 import { describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
-import { bf16, bool, f32, f64, i32, u32 } from "../../formats/dtype.ts";
+import { bf16, bool, f16, f32, f64, i32, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
@@ -281,6 +281,7 @@ test("mistakes are told", () => {
     ["TW9902", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
     ["TW9904", () => random.uniform({ out: f32, low: 1, high: 1 })],
     ["TW9904", () => random.uniform({ out: f32, low: -3e38, high: 3e38 })],
+    ["TW9904", () => random.uniform({ out: f16, high: 1e6 })],
     ["TW9904", () => random.bernoulli({ probability: 2 })],
     ["TW9904", () => dropout({ x: f32, rate: -1 })],
     ["TW1033", () => dropout({ x: f32, probability: 0.5 } as never)],

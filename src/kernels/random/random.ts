@@ -107,6 +107,15 @@ function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation
       location,
     );
   const out = drawnArray("random.uniform", spec.out, floats, location);
+  for (const end of [low, high])
+    if (!Number.isFinite(roundToFloat(out.dtype.name as FloatName, end, {})))
+      throw refused(
+        "TW9904",
+        "random.uniform would draw numbers that its format does not have",
+        `low and high within the numbers of ${out.dtype.name}`,
+        `${low} and ${high}`,
+        location,
+      );
   const most = greatestDraw(out.dtype, low, high);
   const draw: Draw = (key, elements) => {
     const drawn = key.uniform(elements, { low, high });

@@ -179,8 +179,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 
-  test("rows whose scales have no reciprocal", async () => {
+  test("rows whose scales have no reciprocal, and rows without columns", async () => {
     const device = await open(kind);
+    const empty = await device.run(quantize({ x: f32, out: i8 }), {
+      x: fromNumbers(f32, [3, 0], []),
+    });
+    expect([...toNumbers(empty.scale)]).toEqual([0, 0, 0]);
     const given = [2e-37, -5e-38, 0, 8e-39, 1e-44, 0, -2e-44, 0].map(Math.fround);
     const x = fromNumbers(f32, [2, 4], given);
     for (const out of [i8, f8e5m2] as const) {

@@ -105,6 +105,10 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
       specs,
       of: logits,
       axis: logits.shape.length - 1,
+      requireLength: (classes) => {
+        if (classes > 0) return;
+        throw refused("TW9902", `${name} has no classes`, "rows of 1 or more", "0", location);
+      },
     },
     spec,
   ) as unknown as CrossEntropyOperation<S>;

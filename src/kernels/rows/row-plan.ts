@@ -33,6 +33,8 @@ export interface RowProblem {
   /** An array with an element for every element. */
   readonly of: ArraySpec;
   readonly axis: number;
+  /** Refuses rows of a length that they cannot have. */
+  readonly requireLength?: (columns: number) => void;
 }
 
 /** The operation of a function of the library that was given a specification. */
@@ -51,7 +53,10 @@ export function rowOperation(problem: RowProblem, given: unknown): Operation {
       name: op.name,
       inputs: named("input"),
       outputs: named("output"),
-      plan: (dimensions, target) => planRows(problem, kernels, dimensions, target),
+      plan: (dimensions, target) => {
+        problem.requireLength?.(laidOut(problem.of, dimensions).shape[problem.axis] ?? 1);
+        return planRows(problem, kernels, dimensions, target);
+      },
     },
     given,
   ) as unknown as Operation;
@@ -112,6 +117,10 @@ function staying(
   return blocks > 1 || pieces > 1 ? chooseQueuedRows(op, axes, target) : undefined;
 }
 
+function isResultOfRows({ role, per }: RowOp["arrays"][number]): boolean {
+  return role === "output" && per === "row";
+}
+
 /** The launches of an operation on rows; of use to operations that have others besides. */
 export function planRows(
   problem: RowProblem,
@@ -133,8 +142,12 @@ export function planRows(
     return "slots" in faster
       ? planQueuedRows(op, axes, faster, kernels)
       : planStreamedRows(op, noSums, axes, faster, kernels);
-  if (axes.some(({ extent }) => extent === 0))
-    return { configuration, source: "heuristic", launches: [] };
+  // Rows without columns have statistics all the same.
+  const isEmpty = axes.some(
+    ({ extent }, axis) =>
+      extent === 0 && (axis < axes.length - 1 || !op.arrays.some(isResultOfRows)),
+  );
+  if (isEmpty) return { configuration, source: "heuristic", launches: [] };
   const launches = (): readonly PlannedLaunch[] => [rowLaunch(op, axes, configuration, kernels)];
   return { configuration, source: "heuristic", launches };
 }

@@ -152,7 +152,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const sums = x.values.map((value, index) => value + (residual.values[index] ?? NaN));
     expectClose(results.sum, sums, { relative: 1 });
     const held = rowsOf(toNumbers(results.sum), columns);
-    const means = held.map((row) => row.reduce((sum, value) => sum + value, 0) / columns);
+    const means = Array.from({ length: rows }, (_, i) =>
+      (held[i] ?? []).reduce((sum, value) => sum + value / columns, 0),
+    );
     const deviations = held.map((row, i) => {
       const total = row.reduce((sum, value) => sum + (value - (means[i] ?? NaN)) ** 2, 0);
       return 1 / Math.sqrt(total / columns + 1e-3);
@@ -160,6 +162,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     if (columns > 0) {
       expectClose(results.mean, means, { relative: 4, absolute: 1e-6 });
       expectClose(results.inverseDeviation, deviations, { relative: 8 });
+    } else {
+      expect([...toNumbers(results.mean)]).toEqual(means.map(() => 0));
+      expect([...toNumbers(results.inverseDeviation)]).toEqual(means.map(() => NaN));
     }
     expectClose(
       results.out,
@@ -437,6 +442,7 @@ test("mistakes are told", () => {
     ["TW9902", () => rmsNorm({ x: f32, residual: array(f32, [n, m]) })],
     ["TW9902", () => softmaxBackward({ out: f32, dOut: array(f32, [n, m]) })],
     ["TW9902", () => crossEntropy({ logits: f32, dLoss: array(f32, [n]) })],
+    ["TW9902", () => crossEntropy({ logits: f32 }).plan({ m: 2, n: 0 })],
     ["TW9904", () => rmsNorm({ x: f32, epsilon: -1 })],
     ["TW9904", () => crossEntropy({ logits: f32, ignored: 0.5 })],
     ["TW1033", () => rmsNorm({ x: f32, bias: f32 } as never)],

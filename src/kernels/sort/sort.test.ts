@@ -175,9 +175,16 @@ test("rows are cut into tiles, and results of passes take turns", () => {
   const plan = sort({ x: u32 }).plan({ n: 2 ** 20 });
   expect(plan.configuration).toEqual({ warps: 8, items: 32 });
   expect(plan.blocks()).toEqual([expect.anything(), expect.anything(), 128, 128, 128, 128]);
-  expect(Object.keys(plan.scratch).sort()).toEqual(["keys0", "state"]);
+  expect(Object.keys(plan.scratch).sort()).toEqual(["counts of digits", "keys 0"]);
   expect(sort({ x: u8 }).plan({ n: 2 ** 20 }).launches).toHaveLength(3);
   expect(sort({ x: u8 }).plan({ n: 100 }).configuration).toEqual({ rows: 1, columns: 128 });
+});
+
+test("payloads have any name, those of what plans keep among them", () => {
+  const name = array(i32, [m, n, 2]);
+  const payloads = { state: name, places: name, keys0: name, rows_x: name, step0_out: name };
+  for (const length of [3, 5000])
+    expect(sort({ x: name, axis: 1, payloads }).plan({ m: 2, n: length }).launches).not.toEqual([]);
 });
 
 test("mistakes are told", () => {
@@ -189,6 +196,8 @@ test("mistakes are told", () => {
     ["TW9902", () => sort({ x, payloads: { y: array(f32, [n, m]) } })],
     ["TW9902", () => sort({ x, payloads: { y: array(f32, [m, n], { strides: [1, m] }) } })],
     ["TW9902", () => sort({ x, payloads: { y: array(i4, [m, n]) } })],
+    // Both would be sortedY.
+    ["TW9902", () => sort({ x, payloads: { y: x, Y: x } })],
     ["TW9902", () => sort({ x }).plan({ m: 1, n: 2 ** 30 })],
     ["TW9904", () => sort({ x, configuration: { warps: 3, items: 4 } })],
     ["TW1033", () => sort({ x, stable: true } as never)],

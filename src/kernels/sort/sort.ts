@@ -142,7 +142,7 @@ function ordering(
   const { descending = false, configuration } = spec;
   requireKeys("x", of, x, location);
   if (configuration !== undefined) requirePossible(of, configuration, location);
-  for (const name of Object.keys(payloads)) requirePayload(name, of, payloads, x, location);
+  requirePayloads(of, payloads, sortedName, x, location);
   const order: Order = {
     ...{ of, x, axis, descending, configuration, writesKeys, payloads, location },
     writesPlaces: writesPlaces || Object.keys(payloads).length > 0,
@@ -183,8 +183,33 @@ function requirePossible(of: string, configuration: RadixConfiguration, location
   );
 }
 
+/** Refuses payloads that cannot go along, and two that would give the same result, as `a` and `A` do. */
+export function requirePayloads(
+  of: string,
+  payloads: ArraySpecs,
+  resultName: (payload: string) => string,
+  x: ArraySpec,
+  location: Location,
+): void {
+  const given = new Map<string, string>();
+  for (const name of Object.keys(payloads)) {
+    requirePayload(name, of, payloads, x, location);
+    const result = resultName(name);
+    const other = given.get(result);
+    if (other !== undefined)
+      throw refused(
+        "TW9902",
+        `two payloads of ${of} give one result`,
+        "payloads that differ in more than the case of their first letter",
+        `${other} and ${name}, of which both give ${result}`,
+        location,
+      );
+    given.set(result, name);
+  }
+}
+
 /** Refuses what cannot follow the elements of x: another shape, other strides, parts of bytes. */
-export function requirePayload(
+function requirePayload(
   name: string,
   of: string,
   payloads: ArraySpecs,
@@ -242,19 +267,20 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   const source = order.configuration === undefined ? ("heuristic" as const) : ("given" as const);
   if (rows * length === 0) return { configuration, source, launches: [] };
 
-  const places = returnsPlaces ? "indices" : "places";
+  // Scratch has names that no payload of a user's can have.
+  const places = returnsPlaces ? "indices" : "places of keys";
   const names: RowNames = isDirect
     ? { x: "x", out: "out", places }
-    : { x: "rows_x", out: "rows_out", places: "rows_places" };
+    : { x: "rows of x", out: "rows of out", places: "rows of places" };
   const scratch: { [name: string]: ScratchArray } = {};
   const scratched = (name: string, dtype: DType): void => {
     scratch[name] = { dtype, shape: [rows, length] };
   };
-  if (writesPlaces && !returnsPlaces) scratched("places", dtypes.i32);
+  if (writesPlaces && !returnsPlaces) scratched(places, dtypes.i32);
   const steps: Step[] = [];
   if (!isDirect) {
-    scratched("rows_x", x.dtype);
-    steps.push(along.forth("x", "rows_x"));
+    scratched(names.x, x.dtype);
+    steps.push(along.forth("x", names.x));
   }
   const radix = "warps" in configuration;
   const sorted = radix
@@ -332,6 +358,9 @@ function shortSteps(
   return { steps: [launch], scratch: {} };
 }
 
+/** What passes tell each other, by a name that no payload can have. */
+const digitCounts = "counts of digits";
+
 /** Blocks that count digits, for each processor. */
 const countingBlocks = 4;
 
@@ -357,20 +386,22 @@ function radixSteps(
   // Every second pass writes the result, the last one among them.
   const isResult = (pass: number): boolean => (passes - 1 - pass) % 2 === 0;
   const keysAfter = (pass: number): string =>
-    pass < 0 ? names.x : !isResult(pass) ? "keys0" : writesKeys ? names.out : "keys1";
-  const placesAfter = (pass: number): string => (isResult(pass) ? names.places : "places0");
-  const scratch: { [name: string]: ScratchArray } = { state: { dtype: dtypes.u32, shape: state } };
+    pass < 0 ? names.x : !isResult(pass) ? "keys 0" : writesKeys ? names.out : "keys 1";
+  const placesAfter = (pass: number): string => (isResult(pass) ? names.places : "places 0");
+  const scratch: { [name: string]: ScratchArray } = {
+    [digitCounts]: { dtype: dtypes.u32, shape: state },
+  };
   const made = Array.from({ length: passes }, (_, pass) => pass);
   for (const pass of made) {
     const isWritten = writesKeys || pass < passes - 1;
     if (isWritten && keysAfter(pass) !== names.out)
       scratch[keysAfter(pass)] = { dtype: x.dtype, shape };
-    if (writesPlaces && !isResult(pass)) scratch["places0"] = { dtype: dtypes.i32, shape };
+    if (writesPlaces && !isResult(pass)) scratch["places 0"] = { dtype: dtypes.i32, shape };
   }
   const count = (): readonly PlannedLaunch[] => [
     {
       kernel: known(order, text("count"), () => countDigitsKernel(form)),
-      arguments: { x: { argument: names.x, shape }, state: { argument: "state" } },
+      arguments: { x: { argument: names.x, shape }, state: { argument: digitCounts } },
       dimensions: { parts },
     },
   ];
@@ -384,7 +415,7 @@ function radixSteps(
       arguments: {
         x: { argument: keysAfter(number - 1), shape },
         pass: { scalar: number },
-        state: { argument: "state" },
+        state: { argument: digitCounts },
         ...(isWritten && { out: { argument: keysAfter(number), shape } }),
         ...(places === "read" && { from: { argument: placesAfter(number - 1), shape } }),
         ...(places !== "none" && { to: { argument: placesAfter(number), shape } }),
@@ -394,7 +425,7 @@ function radixSteps(
   const cleared: Step = {
     operation: fill({ out: array(dtypes.u32, state), value: 0 }) as unknown as Operation,
     dimensions: {},
-    arrays: { out: "state" },
+    arrays: { out: digitCounts },
   };
   return { steps: [cleared, count, () => made.map(pass)], scratch };
 }

@@ -31,7 +31,7 @@ import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
 import { choosePiece, mostSelected, selectKernel } from "./select-kernel.ts";
 import { chooseShortRows, sortRowsKernel } from "./short-rows.ts";
-import { requirePayload, sort } from "./sort.ts";
+import { requirePayloads, sort } from "./sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
 export interface TopKSpec<X extends DTypeName, P extends ArraySpecs> {
@@ -88,7 +88,7 @@ export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
   const axis = givenAxis("topK", spec.axis ?? -1, x.shape.length, location);
   if (widened(x.dtype) === undefined) requireKeys("x", "topK", x, location);
-  for (const name of Object.keys(payloads)) requirePayload(name, "topK", payloads, x, location);
+  requirePayloads("topK", payloads, topName, x, location);
   if (!Number.isSafeInteger(k) || k < 1)
     throw refused(
       "TW9904",
@@ -132,6 +132,10 @@ function known({ kernels }: Wanted, key: unknown, make: () => KernelDefinition):
   return found;
 }
 
+/** Scratch by names that no payload of a user's can have. */
+const wideX = "x in 8 bits";
+const wideValues = "values in 8 bits";
+
 /** The plan for numbers of 4 bits: they are widened, and the best become narrow again. */
 function planWidened(
   wanted: Wanted,
@@ -149,16 +153,16 @@ function planWidened(
   const own = Object.keys(payloads).flatMap((name) => [name, topName(name)]);
   const steps = composed(
     [
-      casting(given, wide, "x", "wide_x"),
+      casting(given, wide, "x", wideX),
       {
         operation: best as unknown as Operation,
         dimensions: {},
         arrays: {
-          ...{ x: "wide_x", values: "wide_values", indices: "indices" },
+          ...{ x: wideX, values: wideValues, indices: "indices" },
           ...Object.fromEntries(own.map((name) => [name, name])),
         },
       },
-      casting(array(wide, results), x.dtype, "wide_values", "values"),
+      casting(array(wide, results), x.dtype, wideValues, "values"),
     ],
     target,
   );
@@ -168,8 +172,8 @@ function planWidened(
     launches: steps.launches,
     scratch: {
       ...steps.scratch,
-      wide_x: { dtype: wide, shape },
-      wide_values: { dtype: wide, shape: results },
+      [wideX]: { dtype: wide, shape },
+      [wideValues]: { dtype: wide, shape: results },
     },
   };
 }
@@ -197,7 +201,7 @@ function planTopK(
   if (rows === 0) return { configuration, source, launches: [] };
   const names = isDirect
     ? { x: "x", values: "values", indices: "indices" }
-    : { x: "rows_x", values: "rows_values", indices: "rows_indices" };
+    : { x: "rows of x", values: "rows of values", indices: "rows of indices" };
   const found = selecting[configuration.kernel](
     wanted,
     configuration as never,
@@ -296,8 +300,8 @@ const selecting: Selecting = {
       stages.slice(0, -1).flatMap((pieces, stage) => {
         const shape = [given.rows, pieces, wanted.k];
         return [
-          [`values${stage}`, { dtype: wanted.x.dtype, shape }],
-          [`indices${stage}`, { dtype: dtypes.i32, shape }],
+          [`values ${stage}`, { dtype: wanted.x.dtype, shape }],
+          [`indices ${stage}`, { dtype: dtypes.i32, shape }],
         ] as const;
       }),
     ),
@@ -319,14 +323,14 @@ const selecting: Selecting = {
         {
           operation: ordered as unknown as Operation,
           dimensions: {},
-          arrays: { x: names.x, out: "sorted", indices: "sorted_indices" },
+          arrays: { x: names.x, out: "sorted values", indices: "sorted indices" },
         },
-        kept(x.dtype, "sorted", names.values),
-        kept(dtypes.i32, "sorted_indices", names.indices),
+        kept(x.dtype, "sorted values", names.values),
+        kept(dtypes.i32, "sorted indices", names.indices),
       ],
       scratch: {
-        sorted: { dtype: x.dtype, shape: whole },
-        sorted_indices: { dtype: dtypes.i32, shape: whole },
+        "sorted values": { dtype: x.dtype, shape: whole },
+        "sorted indices": { dtype: dtypes.i32, shape: whole },
       },
     };
   },
@@ -350,10 +354,10 @@ function stageLaunch(
       selectKernel(form, width, !isFirst),
     ),
     arguments: {
-      x: { argument: isFirst ? names.x : `values${stage - 1}`, shape: [rows, width] },
-      ...(!isFirst && { places: { argument: `indices${stage - 1}`, shape: [rows, width] } }),
-      values: { argument: isLast ? names.values : `values${stage}`, shape: written },
-      indices: { argument: isLast ? names.indices : `indices${stage}`, shape: written },
+      x: { argument: isFirst ? names.x : `values ${stage - 1}`, shape: [rows, width] },
+      ...(!isFirst && { places: { argument: `indices ${stage - 1}`, shape: [rows, width] } }),
+      values: { argument: isLast ? names.values : `values ${stage}`, shape: written },
+      indices: { argument: isLast ? names.indices : `indices ${stage}`, shape: written },
     },
   };
 }

@@ -36,7 +36,8 @@ export function composed(steps: readonly Step[], target: Target): Composed {
     if (typeof step === "function") return step;
     const { operation, dimensions, arrays } = step;
     const plan = operation.planFor(new Map(Object.entries(dimensions)), target);
-    const own = (name: string): string => `step${number}_${name}`;
+    // No array of a user's has a name with a space.
+    const own = (name: string): string => `step ${number} ${name}`;
     for (const [name, array] of Object.entries(plan.scratch)) scratch[own(name)] = array;
     const specs = { ...operation.inputs, ...operation.outputs, ...operation.inouts };
     const renamed = (argument: PlannedArgument): PlannedArgument => {

@@ -51,6 +51,11 @@ test("maps, reductions and scans", async () => {
   expect(await results(mapped("block0", "block1"), { block0: given })).toEqual({
     block1: numbers.map((each) => -each),
   });
+  // Every record has a constructor, given or not.
+  expect(await results(mapped("x", "constructor"), { x: given })).toHaveProperty(
+    "constructor",
+    numbers.map((each) => -each),
+  );
   const weighed = reduce({
     ...{ x: array(f32, [m, n]), inputs: { part: array(f32, [m, n]) } },
     load: (tiles) => tiles.x.mul(tiles.part),

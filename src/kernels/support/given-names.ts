@@ -9,6 +9,7 @@
  */
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedArgument } from "../../device/operation.ts";
+import { isRecord } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import type { Choice } from "../../device/tuning/line.ts";
 
@@ -60,8 +61,7 @@ export class GivenNames {
   ): (...tiles: readonly Named<never>[]) => unknown {
     return (...tiles) => {
       const made = compute(...tiles.map((each) => this.outside(each)));
-      const isNamed = typeof made === "object" && made?.constructor === Object;
-      return isNamed ? this.inside(made as Named<unknown>) : made;
+      return isRecord(made) ? this.inside(made) : made;
     };
   }
 
