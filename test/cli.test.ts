@@ -552,6 +552,30 @@ describe("the command itself", () => {
     });
   });
 
+  test("an interrupt of tune keeps what was found, says where and how to go on", async () => {
+    writeUserFile("tuned.mjs", [
+      'import { array, dim, f32, kernel, slice } from "tilewright";',
+      'import { tunable } from "tilewright/tune";',
+      "const [spans, x] = [Array.from({ length: 24 }, (_, i) => 32 * (i + 1)), array(f32, [dim('n')])];",
+      "let sent = false;",
+      "export const doubled = tunable({ name: 'doubled', choices: { span: spans }, make: ({ span }) => {",
+      "  const isAsked = process.listenerCount('SIGINT') > 0 && !sent;",
+      "  if (isAsked) sent = process.kill(process.pid, 'SIGINT');",
+      "  return kernel({ name: 'doubled', inputs: { x }, outputs: { out: x } }, ({ x, out }) => {",
+      "    out.at(slice(0, span)).store(x.at(slice(0, span)).load().mul(2));",
+      "  });",
+      "} });",
+    ]);
+    const asked = ["tune", "tuned.mjs", "--case", "n=1000", "--device", "simulator"];
+    const { status, stderr } = await start(...asked);
+    const count = Number(/^interrupted: (\d+) choice/.exec(stderr)?.[1]);
+    expect(stderr).toMatch(/ before it, kept in tuning.jsonl\nrun the same command again/);
+    expect(status).toBe(130);
+    const kept = readFileSync(join(user, "tuning.jsonl"), "utf8").trim().split("\n");
+    expect(kept).toHaveLength(1 + count);
+    expect(count).toBeLessThan(24);
+  });
+
   test("doctor finds Node and says what will be used", async () => {
     const { status, stdout } = await command.run(["doctor"], join(folder, "cache"));
     expect(status).toBe(0);

@@ -18,7 +18,7 @@ export interface TuneProgress {
   readonly all: number;
   /** The case that is being worked on. */
   readonly sizes: Sizes;
-  /** What is being done: "compiling", "checking", "timing". */
+  /** What is being done: "compiling", "checking", "timing"; without a GPU "estimating". */
   readonly doing: string;
   /** Milliseconds until the end, by those that are done. */
   readonly remaining: number;

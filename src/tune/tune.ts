@@ -162,8 +162,12 @@ class Tuner {
     if (candidates.length === 0)
       throw nothingFits(this.#operation.name, sizes, list.rejected[0]?.reason, this.#settings);
     if (gpu === undefined)
-      for (const candidate of fresh)
+      for (const candidate of fresh) {
+        this.#settings.signal?.throwIfAborted();
         await tell(candidate, { us: candidate.estimate, source: "model" });
+        this.#done += 1;
+        this.#progress(sizes, "estimating");
+      }
     else if (fresh.length > 0) await this.#measure(sizes, bucket, candidates, fresh, tell);
     const lines = this.#linesOf(bucket, [...candidates, ...list.rejected]);
     this.#current.push(...lines);

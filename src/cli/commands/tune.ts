@@ -3,6 +3,7 @@
  *
  *   export const mine = tunable({ … });        tilewright tune mine.ts --case m=4096,n=4096 --file tuning.jsonl
  */
+import type { Device } from "../../device/device.ts";
 import { recordText } from "../../device/tuning/line.ts";
 import type { Sizes } from "../../device/tuning/line.ts";
 import { open } from "../../runtime/open.ts";
@@ -11,6 +12,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { tune } from "../../tune/index.ts";
 import type { TuneProgress, TuneReport } from "../../tune/index.ts";
+import { interruptedStatus, interruptible } from "../interruption.ts";
 import { formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
@@ -36,36 +38,52 @@ export async function tuneCommand(settings: TuneCommandSettings, output: Output)
   const { operations } = await runUserCode(output, () => loadUserModule(file));
   const chosen = selectOperations(file, operations, settings.operation);
   const device = await open(settings.device);
+  const done = new Map<string, number>();
   try {
     const reports: { readonly name: string; readonly report: TuneReport }[] = [];
-    for (const { name, operation } of chosen) {
-      const report = await tune(device, operation, {
-        cases,
-        file: results,
-        seconds,
-        rounds,
-        workers,
-        onProgress: (progress) => {
-          output.progress(progressText(name, progress));
-        },
-      });
-      output.clearProgress();
-      output.line(output.bold(name));
-      output.line(report.table().trimEnd());
-      reports.push({ name, report });
-    }
-    output.line(`kept in ${results}`);
+    const finished = await interruptible(async (signal) => {
+      for (const { name, operation } of chosen) {
+        const report = await tune(device, operation, {
+          ...{ cases, file: results, seconds, rounds, workers, signal },
+          onProgress: (progress) => {
+            done.set(name, progress.done);
+            output.progress(progressText(name, progress));
+          },
+        });
+        output.clearProgress();
+        output.line(output.bold(name));
+        output.line(report.table().trimEnd());
+        reports.push({ name, report });
+      }
+      return true;
+    });
+    const isInterrupted = finished === undefined;
+    output.clearProgress();
+    if (isInterrupted) output.report(interruptedText(sum([...done.values()]), device, results));
+    else output.line(`kept in ${results}`);
     output.document({
       file,
       device: device.gpu?.name ?? device.name,
       results,
       operations: reports.map(({ name, report: { cases: found } }) => ({ name, cases: found })),
+      ...(isInterrupted && { interrupted: true }),
     });
-    return 0;
+    return isInterrupted ? interruptedStatus : 0;
   } finally {
     output.clearProgress();
     device.dispose();
   }
+}
+
+/** What an interrupt leaves, and how to go on. */
+function interruptedText(count: number, { gpu }: Device, results: string): string {
+  const what = gpu === undefined ? "estimated by the model" : "measured";
+  const kept = `${count} ${count === 1 ? "choice was" : "choices were"} ${what} before it`;
+  return `interrupted: ${kept}, kept in ${results}\nrun the same command again to go on with the others`;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
 }
 
 /** Those with choices, or the one that is named. */
