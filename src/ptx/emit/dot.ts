@@ -7,7 +7,7 @@
  *   | mma.sync    | fragments in registers            | 16 rows, 8 columns, 32 bytes of k       |
  *   | fma         | a lane's own rows and columns      | one product, in the order of k          |
  */
-import { f32 } from "../../formats/dtype.ts";
+import { f32, tf32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import { elementTable, padding } from "../../layout/algebra/elements.ts";
@@ -126,11 +126,10 @@ function byMma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }
 
-/** f32 operands of a tf32 product are rounded to it. */
+/** f32 operands of a tf32 product are rounded to it as `cast` does, and the copy engine: halves to even, and NaN stays NaN. */
 function roundedToTf32(context: EmitContext, op: Op<"dot">, tile: TileValue): TileValue {
-  if (tile.dtype.name !== "f32" || op.attributes.precision !== "tf32") return tile;
-  const words = tile.words.map((word) => context.code.make("b32", "cvt.rna.tf32.f32", word));
-  return { ...tile, words };
+  if (tile.dtype !== f32 || op.attributes.precision !== "tf32") return tile;
+  return { ...tile, words: tile.words.map((word) => emitCast(context, f32, tf32, word)) };
 }
 
 /** For each register of a lane, the number of its element, as lane 0 sees it. */
