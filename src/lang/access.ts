@@ -20,7 +20,7 @@ import { constantValue, isPlain } from "./constants.ts";
 import type { Operand } from "./elementwise.ts";
 import { isDataObject, wrongOperand } from "./operands.ts";
 import type { Scalar } from "./scalar.ts";
-import { dataObject, Tile } from "./tile.ts";
+import { dataObject, refuseTileMethods, Tile } from "./tile.ts";
 import { emit, emitOrigin, emitValue } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { origin, Traced, useValue, wrongKind } from "./traced.ts";
@@ -212,6 +212,8 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     return fits ? broadcastValue(given, shape, location) : given;
   }
 }
+
+refuseTileMethods(Accessible.prototype);
 
 export function refuseRank(
   item: Accessible,

@@ -14,7 +14,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { isPositiveInteger } from "./sizes.ts";
-import { Tile } from "./tile.ts";
+import { refuseTileMethods, Tile } from "./tile.ts";
 import { emitOrigin } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { describe, numberList, origin, Traced, useValue, wrongKind } from "./traced.ts";
@@ -97,6 +97,8 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
     return value;
   }
 }
+
+refuseTileMethods(Accumulator.prototype);
 
 /**
  * An accumulator for wgmma, of zeros or of the elements of a tile; or of anything, where its first product does not add to it (`adds`),

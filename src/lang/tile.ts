@@ -19,6 +19,7 @@ import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { reduceWith, scanWith } from "./combine.ts";
 import type { Combine } from "./combine.ts";
 import { Elementwise, make, noteCondition } from "./elementwise.ts";
+import { wrongOperand } from "./operands.ts";
 import { Scalar } from "./scalar.ts";
 import { emit, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
@@ -434,4 +435,19 @@ function axesOf(method: string, axes: unknown, location: Location): readonly num
 export function dataObject(value: Value, location: Location): Scalar | Tile {
   const made = originOf(value, location);
   return value.type.kind === "scalar" ? new Scalar(made) : new Tile(made);
+}
+
+/**
+ * Gives objects that have no elements yet, windows of memory and products in flight, the methods of tiles, to say what comes first: types refuse
+ * `x.mul(2)`, and a program without types would hear of a missing function.
+ */
+export function refuseTileMethods(prototype: object): void {
+  for (const owner of [Elementwise.prototype, Tile.prototype])
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
+      if (typeof value !== "function" || name in prototype) continue;
+      const refuse = function (this: unknown): never {
+        return wrongOperand(name, this, captureLocation());
+      };
+      Object.defineProperty(prototype, name, { value: refuse, configurable: true });
+    }
 }

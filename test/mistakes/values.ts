@@ -1,5 +1,6 @@
 /** Mistakes with numbers: dtypes, constants, conditions, and JavaScript's own operators. */
 import {
+  accumulator,
   bf16,
   bool,
   constant,
@@ -13,7 +14,7 @@ import {
   u32,
   zeros,
 } from "tilewright";
-import type { Scalar } from "tilewright";
+import type { Scalar, Tile } from "tilewright";
 import { mistakeTable, program } from "./mistake.ts";
 
 export const valueMistakes = mistakeTable(import.meta.url, [
@@ -205,6 +206,37 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     message: "an operand of add must be a tile, a scalar or a number",
     found: "ref<gmem, f32, [8, 64]>",
     remedy: ".load()",
+  },
+  {
+    name: "arithmetic of a window",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        (x.at(0) as never as Tile<"f32">).mul(2); // <- arithmetic of a window
+      }),
+    message: "an operand of mul must be a tile, a scalar or a number",
+    found: "ref<gmem, f32, [64]>",
+    remedy: "load the window first, with `.load()`",
+  },
+  {
+    name: "maximum of memory",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        (x as never as Tile<"f32">).max(0); // <- maximum of memory
+      }),
+    message: "an operand of max must be a tile",
+    remedy: ".load()",
+  },
+  {
+    name: "sums in flight",
+    code: "TW1008",
+    make: () =>
+      program(() => {
+        (accumulator(f32, [64, 64]) as never as Tile<"f32">).mul(2); // <- sums in flight
+      }),
+    message: "an operand of mul must be a tile",
+    remedy: ".wait()",
   },
   {
     name: "operand left out",
