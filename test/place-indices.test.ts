@@ -1,5 +1,5 @@
 /**
- * Barriers and counters that are picked by an index which may be outside: what lies beside an array of them belongs to
+ * Barriers, counters and blocks of a cluster that are picked by an index which may be outside: what lies beside an array of them belongs to
  * something else, so that the launch ends with an error instead, on every device.
  */
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,10 @@ import {
   assert,
   barrier,
   bf16,
+  clusterRank,
+  clusterSync,
   commitShared,
+  constant,
   f32,
   full,
   i32,
@@ -79,6 +82,31 @@ const signal = kernel(
   },
 );
 
+const [grid, cluster] = [{ i: 2 }, { i: 2 }];
+const inCluster = { out: array(i32, [2]) };
+
+/** A block that reaches for memory or a barrier of the block `at`. */
+const reaching = (way: "window" | "reshaped window" | "barrier", { asserts = false } = {}) =>
+  kernel(
+    {
+      name: "reaching",
+      grid,
+      cluster,
+      inputs,
+      outputs: inCluster,
+      scratch: { own: smem(i32, [3, 8]), told: barrier({ count: 2 }) },
+    },
+    ({ i, at, out, own, told }) => {
+      if (asserts) assert(at.lt(2), "there is such a block");
+      own.store(clusterRank("i"));
+      clusterSync();
+      if (way === "barrier") told.at(clusterRank("i")).arrive({ peer: at });
+      const from = way === "window" ? own : own.reshape([2, 12]).at(slice(1, 1), slice(1, 7));
+      out.at(i).store(way === "barrier" ? at : from.peer(at).load().max());
+      clusterSync();
+    },
+  );
+
 describe("an index of a place that is not there", () => {
   test.each([-1, 2, 3, 2 ** 31 - 1])("ends a launch: barrier %i", async (at) => {
     expect(await answer("simulator", arrival(false), at)).toBe("TW3006");
@@ -104,9 +132,45 @@ describe("an index of a place that is not there", () => {
     expect(await answer("emulator", bounded, 7)).toBe(7);
   });
 
+  test.each([-1, 2, 256, 257, 2 ** 31 - 1])("ends a launch: block %i", async (at) => {
+    for (const way of ["window", "reshaped window", "barrier"] as const) {
+      expect(await answer("simulator", reaching(way), at), way).toBe("TW3019");
+      expect(await answer("emulator", reaching(way), at), way).toBe("TW8016");
+    }
+  });
+
+  test("is no matter where nobody comes to the access", async () => {
+    const untaken = kernel(
+      {
+        name: "untaken",
+        grid,
+        cluster,
+        inputs,
+        outputs: inCluster,
+        scratch: { own: smem(i32, [4]) },
+      },
+      ({ i, at, out, own }) => {
+        own.store(at);
+        clusterSync();
+        // The window does not depend on the round, so that it is made before the loop.
+        const sum = loop({ to: at.sub(7), carry: constant(i32, 3) }, (_, before) =>
+          before.add(own.peer(at).load().sum()),
+        );
+        out.at(i).store(sum);
+        clusterSync();
+      },
+    );
+    for (const device of ["simulator", "emulator"] as const)
+      expect(await answer(device, untaken, 7)).toBe(3);
+    expect(await answer("simulator", untaken, 8)).toBe("TW3019");
+    expect(await answer("emulator", untaken, 8)).toBe("TW8016");
+  });
+
   test("is moved to the first where an assertion has failed", async () => {
     expect(await answer("simulator", arrival(true), 2)).toBe("TW3012");
     expect(await answer("emulator", arrival(true), 2)).toBe("TW3012");
+    for (const way of ["window", "reshaped window", "barrier"] as const)
+      expect(await answer("emulator", reaching(way, { asserts: true }), 2), way).toBe("TW3012");
   });
 
   test("is another matter than one that is there", async () => {
@@ -114,6 +178,9 @@ describe("an index of a place that is not there", () => {
       expect(await answer(device, arrival(false), 1)).toBe(1);
       expect(await answer(device, arrival(true), 1)).toBe(1);
       expect(await answer(device, signal, 2)).toBe(2);
+      expect(await answer(device, reaching("window"), 1)).toBe(1);
+      expect(await answer(device, reaching("reshaped window", { asserts: true }), 1)).toBe(1);
+      expect(await answer(device, reaching("barrier"), 1)).toBe(1);
     }
   });
 

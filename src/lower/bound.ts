@@ -45,12 +45,14 @@ export function bound(kernel: Kernel): Kernel {
 }
 
 class Binder {
+  readonly #kernel: Kernel;
   readonly #facts: Facts;
   readonly #windows: WindowModel;
   readonly #guards = new Map<AnyOp, string[]>();
   readonly #setting: Omit<AccessSetting, "warps">;
 
   constructor(kernel: Kernel, setting: Omit<AccessSetting, "warps">) {
+    this.#kernel = kernel;
     this.#setting = setting;
     this.#facts = factsOf(kernel);
     this.#windows = new WindowModel(kernel, this.#facts, (op) => {
@@ -100,7 +102,7 @@ class Binder {
 
   /** The op with a guard where it may pick a barrier or counter that is not there. */
   #withPlaces(op: AnyOp): AnyOp {
-    const guard = unprovedPlaces(op, this.#facts).map(({ text }) => text);
+    const guard = unprovedPlaces(op, this.#kernel, this.#facts).map(({ text }) => text);
     return guard.length === 0 ? op : withAttributes(op, { guard: Object.freeze(guard) });
   }
 

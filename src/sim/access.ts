@@ -1,4 +1,5 @@
 /** Windows that must not be used, reported where they are. */
+import type { AnyOp } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { Agent } from "./agent.ts";
 import { placeText } from "../order/access.ts";
@@ -9,6 +10,7 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
   if (fault === undefined) return;
   const { op } = agent.site;
   const { name } = memory.description;
+  if (fault.kind === "peer") return refuseRank(agent, fault.start, fault.op);
   const isIndex = fault.kind === "index";
   const last = fault.start + fault.size - 1;
   const { first, end } = fault;
@@ -24,6 +26,25 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
       expected: first < end ? `indices ${there}` : "a window with elements",
       found: `${isIndex ? fault.start : `${fault.start} to ${last}`} in ${placeText(agent.place())}`,
       notes: [{ message: "the window is made here", location: fault.op.location }],
+    },
+    op,
+  );
+}
+
+/** Stops the run where it reaches for a block that the cluster does not have, maybe through a window. */
+export function refuseRank(agent: Agent, rank: number, window?: AnyOp): never {
+  const { op } = agent.site;
+  return agent.machine.findings.stop(
+    {
+      code: "TW3019",
+      message: `there is no block of rank ${rank} in the cluster`,
+      location: op.location,
+      expected: `a rank from 0 to ${agent.block.cluster.blocks.length - 1}`,
+      found: `${rank} in ${placeText(agent.place())}`,
+      notes:
+        window === undefined
+          ? []
+          : [{ message: "the window is made here", location: window.location }],
     },
     op,
   );

@@ -36,9 +36,10 @@ export interface View {
   readonly fault: ViewFault | undefined;
 }
 
+/** A window of a block that is not there has a fault of kind "peer": its start is the rank, its end how many blocks there are. */
 export interface ViewFault {
-  readonly kind: "index" | "window";
-  readonly op: Op<"slice_ref">;
+  readonly kind: "index" | "window" | "peer";
+  readonly op: Op<"slice_ref"> | Op<"peer_ref">;
   readonly axis: number;
   readonly start: number;
   readonly size: number;

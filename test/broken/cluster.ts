@@ -42,7 +42,7 @@ const makeRead = (mistake?: ReadMistake): KernelDefinition =>
       if (mistake !== "peer read too early") clusterSync();
       const other = mistake === "no such peer" ? rank.add(1) : rank.xor(1);
       const theirs = mine.peer(other); // <- no such peer
-      out.at(i).store(theirs.load()); // <- peer read too early; exit while a peer reads
+      out.at(i).store(theirs.load()); // <- no such peer; peer read too early; exit while a peer reads
       if (mistake !== "exit while a peer reads") clusterSync();
     },
   );

@@ -2,9 +2,12 @@
  * A campaign: seed after seed. Of each failure the smallest kernel found is kept; of the others, the seeds that
  * exercise something new.
  */
+import { printKernel } from "../../src/ir/printer.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
 import { featuresOf } from "./coverage.ts";
+import { faultOf } from "./faults/index.ts";
+import { judgeFault } from "./faults/judge.ts";
 import { fixtureText } from "./fixtures.ts";
 import { judge, lowered } from "./run.ts";
 import type { Equipment } from "./run.ts";
@@ -15,7 +18,7 @@ import { tryTexts } from "./texts.ts";
 
 export interface Failure {
   readonly seed: number;
-  readonly kind: SubjectKind | "text";
+  readonly kind: SubjectKind | "text" | "fault";
   readonly why: string;
   /** A fixture, or the text that went wrong. */
   readonly text: string;
@@ -34,6 +37,8 @@ export interface Tally {
   /** Of the kernels, those that a GPU ran too. */
   onGpu: number;
   texts: number;
+  /** Programs with a planted fault, each beside the same without it. */
+  faults: number;
   readonly byKind: Counts;
   readonly byTarget: Counts;
   /** Kernels that were not compared to the end, by the code of why. */
@@ -49,6 +54,7 @@ export function emptyTally(): Tally {
     placedAtRandom: 0,
     onGpu: 0,
     texts: 0,
+    faults: 0,
     byKind: {},
     byTarget: {},
     refused: {},
@@ -67,6 +73,7 @@ export function addTally(sum: Tally, more: Tally): void {
   sum.placedAtRandom += more.placedAtRandom;
   sum.onGpu += more.onGpu;
   sum.texts += more.texts;
+  sum.faults += more.faults;
   for (const key of ["byKind", "byTarget", "refused"] as const)
     for (const [name, number] of Object.entries(more[key])) count(sum[key], name, number);
   const known = new Set(sum.corpus.flatMap(({ features }) => features));
@@ -81,6 +88,8 @@ export function addTally(sum: Tally, more: Tally): void {
 export interface CampaignOptions extends Equipment {
   readonly targets?: readonly FuzzTarget[];
   readonly kinds?: readonly SubjectKind[];
+  /** Whether every seed plants a fault, and nothing else. */
+  readonly onlyFaults?: boolean;
   readonly onFailure?: (failure: Failure) => void;
 }
 
@@ -108,6 +117,9 @@ async function smallest(subject: Subject, why: string, equipment: Equipment): Pr
 /** One seed in so many is looked at for what it exercises, and changed as text. */
 const sampled = 16;
 
+/** One seed in so many plants a fault, too. */
+const planted = 4;
+
 export class Campaign {
   readonly #options: CampaignOptions;
   readonly #seen = new Set<string>();
@@ -124,12 +136,14 @@ export class Campaign {
   }
 
   async #try(seed: number, tally: Tally): Promise<void> {
-    const { onFailure, targets = fuzzTargets, kinds, ...equipment } = this.#options;
+    const { onFailure, targets = fuzzTargets, kinds, onlyFaults, ...equipment } = this.#options;
     const { gpu } = equipment;
     const fail = (failure: Failure): void => {
       tally.failures.push(failure);
       onFailure?.(failure);
     };
+    if (onlyFaults === true || seed % planted === 0) await this.#plant(seed, tally, fail);
+    if (onlyFaults === true) return;
     const subject = subjectOf(seed, targets, kinds);
     const verdict = await judge(subject, equipment);
     tally.kernels += 1;
@@ -149,6 +163,15 @@ export class Campaign {
     const problem = tryTexts(subject, new Random(seed));
     tally.texts += 2;
     if (problem !== undefined) fail({ seed, kind: "text", ...problem });
+  }
+
+  async #plant(seed: number, tally: Tally, fail: (failure: Failure) => void): Promise<void> {
+    const faulty = faultOf(seed);
+    const verdict = await judgeFault(faulty, seed);
+    tally.faults += 1;
+    if (verdict.kind === "skipped") count(tally.refused, verdict.why);
+    if (verdict.kind === "different")
+      fail({ seed, kind: "fault", why: verdict.why, text: printKernel(faulty.right.kernel) });
   }
 
   #newFeatures(subject: Subject): readonly string[] {

@@ -10,6 +10,8 @@ import { targets } from "../../src/targets/target.ts";
 import { Campaign } from "./campaign.ts";
 import corpus from "./corpus.json" with { type: "json" };
 import { featuresOf } from "./coverage.ts";
+import { faultOf } from "./faults/index.ts";
+import { judgeFault } from "./faults/judge.ts";
 import { fixtureOf, fixtureText } from "./fixtures.ts";
 import { seedsOf } from "./jobs.ts";
 import { programKinds } from "./programs.ts";
@@ -29,6 +31,9 @@ function takenSeeds(): readonly number[] {
     return takesAll || before < 1;
   });
 }
+
+/** Faults of every maker; continuous integration plants those of other seeds. */
+const plantedSeeds = seedsOf({ first: 1, count: takesAll ? 200 : 16 });
 
 const folder = fileURLToPath(new URL("fixtures", import.meta.url));
 
@@ -59,6 +64,23 @@ test("the corpus has programs of every kind, and the ops that generators make", 
   const known = made(subjects);
   const others = made(Array.from({ length: 60 }, (_, seed) => subjectOf(1000 + seed)));
   expect([...others].filter((op) => !known.has(op))).toEqual([]);
+});
+
+test("planted faults are told, and programs without them are clean", async () => {
+  const tally = await new Campaign({ onlyFaults: true }).run(plantedSeeds);
+  expect(tally.failures.map(({ seed, why }) => `seed ${seed}: ${why}`)).toEqual([]);
+  expect(tally.refused).toEqual({});
+});
+
+test("a fault that is not told is a failure", async () => {
+  const faulty = faultOf(1);
+  expect(await judgeFault({ ...faulty, told: ["TW3022"] }, 1)).toMatchObject({
+    why: expect.stringMatching(/which is to say TW3022: TW3/) as string,
+  });
+  const clean = { ...faulty, wrong: () => faulty.right };
+  expect(await judgeFault(clean, 1)).toMatchObject({
+    why: expect.stringMatching(/says nothing$/) as string,
+  });
 });
 
 test("a subject's placement is another than the cheapest", () => {

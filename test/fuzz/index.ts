@@ -10,6 +10,7 @@
  *   --targets A,B    the targets that kernels are compiled for; all unless given
  *   --kinds A,B      the kinds of program, of those in `programs.ts`; all unless given
  *   --device gpu     compares with a GPU too, where a kernel's target is that of the GPU or sm_80
+ *   --faults         plants a fault for every seed, which simulator and emulator are to tell, instead of comparing valid kernels
  *   --machine-code   reads what ptxas makes of products in flight, too, where it and nvdisasm are installed
  *   --tally FILE     adds to the counts in a file, and goes on from the seed where those end
  *   --keep           adds seeds that exercise something new to the corpus
@@ -38,6 +39,7 @@ const settings = scriptOptions(import.meta.url, {
   targets: { type: "string" },
   kinds: { type: "string" },
   device: { type: "string", default: "emulator" },
+  faults: { type: "boolean", default: false },
   "machine-code": { type: "boolean", default: false },
   tally: { type: "string" },
   keep: { type: "boolean", default: false },
@@ -124,6 +126,7 @@ const campaign = new Campaign({
   kinds,
   gpu,
   readsMachineCode,
+  onlyFaults: settings.faults,
   onFailure: keepFailure,
 });
 
@@ -139,7 +142,8 @@ function serverCommand(): readonly string[] {
     kinds.join(","),
   ];
   const reading = readsMachineCode ? ["--machine-code"] : [];
-  return [cli, "run", script, "--", "--serve", ...given, ...reading];
+  const planting = settings.faults ? ["--faults"] : [];
+  return [cli, "run", script, "--", "--serve", ...given, ...reading, ...planting];
 }
 
 async function lead(): Promise<Progress> {

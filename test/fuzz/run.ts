@@ -32,7 +32,8 @@ import type { FuzzTarget, Subject } from "./subjects.ts";
 /** Runs that take longer say nothing. */
 const limits = { timeLimit: 20_000 };
 
-type Outcome =
+/** What a way to run a subject comes to. */
+export type Outcome =
   | { readonly kind: "result"; readonly text: string }
   | { readonly kind: "refused"; readonly code: string; readonly text: string }
   | { readonly kind: "broken"; readonly text: string };
@@ -100,7 +101,7 @@ async function results<A extends Allocation, P>(
   }
 }
 
-async function outcome(work: () => Promise<string>): Promise<Outcome> {
+export async function outcome(work: () => Promise<string>): Promise<Outcome> {
   try {
     return { kind: "result", text: await work() };
   } catch (error) {
@@ -114,7 +115,7 @@ async function outcome(work: () => Promise<string>): Promise<Outcome> {
 }
 
 /** Codes of what cannot be compiled for a target, or took too long: no disagreement. */
-function isRefusal(code: string): boolean {
+export function isRefusal(code: string): boolean {
   return (
     /^TW6[^2]/.test(code) ||
     code.startsWith("TW7") ||
@@ -150,9 +151,9 @@ function hasOwnPtx({ body }: Kernel): boolean {
 }
 
 /** The ways to run a subject besides simulating it as it was traced, in turn. */
-async function* otherWays(
+export async function* otherWays(
   subject: Subject,
-  { gpu, readsMachineCode = false }: Equipment,
+  { gpu, readsMachineCode = false }: Equipment = {},
 ): AsyncGenerator<readonly [string, Outcome]> {
   const { seed } = subject;
   const target = targets[subject.target];
@@ -202,11 +203,16 @@ async function onGpu(gpu: Gpu, compiled: CompiledKernel, subject: Subject): Prom
   }
 }
 
-/** Whether all ways to run a subject agree. */
-export async function judge(subject: Subject, equipment: Equipment = {}): Promise<Verdict> {
+/** What the simulator makes of a subject as it was traced, with all checks. */
+export function simulated(subject: Subject): Promise<Outcome> {
   const { kernel, schedule, seed } = subject;
   const simulator = new SimulatorBackend({ target: targets[subject.target], schedule, seed });
-  const expected = await outcome(() => results(simulator, simplify(kernel), subject));
+  return outcome(() => results(simulator, simplify(kernel), subject));
+}
+
+/** Whether all ways to run a subject agree. */
+export async function judge(subject: Subject, equipment: Equipment = {}): Promise<Verdict> {
+  const expected = await simulated(subject);
   if (expected.kind === "refused" && isRefusal(expected.code))
     return { kind: "skipped", why: expected.code };
   if (subject.expected !== undefined) {

@@ -73,9 +73,10 @@ export const memoryOps = defineOps({
     traits: { ...computes, results: { window: "ref" } },
   },
   peer_ref: {
-    summary: "The same shared memory in the cluster's block of rank `rank`.",
+    summary:
+      "The same shared memory in the cluster's block of rank `rank`. Placed, `guard` says that an access tests the rank.",
     operands: { ref: "one", rank: "one" },
-    attributes: {},
+    attributes: { guard: "texts?" },
     regions: {},
     traits: { ...computes, results: { peer: "ref" } },
   },

@@ -21,7 +21,7 @@ export const synchronizationOps = defineOps({
   },
   barrier_arrive: {
     summary:
-      "Arrives once on a barrier, of the cluster's block `peer` where given. Placed, `scope` says whom it tells of ordinary accesses, the block or the cluster, and `guard` that lanes test the index.",
+      "Arrives once on a barrier, of the cluster's block `peer` where given. Placed, `scope` says whom it tells of ordinary accesses, the block or the cluster, and `guard` that lanes test the index or the peer.",
     operands: { barrier: "one", index: "optional", peer: "optional" },
     attributes: { scope: "text?", guard: "texts?" },
     regions: {},

@@ -1,15 +1,15 @@
 /**
- * Barriers and counters that an op picks out of an array of them. Each index must be inside: that follows from facts, or the
+ * Barriers and counters that an op picks out of an array of them, and blocks that it picks out of a cluster. Each index must be inside: that follows from facts, or the
  * op says that lanes test it, since the place beside an array belongs to something else.
  *
  *   barrier_wait %full index(%slot) {guard = ["index 0"]}      %slot is below 4, and perhaps below 0
  */
 import type { Facts } from "../../ir/facts/index.ts";
-import type { AnyOp, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import type { Size } from "../../ir/size.ts";
 import { testedIndexText } from "./picked.ts";
 
-/** An index of a barrier or counter, and how many there are along its axis. */
+/** An index of a barrier or counter, and how many there are along its axis; or a block's rank, and how many the cluster has. */
 export interface PlaceIndex {
   /** How the kernel's text says that it is tested. */
   readonly text: string;
@@ -17,7 +17,8 @@ export interface PlaceIndex {
   readonly extent: Size;
 }
 
-export function placeIndices({ operands }: AnyOp): readonly PlaceIndex[] {
+export function placeIndices(op: AnyOp): readonly PlaceIndex[] {
+  const { operands } = op;
   if ("barrier" in operands) {
     const { barrier, index } = operands;
     if (barrier?.type.kind !== "barrier" || index === undefined) return [];
@@ -34,10 +35,28 @@ export function placeIndices({ operands }: AnyOp): readonly PlaceIndex[] {
   }));
 }
 
+/** How the kernel's text says that a block's rank is tested. */
+export const testedPeerText = "peer";
+
+/** The rank of another block, where the op has one. */
+export function peerIndex(op: AnyOp, { grid }: Kernel): PlaceIndex | undefined {
+  const index =
+    op.kind === "peer_ref"
+      ? op.operands.rank
+      : op.kind === "barrier_arrive"
+        ? op.operands.peer
+        : undefined;
+  const extent = grid.reduce((blocks, { cluster }) => blocks * cluster, 1);
+  return index && { text: testedPeerText, index, extent };
+}
+
 /** Those of which facts do not prove that they are inside. */
-export function unprovedPlaces(op: AnyOp, facts: Facts): readonly PlaceIndex[] {
-  return placeIndices(op).filter(({ index, extent }) => {
-    const fact = facts.of(index);
-    return fact.least < 0n || !facts.endsWithin(fact, 1, extent);
-  });
+export function unprovedPlaces(op: AnyOp, kernel: Kernel, facts: Facts): readonly PlaceIndex[] {
+  const peer = peerIndex(op, kernel);
+  return [...placeIndices(op), ...(peer === undefined ? [] : [peer])].filter(
+    ({ index, extent }) => {
+      const fact = facts.of(index);
+      return fact.least < 0n || !facts.endsWithin(fact, 1, extent);
+    },
+  );
 }

@@ -39,9 +39,10 @@ export interface StatedBound<P extends Index> extends Pick<Bound<P>, "start" | "
 /** Which sides of a bound are tested at run time. */
 export type Testing<P extends Index> = (bound: StatedBound<P>) => Sides;
 
-/** Slices axes that run along others from an origin. */
+/** Slices axes that run along others from an origin; of shared memory where a window of it was reshaped. */
 export function sliceAxes<P extends Index>(
   { origin, axes, required }: AxisWindow<P>,
+  isShared: boolean,
   slices: readonly AxisSlice<P>[],
   sums: IndexSums<P>,
   testing: Testing<P>,
@@ -67,9 +68,13 @@ export function sliceAxes<P extends Index>(
       const { low, high } = testing({ start: from, size, level, axis, count: slice.size });
       if (low || high) bounds.push({ start: from, size, level, low, high });
     }
-    if (slice.dropped)
-      needed.push(...bounds.map(({ start: at, size }) => ({ start: at, count: 1, size })));
-    else kept.push({ root: along.root, size: slice.size, bounds });
+    const mustBeInside = slice.dropped || isShared;
+    if (mustBeInside) {
+      const count = slice.dropped ? 1 : Number(slice.size);
+      needed.push(...bounds.map(({ start: at, size }) => ({ start: at, count, size })));
+    }
+    if (!slice.dropped)
+      kept.push({ root: along.root, size: slice.size, bounds: mustBeInside ? [] : bounds });
   });
   return { origin: moved, axes: kept, required: needed };
 }

@@ -16,7 +16,7 @@ import { reshapeGlobal, reshapeShared } from "./reshape.ts";
 import { sliceAxes, sliceShared } from "./slice.ts";
 import type { AxisSlice, StatedBound, Testing } from "./slice.ts";
 import { constantOf } from "../../ir/facts/fact.ts";
-import { factSums, transposeAxes, wholeAxes } from "./window.ts";
+import { factSums, liesInShared, transposeAxes, wholeAxes } from "./window.ts";
 import type { GlobalBox, Index, MemoryWindow, SharedMove, Sides } from "./window.ts";
 
 /** The sides on which facts do not prove a bound. */
@@ -91,7 +91,7 @@ export class WindowModel {
     }));
     const testing = this.#testing(op);
     if (source.kind !== "shared")
-      return { ...source, ...sliceAxes(source, slices, factSums, testing) };
+      return { ...source, ...sliceAxes(source, liesInShared(source), slices, factSums, testing) };
     return { ...source, ...sliceShared<Index, SharedMove>(source, slices, offsets, testing) };
   }
 }

@@ -151,6 +151,16 @@ export type MemoryWindow =
   | (SharedBox & { readonly ofPeer: boolean })
   | Reshaped<MemoryWindow>;
 
+interface AnyWindow {
+  readonly kind: MemoryWindow["kind"];
+  readonly source?: AnyWindow;
+}
+
+/** Whether a window, reshaped or not, is one of shared memory, none of which may overhang. */
+export function liesInShared({ kind, source }: AnyWindow): boolean {
+  return source === undefined ? kind === "shared" : liesInShared(source);
+}
+
 export function wholeAxes<P extends Index>(
   shape: readonly Size[],
   { zero }: Pick<IndexSums<P>, "zero">,

@@ -30,7 +30,7 @@ export function verifyBounds(kernel: Kernel, { target }: PlacedFor): void {
   const uses = countUses(kernel.body);
   walkAgents(kernel, (op, { warps }) => {
     if (op.kind === "slice_ref") for (const result of op.results) windows.of(result);
-    verifyPlaces(op, facts);
+    verifyPlaces(op, kernel, facts);
     if (!accessesByLanes(op)) return;
     if ("indices" in op.operands) verifyIndices(op as AccessOp, facts);
     verifyUnits(op, windows, { target, warps, isUsed: (value) => uses.has(value) });
@@ -82,9 +82,9 @@ function verifyIndices(op: AccessOp, facts: Facts): void {
   }
 }
 
-function verifyPlaces(op: AnyOp, facts: Facts): void {
+function verifyPlaces(op: AnyOp, kernel: Kernel, facts: Facts): void {
   const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
-  const untested = unprovedPlaces(op, facts).find(({ text }) => !guard.includes(text));
+  const untested = unprovedPlaces(op, kernel, facts).find(({ text }) => !guard.includes(text));
   if (untested === undefined) return;
   reject(op, "TW6209", `an index of ${op.kind} may lie outside, and nothing tests it`, {
     expected: `{guard = ["${untested.text}"]}`,

@@ -24,7 +24,7 @@ import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./
 import type { EmitContext, EmitRules } from "./context.ts";
 import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
-import { insideIndices } from "./memory/inside.ts";
+import { insideIndices, insidePeer } from "./memory/inside.ts";
 import type { BarrierValue, ScalarValue } from "./values.ts";
 
 /** All lanes of the block meet. */
@@ -166,8 +166,8 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   const barrier = context.barrier(op.operands.barrier);
   const place = barrierAddress(context, barrier, insideIndices(context, op)[0]);
   const count = scope.warps === 1 ? barrier.scale : 1;
-  const { peer } = op.operands;
-  const remote = peer && peerAddress(context, place, context.scalar(peer).register);
+  const peer = insidePeer(context, op);
+  const remote = peer && peerAddress(context, place, peer.register);
   warpBarrier(context, "the warp's lanes are done before one of them arrives");
   const counted = count === 1 ? [] : [integer(count)];
   code.guarded(numbers.leader, () => {

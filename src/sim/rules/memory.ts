@@ -11,7 +11,6 @@ import type { Block } from "../block.ts";
 import { fillLanes, gather, gatherInside, scatter } from "../memory.ts";
 import { accessedView, distinctRounds } from "../picked-view.ts";
 import type { AccessMode } from "../../order/access.ts";
-import { placeText } from "../../order/access.ts";
 import type { Allocation, Assembler, SimulationRules } from "../program.ts";
 import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";
@@ -37,24 +36,6 @@ export function emitAllocation(code: Assembler, op: Allocation["op"]): void {
 
 export function zeroOf(dtype: DType): number | bigint {
   return isWide(dtype) ? 0n : 0;
-}
-
-/** The block of the running agent's cluster with the given rank. */
-export function peerBlock(agent: Agent, rank: number): Block {
-  const { blocks } = agent.block.cluster;
-  const block = blocks[rank];
-  if (block !== undefined) return block;
-  const { op } = agent.site;
-  return agent.machine.findings.stop(
-    {
-      code: "TW3019",
-      message: `there is no block of rank ${rank} in the cluster`,
-      location: op.location,
-      expected: `a rank from 0 to ${blocks.length - 1}`,
-      found: `${rank} in ${placeText(agent.place())}`,
-    },
-    op,
-  );
 }
 
 /** The same window on the shared memory of another block. */
@@ -282,10 +263,15 @@ export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
   },
 
   peer_ref(op, code) {
-    const rank = code.slot(op.operands.rank);
-    emitView(code, op, op.operands.ref, (view, agent) =>
-      peerView(view, peerBlock(agent, numberAt(agent, rank))),
-    );
+    const slot = code.slot(op.operands.rank);
+    emitView(code, op, op.operands.ref, (view, agent) => {
+      const { blocks } = agent.block.cluster;
+      const rank = numberAt(agent, slot);
+      const block = blocks[rank];
+      if (block !== undefined) return peerView(view, block);
+      const missing = { axis: 0, start: rank, size: 1, first: 0, end: blocks.length };
+      return { ...view, fault: view.fault ?? { kind: "peer", op, ...missing } };
+    });
   },
 
   load,

@@ -2,6 +2,7 @@
 import type { Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
+import { refuseRank } from "../access.ts";
 import type { Agent } from "../agent.ts";
 import { BarrierArray } from "../barriers.ts";
 import type { BarrierElement } from "../barriers.ts";
@@ -13,7 +14,7 @@ import type { Assembler, SimulationRules } from "../program.ts";
 import type { Semaphore } from "../semaphores.ts";
 import { barrierAt, numberAt, semaphoreAt } from "../values.ts";
 import { arriveAt, emitMeeting, waitAt } from "./meetings.ts";
-import { emitAllocation, peerBlock } from "./memory.ts";
+import { emitAllocation } from "./memory.ts";
 
 /** Finds the barrier that an op names; stops the run where its index is out of range. */
 export function barrierReader(
@@ -42,7 +43,8 @@ export function barrierReader(
 
 /** The same barriers in another block. */
 export function peerBarriers(agent: Agent, barriers: BarrierArray, rank: number): BarrierArray {
-  const value = peerBlock(agent, rank).allocation(barriers.site);
+  const block = agent.block.cluster.blocks[rank] ?? refuseRank(agent, rank);
+  const value = block.allocation(barriers.site);
   if (!(value instanceof BarrierArray)) throw new Error("the peer has no such barriers");
   return value;
 }

@@ -464,6 +464,15 @@ describe("what must lie inside", () => {
       "TW3004",
     ],
     [
+      "a window of shared memory under a shape that strides cannot express",
+      kernel({ name: "reshaped", ...shared }, ({ x, s, out, other }) => {
+        const rowsOfThree = other.at(slice(0, 11), slice(0, 3));
+        rowsOfThree.store(x.load().reshape([11, 3]));
+        out.store(rowsOfThree.reshape([rows]).at(slice(s, 1)).load());
+      }),
+      "TW3004",
+    ],
+    [
       "an index of shared memory",
       kernel({ name: "indexed", ...shared }, ({ x, s, out, buffer }) => {
         buffer.store(x.load());

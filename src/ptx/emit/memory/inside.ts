@@ -8,17 +8,19 @@
  * As unsigned numbers what lies before 0 is behind the end. It is the access that asks: a window that nobody
  * uses may lie anywhere, as on the simulator. What was asked before on every way to the op is not asked again.
  */
-import type { AnyOp } from "../../../ir/node.ts";
+import type { AnyOp, Op } from "../../../ir/node.ts";
 import { sizeText } from "../../../ir/size.ts";
 import { accessesOf } from "../../../ir/traits.ts";
-import { placeIndices } from "../../../layout/access/places.ts";
+import { peerIndex, placeIndices } from "../../../layout/access/places.ts";
+import type { PlaceIndex } from "../../../layout/access/places.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { trapOutside } from "../failure.ts";
+import { liesInShared } from "../../../layout/access/window.ts";
 import type { RequiredBound as AnyRequiredBound } from "../../../layout/access/window.ts";
 import type { IndexValue, Position, RefValue, ScalarValue } from "../values.ts";
-import { indexRegister } from "./positions.ts";
+import { indexRegister, positionOf } from "./positions.ts";
 
 type RequiredBound = AnyRequiredBound<Position>;
 
@@ -70,21 +72,50 @@ export function requireInside(context: EmitContext, op: AnyOp): void {
 
 /** The indices of the barrier or counter that the op picks: all of them inside, since it traps otherwise. */
 export function insideIndices(context: EmitContext, op: AnyOp): readonly ScalarValue[] {
+  return placeIndices(op).map((place) => insideIndex(context, op, place));
+}
+
+/** The rank of the peer that the op names, if any: a block that is there, since it traps otherwise. */
+export function insidePeer(context: EmitContext, op: AnyOp): ScalarValue | undefined {
+  const place = peerIndex(op, context.kernel);
+  return place && insideIndex(context, op, place);
+}
+
+function insideIndex(
+  context: EmitContext,
+  op: AnyOp,
+  { text, index, extent }: PlaceIndex,
+): ScalarValue {
   const { guard = [] } = op.attributes as { readonly guard?: readonly string[] };
-  return placeIndices(op).map(({ text, index, extent }) => {
-    const given = context.scalar(index);
-    if (!guard.includes(text)) return given;
-    const { asked, code, failureCell } = context;
-    const own =
-      failureCell === undefined ? given.register : code.make("b32", "mov.b32", given.register);
-    const bound = { start: { register: own, constant: 0 }, count: 1, size: extent };
-    if (asked.has(bound)) return given;
-    asked.add(bound);
-    trapOutside(context, isOutside(context, bound), "the index is not inside", () => [
-      [own, integer(0)],
-    ]);
-    return { ...given, register: own, constant: undefined };
-  });
+  const given = context.scalar(index);
+  if (!guard.includes(text)) return given;
+  const { asked, code, failureCell } = context;
+  const own =
+    failureCell === undefined ? given.register : code.make("b32", "mov.b32", given.register);
+  const bound = { start: { register: own, constant: 0 }, count: 1, size: extent };
+  if (asked.has(bound)) return given;
+  asked.add(bound);
+  trapOutside(context, isOutside(context, bound), "the index is not inside", () => [
+    [own, integer(0)],
+  ]);
+  return { ...given, register: own, constant: undefined };
+}
+
+/** The block that a window is moved to, and that it must be there. */
+export interface PeerRank {
+  readonly rank: Register;
+  readonly required: readonly RequiredBound[];
+}
+
+/** The rank that the op names; it is the access through the window that asks whether there is such a block. */
+export function peerRank(context: EmitContext, op: Op<"peer_ref">): PeerRank {
+  const place = peerIndex(op, context.kernel);
+  const { register } = context.scalar(op.operands.rank);
+  const { guard = [] } = op.attributes;
+  if (place === undefined || !guard.includes(place.text)) return { rank: register, required: [] };
+  const rank = context.failureCell === undefined ? register : ownIndex(context, register, 0);
+  const start = { ...positionOf(context, place.index), register: rank, constant: 0 };
+  return { rank, required: [{ start, count: 1, size: place.extent }] };
 }
 
 /** A window by registers of its own, which a failure moves to the first element (`failure.ts`). */
@@ -98,7 +129,7 @@ export function movable(context: EmitContext, sliced: RefValue, source: RefValue
     }));
     return { ...sliced, moves };
   }
-  const along = new Set(sliced.axes.map(({ root }) => root));
+  const along = new Set(liesInShared(sliced) ? [] : sliced.axes.map(({ root }) => root));
   const origin = sliced.origin.map((position, root) => {
     const { register, constant } = position;
     if (along.has(root) || register === undefined) return position;
@@ -124,7 +155,8 @@ function redirectsOf({ redirects }: EmitContext, ref: RefValue): readonly Redire
 }
 
 function registersOf(ref: RefValue): readonly Register[] {
-  if (ref.kind === "shared") return ref.moves.map(({ index }) => index);
+  if (ref.kind === "shared")
+    return [...ref.moves.map(({ index }) => index), ...(ref.rank === undefined ? [] : [ref.rank])];
   const own = ref.origin.flatMap(({ register }) => register ?? []);
   return ref.kind === "global" ? [ref.base, ...own] : [...own, ...registersOf(ref.source)];
 }

@@ -6,12 +6,13 @@ import type { Op, Value } from "../../../ir/node.ts";
 import type { memoryOps } from "../../../ir/ops/memory.ts";
 import { sliceAxes, testingNamed } from "../../../layout/access/slice.ts";
 import type { AxisSlice } from "../../../layout/access/slice.ts";
-import { transposeAxes } from "../../../layout/access/window.ts";
+import { liesInShared, transposeAxes } from "../../../layout/access/window.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
-import type { Position, RefValue, SharedValue } from "../values.ts";
+import type { Position, RefValue } from "../values.ts";
 import { atomic, compareExchange } from "./atomics.ts";
 import { globalScratch, reshapeRef } from "./global.ts";
-import { movable } from "./inside.ts";
+import { movable, peerRank } from "./inside.ts";
+import type { PeerRank } from "./inside.ts";
 import { positionOf, positionSums } from "./positions.ts";
 import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
@@ -42,7 +43,10 @@ function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
   const sliced =
     source.kind === "shared"
       ? sliceSharedValue(source, slices, testing)
-      : { ...source, ...sliceAxes(source, slices, positionSums(context), testing) };
+      : {
+          ...source,
+          ...sliceAxes(source, liesInShared(source), slices, positionSums(context), testing),
+        };
   defineWindow(context, windowOf(op.results), movable(context, sliced, source));
 }
 
@@ -86,8 +90,7 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
 
   peer_ref(op, context) {
     const source = context.ref(op.operands.ref);
-    const rank = context.scalar(op.operands.rank).register;
-    defineWindow(context, windowOf(op.results), onPeer(source, rank));
+    defineWindow(context, windowOf(op.results), onPeer(source, peerRank(context, op)));
   },
 
   load,
@@ -96,8 +99,8 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
   atomic_compare_exchange: compareExchange,
 };
 
-function onPeer(source: RefValue, rank: SharedValue["rank"]): RefValue {
-  if (source.kind === "reshaped") return { ...source, source: onPeer(source.source, rank) };
+function onPeer(source: RefValue, peer: PeerRank): RefValue {
+  if (source.kind === "reshaped") return { ...source, source: onPeer(source.source, peer) };
   if (source.kind === "global") throw new Error("a peer has shared memory alone");
-  return { ...source, rank };
+  return { ...source, rank: peer.rank, required: [...source.required, ...peer.required] };
 }

@@ -1,0 +1,16 @@
+/** The planted fault of a seed: an access outside, or something that is missing or wrong where threads, blocks and copies wait for each other. */
+import { Random } from "../../../src/support/random.ts";
+import { bounds } from "./bounds.ts";
+import type { Faulty } from "./faulty.ts";
+import { meetings } from "./meetings.ts";
+import { rings } from "./rings.ts";
+
+const makers = [bounds, bounds, rings, meetings];
+
+export function faultOf(seed: number): Faulty {
+  const random = new Random(seed);
+  for (;;) {
+    const faulty = random.pick(makers)(random);
+    if (faulty !== undefined) return faulty;
+  }
+}
