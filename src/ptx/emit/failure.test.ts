@@ -295,6 +295,36 @@ describe("what is outside is accessed nowhere", () => {
       });
     },
   );
+  const ofPeer = kernel(
+    {
+      name: "of_peer",
+      grid: { i: 4 },
+      cluster: { i: 4 },
+      ...rows,
+      scratch: { room: smem(f32, [64]) },
+    },
+    ({ i, x, row, out, room }) => {
+      const index = row.at(0).loadScalar();
+      room.store(x.at(i).load());
+      clusterSync();
+      assert(index.lt(4), "there is such a block");
+      when(i.eq(0), () => {
+        out.store(room.peer(index).load());
+      });
+      clusterSync();
+    },
+  );
+  const ofReshaped = kernel(
+    { name: "of_reshaped", ...rows, scratch: { room: smem(f32, [4, 80]) } },
+    ({ x, row, out, room }) => {
+      const index = row.at(0).loadScalar();
+      room.at(slice(0, 4), slice(0, 64)).store(x.load());
+      assert(index.lt(4), "there is such a row");
+      const ofAll = room.at(slice(0, 4), slice(0, 64)).reshape([2, 128]);
+      const window = ofAll.at(index.div(2), slice(index.rem(2).mul(64), 64));
+      out.store(window.load());
+    },
+  );
   const picked = kernel({ name: "picked", ...rows }, ({ x, row, out }) => {
     const index = row.load().broadcastTo([64]);
     assert(index.lt(4), "there is such a row");
@@ -312,11 +342,12 @@ describe("what is outside is accessed nowhere", () => {
 
   /** The element 5 of `out` for row 3. */
   const expectations: { readonly [name: string]: number } = {
-    ...{ of_global: 197, reshaped: 197, nested: 197, of_shared: 197 },
+    ...{ of_global: 197, reshaped: 197, nested: 197, of_shared: 197, of_peer: 197 },
+    ...{ of_reshaped: 197 },
     ...{ picked: 64 * 197, written: 5 },
   };
 
-  test.each([ofGlobal, reshaped, nested, ofShared, picked, written])(
+  test.each([ofGlobal, reshaped, nested, ofShared, ofPeer, ofReshaped, picked, written])(
     "$kernel.name",
     async (made) => {
       await fails(made, { ...memory, row: word(5) });

@@ -114,115 +114,161 @@ const faults: {
 
 type Fault = keyof typeof faults;
 
+/** A ring as it is traced, with a fault or without. */
+class TracedRing {
+  readonly #ring: Ring;
+  readonly #fault: Fault | undefined;
+  readonly #given: { readonly [name: string]: unknown };
+
+  constructor(ring: Ring, fault: Fault | undefined, given: { readonly [name: string]: unknown }) {
+    this.#ring = ring;
+    this.#fault = fault;
+    this.#given = given;
+  }
+
+  #is(name: Fault): boolean {
+    return this.#fault === name;
+  }
+
+  #ref(name: string): Ref<"f32"> {
+    return this.#given[name] as Ref<"f32">;
+  }
+
+  #barrier(name: "full" | "empty", slot: Whole): Barrier {
+    return (this.#given[name] as Barrier).at(slot);
+  }
+
+  /** The elements of a tile in an array. */
+  #tile(k: Whole): Whole {
+    return (this.#given["i"] as Whole).mul(this.#ring.tiles).add(k);
+  }
+
+  #wait(name: "full" | "empty", slot: Whole, parity: Whole): void {
+    this.#barrier(name, slot).wait(this.#ring.tellsParity ? { parity } : {});
+  }
+
+  fill(): void {
+    const { slots, tiles, tellsParity, copiesIn, copiesOut, length, meets } = this.#ring;
+    const more = this.#is("a tile too many is filled")
+      ? 1
+      : this.#is("a tile too few is filled")
+        ? -1
+        : 0;
+    loop(tiles + more, (k) => {
+      const slot = k.rem(slots);
+      const turn = this.#is("an empty slot is waited for with the other parity") ? 0 : 1;
+      const waits = (): void => {
+        this.#wait("empty", slot, k.div(slots).add(turn).rem(2));
+      };
+      if (!this.#is("no empty slot is waited for"))
+        if (tellsParity) waits();
+        else when(k.ge(slots), waits);
+      const from = this.#ref("x").at(slice(this.#tile(k).mul(length), length));
+      const buffer = this.#ref("ring").at(slot);
+      if (copiesIn) copyAsync(from, buffer, { barrier: this.#barrier("full", slot) });
+      else {
+        buffer.store(from.load());
+        if (copiesOut && !this.#is("filled without a commit")) commitShared();
+        this.#barrier("full", slot).arrive();
+      }
+    });
+    if (meets) this.#ref("note").store(5);
+  }
+
+  use(user: number): void {
+    const { slots, tiles, users, tellsParity, copiesIn, copiesOut } = this.#ring;
+    const early = this.#is("released before it is used");
+    loop(tiles, (k) => {
+      const slot = k.rem(slots);
+      const turn = this.#is("a full slot is waited for with the other parity") ? 1 : 0;
+      if (early) this.#barrier("empty", slot).arrive();
+      if (!this.#is("no full slot is waited for"))
+        this.#wait("full", slot, k.div(slots).add(turn).rem(2));
+      const read = this.#is("the slot after is used") ? slot.add(1).rem(slots) : slot;
+      const takes = (): void => {
+        this.#take(k, read, user);
+      };
+      if (this.#is("an output is left out") && user === users - 1) when(k.ne(tiles - 1), takes);
+      else takes();
+      if (copiesOut) {
+        commitGroup();
+        if (!this.#is("a copy out is not waited for")) waitGroup();
+      }
+      if (copiesIn && !copiesOut && !this.#is("released without a commit")) commitShared();
+      const releases = (): void => {
+        if (!this.#is("never released") && !early) this.#barrier("empty", slot).arrive();
+      };
+      if (tellsParity) releases();
+      else when(k.lt(tiles - slots), releases);
+    });
+  }
+
+  /** Brings what is in a slot to the user's output. */
+  #take(k: Whole, slot: Whole, user: number): void {
+    const { copiesOut, length } = this.#ring;
+    const own = this.#is("users store to one place") ? 0 : user;
+    const tile = this.#is("blocks store to one place") ? k : this.#tile(k);
+    const target = this.#ref(`user${own}_out`).at(slice(tile.mul(length), length));
+    const buffer = this.#ref("ring").at(slot);
+    if (copiesOut) copyAsync(buffer, target);
+    else target.store(buffer.load().add(user));
+  }
+
+  meet(): void {
+    if (this.#is("the filler does not meet the others"))
+      when(threadIndex().ge(1), () => blockSync());
+    else if (!this.#is("threads do not meet")) blockSync();
+  }
+
+  end(): void {
+    const last = this.#ref("last").at(this.#given["i"] as Whole);
+    last.store(this.#ring.meets ? this.#ref("note").load() : 1);
+  }
+}
+
 function ringKernel(ring: Ring, fault: Fault | undefined): Program {
-  const { slots, tiles, users, length, copiesIn, copiesOut, tellsParity, blocks, meets } = ring;
+  const { slots, tiles, users, length, blocks, meets } = ring;
   const is = (name: Fault): boolean => fault === name;
   const names = Array.from({ length: users }, (_, user) => `user${user}`);
   const total = blocks * tiles;
-  const more = is("a tile too many is filled") ? 1 : is("a tile too few is filled") ? -1 : 0;
   const released =
     users +
     (is("an arrival too many is expected of users") ? 1 : 0) -
     (is("an arrival too few is expected of users") ? 1 : 0);
+  const filled = is("an arrival too many is expected of the filler") ? 2 : 1;
   const count = is("a barrier is missing") ? slots - 1 : slots;
+  const outputs = names.map((name) => [`${name}_out`, array(f32, [total * length])] as const);
   const { kernel: traced } = kernel(
     {
       name: "ring",
       grid: { i: blocks },
       threads: ["filler", ...names],
       inputs: { x: array(f32, [(total + 1) * length]) },
-      outputs: {
-        ...Object.fromEntries(names.map((name) => [`${name}_out`, array(f32, [total * length])])),
-        last: array(f32, [blocks, 1]),
-      },
+      outputs: { ...Object.fromEntries(outputs), last: array(f32, [blocks, 1]) },
       scratch: {
         ring: smem(f32, [slots, length]),
-        full: barrier({
-          count,
-          arrivals: is("an arrival too many is expected of the filler") ? 2 : 1,
-        }),
+        full: barrier({ count, arrivals: filled }),
         empty: barrier({ count, arrivals: released }),
         note: smem(f32, [1]),
       },
     } as never,
     (given: { readonly [name: string]: unknown }) => {
-      const [i, x, buffer] = [
-        given["i"] as Whole,
-        given["x"] as Ref<"f32">,
-        given["ring"] as Ref<"f32">,
-      ];
-      const [full, empty] = [given["full"] as Barrier, given["empty"] as Barrier];
-      const [note, last] = [given["note"] as Ref<"f32">, given["last"] as Ref<"f32">];
-      const on = (name: string, body: () => void): void =>
+      const on = (name: string, body: () => void): void => {
         (given[name] as (body: () => void) => void)(body);
-      const at = (k: Whole): ReturnType<typeof slice> =>
-        slice(i.mul(tiles).add(k).mul(length), length);
-      const wait = (met: Barrier, slot: Whole, parity: Whole): void => {
-        if (tellsParity) met.at(slot).wait({ parity });
-        else met.at(slot).wait();
       };
+      const made = new TracedRing(ring, fault, given);
       on("filler", () => {
-        loop(tiles + more, (k) => {
-          const slot = k.rem(slots);
-          const turn = k.div(slots);
-          if (!is("no empty slot is waited for")) {
-            const parity = turn
-              .add(is("an empty slot is waited for with the other parity") ? 0 : 1)
-              .rem(2);
-            if (tellsParity) wait(empty, slot, parity);
-            else when(k.ge(slots), () => wait(empty, slot, parity));
-          }
-          if (copiesIn) copyAsync(x.at(at(k)), buffer.at(slot), { barrier: full.at(slot) });
-          else {
-            buffer.at(slot).store(x.at(at(k)).load());
-            if (copiesOut && !is("filled without a commit")) commitShared();
-            full.at(slot).arrive();
-          }
-        });
-        if (meets) note.store(5);
+        made.fill();
       });
       names.forEach((name, user) => {
         on(name, () => {
-          const own = is("users store to one place") ? "user0_out" : `${name}_out`;
-          loop(tiles, (k) => {
-            const slot = k.rem(slots);
-            const parity = k
-              .div(slots)
-              .add(is("a full slot is waited for with the other parity") ? 1 : 0)
-              .rem(2);
-            if (is("released before it is used")) empty.at(slot).arrive();
-            if (!is("no full slot is waited for")) wait(full, slot, parity);
-            const read = is("the slot after is used") ? slot.add(1).rem(slots) : slot;
-            const to = is("blocks store to one place") ? slice(k.mul(length), length) : at(k);
-            const target = (given[own] as Ref<"f32">).at(to);
-            const isLeftOut = is("an output is left out") && user === users - 1;
-            if (copiesOut) {
-              if (isLeftOut) when(k.ne(tiles - 1), () => copyAsync(buffer.at(read), target));
-              else copyAsync(buffer.at(read), target);
-              commitGroup();
-              if (!is("a copy out is not waited for")) waitGroup();
-            } else {
-              const tile = buffer.at(read).load().add(user);
-              if (isLeftOut) when(k.ne(tiles - 1), () => target.store(tile));
-              else target.store(tile);
-            }
-            if (copiesIn && !copiesOut && !is("released without a commit")) commitShared();
-            const releases = (): void => {
-              if (!is("never released") && !is("released before it is used"))
-                empty.at(slot).arrive();
-            };
-            if (tellsParity) releases();
-            else when(k.lt(tiles - slots), releases);
-          });
+          made.use(user);
         });
       });
-      if (!meets) {
-        on("filler", () => last.at(i).store(1));
-        return;
-      }
-      if (is("the filler does not meet the others")) when(threadIndex().ge(1), () => blockSync());
-      else if (!is("threads do not meet")) blockSync();
-      on("user0", () => last.at(i).store(note.load()));
+      if (meets) made.meet();
+      on("user0", () => {
+        made.end();
+      });
     },
   );
   const numbers = Array.from({ length: (total + 1) * length }, (_, each) => each % 251);

@@ -466,9 +466,10 @@ describe("what must lie inside", () => {
     [
       "a window of shared memory under a shape that strides cannot express",
       kernel({ name: "reshaped", ...shared }, ({ x, s, out, other }) => {
-        const rowsOfThree = other.at(slice(0, 11), slice(0, 3));
-        rowsOfThree.store(x.load().reshape([11, 3]));
-        out.store(rowsOfThree.reshape([rows]).at(slice(s, 1)).load());
+        const rowsOfThree = other.at(slice(0, 12), slice(0, 3));
+        rowsOfThree.store(x.at(slice(0, 36)).load().reshape([12, 3]));
+        const window = rowsOfThree.reshape([36]).at(slice(s, 4));
+        out.store(window.load().slice([0], [1]));
       }),
       "TW3004",
     ],
