@@ -1,5 +1,5 @@
 /** Masks to try attention with: as its functions have them, and as a condition on numbers. */
-import { i32 } from "../../src/formats/dtype.ts";
+import { i32, i64, u32 } from "../../src/formats/dtype.ts";
 import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
 
 interface TriedMask {
@@ -17,6 +17,7 @@ export type MaskName =
   | "lists of documents"
   | "dilated"
   | "by head and batch"
+  | "widened"
   | "wrapping"
   | "nothing"
   | "everything";
@@ -65,6 +66,12 @@ export const masks: { readonly [N in MaskName]: TriedMask } = {
     traced: ({ batch, head, row, column }) =>
       row.sub(column).abs().le(head.mul(40)).xor(batch.eq(1)),
     sees: ({ batch, head, row, column }) => Math.abs(row - column) <= 40 * head !== (batch === 1),
+  },
+  // Differences below 0 are great numbers without a sign.
+  widened: {
+    traced: ({ row, column }) =>
+      row.cast(i64).ge(column.cast(i64)).and(row.sub(column).cast(u32).lt(80)),
+    sees: ({ row, column }) => row >= column && row - column < 80,
   },
   // A product that leaves i32, of which ranges say nothing.
   wrapping: {

@@ -71,7 +71,7 @@ export function tileNumbers(count: number): Arithmetic<Tile<"i64">> {
 interface Asked<T> {
   readonly arithmetic: Arithmetic<T>;
   readonly definitions: ReadonlyMap<Value, AnyOp>;
-  /** The ends of a value; undefined of floats and of wide integers. */
+  /** The ends of a value; undefined of floats, and of wide integers that were computed with. */
   readonly endsOf: (value: Value) => Ends<T> | undefined;
 }
 
@@ -103,16 +103,28 @@ function wholeRange<T>({ of }: Arithmetic<T>, dtype: DType): Ends<T> | undefined
   return { low: of(Number(range.least)), high: of(Number(range.greatest)) };
 }
 
+/** Wide formats in which integers of 32 bits are compared. What is computed in them may wrap around, or leave 64 bits, and has no ends. */
+const widened: readonly DType[] = [dtypes.i64, dtypes.u32];
+
+function isWidened({ type }: Value): boolean {
+  return isData(type) && widened.includes(type.dtype);
+}
+
 /**
- * The ends of a value in its format, all of which is possible where it may have wrapped around. Floats, which round, and wide integers have none, even
- * where they were made of integers with ends.
+ * The ends of a value in its format, all of which is possible where it may have wrapped around. Floats, which round, have none, even where they were
+ * made of integers with ends.
  */
 function stored<T>(
   arithmetic: Arithmetic<T>,
   ends: Ends<T> | undefined,
   dtype: DType,
 ): Ends<T> | undefined {
-  const range = wholeRange(arithmetic, dtype);
+  if (dtype === dtypes.i64) return ends;
+  const { of } = arithmetic;
+  const range =
+    dtype === dtypes.u32
+      ? ends && { low: of(0), high: of(2 ** 32 - 1) }
+      : wholeRange(arithmetic, dtype);
   if (range === undefined || ends === undefined) return range;
   if (dtype === dtypes.bool) return ends;
   const { atMost, choose, min } = arithmetic;
@@ -133,15 +145,17 @@ function sameElements<T>(
 /** Rules of ops on integers and conditions; of what the others give nothing is known. */
 const rules: { readonly [K in OpKind]?: Rule<K> } = {
   constant: ({ attributes: { value, dtype } }, { arithmetic }) => {
-    if (wholeRange(arithmetic, dtype) === undefined) return undefined;
+    const isWhole = wholeRange(arithmetic, dtype) !== undefined || widened.includes(dtype);
+    if (!isWhole || !Number.isSafeInteger(Number(value))) return undefined;
     const number = arithmetic.of(Number(value));
     return { low: number, high: number };
   },
   unary: ({ operands, attributes: { fn } }, { arithmetic, endsOf }) => {
-    const source = endsOf(operands.source);
+    const source = isWidened(operands.source) ? undefined : endsOf(operands.source);
     return source && unaryEnds[fn]?.(arithmetic, source, operands.source);
   },
   binary: ({ operands, attributes: { fn } }, asked) => {
+    if (isWidened(operands.left)) return undefined;
     const [left, right] = [asked.endsOf(operands.left), asked.endsOf(operands.right)];
     if (left === undefined || right === undefined) return undefined;
     if (isCondition(operands.left)) return logicEnds[fn]?.(asked.arithmetic, left, right);
