@@ -197,8 +197,7 @@ function askedScores(
   location: Location,
 ): Tile<"f32"> {
   const place = placeOf(tile);
-  const made = (): unknown => asked({ ...place, score });
-  const given = byElement(`the ${name} of attention`, made, location);
+  const given = byElement(`the ${name} of attention`, asked, { ...place, score }, location);
   return requireTile(name, given, "f32", tile, location) as Tile<"f32">;
 }
 
@@ -333,7 +332,7 @@ export function askedMask(
   shape: Pick<ScoreTile, "rows" | "columns">,
   location: Location,
 ): Tile<"bool"> {
-  const given: unknown = byElement("the mask of attention", () => mask(place), location);
+  const given: unknown = byElement("the mask of attention", mask, { ...place }, location);
   return requireTile("mask", given, "bool", shape, location) as Tile<"bool">;
 }
 

@@ -62,7 +62,7 @@ export function tracedResults(
       for (const [own, value] of Object.entries(argument))
         if (Object.hasOwn(scalars, own)) tiles[own] = value as Scalar;
         else if (Object.hasOwn(arrays, own)) tiles[own] = (value as Ref).load();
-      const made = byElement(`the function of ${name}`, () => body(tiles), location);
+      const made = byElement(`the function of ${name}`, body, tiles, location);
       results = formats(name, made, use, location);
     },
   );

@@ -12,7 +12,6 @@ import type { Size } from "../../ir/size.ts";
 import { array, slice } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
-import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord } from "../../support/options.ts";
 import { byElement } from "../support/by-element.ts";
@@ -132,8 +131,7 @@ export function finished(
     if (ref !== undefined)
       tiles[name] = loaded ?? inputPiece(ref, inputShape(name, spec, problem, location), piece);
   }
-  const asked = (): unknown => atOwnLines(() => epilogue(tiles));
-  const given = byElement(`the epilogue of ${of}`, asked, location);
+  const given = byElement(`the epilogue of ${of}`, epilogue, tiles, location);
   if (outputs.length === 0 || dimensions === undefined)
     return requirePiece("out", of, given, sums, out.dtype, location);
   const named = requireNamed(given, problem, location);

@@ -94,7 +94,7 @@ function prologueOf(
     ...{
       operand,
       as: as as DType,
-      compute: (tiles) => byElement(what, () => (compute as PrologueFunction)(tiles), location),
+      compute: (tiles) => byElement(what, compute as PrologueFunction, tiles, location),
       quick: undefined,
       unit: 1,
     },

@@ -10,6 +10,7 @@ import {
   dot,
   elementRun,
   flip,
+  full,
   histogram,
   inlinePtx,
   iota,
@@ -25,6 +26,7 @@ import {
 } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { attention } from "../attention/attention.ts";
+import { map } from "../elementwise/map.ts";
 import { matmul } from "../matmul/matmul.ts";
 
 const [m, n] = [dim("m"), dim("n")];
@@ -66,6 +68,11 @@ const mixing: { readonly [name: string]: Piecewise } = {
       held.store(x);
       return held.transpose().load().transpose();
     }),
+  "how wide it is": (x) => x.mul(1 / (x.shape[1] ?? 1)),
+  "as many times as it is high": (x) =>
+    Array.from({ length: x.shape[0] ?? 1 }).reduce<Given>((sum) => sum.add(1), x),
+  "how wide it is, in a loop": (x) =>
+    loop({ to: 2, carry: x }, (_, sum) => sum.add(x.shape[1] ?? 1)),
   "who computes it": (x) => x.add(threadIndex().cast(f32)),
   "random numbers of a run": (x) => randomKey(1).uniform(elementRun(0, x.shape)).add(x),
   "something in a branch": (x) =>
@@ -80,6 +87,7 @@ const mixing: { readonly [name: string]: Piecewise } = {
 const taken: { readonly [name: string]: Piecewise } = {
   arithmetic: (x, column) => x.fma(2, column).gt(0).select(x, x.exp().cast(bf16).cast(f32)),
   bits: (x) => x.bitcast(u32).xor(1).bitcast(f32),
+  "a number for each element": (x) => x.gt(0).select(x, full(f32, x.shape, 2)),
   "a bias for all rows": (x, column) => x.add(column.broadcastTo(x.shape)),
   "a loop": (x) => loop({ to: 3, carry: x }, (step, sum) => sum.mul(0.5).add(step.cast(f32))),
   "a report": (x) => {
@@ -122,6 +130,18 @@ test("every function that is given pieces is held to that", () => {
         ...operands,
         mask: ({ row, column }) => row.ge(turned(column) as Tile<"i32">),
       }).kernels(heads),
+    () =>
+      attention({
+        ...operands,
+        mask: ({ row, column }) => column.lt(row.shape[0] ?? 1),
+      }).plan(heads).launches,
+    () =>
+      attention({
+        ...operands,
+        score: ({ score }) => score.mul(1 / (score.shape[1] ?? 1)),
+      }).kernels(heads),
+    () =>
+      map({ x: f32 }, ({ x }) => ({ out: x.mul(x.shape.length === 1 ? 1 : (x.shape[1] ?? 1)) })),
   ])
     expect(codeOf(make)).toBe("TW9905");
 });

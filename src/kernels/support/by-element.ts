@@ -5,6 +5,7 @@
  *   sums.sub(sums.max(1, { keep: true }))      the greatest of 64, 128 or 256 columns, and other numbers for every configuration
  *   flip(sums, 1)                              elements of 64, 128 or 256 columns, turned around
  *   sums.add(iota(f32, [1, columns], 1))       the column in the piece, not in the array
+ *   sums.mul(1 / sums.shape[1])                64, 128 or 256 (`other-sizes.ts`)
  *   bias.reshape([columns, 1])                 the bias of a column for a row, where pieces are square
  *
  * Which operations do that is said with them, in the op table.
@@ -13,15 +14,26 @@ import { opName } from "../../ir/op-names.ts";
 import { mixingOp } from "../../ir/traits.ts";
 import { activeTrace } from "../../lang/trace.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
+import { requireAnySize } from "./other-sizes.ts";
+import type { Pieces } from "./other-sizes.ts";
 
 /** What a function makes of a piece; refuses one whose results depend on how the array is cut. */
-export function byElement<T>(what: string, make: () => T, location: Location): T {
+export function byElement<G extends Pieces, T>(
+  what: string,
+  asked: (given: G) => T,
+  given: G,
+  location: Location,
+): T {
   const trace = activeTrace(what, location);
   const from = trace.position;
-  const made = make();
+  const made = atOwnLines(() => asked(given));
   const mixing = mixingOp(trace.opsSince(from));
-  if (mixing === undefined) return made;
+  if (mixing === undefined) {
+    requireAnySize(what, asked, given, location);
+    return made;
+  }
   throw new TilewrightError({
     code: "TW9905",
     message: `${what} looks beyond an element of a piece, whose size the plan decides`,
