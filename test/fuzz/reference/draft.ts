@@ -83,6 +83,11 @@ export class Draft {
   steps: Step[] = [];
   /** Bodies around the one that grows. */
   depth = 0;
+  /** Global memory of each thread of each block, by name. */
+  readonly scratch = new Map<
+    string,
+    { readonly dtype: DType; readonly shape: readonly number[] }
+  >();
   /** Whether the steps that are made now are taken by each warp on its own. */
   inWarps = false;
   #slots = 0;

@@ -31,11 +31,11 @@ export interface Source {
   readonly isLaunched: boolean;
 }
 
-/** One axis of a window: where it starts, by a number or a value, and how many elements it has; an index has none. */
-interface Along {
+/** One axis of a window: where it starts and maybe ends, by a number or a value, and how many elements it has; an index has none. */
+export interface Along {
   readonly start: number | Slot;
   readonly size?: number;
-  readonly end?: number;
+  readonly end?: number | Slot;
 }
 
 /** All bits zero, which is the least number where a format has no zero. */
@@ -45,12 +45,12 @@ function zeroOf({ kind, name }: DType): Item {
   return name === "f8e8m0fnu" ? 2 ** -127 : 0;
 }
 
-function startOf(along: Along, read: (slot: Slot) => Held): number {
-  return typeof along.start === "number" ? along.start : Number(read(along.start).items[0]);
+function numberOf(value: number | Slot, read: (slot: Slot) => Held): number {
+  return typeof value === "number" ? value : Number(read(value).items[0]);
 }
 
 /** The window of a view; elements beyond an end are not there. */
-function windowOf(view: View, window: readonly Along[], read: (slot: Slot) => Held): View {
+export function windowOf(view: View, window: readonly Along[], read: (slot: Slot) => Held): View {
   const kept = window.filter(({ size }) => size !== undefined);
   return {
     dtype: view.dtype,
@@ -59,8 +59,9 @@ function windowOf(view: View, window: readonly Along[], read: (slot: Slot) => He
       let next = 0;
       let isPast = false;
       const from = window.map((along) => {
-        const at = startOf(along, read) + (along.size === undefined ? 0 : (place[next++] ?? 0));
-        if (along.end !== undefined && at >= along.end) isPast = true;
+        const { start, size, end } = along;
+        const at = numberOf(start, read) + (size === undefined ? 0 : (place[next++] ?? 0));
+        if (end !== undefined && at >= numberOf(end, read)) isPast = true;
         return at;
       });
       return isPast ? undefined : view.get(from);
@@ -68,19 +69,30 @@ function windowOf(view: View, window: readonly Along[], read: (slot: Slot) => He
   };
 }
 
-function tracedWindow(window: readonly Along[], read: (slot: Slot) => Value): readonly unknown[] {
+export function tracedWindow(
+  window: readonly Along[],
+  read: (slot: Slot) => Value,
+): readonly unknown[] {
+  const traced = (value: number | Slot): number =>
+    typeof value === "number" ? value : (tileOf(read(value)) as never);
   return window.map(({ start, size, end }) => {
-    const from = typeof start === "number" ? start : (tileOf(read(start)) as never);
-    return size === undefined ? from : slice(from, size, end === undefined ? {} : { end });
+    if (size === undefined) return traced(start);
+    return slice(traced(start), size, end === undefined ? {} : { end: traced(end) });
   });
 }
 
-function slotsOf(window: readonly Along[]): readonly Slot[] {
-  return window.flatMap(({ start }) => (typeof start === "number" ? [] : [start]));
+export function slotsOf(window: readonly Along[]): readonly Slot[] {
+  return window.flatMap(({ start, end }) =>
+    [start, end].filter((value) => typeof value === "object"),
+  );
 }
 
 /** A random window of at most so many elements. */
-function drawWindow(draft: Draft, shape: readonly number[], overhangs: boolean): readonly Along[] {
+export function drawWindow(
+  draft: Draft,
+  shape: readonly number[],
+  overhangs: boolean,
+): readonly Along[] {
   const { random } = draft;
   let { room } = draft;
   const window = shape.map((extent): Along => {
@@ -98,21 +110,23 @@ function drawWindow(draft: Draft, shape: readonly number[], overhangs: boolean):
     const size = Math.min(room, random.pick([...draft.extents, extent]));
     room = Math.max(1, Math.floor(room / size));
     const start = draft.chance(0.5) ? random.below(extent + 6) - 3 : draft.exactly(i32, []);
-    return { start, size, ...(draft.chance(0.2) && { end: random.below(extent + 4) - 1 }) };
+    const ends = draft.random.below(5);
+    if (ends === 0) return { start, size, end: random.below(extent + 4) - 1 };
+    return ends === 1 ? { start, size, end: draft.exactly(i32, []) } : { start, size };
   });
   return window.some(({ size }) => size !== undefined)
     ? window
     : window.with(0, { start: 0, size: 1 });
 }
 
-interface Seen {
+export interface Seen {
   readonly view: (view: View) => View;
   readonly trace: (ref: Value) => Value;
   readonly shape: readonly number[];
 }
 
 /** The same elements, under other axes. */
-function drawView(draft: Draft, shape: readonly number[], isStatic: boolean): Seen {
+export function drawView(draft: Draft, shape: readonly number[], isStatic: boolean): Seen {
   const same: Seen = { view: (view) => view, trace: (ref) => ref, shape };
   if (draft.chance(0.5)) return same;
   if (draft.chance(0.5)) {
@@ -140,12 +154,12 @@ function drawView(draft: Draft, shape: readonly number[], isStatic: boolean): Se
   };
 }
 
-interface Masking {
+export interface Masking {
   readonly mask?: Slot | undefined;
   readonly fill?: Item | undefined;
 }
 
-function drawMask(draft: Draft, dtype: DType, shape: readonly number[]): Masking {
+export function drawMask(draft: Draft, dtype: DType, shape: readonly number[]): Masking {
   const mask = draft.chance(0.3) ? draft.condition(shape) : undefined;
   const fits = mask !== undefined && joined(mask.shape, shape)?.join() === shape.join();
   return {
@@ -154,7 +168,7 @@ function drawMask(draft: Draft, dtype: DType, shape: readonly number[]): Masking
   };
 }
 
-function loaded(view: View, masking: Masking, mask: Held | undefined): Held {
+export function loaded(view: View, masking: Masking, mask: Held | undefined): Held {
   const { dtype, shape } = view;
   const otherwise = masking.fill ?? zeroOf(dtype);
   const where = mask === undefined ? undefined : broadcast(mask, shape);
@@ -165,7 +179,7 @@ function loaded(view: View, masking: Masking, mask: Held | undefined): Held {
   );
 }
 
-function options({ fill }: Masking, mask: Value | undefined): object {
+export function options({ fill }: Masking, mask: Value | undefined): object {
   return { ...(mask !== undefined && { where: mask }), ...(fill !== undefined && { fill }) };
 }
 

@@ -3,7 +3,7 @@
  * data has NaN, infinities, subnormal numbers, ends of ranges and every format.
  */
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
-import { array, dim, fromNumbers, kernel, scalar, slice } from "../../../src/index.ts";
+import { array, dim, fromNumbers, gmem, kernel, scalar, slice } from "../../../src/index.ts";
 import type { HostArray, Ref, Scalar } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { elementsText } from "../data.ts";
@@ -13,6 +13,7 @@ import { anyItem, Draft, formats } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
 import { held, viewOf } from "./held.ts";
 import type { Held } from "./held.ts";
+import { keptStep } from "./kept-steps.ts";
 import { copyStep, gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
 import type { Source } from "./memory-steps.ts";
 import type { Item } from "./numbers.ts";
@@ -31,14 +32,14 @@ type Running = (body: () => void) => void;
 
 function tracingOf(
   values: ReadonlyMap<Slot, TracedValue>,
-  arrays: { readonly [name: string]: Ref | Scalar | Running },
+  arrays: (name: string) => object,
 ): Tracing {
   const own = new Map(values);
   return {
     read: (slot) => valueOf(own.get(slot) ?? missing(slot)),
     give: (slot, value) => own.set(slot, value),
     inner: (more) => tracingOf(new Map([...own, ...more]), arrays),
-    array: (name) => valueOf(arrays[name] ?? missing(name)),
+    array: (name) => valueOf(arrays(name)),
   };
 }
 
@@ -110,7 +111,10 @@ export class ReferenceProgram {
       else if (kind === 15)
         this.#random.pick([loadScalarStep, gatherStep, gatherStep])(draft, this.#sources);
       else if (kind < 18)
-        this.#random.pick([...memorySteps, copyStep, warpsOf(this.#warps)])(draft, this.#sources);
+        this.#random.pick([...memorySteps, keptStep, keptStep, copyStep, warpsOf(this.#warps)])(
+          draft,
+          this.#sources,
+        );
       else if (draft.depth < 2) this.#random.pick(controlSteps)(draft, this.#fill);
     }
   };
@@ -151,6 +155,14 @@ export class ReferenceProgram {
     const outputs = Object.fromEntries(
       named.map(([name, { dtype, shape }]) => [name, array(dtype, [blocks, ...shape])]),
     );
+    const scratch = Object.fromEntries(
+      threads.flatMap((thread) =>
+        [...this.#draft.scratch].map(([name, { dtype, shape }]) => [
+          `${thread}_${name}`,
+          gmem(dtype, [blocks, ...shape]),
+        ]),
+      ),
+    );
     const { kernel: traced } = kernel(
       {
         name: "referenced",
@@ -159,6 +171,7 @@ export class ReferenceProgram {
         threads,
         inputs: { ...inputs, ...numbers },
         outputs,
+        scratch,
       } as never,
       (args: { readonly [name: string]: Ref | Scalar | Running }) => {
         const index = (args["i"] ?? missing("i")) as Scalar<"i32">;
@@ -169,7 +182,11 @@ export class ReferenceProgram {
         // Threads that take the same steps have memory of their own for them.
         for (const thread of threads)
           (args[thread] as Running)(() => {
-            const tracing = tracingOf(new Map([[this.#block, index], ...first]), args);
+            const tracing = tracingOf(new Map([[this.#block, index], ...first]), (name) =>
+              this.#draft.scratch.has(name)
+                ? (args[`${thread}_${name}`] as Ref).at(index)
+                : (args[name] ?? missing(name)),
+            );
             traceSteps(steps, tracing);
             for (const [name, slot] of outputsOf(thread))
               this.#store(tracing.array(name), index, tracing.read(slot), slot);

@@ -27,6 +27,7 @@ type MethodName =
       | "bitcast"
       | "broadcastTo"
       | "cast"
+      | "compareExchange"
       | "expand"
       | "floor"
     )

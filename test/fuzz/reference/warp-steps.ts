@@ -1,25 +1,36 @@
 /** Steps that each warp takes on its own, with what it makes brought together through shared memory. */
 import { i32 } from "../../../src/formats/dtype.ts";
 import { scoped, smem, warps } from "../../../src/index.ts";
+import { controlSteps } from "./control-steps.ts";
 import { formats } from "./draft.ts";
 import type { Draft } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
-import type { StepMaker } from "./element-steps.ts";
 import { countOf, held } from "./held.ts";
+import { gatherStep, loadScalarStep, loadStep } from "./memory-steps.ts";
+import type { Source } from "./memory-steps.ts";
 import { computeBody, traceBody, usesOf } from "./steps.ts";
 import { warpTileSteps } from "./tile-steps.ts";
 
+const loads = [loadStep, loadScalarStep, gatherStep];
+
 /** A step of kernels that have so many warps. */
-export function warpsOf(count: number): StepMaker {
-  return (draft: Draft) => {
+export function warpsOf(count: number): (draft: Draft, sources: readonly Source[]) => void {
+  return (draft, sources) => {
     if (draft.inWarps) return;
+    const fill = (inner: Draft, steps: number): void => {
+      for (let made = 0; made < steps; made++) {
+        const kind = inner.random.below(8);
+        if (kind === 0) inner.random.pick(loads)(inner, sources);
+        else if (kind === 1 && inner.depth < 3) inner.random.pick(controlSteps)(inner, fill);
+        else inner.random.pick([...elementSteps, ...warpTileSteps])(inner);
+      }
+    };
     const { dtype, shape } = draft.some((slot) => slot.shape.length > 0, formats);
     if (count * countOf(shape) > draft.room) return;
     const index = draft.slot(i32, []);
     draft.inWarps = true;
     const body = draft.body([index], () => {
-      for (let made = 1 + draft.random.below(4); made > 0; made--)
-        draft.random.pick([...elementSteps, ...warpTileSteps])(draft);
+      fill(draft, 1 + draft.random.below(5));
       return [draft.exactly(dtype, shape)];
     });
     draft.inWarps = false;

@@ -85,6 +85,26 @@ describe("atomic updates", () => {
     await expectSame({ kernel: body }, 1, "counters");
   });
 
+  test("elements that are known to lie outside were nothing", async () => {
+    const { kernel: body } = kernel(
+      {
+        name: "outside",
+        inputs: { x: array(f16, [16, 16]) },
+        outputs: { old: array(f16, [16, 16]) },
+        inouts: { sums: array(f16, [5, 16]) },
+      },
+      ({ x, old, sums }) => {
+        old.store(sums.at(slice(0, 16)).atomicAdd(x.load()));
+      },
+    );
+    const layout = parseLayout("(R0 R1 R2 R3 | L0 L1 L2 L3)");
+    await expectSame(
+      { kernel: body, layout: () => layout, numbers: true },
+      1,
+      "rows 5 to 15 are outside",
+    );
+  });
+
   test("an update that changes nothing only looks, and others are updates", async () => {
     const looks = (fn: AtomicFunction, value: number, space: "global" | "shared") =>
       kernel(

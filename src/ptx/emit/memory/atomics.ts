@@ -145,16 +145,19 @@ function updateElements(
     return own === undefined ? [context.scalar(value).register] : tileElements(context, own);
   });
   const { layout, format } = access;
+  const type = elementClass(dtype);
+  const nothing = (): Register => code.make(type, `mov.${type}`, integer(0));
   const olds: (Register | undefined)[] = Array.from({ length: format.registers }, () => undefined);
   for (const unit of access.units()) {
     const [register = 0] = unit.registers;
-    const type = elementClass(dtype);
-    if (wanted) olds[register] = code.make(type, `mov.${type}`, integer(0));
+    if (wanted) olds[register] = nothing();
     const operands = elements.flatMap((own) => own[register] ?? []);
     update(unit, operands, olds[register]);
   }
   if (!wanted) return;
-  const shared = shareElements(context, op, dtype, layout, olds);
+  // Elements that are known to lie outside have no unit: 0, as where lanes find that out.
+  const all = olds.map((old) => old ?? nothing());
+  const shared = shareElements(context, op, dtype, layout, all);
   if (tile === undefined) {
     const [register] = shared;
     if (register !== undefined) context.define(result, { kind: "scalar", dtype, register });

@@ -1,8 +1,8 @@
 import { describe, test } from "vitest";
 import { expectSame } from "../../../../test/support/memory-kernels.ts";
-import { bf16, bool, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
+import { bf16, bool, f32, f64, i32, i4, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { all, array, cdiv, dim, kernel, slice } from "../../../lang/index.ts";
+import { all, array, cdiv, dim, gmem, kernel, slice } from "../../../lang/index.ts";
 import type { Value } from "../../../ir/node.ts";
 import { fitsShape } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
@@ -220,4 +220,21 @@ describe("scalars", () => {
       await expectSame({ kernel: body }, 3, dtype.name);
     }
   });
+});
+
+test("a lone element of 4 bits in scratch whose bytes fill no word", async () => {
+  const { kernel: body } = kernel(
+    {
+      name: "odd",
+      inputs: { x: array(i4, [5]) },
+      outputs: { out: array(i32, [5]) },
+      scratch: { own: gmem(i4, [5]) },
+    },
+    ({ x, out, own }) => {
+      own.store(x.load());
+      own.at(slice(4, 1)).store(x.at(slice(1, 1)).load());
+      out.store(own.load().cast(i32));
+    },
+  );
+  await expectSame({ kernel: body, layout: () => parseLayout("(L0 L1 L2)") }, 1, "an odd number");
 });

@@ -51,8 +51,11 @@ export function globalScratch(context: EmitContext, op: Op<"alloc">, value: Valu
   const { dtype, shape } = op.attributes;
   const name = `${op.attributes.name ?? "scratch"} ${value.id}`;
   const elements = multiplySizes(...shape);
+  // Lone 4-bit elements are updated with the whole word around them.
   const bytes =
-    dtype.bits === 4 ? ceilDivSize(elements, 2) : multiplySizes(elements, dtype.bits / 8);
+    dtype.bits === 4
+      ? multiplySizes(ceilDivSize(elements, 8), 4)
+      : multiplySizes(elements, dtype.bits / 8);
   const base = context.parameter({ kind: "scratch", name, bytes, zeroed: false });
   return wholeArray(value, { name, base, readOnly: false }, undefined);
 }
