@@ -402,6 +402,11 @@ describe("what cannot be done is refused", () => {
       "TW9904",
       () => plan({ configuration: { ...small, columns: 128, stages: 8 } }, { d: 256, e: 256 }),
     ],
+    [
+      "registers",
+      "TW9904",
+      () => plan({ configuration: { ...small, rows: 64, warps: 1 } }, { d: 128, e: 128 }),
+    ],
   ];
   test.each(refusals)("%s", (_, code, make) => {
     expect(codeOf(make)).toBe(code);

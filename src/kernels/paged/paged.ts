@@ -16,6 +16,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
+import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { attendKernel, costOf, pagedBytes } from "./attend.ts";
 import { choosePaged, mostTiles } from "./choose.ts";
@@ -134,6 +135,9 @@ function requireCountable(form: PagedForm, location: Location): void {
   );
 }
 
+/** Lanes of a warp, and registers that one has at most. */
+const [lanesOfWarp, registersOfLane] = [32, 255];
+
 /** The largest head: what the registers of a block hold of it. */
 const largestHead = 256;
 
@@ -203,6 +207,15 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
     throw wrong(
       "tiles of pagedAttention have whole pages or whole parts of one",
       `columns that divide ${sizes.size}, or that it divides`,
+    );
+  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  // Sums, scores, a tile of the cache in 16 bits, and q, which becomes f16 by way of f32 for pages of 8 bits.
+  const held = [rows * e, rows * columns, (columns * Math.max(d, e)) / 2];
+  if (problem.k.dtype.bits === 8) held.push(rows * d);
+  if (Math.max(...held) >= registersOfLane * lanesOfWarp * warps)
+    throw wrong(
+      "the warps of pagedAttention have no registers for such tiles",
+      `fewer than ${registersOfLane} words a lane: more warps, fewer rows or fewer columns`,
     );
   const bytes = pagedBytes(form);
   if (bytes > target.sharedMemoryPerBlock)

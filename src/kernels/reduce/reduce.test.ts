@@ -302,6 +302,10 @@ test("mistakes are told", () => {
       "TW9904",
       () => scan({ x: f32, configuration: { rows: 1, columns: 512, workers: 999 } }).plan({ n: 9 }),
     ],
+    [
+      "TW9904",
+      () => scan({ x: f32, configuration: { rows: 4, columns: 512, workers: 1 } }).plan({ n: 9 }),
+    ],
     ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
     ["TW1033", () => argReduce({ x: f32, find: "least", axes: [0] } as never)],
   ];

@@ -97,6 +97,9 @@ function scanAxes(
   return [...leads, { extent: extents[axis] ?? 1, strides: strides.map((own) => own[axis] ?? 1) }];
 }
 
+/** Registers that a lane has at most. */
+const registersOfLane = 255;
+
 /** Blocks that share a row wait for each other, so that all of them have to run at once. */
 function requirePossible(
   { name, rule }: ScanProblem,
@@ -115,7 +118,12 @@ function requirePossible(
   const most = sharedBlocks * processors;
   const isPower = (number: number): boolean =>
     Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
-  const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers);
+  const most32 = Math.max(...Object.values(rule.state).map(({ dtype }) => dtype.bits / 32), 1);
+  // Blocks of more rows than there are have no such rows in their arrays.
+  const isHeld =
+    rows <= powerOfTwoFrom(axes.at(-2)?.extent ?? 1) &&
+    (rows * columns * most32) / lanes < registersOfLane;
+  const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers) && isHeld;
   const warps = queue === undefined ? sharedWarps : queuedWarps;
   const isShared = rows === 1 && columns >= 32 * warps && blocks <= most;
   const isQueued =
@@ -129,7 +137,7 @@ function requirePossible(
   throw refused(
     "TW9904",
     `${name} has no such configuration`,
-    `powers of two for rows and columns; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for rows that the copy engine takes`,
+    `powers of two for rows, of no more than there are, and for columns, of which registers hold a piece; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for rows that the copy engine takes`,
     JSON.stringify(configuration),
     location,
   );
