@@ -10,6 +10,7 @@
  * time, since these lie together in a page.
  */
 import {
+  cdiv,
   barrier,
   commitShared,
   constant,
@@ -25,7 +26,7 @@ import {
   whileLoop,
   zeros,
 } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { addColumns, finishedRows, startingRows } from "../attention/softmax.ts";
@@ -172,7 +173,9 @@ export function attendKernel(form: PagedForm, target: Target): KernelDefinition 
         ...{ kScale: refOf("kScale"), vScale: refOf("vScale") },
         logSumExp: refOf("logSumExp"),
       };
-      const deal = dealOf(form, dimensions, packing, refs.lengths);
+      const { columns } = form.configuration;
+      const tiles = cdiv(dimensions.most.mul(form.sizes.size), columns);
+      const deal = dealOf(form, dimensions, packing, refs.lengths, tiles);
       const { begin, end } = boundsOfRange(deal, range);
       const known = { form, dimensions, packing, refs, optional, head, deal, end };
       attendRange({ ...known, most: dimensions.most, begin: begin.tile }, range, begin);
@@ -194,6 +197,7 @@ export function dealOf(
   dimensions: PagedDimensions,
   packing: Packing,
   lengths: Ref<"i32">,
+  tiles?: LaunchSize,
 ): Deal {
   const { problem, configuration } = form;
   const { b, s } = dimensions;
@@ -202,6 +206,7 @@ export function dealOf(
   const together = Math.min(mostTogether, powerOfTwoFrom(form.sizes.b));
   const deal = {
     ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), ranges },
+    ...(tiles !== undefined && { tiles }),
     apart: takesTurns(form) ? ranges : 1,
     blocks: hasOneBlock ? constant(dtypes.i32, 1) : blocksOf(dimensions, packing),
     ...{ hasOneBlock, isAlone: hasOneBlock && form.sizes.b === 1, together },

@@ -331,6 +331,26 @@ test("a page that is not there stops the kernel", async () => {
   await expect(run).rejects.toThrow("TW3005");
 });
 
+test.each([
+  ["one that has no tiles in i32", [3, 2 ** 31 - 1]],
+  // As i32 the tiles of all of them are few.
+  ["several whose tiles add up to more than i32 has", Array<number>(32).fill(2 ** 31 - 17)],
+])("lengths that the table has no pages for stop the kernel: %s", async (_, lengths) => {
+  const device = await open("simulator");
+  onTestFinished(() => {
+    device.dispose();
+  });
+  const b = lengths.length;
+  const ones = fromNumbers(bf16, [2, 16, 1, 16], new Float64Array(512).fill(1));
+  const run = device.run(pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } }), {
+    q: fromNumbers(bf16, [b, 1, 1, 16], new Float64Array(16 * b)),
+    ...{ k: ones, v: ones },
+    table: fromNumbers(i32, [b, 2], new Float64Array(2 * b)),
+    lengths: fromNumbers(i32, [b], lengths),
+  });
+  await expect(run).rejects.toThrow("TW3005");
+});
+
 test("a length that the table has no pages for stops the kernel, where ranges take turns too", async () => {
   const device = await open("simulator");
   onTestFinished(() => {

@@ -124,7 +124,8 @@ function launched({ sizes, configuration }: PagedForm, kernel: KernelDefinition)
 /** Tiles are counted in i32 on the device, by what they cost. */
 function requireCountable(form: PagedForm, location: Location): void {
   const { tile, beginning } = costOf(form);
-  const tiles = mostTiles(form.sizes, form.configuration);
+  // A sequence that is longer than its pages has one more.
+  const tiles = mostTiles({ ...form.sizes, most: form.sizes.most + 1 }, form.configuration);
   if (tiles * (tile + beginning) < 2 ** 31) return;
   throw refused(
     "TW9902",

@@ -44,6 +44,8 @@ export interface Deal {
   readonly s: LaunchSize;
   readonly window: PagedWindow;
   readonly columns: number;
+  /** Tiles of the longest sequence that the table has pages for, where pages are read: one more stops the kernel. */
+  readonly tiles?: LaunchSize;
   /** Blocks of rows of q, and whether there is one alone, which nothing has to be divided for. */
   readonly blocks: Integer;
   readonly hasOneBlock: boolean;
@@ -61,13 +63,22 @@ export interface Deal {
 /** The most lengths that are looked at together. */
 export const mostTogether = 128;
 
+/** A length that the table has no pages for has one tile beyond them, which stops the kernel, and no more: sums of tiles stay in i32. */
+function beyondTable(tiles: LaunchSize): Integer {
+  return constant(dtypes.i32, 1).add(tiles);
+}
+
 /** The first tile that a row of a sequence sees, and how many there are from there on. */
 export function sequenceTiles(
-  { s, window, columns }: Pick<Deal, "s" | "window" | "columns">,
+  { s, window, columns, tiles }: Pick<Deal, "s" | "window" | "columns" | "tiles">,
   length: Integer,
 ): { readonly first: Integer; readonly count: Integer } {
-  const end = length.add(columns - 1).div(columns);
   const zero = constant(dtypes.i32, 0);
+  const all = length
+    .minimum(2 ** 31 - columns)
+    .add(columns - 1)
+    .div(columns);
+  const end = tiles === undefined ? all : all.minimum(beyondTable(tiles));
   if (window.left === undefined) return { first: zero, count: end.maximum(1) };
   const first = length.sub(zero.add(s)).sub(window.left).maximum(0).div(columns);
   return { first, count: end.sub(first).maximum(1) };
@@ -75,12 +86,16 @@ export function sequenceTiles(
 
 /** The same counts for sequences from `from` on; 0 beyond the last one. */
 export function tileCounts(
-  { lengths, b, s, window, columns, together }: Omit<Deal, "counts">,
+  { lengths, b, s, window, columns, tiles, together }: Omit<Deal, "counts">,
   from: Integer,
 ): Tile<"i32"> {
   const length = lengths.at(slice(from, together)).load().maximum(0);
-  const end = length.add(columns - 1).div(columns);
   const zero = constant(dtypes.i32, 0);
+  const all = length
+    .minimum(2 ** 31 - columns)
+    .add(columns - 1)
+    .div(columns);
+  const end = tiles === undefined ? all : all.minimum(beyondTable(tiles));
   const first =
     window.left === undefined
       ? length.mul(0)
@@ -257,7 +272,12 @@ export function rangesOfBlock(
   );
   const later = count.sub(1);
   const last = begin.add(later.mul(tile)).add(later.minimum(1).mul(beginning));
-  return { first: rangeOfStep(shares, begin), last: rangeOfStep(shares, last) };
+  // Lengths that stop the kernel before this one have sums beyond i32.
+  const known = (step: Integer): Integer =>
+    rangeOfStep(shares, step)
+      .maximum(0)
+      .minimum(deal.ranges - 1);
+  return { first: known(begin), last: known(last) };
 }
 
 /** The tiles of the sequences before one. */

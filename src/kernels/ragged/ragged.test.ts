@@ -291,6 +291,8 @@ describe.each([
   ["a sum that wraps to one that fits", [most, most, 4]],
   ["a sum that wraps to a negative one", [most, most]],
   ["a sum that is the least i32 and a few", [3, most]],
+  // Nothing goes over so many rows before it stops.
+  ["many rows too many", [2 ** 30, 2 ** 30]],
 ] as const)("groups of more rows than there are stop the kernel: %s", (_, groups) => {
   const g = groups.length;
   const inputs = {

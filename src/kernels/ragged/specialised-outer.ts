@@ -184,7 +184,9 @@ export function specialisedOuterKernel(
           const number = turn.mul(workers).add(worker);
           const group = number.div(plane.tiles);
           const { i, j } = plane.place(number.sub(group.mul(plane.tiles)));
-          const size = refs.groupSizes.at(group).loadScalar().maximum(0);
+          // Groups of more rows than there are stop the launch before this one, and do not keep it going.
+          const most = zero.add(length);
+          const size = refs.groupSizes.at(group).loadScalar().maximum(0).minimum(most);
           return {
             ...{
               group: notBefore(group),
