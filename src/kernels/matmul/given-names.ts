@@ -3,6 +3,9 @@
  * these, and which kernel is used is the plan's decision: what would be called alike is called otherwise in kernels.
  *
  *   bias   bias           index   index_           index_   index__
+ *
+ * `support/given-names.ts` does the same for whole operations, from outside: its plans are made anew for every operation, while those of products are found by
+ * the text of what was asked for, and their functions see users' names as they are.
  */
 
 /** Axes of grids, program threads, arrays, barriers and semaphores of the kernels of products. */
