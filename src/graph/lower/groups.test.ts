@@ -68,6 +68,25 @@ test("what is used behind a cut of a long chain is not computed again there", ()
   expect(sines.reduce((sum, count) => sum + count, 0)).toBe(200);
 });
 
+test("a program that goes back along a long chain keeps some of it, and computes the rest again", () => {
+  const length = 250;
+  const forth = Array.from(
+    { length },
+    (_, i) => `%x${i + 1} = stablehlo.sine %x${i} : tensor<4xf32>`,
+  );
+  const back = Array.from(
+    { length },
+    (_, i) => `%y${i + 1} = stablehlo.add %y${i}, %x${length - i} : tensor<4xf32>`,
+  );
+  const [module] =
+    parseGraph(`func.func @main(%x0: tensor<4xf32>, %y0: tensor<4xf32>) -> tensor<4xf32> {
+    ${[...forth, ...back].join("\n")}
+    return %y${length} : tensor<4xf32> }`);
+  if (module === undefined) throw new Error("no program");
+  // One of 40 is kept; all of them would be 206 launches of one op each.
+  expect(compilePlan(module, "main").steps.length).toBeLessThan(10);
+});
+
 test("results that are too many for one kernel are those of several", () => {
   const numbers = Array.from({ length: 150 }, (_, i) => i + 1);
   const lines = numbers.map((i) => `%${i} = stablehlo.sine %${i - 1} : tensor<4xf32>`);

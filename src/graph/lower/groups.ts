@@ -179,8 +179,8 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 const mostDeep = 256;
 
 /**
- * Cuts chains that are too long for a kernel, all at the same depths: maps that are used behind a cut are kept, so that nothing deep is computed on
- * both sides of it.
+ * Cuts chains that are too long for a kernel, all at the same depths: of the maps that are used behind a cut so many are kept that nothing deep is
+ * computed on both sides of it. A program that goes back along a chain, as derivatives do, uses all of it behind a cut.
  */
 function keepDeep(
   { ops }: GraphRegion,
@@ -188,21 +188,35 @@ function keepDeep(
   kept: Set<AnyGraphOp>,
 ): void {
   const depths = new Map<AnyGraphOp, number>();
-  const cut = new Set<AnyGraphOp>();
-  for (const op of ops) {
-    const within = usesOf(op).flatMap((value) => {
+  const usedBehind = new Set<AnyGraphOp>();
+  const within = (op: AnyGraphOp): readonly AnyGraphOp[] =>
+    usesOf(op).flatMap((value) => {
       const definition = definitions.get(value);
       return definition === undefined || kept.has(definition) ? [] : [definition];
     });
-    const depth = within.reduce((most, each) => Math.max(most, 1 + (depths.get(each) ?? 0)), 1);
+  for (const op of ops) {
+    const own = within(op);
+    const depth = own.reduce((most, each) => Math.max(most, 1 + (depths.get(each) ?? 0)), 1);
     depths.set(op, depth);
     const before = Math.floor((depth - 1) / mostDeep) * mostDeep;
-    for (const each of within) {
-      const own = depths.get(each) ?? 0;
-      if (own > mostRecomputed && own <= before && loweringOf(each).form === "map") cut.add(each);
-    }
+    for (const each of own)
+      if ((depths.get(each) ?? 0) <= before && loweringOf(each).form === "map")
+        usedBehind.add(each);
   }
-  for (const op of cut) kept.add(op);
+  // What each is computed from, back to values that are kept; undefined where that is too much to be computed again.
+  const cones = new Map<AnyGraphOp, ReadonlySet<AnyGraphOp> | undefined>();
+  for (const op of ops) {
+    const cone = new Set([op]);
+    let isSmall = true;
+    for (const each of within(op)) {
+      const before = cones.get(each);
+      if (before === undefined) isSmall = false;
+      else for (const inner of before) cone.add(inner);
+    }
+    isSmall &&= cone.size <= mostRecomputed;
+    cones.set(op, isSmall ? cone : undefined);
+    if (usedBehind.has(op) && !isSmall) kept.add(op);
+  }
 }
 
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
