@@ -1,4 +1,5 @@
-/** Activations as functions on tiles of f32 or f64, for epilogues, maps and gated layers. */
+/** Activations as functions on tiles, for epilogues, maps and gated layers; shorter floats than f32 are computed with in f32, and rounded once. */
+import { dtypes } from "../../formats/dtype.ts";
 import type { Accuracy, Tile } from "../../lang/index.ts";
 import { isTile } from "../../lang/operands.ts";
 import { wrongKind } from "../../lang/traced.ts";
@@ -14,10 +15,15 @@ const rootOfTwoOverPi = Math.sqrt(2 / Math.PI);
 /** The function as kernels call it: what is no tile is refused on the user's line. */
 function onTiles(name: string, activation: Activation): Activation {
   return (x, accuracy) => {
-    if (!isTile(x)) wrongKind(`x of ${name}`, "a tile of f32 or f64", x, captureLocation());
+    if (!isTile(x)) wrongKind(`x of ${name}`, "a tile of floats", x, captureLocation());
     if (accuracy !== undefined)
       requireKnownOptions(name, accuracy, ["approximate"], "TW1033", captureLocation());
-    return activation(x, accuracy);
+    const given: Tile = x;
+    // Arithmetic of 16 bits rounds every step: 1 + erf(x) of bf16 has no digit that is right where x is -3.
+    const isShort = given.dtype.kind === "float" && given.dtype.bits < 32;
+    return isShort
+      ? (activation(given.cast(dtypes.f32), accuracy).cast(given.dtype) as Tile<"f32">)
+      : activation(x, accuracy);
   };
 }
 

@@ -1,6 +1,6 @@
 /** GELU against float64, by its distance from relu and by itself. */
 import { expect, test } from "vitest";
-import { f32, f64 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f64 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { erfc } from "../../graph/evaluate/elementwise/special.ts";
@@ -77,6 +77,18 @@ test("f64 is by the error function", async () => {
   const { x, y } = await computed("simulator", f64, even);
   x.forEach((at, index) => {
     expect(Math.abs((y[index] ?? NaN) - exact(at))).toBeLessThanOrEqual(2 ** -50 * Math.abs(at));
+  });
+  expect((await computed("simulator", f64, [1.7e308])).y).toEqual([1.7e308]);
+});
+
+test.each([bf16, f16])("of $name it is rounded once", async (dtype) => {
+  const { x, y } = await computed("simulator", dtype as never, [...even, 3e38]);
+  x.forEach((at, index) => {
+    const wanted = at > 10 ? at : exact(at);
+    const unit = dtype === bf16 ? 2 ** -8 : 2 ** -11;
+    const off = Math.abs((y[index] ?? NaN) - wanted);
+    if (Number.isFinite(at))
+      expect(off).toBeLessThanOrEqual(1.01 * unit * Math.abs(wanted) + 2 ** -25);
   });
 });
 

@@ -30,7 +30,7 @@ const isZero = 16;
 
 export function gelu(x: Tile<"f32">, { approximate = false }: Accuracy = {}): Tile<"f32"> {
   // Tiles of f64 come here, too.
-  if (!Object.is(x.dtype, dtypes.f32)) return x.mul(x.mul(Math.SQRT1_2).erf().add(1)).mul(0.5);
+  if (!Object.is(x.dtype, dtypes.f32)) return x.mul(0.5).mul(x.mul(Math.SQRT1_2).erf().add(1)); // great x stay finite
   // Assemblers read |x| and -s as operands.
   const size = x.abs().minimum(isZero);
   const coefficients = approximate ? approximateExponent : exponent;
