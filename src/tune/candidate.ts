@@ -21,6 +21,8 @@ export interface Candidate {
   readonly key: string;
   /** Microseconds, by the model. */
   readonly estimate: number;
+  /** Whether no blocks are launched. */
+  readonly isIdle: boolean;
 }
 
 export interface RejectedChoice {
@@ -95,6 +97,7 @@ function candidateOf(
     operation,
     key: checksum(texts.join("\n")),
     estimate: seconds === undefined ? modelMicroseconds(plan, place) : seconds * 1e6,
+    isIdle: plan.blocks().every((blocks) => blocks === 0),
   };
 }
 

@@ -368,6 +368,8 @@ describe("mistakes", () => {
       ["TW9815", device, operation, {}],
       ["TW9815", device, operation, { cases: [] }],
       ["TW9815", device, operation, { cases: [{ n: 1.5 }] }],
+      ["TW9815", device, operation, { cases: [{ n: 0 }] }],
+      ["TW9815", device, matmul({ a: bf16, b: bf16 }), { cases: [{ m: 0, n: 8, k: 8 }] }],
       ["TW9815", device, operation, { cases, rounds: 3 }],
       ["TW9815", device, operation, { cases, most: 0 }],
       ["TW9815", device, operation, { cases, seconds: 0 }],

@@ -114,6 +114,16 @@ class Tuner {
     const sizes = this.#sizesOf(given);
     const place = { target, gpu: gpu?.name };
     const list = candidatesOf(this.#operation, this.#choices, sizes, place);
+    const { candidates } = list;
+    if (candidates.length > 0 && candidates.every(({ isIdle }) => isIdle))
+      throw new TilewrightError({
+        code: "TW9815",
+        message: `${this.#operation.name} has nothing to do for a case of tune`,
+        location: this.#settings.location,
+        expected: "sizes for which blocks are launched, whose time can be measured",
+        found: JSON.stringify(sizes),
+        remedy: "leave the case out",
+      });
     return { sizes, bucket: this.#choices.bucket(sizes), list };
   }
 
