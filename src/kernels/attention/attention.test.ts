@@ -403,6 +403,11 @@ describe("what cannot be done is refused", () => {
     ["tiles", "TW9904", () => plan({ configuration: { kernel: "plain", rows: 48 } as never })],
     ["columns", "TW9904", () => plan({ configuration: { ...small, columns: 72 } })],
     [
+      "registers",
+      "TW9904",
+      () => plan({ configuration: { kernel: "plain", rows: 128, columns: 16 } }, { e: 256 }),
+    ],
+    [
       "columns of FP8",
       "TW9904",
       () => {

@@ -14,10 +14,12 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/given.ts";
+import { lanes } from "../support/sizes.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
 import { consumerRows, plainSettings, specialisedSettings, tileDealings } from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
+import { paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnsAtEnds } from "./last-columns.ts";
 import { plainAttention } from "./plain.ts";
@@ -256,6 +258,9 @@ function isColumns(columns: number, problem: AttentionProblem): boolean {
   return Number.isSafeInteger(columns / step) && columns >= 32 && columns <= 256;
 }
 
+/** Registers that a lane has at most. */
+const registersOfLane = 255;
+
 function requirePossible(
   configuration: AttentionConfiguration,
   problem: AttentionProblem,
@@ -280,8 +285,18 @@ function requirePossible(
   if (configuration.kernel === "plain") {
     requireSettings("attention", configuration, plainSettings, location);
     const extents = [16, 32, 64, 128];
-    if (within(configuration.rows, extents) && within(configuration.columns, extents)) return;
-    throw wrong("attention has no such tiles", "rows and columns of 16, 32, 64 or 128");
+    if (!within(configuration.rows, extents) || !within(configuration.columns, extents))
+      throw wrong("attention has no such tiles", "rows and columns of 16, 32, 64 or 128");
+    const { rows, columns } = configuration;
+    const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+    const words = Math.max(16, problem.q.dtype.bits) / 32;
+    // Sums and scores in f32, and operands as they are multiplied.
+    const held = [rows * e, rows * columns, rows * d * words, columns * Math.max(d, e) * words];
+    if (Math.max(...held) < registersOfLane * lanes) return;
+    throw wrong(
+      "the plain kernel of attention has no registers for such tiles",
+      `fewer than ${registersOfLane} words a lane: fewer rows or columns`,
+    );
   }
   requireSettings("attention", configuration, specialisedSettings, location);
   if (slow !== undefined)

@@ -211,8 +211,8 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
     );
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   // Sums, scores, a tile of the cache in 16 bits, and q, which becomes f16 by way of f32 for pages of 8 bits.
-  const held = [rows * e, rows * columns, (columns * Math.max(d, e)) / 2];
-  if (problem.k.dtype.bits === 8) held.push(rows * d);
+  const ofQ = problem.k.dtype.bits === 8 ? rows * d : (rows * d) / 2;
+  const held = [rows * e, rows * columns, (columns * Math.max(d, e)) / 2, ofQ];
   if (Math.max(...held) >= registersOfLane * lanesOfWarp * warps)
     throw wrong(
       "the warps of pagedAttention have no registers for such tiles",

@@ -216,6 +216,10 @@ test.skipIf(!hasPtxas)("no registers are spilled", () => {
   expect(assemblyProblems(topK({ x: f32, k: 64 }).kernels({ m: 4, n: 20_000 }))).toEqual([]);
 });
 
+test("rows that are not there need no launch, in any format", () => {
+  for (const x of [i4, f32]) expect(topK({ x, k: 2 }).plan({ m: 0, n: 8 }).launches).toEqual([]);
+});
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => topK({ x: f8e8m0fnu, k: 2 })],

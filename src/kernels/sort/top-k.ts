@@ -195,10 +195,10 @@ function planTopK(
       location,
     );
   const wide = widened(x.dtype);
-  if (wide !== undefined) return planWidened(wanted, wide, dimensions, target);
-  const configuration = chooseTopK(x.dtype, k, rows, length, target);
+  const configuration = chooseTopK(wide ?? x.dtype, k, rows, length, target);
   const source = "heuristic" as const;
   if (rows === 0) return { configuration, source, launches: [] };
+  if (wide !== undefined) return planWidened(wanted, wide, dimensions, target);
   const names = isDirect
     ? { x: "x", values: "values", indices: "indices" }
     : { x: "rows of x", values: "rows of values", indices: "rows of indices" };
