@@ -111,6 +111,49 @@ describe("rings", () => {
   });
 });
 
+describe("a choice by a comparison with a constant", () => {
+  const predicates: { readonly [predicate: string]: (left: number, right: number) => boolean } = {
+    eq: (left, right) => left === right,
+    ne: (left, right) => left !== right,
+    lt: (left, right) => left < right,
+    le: (left, right) => left <= right,
+    gt: (left, right) => left > right,
+    ge: (left, right) => left >= right,
+  };
+  const values = [-2, -1, 0, 1, 2];
+
+  /** What is known of a number from -2 to 2 where it is chosen, and of another where it is not. */
+  function chosen(predicate: string, bound: number, inOrder: boolean, other: number): Fact {
+    const operands = inOrder ? "%own, %other" : "%other, %own";
+    const kernel = kernelWith(`${number("least", -2)}\n${number("most", 2)}
+      ${number("bound", bound)}\n${number("other", other)}
+      %low = binary %b, %least {fn = max} : i32
+      %own = binary %low, %most {fn = min} : i32
+      %holds = compare %own, %bound {predicate = ${predicate}} : bool
+      %r = select %holds, ${operands} : i32`);
+    const facts = factsOf(kernel);
+    const found: Fact[] = [];
+    walkOps(kernel.body, (op) => {
+      if (op.kind === "select") found.push(...op.results.map((value) => facts.of(value)));
+    });
+    return found[0] ?? expect.fail();
+  }
+
+  test.each(Object.entries(predicates))("%s says what is left of it", (predicate, holds) => {
+    for (const bound of [-3, ...values, 3])
+      for (const inOrder of [true, false]) {
+        const left = values.filter((value) => holds(value, bound) === inOrder);
+        // What cannot be is left as it was.
+        const [least, greatest] = interval(chosen(predicate, bound, inOrder, 50));
+        const [, most] = interval(chosen(predicate, bound, inOrder, -50));
+        const known = left.length === 0 ? values : left;
+        const expected = [Math.min(...known), 50, Math.max(...known)].map(BigInt);
+        const message = `${predicate} ${bound}, ${inOrder ? "then" : "otherwise"}`;
+        expect([least, greatest, most], message).toEqual(expected);
+      }
+  });
+});
+
 /** A step of random arithmetic: its text, and what it does to the numbers by name. */
 interface Step {
   readonly text: string;

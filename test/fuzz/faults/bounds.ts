@@ -6,6 +6,7 @@ import { dtypes } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import {
   array,
+  assert,
   barrier,
   clusterRank,
   clusterSync,
@@ -56,6 +57,8 @@ interface Act {
   readonly isOutside: (place: Place<number>) => boolean;
   /** Codes by which the simulator tells it. */
   readonly told: readonly string[];
+  /** Codes by which the emulator tells it; a trap's unless given. */
+  readonly trapped?: readonly string[];
   readonly memory?: Memory | undefined;
   readonly scratch?: object;
   /** Whether blocks that did the same to one array would race. */
@@ -290,6 +293,33 @@ function peerAct(random: Random): Act {
   };
 }
 
+/** What is said to hold, and a loop that may stand still. */
+function promiseAct(random: Random): Act {
+  const value = drawExpression(random, random.below(3));
+  const steps = random.below(2) === 0;
+  const told = steps ? ["TW3014"] : ["TW3012"];
+  return {
+    name: steps ? "the step of a loop" : "an assertion",
+    told,
+    trapped: told,
+    trace(_, place) {
+      const own = value.trace(place);
+      if (!steps) {
+        assert(own.ge(1).and(own.lt(9)), "it is small");
+        return own.cast(f32);
+      }
+      const first = place.round.cast(f32);
+      return loop({ to: place.block.add(3), step: own, carry: first }, (k, sum) =>
+        sum.add(k.cast(f32)),
+      );
+    },
+    isOutside: (place) => {
+      const own = value.value(place);
+      return own < 1 || (!steps && own >= 9);
+    },
+  };
+}
+
 const acts = [
   windowAct,
   windowAct,
@@ -300,6 +330,7 @@ const acts = [
   copyAct,
   meetingAct,
   peerAct,
+  promiseAct,
 ];
 
 /** Which rounds and blocks come to the act. */
@@ -408,6 +439,6 @@ export function bounds(random: Random): Faulty | undefined {
     right: programOf(inside),
     wrong: () => programOf(outside),
     told: act.told,
-    trapped: ["TW8016"],
+    trapped: act.trapped ?? ["TW8016"],
   };
 }

@@ -238,3 +238,29 @@ test("a lone element of 4 bits in scratch whose bytes fill no word", async () =>
   );
   await expectSame({ kernel: body, layout: () => parseLayout("(L0 L1 L2)") }, 1, "an odd number");
 });
+
+test("elements one by one of windows that begin before their array or end behind it", async () => {
+  const { kernel: body } = kernel(
+    {
+      name: "before",
+      grid: { i: 4 },
+      inputs: { x: array(f32, [3, 22]) },
+      outputs: { out: array(f32, [4, 2, 12]) },
+      inouts: { y: array(f32, [4, 3, 22]) },
+    },
+    ({ i, x, out, y }) => {
+      const here = [all, slice(i.mul(8).sub(3), 8)] as const;
+      out.at(i).store(
+        x
+          .at(...here)
+          .reshape([2, 12])
+          .load(),
+      );
+      y.at(i)
+        .at(...here)
+        .reshape([2, 12])
+        .store(x.at(slice(0, 2), slice(0, 12)).load());
+    },
+  );
+  await expectSame({ kernel: body, layout: () => parseLayout("(R0 | L0 L1 L2 L3)") }, 1, "before");
+});

@@ -141,6 +141,30 @@ describe("windows on shared memory", () => {
   });
 });
 
+test("a tile leaves what lies beside its last row and column alone", async () => {
+  const { kernel: body } = kernel(
+    {
+      name: "beside",
+      inputs: { x: array(f32, [4, 16]), y: array(f32, [3, 5]) },
+      outputs: { out: array(f32, [4, 16]) },
+      scratch: { buffer: smem(f32, [4, 16]) },
+    },
+    ({ x, y, out, buffer }) => {
+      buffer.store(x.load());
+      buffer.at(slice(0, 3), slice(4, 5)).store(y.load());
+      out.store(buffer.load());
+    },
+  );
+  const layouts = ["(L0 L1 | R0 L2 L3)", "(L0 L1 | R0 R1 L2)", "(R0 L1 | R1 R2 L0)"];
+  for (const text of layouts) {
+    const narrow = parseLayout(text);
+    const wide = parseLayout("(L0 L1 | L2 L3 L4 R0)");
+    const layout = ({ type }: Value): RegisterLayout =>
+      type.kind === "tile" && type.shape[1] === 5 ? narrow : wide;
+    await expectSame({ kernel: body, layout }, 1, text);
+  }
+});
+
 test("members of a union lie where their group says", async () => {
   const { kernel: body } = kernel(
     {
