@@ -53,11 +53,12 @@ export async function judgeFault(faulty: Faulty, seed: number): Promise<Verdict>
   if (why !== undefined) return different(why);
   if (faulty.trapped === undefined) return { kind: "same" };
   for await (const [name, found] of otherWays(subject)) {
-    if (found.kind === "refused" && isRefusal(found.code))
-      return { kind: "skipped", why: found.code };
     const wanted = name === "the emulator" ? faulty.trapped : faulty.told;
     const why = missed(name, found, wanted);
-    if (why !== undefined) return different(why);
+    if (why === undefined) continue;
+    if (found.kind === "refused" && isRefusal(found.code))
+      return { kind: "skipped", why: found.code };
+    return different(why);
   }
   return { kind: "same" };
 }
