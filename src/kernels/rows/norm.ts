@@ -6,6 +6,7 @@
  *
  * Deviations are taken from the mean of what a block holds, and put together by Chan's formula, so that nothing cancels.
  */
+import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { array, constant, dim } from "../../lang/index.ts";
@@ -186,7 +187,9 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
     scale: optional("scale", columns),
     bias: optional("bias", columns),
   };
-  const compute = computeFormat(x.dtype);
+  // A sum of f64 is one of f64.
+  const isDouble = inputs.residual?.dtype === dtypes.f64;
+  const compute = computeFormat(isDouble ? dtypes.f64 : x.dtype);
   const out = array(spec.out ?? x.dtype, x.shape);
   requireFloat("out", name, out, location);
   const rows = array(compute, x.shape.slice(0, -1));

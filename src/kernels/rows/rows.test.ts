@@ -432,6 +432,18 @@ test("a label that is no class stops the kernel", async () => {
   device.dispose();
 });
 
+test("a residual of f64 is added in f64, and statistics are f64", async () => {
+  const device = await open("simulator");
+  const [x, residual] = [randomNumbers(f32, [3, 40], 1, 2), randomNumbers(f64, [3, 40], 2, 2)];
+  const op = layerNorm({ x: f32, residual: f64, statistics: true });
+  const given = { x: x.array, residual: residual.array };
+  const { sum, mean } = await device.run(op, given);
+  device.dispose();
+  const sums = x.values.map((value, index) => value + (residual.values[index] ?? NaN));
+  expect([...toNumbers(sum)]).toEqual(sums);
+  expect(mean.dtype).toBe(f64);
+});
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => softmax({ x: i8 as never })],
