@@ -26,7 +26,13 @@ export function overlapped(left: number, right: number, well: number, most = Inf
 }
 
 /** Bytes that memory gives and takes, each once. */
-export function movedBytes(
+export function movedBytes(problem: MatmulProblem, recipe: Recipe, sizes: ProductSizes): number {
+  const { m, n, batch } = sizes;
+  return readBytes(problem, recipe, sizes) + packedBytes(problem.out.dtype, batch * m * n);
+}
+
+/** Bytes of both operands, in all their parts. */
+export function readBytes(
   problem: MatmulProblem,
   recipe: Recipe,
   { m, n, k, batch }: ProductSizes,
@@ -36,7 +42,7 @@ export function movedBytes(
   const read =
     packedBytes(formatOf("a"), batch * m * k) +
     (problem.sparse ? 0.625 : 1) * packedBytes(formatOf("b"), batch * k * n);
-  return recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
+  return recipe.parts * read;
 }
 
 export function productRate({ a }: Recipe): "byte" | "half" | "tf32" | "f64" {

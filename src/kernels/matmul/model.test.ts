@@ -84,8 +84,8 @@ test("what is chosen was among the fastest that were timed", () => {
 });
 
 test.each([
-  ["rows", byRows, undefined, 277, 0.95],
-  ["columns", byColumns, "nk", 159, 0.94],
+  ["rows", byRows, undefined, 442, 0.9],
+  ["columns", byColumns, "nk", 276, 0.88],
 ] as const)(
   "also for random sizes with b by %s, of which some choices each were timed",
   (_, problem, lies, count, share) => {
@@ -96,8 +96,8 @@ test.each([
     );
     expect(reached.length).toBe(count);
     expect(reached.filter((each) => each >= 0.95).length).toBeGreaterThanOrEqual(share * count);
-    expect(Math.min(...reached)).toBeGreaterThan(0.85);
-    expect(geometricMean(reached)).toBeGreaterThan(0.985);
+    expect(Math.min(...reached)).toBeGreaterThan(0.77);
+    expect(geometricMean(reached)).toBeGreaterThan(0.984);
   },
 );
 
@@ -141,8 +141,8 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
   expect(chosen(1, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(16, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
-  // 10.3 µs on an H200, and 10.9 in whole tiles.
-  expect(chosen(1, 4096, 4096)).toMatchObject(inParts);
+  // 9.1 µs on an H200, and 9.7 in parts.
+  expect(chosen(1, 4096, 4096)).toMatchObject({ schedule: "tiles", turned: true });
   // 4.8, and 7.5 where blocks hand sums to each other; 16.8 and 18.0; 33.4 and 46.4.
   for (const [m, n, k] of [
     [7, 608, 5568],

@@ -13,7 +13,8 @@
  *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
  * what was timed on an H200 of bf16: 4800 configurations of 435 sizes, all at once, so that what the model likes best is fast rather than that
- * every time is met. Of these sizes that reaches 0.99 of the fastest in the mean, 0.86 at worst (`model.test.ts`).
+ * every time is met; those of turned tiles, of tiles that are a block's only one and of parts later, to 4600 configurations of 549 sizes. Of these and 200 other sizes that
+ * reaches 0.985 of the fastest in the mean, 0.78 at worst (`model.test.ts`).
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import { knownCut, wholeTile } from "../../lang/pipeline/segments.ts";
@@ -34,6 +35,7 @@ import {
   movedBytes,
   overlapped,
   productRate,
+  readBytes,
 } from "./model-rates.ts";
 import { overhangSeconds } from "./overhang.ts";
 import { partCount } from "./parts.ts";
@@ -54,8 +56,17 @@ const tileEfficiency: {
   2: { most: 1.07, half: 48.3 },
   4: { most: 1.07, half: 48.3 },
 };
-/** The part of that which tiles reach whose result is turned, but for weights in few bits, which come from registers. */
-const turnedEfficiency = 0.745;
+/**
+ * The same of tiles whose result is turned, which have at most 64 columns: with as many a step takes little longer than one that is not turned. 768 × 480 × 3840 took 10.8 µs in tiles of 64 × 64
+ * that are, and 11.9 in others.
+ */
+const turnedEfficiency: typeof tileEfficiency = {
+  1: { most: 1, half: 105 },
+  2: { most: 1.07, half: 61.2 },
+  4: { most: 1.07, half: 61.2 },
+};
+/** The part of `tileEfficiency` that turned tiles of any width reach whose operand is computed, but for weights in few bits. */
+const computedEfficiency = 0.745;
 /** How much longer steps of some widths take than that says. */
 const widths: { readonly [columns: number]: number } = {
   128: 0.996,
@@ -156,6 +167,12 @@ export function tiledModel(
         : product(configuration);
 }
 
+/**
+ * Seconds that parts of k take besides: they begin when the launch before has added up its sums. Of weights in few bits these are in the rates of computing them. 1 × 4096 × 4096 took
+ * 9.7 µs in parts, and 9.1 in whole tiles.
+ */
+const partedSeconds = 0.44e-6;
+
 /** What the model thinks products of parts of k take, which are those of a batch, and their sum. */
 function partsSeconds(
   problem: MatmulProblem,
@@ -167,9 +184,9 @@ function partsSeconds(
   const parts = partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
   const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
   const product = persistentModel(problem, recipe, apart, target, wholeElements, sizes);
-  return (
-    product({ ...configuration, schedule: "tiles" }) + (parts === 1 ? 0 : summed(parts, sizes))
-  );
+  const besides = problem.weights === undefined ? partedSeconds : 0;
+  const apartSeconds = product({ ...configuration, schedule: "tiles" });
+  return apartSeconds + (parts === 1 ? 0 : besides + summed(parts, sizes));
 }
 
 /** How tiles of the last round are cut. */
@@ -202,7 +219,10 @@ function persistentModel(
   const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
   const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
   const isHeldTurned = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
-  const whenTurned = isPlain && !isHeldTurned ? turnedEfficiency : 1;
+  const isComputed = prologueOf(problem) !== undefined;
+  const isSlowTurned = isPlain && !isHeldTurned;
+  const whenTurned = isSlowTurned && !isComputed ? turnedEfficiency : efficiency;
+  const partTurned = isSlowTurned && isComputed ? computedEfficiency : 1;
   const rate = (gain * products[productRate(recipe)]) / target.processors;
   const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
@@ -210,16 +230,17 @@ function persistentModel(
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
-  const isComputed = prologueOf(problem) !== undefined;
-  const besides = besidesOf(problem, recipe, sizes, target, stored === sizes ? 1 : 2);
+  const inParts = stored !== sizes;
+  const read = readBytes(problem, recipe, sizes);
+  const besides = besidesOf(problem, recipe, sizes, target, inParts ? 2 : 1);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
     const rows = multipliers * threadRows;
     const { preparing, begin } = operands(configuration);
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
-    const { most, half } = efficiency[multipliers];
-    const reached = (rate * most * (turned ? whenTurned : 1) * columns) / (columns + half);
+    const { most, half } = (turned ? whenTurned : efficiency)[multipliers];
+    const reached = (rate * most * (turned ? partTurned : 1) * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
     const width = turned ? 1 : (widths[columns] ?? 1);
@@ -262,8 +283,12 @@ function persistentModel(
     const starting = launchSeconds + (cluster > 1 ? pairSeconds : 0);
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
-    const crowded = (askedMore * Math.max(0, asked - askedBytes)) / memoryBytes;
-    const moving = memory * memoryGap(problem, configuration, workers, target) + crowded;
+    // Parts are for products of few tiles, several of which ask for the same; and the launch before them only adds up sums.
+    const distinct = read * Math.min(1, stages / steps);
+    const mostAsked = inParts ? Math.min(asked, distinct) : asked;
+    const crowded = (askedMore * Math.max(0, mostAsked - askedBytes)) / memoryBytes;
+    const gap = inParts ? 1 : memoryGap(problem, configuration, workers, target);
+    const moving = memory * gap + crowded;
     return preparing + overlapped(busy, moving, hidden.all, mostExposed) + handing + starting;
   };
 }
