@@ -106,6 +106,11 @@ const clockOfFew = 0.134;
 const pairedParts = 1.015;
 /** What memory wants to be asked for at once, as a launch begins, and how much longer it takes for what is asked for besides: requests then meet in its banks. */
 const [askedBytes, askedMore] = [10.8e6, 0.234];
+
+function crowdedSeconds(asked: number): number {
+  return (askedMore * Math.max(0, asked - askedBytes)) / memoryBytes;
+}
+
 /**
  * Seconds that a step takes at least, and from when memory is asked for it until it is there: of a pair of blocks, both of which must have
  * left a slot before either fills it, 512 × 2048 × 4096 took 20.5 µs with 8 stages of 64 × 128, and 16.3 of single blocks.
@@ -200,6 +205,23 @@ function cutOf(
   return knownCut(tiles, workers, steps, halvesColumns(configuration));
 }
 
+/** The part of a processor's rate that tiles of a product reach. */
+function efficiencyOf(
+  problem: MatmulProblem,
+  recipe: Recipe,
+): (tiles: PersistentConfiguration) => { readonly most: number; readonly half: number } {
+  const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
+  const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
+  const isHeldTurned = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
+  if (!isPlain || isHeldTurned) return ({ multipliers }) => efficiency[multipliers];
+  const isComputed = prologueOf(problem) !== undefined;
+  return ({ multipliers, turned }) => {
+    const { most, half } = efficiency[multipliers];
+    if (!turned) return { most, half };
+    return isComputed ? { most: computedEfficiency * most, half } : turnedEfficiency[multipliers];
+  };
+}
+
 /** What the model thinks launches of the persistent kernel take. */
 function persistentModel(
   problem: MatmulProblem,
@@ -216,13 +238,7 @@ function persistentModel(
   const steps = Math.ceil(sizes.k / depth);
   const gain = problem.sparse ? sparseGain : 1;
   const paired = recipe.terms.length > 1 ? pairedParts : 1;
-  const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
-  const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
-  const isHeldTurned = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
-  const isComputed = prologueOf(problem) !== undefined;
-  const isSlowTurned = isPlain && !isHeldTurned;
-  const whenTurned = isSlowTurned && !isComputed ? turnedEfficiency : efficiency;
-  const partTurned = isSlowTurned && isComputed ? computedEfficiency : 1;
+  const efficiency = efficiencyOf(problem, recipe);
   const rate = (gain * products[productRate(recipe)]) / target.processors;
   const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
   const bytes = stageBytes(problem);
@@ -230,6 +246,7 @@ function persistentModel(
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const halved = (name: "a" | "b", columns: number): boolean =>
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
+  const isComputed = prologueOf(problem) !== undefined;
   const inParts = stored !== sizes;
   const read = readBytes(problem, recipe, sizes);
   const besides = besidesOf(problem, recipe, sizes, target, inParts ? 2 : 1);
@@ -239,8 +256,8 @@ function persistentModel(
     const { preparing, begin } = operands(configuration);
     const tiles = tileCount(configuration, sizes);
     const workers = workerCount(configuration, sizes, depth, target);
-    const { most, half } = (turned ? whenTurned : efficiency)[multipliers];
-    const reached = (rate * most * (turned ? partTurned : 1) * columns) / (columns + half);
+    const { most, half } = efficiency(configuration);
+    const reached = (rate * most * columns) / (columns + half);
     // The part of the processors that have nothing to do.
     const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
     const width = turned ? 1 : (widths[columns] ?? 1);
@@ -286,9 +303,8 @@ function persistentModel(
     // Parts are for products of few tiles, several of which ask for the same; and the launch before them only adds up sums.
     const distinct = read * Math.min(1, stages / steps);
     const mostAsked = inParts ? Math.min(asked, distinct) : asked;
-    const crowded = (askedMore * Math.max(0, mostAsked - askedBytes)) / memoryBytes;
     const gap = inParts ? 1 : memoryGap(problem, configuration, workers, target);
-    const moving = memory * gap + crowded;
+    const moving = memory * gap + crowdedSeconds(mostAsked);
     return preparing + overlapped(busy, moving, hidden.all, mostExposed) + handing + starting;
   };
 }
