@@ -36,6 +36,8 @@ const heads = { b: 1, s: 64, t: 64, h: 1, kv: 1, d: 16, e: 16 };
 type Given = Tile<"f32">;
 type Piecewise = (piece: Given, column: Given) => Tile<"f32">;
 
+let calls = 0;
+
 /** Each gives a piece of the piece's shape, so that nothing but the check could refuse it. */
 const mixing: { readonly [name: string]: Piecewise } = {
   "a reduction": (x) => x.sub(x.max(1, { keep: true })),
@@ -73,6 +75,13 @@ const mixing: { readonly [name: string]: Piecewise } = {
     Array.from({ length: x.shape[0] ?? 1 }).reduce<Given>((sum) => sum.add(1), x),
   "how wide it is, in a loop": (x) =>
     loop({ to: 2, carry: x }, (_, sum) => sum.add(x.shape[1] ?? 1)),
+  "one of two results, by how wide it is": (x, column) => {
+    const [one, other] = [x.add(column), x.sub(column)];
+    return (x.shape[1] ?? 1) > 100 ? one : other;
+  },
+  "one of two operands, by how high it is": (x, column) =>
+    x.mul((x.shape[0] ?? 1) > 100 ? x : column),
+  "something else for every call": (x) => x.add(calls++),
   "who computes it": (x) => x.add(threadIndex().cast(f32)),
   "random numbers of a run": (x) => randomKey(1).uniform(elementRun(0, x.shape)).add(x),
   "something in a branch": (x) =>
