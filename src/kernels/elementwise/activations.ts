@@ -1,4 +1,4 @@
-/** Activations as functions on tiles, for epilogues, maps and gated layers; shorter floats than f32 are computed with in f32, and rounded once. */
+/** Activations as functions on tiles, for epilogues, maps and gated layers; results are rounded once. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Accuracy, Tile } from "../../lang/index.ts";
 import { isTile } from "../../lang/operands.ts";
@@ -12,15 +12,17 @@ export type Activation = (x: Tile<"f32">, accuracy?: Accuracy) => Tile<"f32">;
 
 const rootOfTwoOverPi = Math.sqrt(2 / Math.PI);
 
-/** The function as kernels call it: what is no tile is refused on the user's line. */
-function onTiles(name: string, activation: Activation): Activation {
+/**
+ * The function as kernels call it: what is no tile is refused on the user's line, and formats of fewer bits are computed with in f32. Arithmetic of 16
+ * bits rounds every step: 1 + erf(x) of bf16 has no digit that is right where x is -3.
+ */
+function onTiles(name: string, activation: Activation, leastBits = 32): Activation {
   return (x, accuracy) => {
     if (!isTile(x)) wrongKind(`x of ${name}`, "a tile of floats", x, captureLocation());
     if (accuracy !== undefined)
       requireKnownOptions(name, accuracy, ["approximate"], "TW1033", captureLocation());
     const given: Tile = x;
-    // Arithmetic of 16 bits rounds every step: 1 + erf(x) of bf16 has no digit that is right where x is -3.
-    const isShort = given.dtype.kind === "float" && given.dtype.bits < 32;
+    const isShort = given.dtype.kind === "float" && given.dtype.bits < leastBits;
     return isShort
       ? (activation(given.cast(dtypes.f32), accuracy).cast(given.dtype) as Tile<"f32">)
       : activation(x, accuracy);
@@ -28,7 +30,8 @@ function onTiles(name: string, activation: Activation): Activation {
 }
 
 export const activations = Object.freeze({
-  relu: onTiles("relu", (x) => x.maximum(0)),
+  /** Nothing of it is rounded, so that two elements of 16 bits are compared at once. */
+  relu: onTiles("relu", (x) => x.maximum(0), 16),
   sigmoid: onTiles("sigmoid", (x, accuracy) => x.logistic(accuracy)),
   /** x · sigmoid(x), also called swish: the gate of SwiGLU. */
   silu: onTiles("silu", (x, accuracy) => x.mul(x.logistic(accuracy))),

@@ -5,7 +5,10 @@ import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { erfc } from "../../graph/evaluate/elementwise/special.ts";
 import type { Accuracy, Tile } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
+import { targets } from "../../targets/target.ts";
 import { activations } from "./activations.ts";
 import { map } from "./map.ts";
 
@@ -105,3 +108,12 @@ test.each(["simulator", "emulator"] as const)(
     expect(Math.abs(one - 0.5 * (1 + Math.tanh(inner)))).toBeLessThan(2 ** -22);
   },
 );
+
+test("relu of 16 bits rounds nothing, and compares two elements at once", () => {
+  const op = map({ x: bf16 }, ({ x }) => ({ out: activations.relu(x as unknown as Tile<"f32">) }));
+  const [text = ""] = op
+    .kernels({ n: 1 << 20 })
+    .map(({ kernel }) => printPtx(lower(kernel, targets.sm_90a).module));
+  expect(text).toMatch(/max\S*\.bf16x2/);
+  expect(text).not.toContain("cvt.rn.bf16");
+});
