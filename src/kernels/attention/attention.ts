@@ -14,8 +14,8 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/given.ts";
-import { lanes } from "../support/sizes.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
+import { lanes, registersOfLane } from "../support/sizes.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
 import { consumerRows, plainSettings, specialisedSettings, tileDealings } from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
@@ -257,9 +257,6 @@ function isColumns(columns: number, problem: AttentionProblem): boolean {
   const step = isNarrow(problem) ? 32 : 16;
   return Number.isSafeInteger(columns / step) && columns >= 32 && columns <= 256;
 }
-
-/** Registers that a lane has at most. */
-const registersOfLane = 255;
 
 function requirePossible(
   configuration: AttentionConfiguration,

@@ -16,6 +16,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
+import { registersOfLane } from "../support/sizes.ts";
 import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { attendKernel, costOf, pagedBytes } from "./attend.ts";
@@ -136,8 +137,7 @@ function requireCountable(form: PagedForm, location: Location): void {
   );
 }
 
-/** Lanes of a warp, and registers that one has at most. */
-const [lanesOfWarp, registersOfLane] = [32, 255];
+const lanesOfWarp = 32;
 
 /** The largest head: what the registers of a block hold of it. */
 const largestHead = 256;

@@ -283,6 +283,9 @@ test("nothing is the identity", async () => {
   device.dispose();
 });
 
+const queuedScan = (columns: number, queue: { slots: number; slack: number }) =>
+  scan({ x: f32, configuration: { rows: 1, columns, workers: 4, queue } }).kernels({ n: 1 << 20 });
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => reduce({ x: f8e4m3fn })],
@@ -306,6 +309,8 @@ test("mistakes are told", () => {
       "TW9904",
       () => scan({ x: f32, configuration: { rows: 4, columns: 512, workers: 1 } }).plan({ n: 9 }),
     ],
+    ["TW9904", () => queuedScan(16_384, { slots: 3, slack: 1 })],
+    ["TW9904", () => queuedScan(8192, { slots: 8, slack: 1 })],
     ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
     ["TW1033", () => argReduce({ x: f32, find: "least", axes: [0] } as never)],
   ];

@@ -19,6 +19,7 @@ import {
   lanes,
   powerOfTwoFrom,
   widestAccess,
+  registersOfLane,
 } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
@@ -26,6 +27,7 @@ import { scanKernel } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 import {
   chooseQueue,
+  isPossibleQueue,
   isQueueable,
   queuedDimensions,
   queuedScanKernel,
@@ -97,9 +99,6 @@ function scanAxes(
   return [...leads, { extent: extents[axis] ?? 1, strides: strides.map((own) => own[axis] ?? 1) }];
 }
 
-/** Registers that a lane has at most. */
-const registersOfLane = 255;
-
 /** Blocks that share a row wait for each other, so that all of them have to run at once. */
 function requirePossible(
   { name, rule }: ScanProblem,
@@ -118,26 +117,24 @@ function requirePossible(
   const most = sharedBlocks * processors;
   const isPower = (number: number): boolean =>
     Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
-  const most32 = Math.max(...Object.values(rule.state).map(({ dtype }) => dtype.bits / 32), 1);
-  // Blocks of more rows than there are have no such rows in their arrays.
+  const warps = queue === undefined ? sharedWarps : queuedWarps;
+  const words = Math.max(...Object.values(rule.state).map(({ dtype }) => dtype.bits / 32), 1);
+  // Blocks of more rows than there are have no such rows in their arrays; those of more warps have fewer registers a lane.
   const isHeld =
     rows <= powerOfTwoFrom(axes.at(-2)?.extent ?? 1) &&
-    (rows * columns * most32) / lanes < registersOfLane;
+    rows * columns * words < registersOfLane * lanes;
   const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers) && isHeld;
-  const warps = queue === undefined ? sharedWarps : queuedWarps;
   const isShared = rows === 1 && columns >= 32 * warps && blocks <= most;
   const isQueued =
     queue === undefined ||
     (workers > 1 &&
       isQueueable(rule, axes, target) &&
-      [queue.slots, queue.slack].every((count) => Number.isSafeInteger(count) && count >= 1) &&
-      // The place of a piece is filled again when the results of the next one go out, which follow totals of later ones.
-      queue.slots >= queue.slack + 2);
+      isPossibleQueue(rule, columns, queue, target));
   if (isKnown && isQueued && (workers === 1 || (workers > 1 && isShared))) return;
   throw refused(
     "TW9904",
     `${name} has no such configuration`,
-    `powers of two for rows, of no more than there are, and for columns, of which registers hold a piece; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for rows that the copy engine takes`,
+    `powers of two for rows, of no more than there are, and for columns, of which registers hold a piece; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for which there is room, of pieces of 32 KiB at most, for rows that the copy engine takes`,
     JSON.stringify(configuration),
     location,
   );

@@ -67,6 +67,9 @@ const queueBytes = 209 * 1024;
 /** Bytes of a row of a box: as wide as a swizzle, so that lanes read neighbouring stretches without conflicts. */
 const boxBytes = 128;
 
+/** Rows of a box at most. */
+const mostBoxRows = 256;
+
 const inBox = ({ bits }: DType): number => (boxBytes * 8) / bits;
 
 export interface Queue {
@@ -83,22 +86,44 @@ export function chooseQueue(
   target: Target,
 ): { readonly columns: number; readonly queue: Queue } | undefined {
   if (!isQueueable(rule, axes, target)) return undefined;
-  const bytes = (parts: readonly { readonly dtype: DType }[]): number =>
-    parts.reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
-  const copied = bytes(inputsOf(rule));
-  const most = bytesPerLane / Math.max(copied, bytes(Object.values(rule.state)));
+  const [copied, combined] = [bytesOf(inputsOf(rule)), bytesOf(Object.values(rule.state))];
+  const most = bytesPerLane / Math.max(copied, combined);
   let each = mostPerLane;
   while (each > Math.max(1, most)) each /= 2;
   const columns = lanes * each;
   let queue: Queue | undefined;
   for (let slots = 3; ; slots += 1) {
     // Half of the places wait until others have heard of their totals, half for pieces that come and results that go.
-    const slack = Math.floor(slots / 2);
-    const known = (slack + 1) * (2 * lanes + 2) * bytes(Object.values(rule.state));
-    if (slots * columns * copied + known > queueBytes) break;
-    queue = { slots, slack };
+    const next = { slots, slack: Math.floor(slots / 2) };
+    if (queuedBytes(rule, columns, next) > queueBytes) break;
+    queue = next;
   }
   return queue === undefined ? undefined : { columns, queue };
+}
+
+function bytesOf(parts: readonly { readonly dtype: DType }[]): number {
+  return parts.reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
+}
+
+/** Bytes of shared memory that a queue and what is known of its pieces take. */
+function queuedBytes(rule: ScanRule, columns: number, { slots, slack }: Queue): number {
+  const known = (slack + 1) * (2 * lanes + 2) * bytesOf(Object.values(rule.state));
+  return slots * columns * bytesOf(inputsOf(rule)) + known;
+}
+
+/** Whether there is such a queue of pieces of so many columns: a copy takes one, and a block has room for all. */
+export function isPossibleQueue(
+  rule: ScanRule,
+  columns: number,
+  queue: Queue,
+  { sharedMemoryPerBlock }: Target,
+): boolean {
+  const { slots, slack } = queue;
+  const isCounted = [slots, slack].every((count) => Number.isSafeInteger(count) && count >= 1);
+  // The place of a piece is filled again when the results of the next one go out, which follow totals of later ones.
+  if (!isCounted || slots < slack + 2) return false;
+  const isCopied = inputsOf(rule).every(({ dtype }) => columns <= mostBoxRows * inBox(dtype));
+  return isCopied && queuedBytes(rule, columns, queue) <= sharedMemoryPerBlock;
 }
 
 /** Whether boxes of the copy engine make up the rows, and results fit where elements were. */

@@ -63,4 +63,6 @@ export function powerOfTwoFrom(size: number): number {
 
 /** Lanes of a program thread, each of which accesses up to 16 bytes at once. */
 export const lanes = 128;
+/** Registers that a lane has at most. */
+export const registersOfLane = 255;
 export const widestAccess = 16;
