@@ -222,6 +222,19 @@ function efficiencyOf(
   };
 }
 
+/**
+ * Bytes that blocks ask for at most, where they ask for the same: parts of k are for products of few tiles, and the launch before them only adds up
+ * sums. Rates of weights in few bits were fitted without that.
+ */
+function sharedReads(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  sizes: ProductSizes,
+  inParts: boolean,
+): number {
+  return inParts && problem.weights === undefined ? readBytes(problem, recipe, sizes) : Infinity;
+}
+
 /** What the model thinks launches of the persistent kernel take. */
 function persistentModel(
   problem: MatmulProblem,
@@ -248,7 +261,7 @@ function persistentModel(
     !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
   const isComputed = prologueOf(problem) !== undefined;
   const inParts = stored !== sizes;
-  const read = readBytes(problem, recipe, sizes);
+  const shared = sharedReads(problem, recipe, sizes, inParts);
   const besides = besidesOf(problem, recipe, sizes, target, inParts ? 2 : 1);
   return (configuration) => {
     const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
@@ -300,11 +313,9 @@ function persistentModel(
     const starting = launchSeconds + (cluster > 1 ? pairSeconds : 0);
     const asked =
       workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
-    // Parts are for products of few tiles, several of which ask for the same; and the launch before them only adds up sums.
-    const distinct = read * Math.min(1, stages / steps);
-    const mostAsked = inParts ? Math.min(asked, distinct) : asked;
-    const gap = inParts ? 1 : memoryGap(problem, configuration, workers, target);
-    const moving = memory * gap + crowdedSeconds(mostAsked);
+    const distinct = shared * Math.min(1, stages / steps);
+    const gap = shared < Infinity ? 1 : memoryGap(problem, configuration, workers, target);
+    const moving = memory * gap + crowdedSeconds(Math.min(asked, distinct));
     return preparing + overlapped(busy, moving, hidden.all, mostExposed) + handing + starting;
   };
 }
