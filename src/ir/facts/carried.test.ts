@@ -111,15 +111,16 @@ describe("rings", () => {
   });
 });
 
+const comparisons: { readonly [predicate: string]: (left: number, right: number) => boolean } = {
+  eq: (left, right) => left === right,
+  ne: (left, right) => left !== right,
+  lt: (left, right) => left < right,
+  le: (left, right) => left <= right,
+  gt: (left, right) => left > right,
+  ge: (left, right) => left >= right,
+};
+
 describe("a choice by a comparison with a constant", () => {
-  const predicates: { readonly [predicate: string]: (left: number, right: number) => boolean } = {
-    eq: (left, right) => left === right,
-    ne: (left, right) => left !== right,
-    lt: (left, right) => left < right,
-    le: (left, right) => left <= right,
-    gt: (left, right) => left > right,
-    ge: (left, right) => left >= right,
-  };
   const values = [-2, -1, 0, 1, 2];
 
   /** What is known of a number from -2 to 2 where it is chosen, and of another where it is not. */
@@ -139,7 +140,7 @@ describe("a choice by a comparison with a constant", () => {
     return found[0] ?? expect.fail();
   }
 
-  test.each(Object.entries(predicates))("%s says what is left of it", (predicate, holds) => {
+  test.each(Object.entries(comparisons))("%s says what is left of it", (predicate, holds) => {
     for (const bound of [-3, ...values, 3])
       for (const inOrder of [true, false]) {
         const left = values.filter((value) => holds(value, bound) === inOrder);
@@ -169,14 +170,6 @@ const arithmetic: { readonly [fn: string]: (left: number, right: number) => numb
   xor: (left, right) => left ^ right,
   min: Math.min,
   max: Math.max,
-};
-const comparisons: { readonly [predicate: string]: (left: number, right: number) => boolean } = {
-  eq: (left, right) => left === right,
-  ne: (left, right) => left !== right,
-  lt: (left, right) => left < right,
-  le: (left, right) => left <= right,
-  gt: (left, right) => left > right,
-  ge: (left, right) => left >= right,
 };
 
 function randomStep(random: Random, known: readonly string[], id: string): Step {
