@@ -66,6 +66,9 @@ const fields: Fields = {
   ignored: "number",
 };
 
+/** Labels are held against the number of classes, which f32 holds up to here. */
+const mostClasses = 2 ** 24;
+
 /** The loss of every row, and its gradient. A label outside the classes stops the kernel, unless it is the ignored one. */
 export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEntropyOperation<S> {
   const location = captureLocation();
@@ -106,8 +109,14 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
       of: logits,
       axis: logits.shape.length - 1,
       requireLength: (classes) => {
-        if (classes > 0) return;
-        throw refused("TW9902", `${name} has no classes`, "rows of 1 or more", "0", location);
+        if (classes > 0 && classes <= mostClasses) return;
+        throw refused(
+          "TW9902",
+          `${name} cannot tell its classes`,
+          `1 to ${mostClasses} classes`,
+          String(classes),
+          location,
+        );
       },
     },
     spec,

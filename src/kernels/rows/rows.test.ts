@@ -455,6 +455,7 @@ test("mistakes are told", () => {
     ["TW9902", () => softmaxBackward({ out: f32, dOut: array(f32, [n, m]) })],
     ["TW9902", () => crossEntropy({ logits: f32, dLoss: array(f32, [n]) })],
     ["TW9902", () => crossEntropy({ logits: f32 }).plan({ m: 2, n: 0 })],
+    ["TW9902", () => crossEntropy({ logits: f32 }).plan({ m: 2, n: 2 ** 24 + 1 })],
     ["TW9904", () => rmsNorm({ x: f32, epsilon: -1 })],
     ["TW9904", () => crossEntropy({ logits: f32, ignored: 0.5 })],
     ["TW1033", () => rmsNorm({ x: f32, bias: f32 } as never)],
