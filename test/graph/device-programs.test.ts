@@ -241,6 +241,13 @@ describe("what devices do not run", () => {
       }`,
     ],
     [
+      "TW9601: mhlo.erf cannot run on a device",
+      `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = "mhlo.erf"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }`,
+    ],
+    [
       "TW9601",
       `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
         %0 = stablehlo.custom_call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>

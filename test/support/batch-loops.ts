@@ -10,7 +10,7 @@ import { verifyGraph } from "../../src/graph/verify/index.ts";
 import { Random } from "../../src/support/random.ts";
 
 const seed = 7;
-const size = 3;
+const examples = 3;
 
 export function bodyOf(text: string): GraphRegion {
   const main = parseGraph(text, "test.mlir")[0]?.functions.get("main");
@@ -28,6 +28,7 @@ function inputsOf(
   graph: GraphRegion,
   random: Random,
   batched: readonly boolean[],
+  size: number,
 ): readonly Tensor[] {
   return graph.parameters.map(({ type }, i) => {
     if (!isTensor(type)) throw new Error("tests are of tensors");
@@ -55,9 +56,11 @@ function numbers({ lanes }: Tensor): readonly number[] {
 }
 
 /** A graph over a batch of random examples against itself over each of them. */
-export function check(graph: GraphRegion, batched: readonly boolean[]): void {
-  const inputs = inputsOf(graph, new Random(seed), batched);
+export function check(graph: GraphRegion, batched: readonly boolean[], size = examples): void {
+  const inputs = inputsOf(graph, new Random(seed), batched, size);
   const all = run(vmap(graph, size, batched), inputs);
+  for (const [i, { type }] of graph.results.entries())
+    expect(all[i]?.shape).toEqual([size, ...(isTensor(type) ? type.shape : [])]);
   for (let row = 0; row < size; row++) {
     const own = run(
       graph,
@@ -76,7 +79,7 @@ export function check(graph: GraphRegion, batched: readonly boolean[]): void {
   }
 }
 
-/** All ways in which some of a graph's parameters have the batch. */
+/** All ways in which some of a graph's parameters have the batch, and one of no examples. */
 export function everyWay(text: string): void {
   const graph = bodyOf(text);
   const count = graph.parameters.length;
@@ -85,4 +88,9 @@ export function everyWay(text: string): void {
       graph,
       graph.parameters.map((_, i) => (mask >> i) % 2 === 1),
     );
+  check(
+    graph,
+    graph.parameters.map(() => true),
+    0,
+  );
 }

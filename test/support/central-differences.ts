@@ -138,6 +138,7 @@ export function checkDerivatives(
   expectClose(dot(weights, forward), reference, 1e-6, "forward");
   const gradient = vjp(graph);
   const back = run(gradient, [...points, ...weights]).slice(graph.results.length);
+  expect(back.map(({ shape }) => shape)).toEqual(directions.map(({ shape }) => shape));
   expectClose(dot(directions, back), reference, 1e-6, "reverse");
   if (depth === 1) return;
   const onlyGradient: GraphRegion = {

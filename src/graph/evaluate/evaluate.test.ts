@@ -256,7 +256,11 @@ const passing: { readonly [name: string]: string } = {
     %b = stablehlo.constant dense<[[2.0], [5.0]]> : tensor<2x1xf64>
     %1 = "stablehlo.triangular_solve"(%0, %b) {left_side = true, lower = true, unit_diagonal = false,
       transpose_a = #stablehlo<transpose TRANSPOSE>} : (tensor<2x2xf64>, tensor<2x1xf64>) -> tensor<2x1xf64>
-    check.expect_eq_const %1, dense<[[-0.25], [2.5]]> : tensor<2x1xf64>`,
+    check.expect_eq_const %1, dense<[[-0.25], [2.5]]> : tensor<2x1xf64>
+    %z = stablehlo.constant dense<[[0.0, 0.0], [2.0, 0.5]]> : tensor<2x2xf64>
+    %2 = "stablehlo.triangular_solve"(%z, %b) {left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : (tensor<2x2xf64>, tensor<2x1xf64>) -> tensor<2x1xf64>
+    check.expect_eq_const %2, dense<[[0x7FF0000000000000], [0xFFF0000000000000]]> : tensor<2x1xf64>`,
   "threefry's bits": `
     %s = stablehlo.constant dense<[1, 2]> : tensor<2xui64>
     %n, %b = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<2x2xui64>)

@@ -15,7 +15,7 @@ import type {
   GraphValue,
   TensorType,
 } from "../ops/index.ts";
-import { isComplexElement, isFloatElement, isTensor, typeText } from "../ops/index.ts";
+import { isComplexElement, isFloatElement, isTensor, textNameOf, typeText } from "../ops/index.ts";
 import type { Datum, Tensor, TokenDatum } from "./datum.ts";
 import { datumText } from "./datum.ts";
 
@@ -136,10 +136,10 @@ export class Frame {
 export function unsupported(op: AnyGraphOp, reason: string): TilewrightError {
   return new TilewrightError({
     code: "TW9501",
-    message: `${op.kind} cannot be evaluated: ${reason}`,
+    message: `${textNameOf(op)} cannot be evaluated: ${reason}`,
     location: op.location,
     expected: "an op that the evaluator runs, see docs/stablehlo-operations.md",
-    found: op.name === "" ? op.kind : op.name,
+    found: op.name === "" ? textNameOf(op) : op.name,
   });
 }
 

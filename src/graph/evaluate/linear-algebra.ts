@@ -14,6 +14,23 @@ function complexReader(operand: Tensor): (index: number) => Complex {
   return (index) => convert(read(index)) as Complex;
 }
 
+interface Arithmetic {
+  readonly subtract: (left: Complex, right: Complex) => Complex;
+  readonly multiply: (left: Complex, right: Complex) => Complex;
+  readonly divide: (left: Complex, right: Complex) => Complex;
+}
+
+const real: Arithmetic = {
+  subtract: (left, right) => complex.complex(left.re - right.re, 0),
+  multiply: (left, right) => complex.complex(left.re * right.re, 0),
+  divide: (left, right) => complex.complex(left.re / right.re, 0),
+};
+
+/** Pairs of real numbers are kept real: an infinite one times an imaginary part of 0 would be NaN. */
+function arithmeticOf({ element }: Tensor): Arithmetic {
+  return isComplexElement(element) ? complex : real;
+}
+
 /** Writes complex numbers, or their real parts. */
 function complexWriter(
   element: ElementType,
@@ -36,7 +53,7 @@ export function cholesky(a: Tensor, lower: boolean): Tensor {
     const at = (i: number, j: number) => matrix * n * n + i * n + j;
     const entry = (i: number, j: number) =>
       lower ? read(at(i, j)) : complex.conjugate(read(at(j, i)));
-    const factor = choleskyFactor(n, entry);
+    const factor = choleskyFactor(n, entry, arithmeticOf(a));
     for (let i = 0; i < n; i++)
       for (let j = 0; j <= i; j++) {
         const value = (factor[i] as Complex[])[j] as Complex;
@@ -47,7 +64,11 @@ export function cholesky(a: Tensor, lower: boolean): Tensor {
   return result;
 }
 
-function choleskyFactor(n: number, entry: (i: number, j: number) => Complex): Complex[][] {
+function choleskyFactor(
+  n: number,
+  entry: (i: number, j: number) => Complex,
+  { subtract, multiply }: Arithmetic,
+): Complex[][] {
   const rows = Array.from({ length: n }, () => new Array<Complex>(n).fill(complex.complex(0, 0)));
   for (let j = 0; j < n; j++)
     for (let i = j; i < n; i++) {
@@ -55,7 +76,7 @@ function choleskyFactor(n: number, entry: (i: number, j: number) => Complex): Co
       for (let k = 0; k < j; k++) {
         const left = (rows[i] as Complex[])[k] as Complex;
         const right = complex.conjugate((rows[j] as Complex[])[k] as Complex);
-        sum = complex.subtract(sum, complex.multiply(left, right));
+        sum = subtract(sum, multiply(left, right));
       }
       const diagonal = (rows[j] as Complex[])[j] as Complex;
       (rows[i] as Complex[])[j] =
@@ -96,9 +117,8 @@ export function triangularSolve(a: Tensor, b: Tensor, settings: TriangularSettin
         const value = read(matrix * n * n + (swapped ? j * n + i : i * n + j));
         return transpose === "ADJOINT" ? complex.conjugate(value) : value;
       };
-      substitute(n, isLower, entry, (i) => readRight(at(i))).forEach((value, i) => {
-        write(at(i), value);
-      });
+      const found = substitute(n, isLower, entry, (i) => readRight(at(i)), arithmeticOf(a));
+      for (const [i, value] of found.entries()) write(at(i), value);
     }
   return result;
 }
@@ -108,6 +128,7 @@ function substitute(
   isLower: boolean,
   entry: (i: number, j: number) => Complex,
   right: (i: number) => Complex,
+  { subtract, multiply, divide }: Arithmetic,
 ): readonly Complex[] {
   const solution = new Array<Complex>(n).fill(complex.complex(0, 0));
   for (let step = 0; step < n; step++) {
@@ -115,9 +136,9 @@ function substitute(
     let sum = right(i);
     for (let known = 0; known < step; known++) {
       const j = isLower ? known : n - 1 - known;
-      sum = complex.subtract(sum, complex.multiply(entry(i, j), solution[j] as Complex));
+      sum = subtract(sum, multiply(entry(i, j), solution[j] as Complex));
     }
-    solution[i] = complex.divide(sum, entry(i, i));
+    solution[i] = divide(sum, entry(i, i));
   }
   return solution;
 }

@@ -19,6 +19,7 @@ import type { Location } from "../../support/location.ts";
 import { elements, isComplexElement, partOf } from "../ops/elements.ts";
 import type { ElementType } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
+import { textNameOf } from "../ops/traverse.ts";
 import { isTensor, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 
@@ -52,10 +53,10 @@ export function isStorageOnly(element: ElementType): boolean {
 export function cannotRun(op: AnyGraphOp, reason: string): TilewrightError {
   return new TilewrightError({
     code: "TW9601",
-    message: `${op.kind} cannot run on a device: ${reason}`,
+    message: `${textNameOf(op)} cannot run on a device: ${reason}`,
     location: op.location,
     expected: "an op that devices run, see docs/stablehlo-operations.md",
-    found: op.name === "" ? op.kind : op.name,
+    found: op.name === "" ? textNameOf(op) : op.name,
   });
 }
 

@@ -17,6 +17,11 @@ export function regionsOf(op: AnyGraphOp): readonly GraphRegion[] {
   return Object.keys(graphOpTable[op.kind].regions).flatMap((name) => asList(slots[name]));
 }
 
+/** What text calls an op. */
+export function textNameOf(op: AnyGraphOp): string {
+  return op.kind === "foreign" ? op.attributes.op_name : op.kind;
+}
+
 /** Every op of a region and of the regions within, each before the ops of its own regions. */
 export function* opsWithin(region: GraphRegion): Generator<AnyGraphOp> {
   for (const op of region.ops) {

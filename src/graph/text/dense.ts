@@ -33,7 +33,7 @@ export function parseDense(text: string, type: TensorType): Literal {
   if (bytes !== undefined) return literal(type, parseBytes(bytes, type));
   const slots = slotsOf(type.element);
   const count = sizeOf(type.shape);
-  const pieces = Array.from(text.matchAll(piece), ([, found = ""]) => found);
+  const pieces = piecesOf(text);
   const splat = pieces[0] !== "[" && pieces.length > 0;
   const lanes = allocateElementLanes(type.element, splat ? 1 : count);
   const reader = new ElementReader(pieces, type, lanes);
@@ -42,6 +42,15 @@ export function parseDense(text: string, type: TensorType): Literal {
   reader.finish();
   if (pieces.length === 0 && count !== 0) throw new DenseMismatch(`${count} elements`, "none");
   return literal(type, splat && count === 0 ? lanes.subarray(0, 0) : shared(lanes, slots));
+}
+
+/** The signs and numbers of a list. */
+function piecesOf(text: string): readonly string[] {
+  const found = Array.from(text.matchAll(piece));
+  const last = found.at(-1);
+  const rest = text.slice(last === undefined ? 0 : last.index + last[0].length).trim();
+  if (rest !== "") throw new DenseMismatch("numbers in brackets", rest);
+  return found.map(([, each = ""]) => each);
 }
 
 /** The lanes, or the first element alone where there is just one: a splat of one is itself. */

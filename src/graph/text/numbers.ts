@@ -97,8 +97,8 @@ function parseInteger(name: ElementType, text: string): bigint | undefined {
 export function parseNumber(name: ElementType, text: string): number | bigint | undefined {
   if (isComplexElement(name)) return parseNumber(partOf(name), text);
   if (isFloatElement(name)) {
-    if (/^-?0x/.test(text)) return text.startsWith("-") ? undefined : floatOfBits(name, text);
-    return /^[-+]?\d/.test(text) ? roundDecimal(name, text) : undefined;
+    if (/^0x[0-9a-fA-F]+$/.test(text)) return floatOfBits(name, text);
+    return /^[-+]?\d+(\.\d*)?([eE][-+]?\d+)?$/.test(text) ? roundDecimal(name, text) : undefined;
   }
   if (name === "i1" && (text === "true" || text === "false")) return text === "true" ? 1 : 0;
   const value = name === "i1" && text === "-1" ? 1n : parseInteger(name, text);

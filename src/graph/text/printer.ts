@@ -13,6 +13,7 @@ import type {
 } from "../ops/node.ts";
 import { arrayAttribute } from "../ops/attribute.ts";
 import { graphOpTable } from "../ops/table.ts";
+import { textNameOf } from "../ops/traverse.ts";
 import { typeText } from "../ops/types.ts";
 import { dictionaryText } from "./attributes.ts";
 import type { OpWriter } from "./form.ts";
@@ -136,7 +137,7 @@ class FunctionPrinter implements OpWriter {
   }
 
   #generic(op: AnyGraphOp, { operands, attributes, regions, resultTypes }: OpParts): string {
-    const name = op.kind === "foreign" ? op.attributes.op_name : op.kind;
+    const name = textNameOf(op);
     const values = operands.map((value) => this.value(value)).join(", ");
     const printed = new Map(
       [...attributes].filter(([key]) => op.kind !== "foreign" || key !== "op_name"),

@@ -202,6 +202,15 @@ describe("constants", () => {
       );
     });
 
+  test.each(["1.5abc", "1e", "1_000", "0x", "0x7F-1", "1.2.3", "1.0 ;"])(
+    "%s is no number",
+    (written) => {
+      expect(failure(within(`%0 = stablehlo.constant dense<${written}> : tensor<f32>`)).code).toBe(
+        "TW9006",
+      );
+    },
+  );
+
   test("a decimal is rounded once", () => {
     // Just above the midpoint of 1 and the next f32; as an f64 it is that midpoint, which goes to even.
     const above = "1.00000005960464477540";

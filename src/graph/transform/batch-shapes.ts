@@ -64,7 +64,9 @@ function startRows(context: BatchContext, starts: readonly GraphValue[]): GraphV
 function prefixed(context: BatchContext, starts: readonly GraphValue[]): readonly GraphValue[] {
   const values = starts.map((value) => context.get(value).value);
   const [first] = values;
-  return first === undefined ? [] : [zerosOf(context.builder, typeOfValue(first)), ...values];
+  // A slice of an array without axes has no starts whose type the batch's could have.
+  const type = first === undefined ? tensorType("i32", []) : typeOfValue(first);
+  return [zerosOf(context.builder, type), ...values];
 }
 
 const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (op, context) => {

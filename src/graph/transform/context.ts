@@ -66,8 +66,10 @@ export class JvpContext {
     return this.#tangents.has(value) || this.#missing.has(value);
   }
 
+  /** Arrays without elements have none: nothing depends on them, and rules need not think of them. */
   setTangent(value: GraphValue, tangent: Tangent): void {
-    if (tangent !== undefined && isDifferentiable(value)) this.#tangents.set(value, tangent);
+    if (tangent !== undefined && isDifferentiable(value) && !isEmpty(value))
+      this.#tangents.set(value, tangent);
   }
 
   /** The value's derivative does not exist here: an error once somebody needs it. */
@@ -98,6 +100,11 @@ export function reverseOf({ mode }: JvpContext): ReverseMode {
 /** Whether a value has tangents: real and complex numbers do, integers and flags do not. */
 export function isDifferentiable({ type }: GraphValue): boolean {
   return isTensor(type) && (isFloatElement(type.element) || isComplexElement(type.element));
+}
+
+/** Whether a value is an array without elements. */
+export function isEmpty({ type }: GraphValue): boolean {
+  return isTensor(type) && type.shape.includes(0);
 }
 
 /** One tangent a result. */

@@ -200,6 +200,27 @@ describe("reductions with any combination", () => {
       %0 = stablehlo.clamp %m, %x, %u : tensor<6xf64>
       return %0 : tensor<6xf64> }`);
   });
+  test("clamp by bounds that cross is the upper one", () => {
+    checkText(`func.func @main(%x: tensor<6xf64>, %a: tensor<6xf64>, %b: tensor<6xf64>) -> tensor<6xf64> {
+      %0 = stablehlo.clamp %a, %x, %b : tensor<6xf64>
+      return %0 : tensor<6xf64> }`);
+  });
+  test.each([
+    `func.func @main(%x: tensor<1x2x1xf64>, %y: tensor<2x2x2xf64>) -> tensor<1x0x2xf64> {
+      %0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[0, i, o]->[b, 0, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x1xf64>, tensor<2x2x2xf64>) -> tensor<1x0x2xf64>
+      return %0 : tensor<1x0x2xf64> }`,
+    `func.func @main(%x: tensor<3x0xf64>) -> tensor<3x0xf64> {
+      %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({ ^bb0(%a: tensor<f64>, %b: tensor<f64>): %c = stablehlo.compare LT, %a, %b : (tensor<f64>, tensor<f64>) -> tensor<i1> stablehlo.return %c : tensor<i1> }) : (tensor<3x0xf64>) -> tensor<3x0xf64>
+      return %0 : tensor<3x0xf64> }`,
+    `func.func @main(%x: tensor<2xf64>, %i: tensor<0xi32>) -> tensor<2xf64> {
+      %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], index_vector_dim = 0>, slice_sizes = array<i64: 2>}> : (tensor<2xf64>, tensor<0xi32>) -> tensor<2xf64>
+      return %0 : tensor<2xf64> }`,
+    `func.func @main(%x: tensor<2xf64>, %z: tensor<f64>) -> tensor<0xf64> {
+      %0 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 3>, window_strides = array<i64: 2>}> ({ ^bb0(%a: tensor<f64>, %b: tensor<f64>): %c = stablehlo.add %a, %b : tensor<f64> stablehlo.return %c : tensor<f64> }) : (tensor<2xf64>, tensor<f64>) -> tensor<0xf64>
+      return %0 : tensor<0xf64> }`,
+  ])("arrays without elements %#", (text) => {
+    checkText(text);
+  });
   test("dot, and convolution with a turned window", () => {
     checkText(`func.func @main(%x: tensor<2x3xf64>, %y: tensor<3xf64>) -> tensor<2xf64> {
       %0 = stablehlo.dot %x, %y : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2xf64>

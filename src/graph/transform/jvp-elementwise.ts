@@ -147,29 +147,27 @@ const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
 };
 
 /** Inside the bounds the operand's tangent, outside the bound's. */
-const clampRule: JvpRule<"stablehlo.clamp"> = (op, context) => {
-  const { builder } = context;
-  const { min, operand, max } = op.operands;
-  const y = required(op.results[0]);
-  const type = typeOfValue(operand);
-  if (context.hasTangent(min) || context.hasTangent(max))
-    return through(op, context, (scratch) => {
-      const spread = (bound: GraphValue): GraphValue =>
-        typeOfValue(bound).shape.length === type.shape.length
-          ? bound
-          : broadcastInDim(scratch, bound, type.shape, []);
-      const isBelow = compare(scratch, "LT", operand, spread(min));
-      const isAbove = compare(scratch, "GT", operand, spread(max));
-      const raised = select(scratch, isBelow, spread(min), operand);
-      return [select(scratch, isAbove, spread(max), raised)];
-    });
-  return [
-    context.map(context.tangent(operand), () => {
-      const inside = compare(builder, "EQ", operand, y);
-      return selection(inside, type, { onTrue: true, onFalse: false });
-    }),
-  ];
-};
+/** The operand strictly between the bounds, or the bound that the result is; nothing where the operand is one, as JAX has it. */
+const clampRule: JvpRule<"stablehlo.clamp"> = (op, context) =>
+  through(op, context, (builder) => {
+    const { operand } = op.operands;
+    const type = typeOfValue(operand);
+    const [min, max] = [op.operands.min, op.operands.max].map((bound) =>
+      typeOfValue(bound).shape.length === type.shape.length
+        ? bound
+        : broadcastInDim(builder, bound, type.shape, []),
+    ) as [GraphValue, GraphValue];
+    const both = (left: GraphValue, right: GraphValue): GraphValue =>
+      binary(builder, "stablehlo.and", left, right);
+    const less = (left: GraphValue, right: GraphValue): GraphValue =>
+      compare(builder, "LT", left, right);
+    // Where the bounds cross, the result is the upper one, whatever the operand is.
+    const isMax = less(max, binary(builder, "stablehlo.maximum", operand, min));
+    const isMin = both(less(operand, min), less(min, max));
+    const isInside = both(less(min, operand), less(operand, max));
+    const fixed = select(builder, isMin, min, like(builder, operand, 0));
+    return [select(builder, isInside, operand, select(builder, isMax, max, fixed))];
+  });
 
 const reducePrecisionRule: JvpRule<"stablehlo.reduce_precision"> = (op, context) => {
   const round = (builder: GraphBuilder, operand: GraphValue): GraphValue =>

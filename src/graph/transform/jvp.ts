@@ -19,7 +19,7 @@ import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
 import { tensorType } from "../ops/types.ts";
 import { iota, typeOfValue, zerosOf } from "./arithmetic.ts";
-import { isDifferentiable, JvpContext } from "./context.ts";
+import { isDifferentiable, isEmpty, JvpContext } from "./context.ts";
 import type { JvpRules, Replacement, Tangent } from "./context.ts";
 import { expandScan } from "./expand/scan.ts";
 import { branchJvp } from "./jvp-branches.ts";
@@ -166,6 +166,10 @@ function runOps(
 }
 
 function runOp(op: AnyGraphOp, context: JvpContext): Replacement {
+  if (op.results.length > 0 && op.results.every(isEmpty)) {
+    context.builder.append(op);
+    return { results: op.results, tangents: [] };
+  }
   if (isReplacing(op.kind)) {
     const rule = replacing[op.kind] as (op: AnyGraphOp, context: JvpContext) => Replacement;
     return rule(op, context);

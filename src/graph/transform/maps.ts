@@ -376,6 +376,7 @@ function clampedIndices(
   shape: readonly number[],
   sizes: readonly number[],
 ): GraphValue {
+  if (numbers.start_index_map.length === 0) return indices;
   const type = typeOfValue(indices);
   const limits = numbers.start_index_map.map((axis) => (shape[axis] ?? 0) - (sizes[axis] ?? 0));
   const { index_vector_dim: vector } = numbers;

@@ -104,6 +104,8 @@ export function scatterAdding(
             indices_are_sorted: place.sorted,
           },
         );
+        // Without indices every window starts at the first element, where it fits.
+        if (numbers.scatter_dims_to_operand_dims.length === 0) return found;
         return select(builder, fits(builder, place), found, zerosOf(builder, update));
       };
       return [...(active.operand ? [cotangent] : []), ...(active.update ? [gathered()] : [])];

@@ -28,6 +28,15 @@ const programs: readonly (readonly [string, string])[] = [
     ),
   ],
   [
+    "slices of an array without axes",
+    program(
+      "%x: tensor<f64>, %y: tensor<f64>",
+      "tensor<f64>",
+      '%0 = "stablehlo.dynamic_slice"(%x) <{slice_sizes = array<i64>}> : (tensor<f64>) -> tensor<f64>',
+      '%r = "stablehlo.dynamic_update_slice"(%0, %y) : (tensor<f64>, tensor<f64>) -> tensor<f64>',
+    ),
+  ],
+  [
     "select and clamp by scalars",
     program(
       "%p: tensor<i1>, %x: tensor<4xf64>, %l: tensor<f64>",

@@ -18,7 +18,9 @@ import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
 import type { testingOps } from "../ops/testing.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
-import { broadcastInDim, typeOfValue } from "./arithmetic.ts";
+import { isTensor } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+import { broadcastInDim, typeOfValue, zerosOf } from "./arithmetic.ts";
 import { BatchContext, unbatchable } from "./batch.ts";
 import type { Batched, BatchRule, BatchRules } from "./batch.ts";
 import { expandScan } from "./expand/scan.ts";
@@ -239,6 +241,16 @@ function runOp(op: AnyGraphOp, context: BatchContext): readonly Batched[] {
   const batched = captures || operandsOf(op).some((value) => context.isBatched(value));
   if (batched) {
     if (captures && !branching.has(op.kind)) return unbatchable(op);
+    // Of no examples there is nothing to compute, and rules that make groups or slices of the batch need one.
+    if (
+      context.size === 0 &&
+      op.results.length > 0 &&
+      op.results.every(({ type }) => isTensor(type))
+    )
+      return op.results.map(({ type }) => ({
+        value: zerosOf(context.builder, context.type(type) as TensorType),
+        batched: true,
+      }));
     return applyGraphRule(rules, op, context);
   }
   const same = replaceOperands(op, (value) => context.get(value).value);

@@ -48,6 +48,6 @@ export const controlRules = {
   "tilewright.name": (op, frame) => [frame.datum(op.operands.operand)],
   "tilewright.stop_gradient": (op, frame) => [frame.datum(op.operands.operand)],
   foreign: (op) => {
-    throw unsupported(op, `${op.attributes.op_name} is of no known dialect`);
+    throw unsupported(op, "it is of no known dialect");
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;
