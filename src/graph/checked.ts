@@ -1,12 +1,13 @@
 /** The functions on programs as users call them: what each argument is, checked before anything is done with it. */
 import { isHostArray } from "../formats/hostarray.ts";
-import { checkedCall, fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
+import { checkedCall, fieldsOf, isListOf, optional } from "../support/checked-call.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as evaluation from "./evaluate/index.ts";
-import { elementOfDType, elements } from "./ops/elements.ts";
+import { elementOfDType } from "./ops/elements.ts";
 import type { GraphModule } from "./ops/node.ts";
 import { compilePlan as compile } from "./plan/compile.ts";
+import { isPlan, isTensor } from "./plan/given.ts";
 import { planText as textOfPlan } from "./plan/text.ts";
 import * as text from "./text/index.ts";
 import * as verification from "./verify/index.ts";
@@ -40,15 +41,6 @@ function sound(program: GraphModule): GraphModule {
   return program;
 }
 
-const isTensor = (value: unknown): boolean => {
-  const { kind, element, shape, lanes } = fieldsOf(value, ["kind", "element", "shape", "lanes"]);
-  return (
-    kind === "tensor" &&
-    Object.hasOwn(elements, String(element)) &&
-    isListOf(isWhole(0))(shape) &&
-    ArrayBuffer.isView(lanes)
-  );
-};
 const tensor: ArgumentKind = { expected: "a tensor, as tensorOfArray gives it", holds: isTensor };
 
 const isDatum = (value: unknown): boolean =>
@@ -71,7 +63,10 @@ const flag: ArgumentKind = {
 const options = (...names: readonly string[]): ArgumentKind =>
   optional({
     expected: `{ ${names.join(", ")} }`,
-    holds: (value) => isRecord(value) && isReadable(value, names),
+    holds: (value) =>
+      isRecord(value) &&
+      isReadable(value, names) &&
+      Object.keys(value).every((name) => names.includes(name)),
   });
 
 export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
@@ -89,7 +84,7 @@ export const evaluate = checked(
     module,
     string,
     { expected: "a list of values for the function's parameters", holds: isListOf(isDatum) },
-    options(),
+    options("widened", "seed", "print", "signal", "timeLimit", "stepLimit"),
   ],
   (program: GraphModule, ...rest: AfterFirst<typeof evaluation.evaluate>) =>
     evaluation.evaluate(sound(program), ...rest),
@@ -127,10 +122,7 @@ export const planText = checked(
   [
     {
       expected: "a plan, as compilePlan gives it",
-      holds: (value) => {
-        const { steps, offsets } = fieldsOf(value, ["steps", "offsets", "arenaBytes"]);
-        return Array.isArray(steps) && offsets instanceof Map;
-      },
+      holds: isPlan,
     },
   ],
   textOfPlan,

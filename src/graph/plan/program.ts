@@ -15,13 +15,14 @@ import type { Kernel } from "../../ir/node.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
-import { datumText, emptyTensor, tensor } from "../evaluate/datum.ts";
+import { emptyTensor, tensor } from "../evaluate/datum.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import { heldElements } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { Binder } from "./binder.ts";
 import type { Piece } from "./binder.ts";
+import { requireArrays, requireLoadable, requireTensors } from "./given.ts";
 import { unlimited, waitOf, withinLimits } from "./limits.ts";
 import { allSteps, buffersOf } from "./plan.ts";
 import type { Buffer, OperationStep, Plan } from "./plan.ts";
@@ -67,6 +68,10 @@ export class Program {
       }
     | undefined;
 
+  /** The last run that was asked for, ended or not. */
+  #last: Promise<unknown> = Promise.resolve();
+  #isDisposed = false;
+
   private constructor(
     device: Device,
     plan: Plan,
@@ -80,6 +85,7 @@ export class Program {
   }
 
   static async load(device: Device, plan: Plan): Promise<Program> {
+    requireLoadable(device, plan);
     await device.compileAside(kernelsOf(plan, device));
     const arena = plan.arenaBytes === 0 ? undefined : device.allocate(u8, [plan.arenaBytes]);
     const constants = await Promise.all(
@@ -92,6 +98,38 @@ export class Program {
 
   /** The program over given arrays, flat or in their shapes; issuing it allocates nothing. */
   bind(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
+    this.#requireKept();
+    requireArrays(this.plan, inputs, outputs);
+    const bound = this.#bind(inputs, outputs);
+    return {
+      run: (limits) => this.#inTurn(() => bound.run(limits)),
+      dispose: () => {
+        bound.dispose();
+      },
+    };
+  }
+
+  /** Runs share the arena, and the host waits within them: one begins when the one before it has ended. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(async () => {
+      this.#requireKept();
+      return work();
+    });
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  #requireKept(): void {
+    if (!this.#isDisposed) return;
+    throw new TilewrightError({
+      code: "TW4017",
+      message: `the program @${this.plan.name} was disposed of before this use`,
+      expected: "a program that is kept until its last use",
+      found: "one that was disposed of",
+    });
+  }
+
+  #bind(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
     const binder = new Binder(
       this.#device,
       this.plan,
@@ -116,26 +154,31 @@ export class Program {
     };
   }
 
-  /** Runs on host tensors. A step, for limits, is a launch or a decision of the host. */
+  /** Runs on host tensors, which are read until the run ends. A step, for limits, is a launch or a decision of the host. */
   async run(inputs: readonly Tensor[], limits: RunLimits = {}): Promise<readonly Tensor[]> {
-    this.#requireInputs(inputs);
-    return withinLimits(this.#device, limits, async (limited) => {
-      const { inputs: arrays, outputs, bound } = this.#ownArrays();
-      const device = this.#device;
-      // One after another: each wait listens to the limits, and Node warns of a signal that many listen to.
-      for (const [i, { lanes }] of inputs.entries()) {
-        const array = arrays[i];
-        if (array === undefined || lanes.length === 0) continue;
-        const values = fromLanes(array.dtype, array.shape, lanes);
-        await device.write(array, values, ...waitOf(limited));
-      }
-      await bound.run(limited);
-      await device.synchronize(...waitOf(limited));
-      const results: Tensor[] = [];
-      for (const [i, type] of this.plan.results.entries())
-        results.push(await this.#tensor(outputs[i] as DeviceArray, type, limited));
-      return results;
-    });
+    this.#requireKept();
+    requireTensors(this.plan, inputs);
+    return withinLimits(this.#device, limits, (limited) =>
+      this.#inTurn(() => this.#runOn(inputs, limited)),
+    );
+  }
+
+  async #runOn(inputs: readonly Tensor[], limited: LimitedProgram): Promise<readonly Tensor[]> {
+    const { inputs: arrays, outputs, bound } = this.#ownArrays();
+    const device = this.#device;
+    // One after another: each wait listens to the limits, and Node warns of a signal that many listen to.
+    for (const [i, { lanes }] of inputs.entries()) {
+      const array = arrays[i];
+      if (array === undefined || lanes.length === 0) continue;
+      const values = fromLanes(array.dtype, array.shape, lanes);
+      await device.write(array, values, ...waitOf(limited));
+    }
+    await bound.run(limited);
+    await device.synchronize(...waitOf(limited));
+    const results: Tensor[] = [];
+    for (const [i, type] of this.plan.results.entries())
+      results.push(await this.#tensor(outputs[i] as DeviceArray, type, limited));
+    return results;
   }
 
   /**
@@ -143,6 +186,11 @@ export class Program {
    * branches once each.
    */
   async profile(): Promise<readonly LaunchTime[]> {
+    this.#requireKept();
+    return this.#inTurn(() => this.#profile());
+  }
+
+  async #profile(): Promise<readonly LaunchTime[]> {
     const { inputs, outputs } = this.#ownArrays();
     const device = this.#device;
     const binder = new Binder(device, this.plan, this.#arena, this.#constants, inputs, outputs);
@@ -179,20 +227,8 @@ export class Program {
       const taken = this.plan.aliases.get(place);
       return (taken === undefined ? undefined : inputs[taken]) ?? allocateFor(this.#device, type);
     });
-    this.#own = { inputs, outputs, bound: this.bind(inputs, outputs) };
+    this.#own = { inputs, outputs, bound: this.#bind(inputs, outputs) };
     return this.#own;
-  }
-
-  #requireInputs(inputs: readonly Tensor[]): void {
-    const expected = this.plan.parameters.map(typeText);
-    const found = inputs.map(datumText);
-    if (expected.length === found.length && expected.every((each, i) => each === found[i])) return;
-    throw new TilewrightError({
-      code: "TW9505",
-      message: `@${this.plan.name} is given other values than it takes`,
-      expected: expected.join(", "),
-      found: found.join(", "),
-    });
   }
 
   async #tensor(
@@ -255,6 +291,7 @@ export class Program {
 
   /** Gives back everything that it holds. */
   dispose(): void {
+    this.#isDisposed = true;
     this.#own?.bound.dispose();
     const arrays = new Set([
       ...(this.#own?.inputs ?? []),

@@ -105,9 +105,9 @@ export const deviceCodes = registerCodes({
   },
   TW4017: {
     title: "bound launch used after its disposal",
-    cause: "The bound launch, or the recording, has given back what it holds.",
+    cause: "The bound launch, the recording or the program has given back what it holds.",
     example: "step.dispose(); step.launch();",
-    remedy: "dispose of a bound launch after its last use",
+    remedy: "dispose of it after its last use",
   },
   TW4018: {
     title: "bound launch of another device",

@@ -4,6 +4,7 @@ import * as files from "tilewright/files";
 import * as graph from "tilewright/graph";
 import * as tuning from "tilewright/tune";
 import * as library from "tilewright";
+import { method } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
@@ -110,7 +111,49 @@ const text = `module {
 const module = (): unknown => graph.parseGraph(text)[0];
 const tensor = (): unknown => graph.tensorOfArray({ ...numbers, shape: [8] });
 
+/** A method of a program that is loaded for the call, or its loading. */
+function ofProgram(name: "load" | "run" | "bind", ...parameters: readonly Parameter[]): BadCall {
+  return {
+    name: `Program.${name}`,
+    parameters,
+    call: async (...values) => {
+      const device = await deviceNamed("simulator");
+      const plan = graph.compilePlan(module() as graph.GraphModule, "main");
+      const program = await graph.Program.load(device, plan);
+      const arrays = [0, 1].map(() => device.allocate(numbers.dtype, [8]));
+      try {
+        const taken = values.map((each) =>
+          each === "device" ? device : each === "arrays" ? [arrays.pop()] : each,
+        );
+        const result: unknown = await method(
+          name === "load" ? graph.Program : program,
+          name,
+        )(...taken);
+        if (name !== "run") method(result as object, "dispose")();
+      } finally {
+        program.dispose();
+        for (const each of arrays) each.dispose();
+      }
+    },
+  };
+}
+
 export const graphCalls: readonly BadCall[] = [
+  ofProgram(
+    "load",
+    parameter(() => "device"),
+    parameter(() => graph.compilePlan(module() as graph.GraphModule, "main")),
+  ),
+  ofProgram(
+    "run",
+    parameter(() => [tensor()]),
+    options(() => ({ timeLimit: 10_000 })),
+  ),
+  ofProgram(
+    "bind",
+    parameter(() => "arrays"),
+    parameter(() => "arrays"),
+  ),
   from(
     graph,
     "parseGraph",
