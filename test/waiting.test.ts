@@ -14,7 +14,10 @@ import {
   slice,
   targets,
   TilewrightError,
+  u32,
   when,
+  whileLoop,
+  zeros,
 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
 
@@ -64,6 +67,33 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     );
     const { out } = await device.run(crowd, {});
     expect([...out.data].every((value) => value === 1)).toBe(true);
+    device.dispose();
+  });
+
+  test("32 blocks that poll words which each of them tells", async () => {
+    const device = await open(name, { checks: false, onNotes: () => undefined });
+    const words = array(u32, [32]);
+    const meeting = kernel(
+      {
+        name: "meeting",
+        grid: { i: 32 },
+        warps: 1,
+        outputs: { out: words },
+        inouts: { told: words },
+      },
+      ({ i, out, told }) => {
+        told.at(slice(i, 1)).atomicAdd(full(u32, [1], 1));
+        const { found } = whileLoop(
+          { found: zeros(u32, [32]) },
+          ({ found: known }) => known.eq(0).reduce("or"),
+          () => ({ found: told.atomicAdd(zeros(u32, [32])) }),
+        );
+        out.at(slice(i, 1)).store(found.sum(0, { keep: true }));
+      },
+    );
+    const told = { dtype: u32, shape: [32], data: new Uint32Array(32) };
+    const { out } = await device.run(meeting, { told }, { stepLimit: 100_000 });
+    expect([...out.data].every((value) => value === 32)).toBe(true);
     device.dispose();
   });
 

@@ -43,8 +43,12 @@ export interface Schedule {
   interrupts(agent: Agent): boolean;
 }
 
-/** Even the fixed schedule takes turns this often, so that a thread may poll for another's result. */
-const patience = 4096;
+/**
+ * Even the fixed schedule takes turns after so many observable steps, so that a thread may poll for another's result; and sooner,
+ * down to the least, each time somebody ran out of them: where many blocks wait for the last one to start, each of their
+ * looks is in vain.
+ */
+const [mostPatience, leastPatience] = [4096, 16] as const;
 
 class FixedSchedule implements Schedule {
   readonly immediate = true;
@@ -52,6 +56,7 @@ class FixedSchedule implements Schedule {
   #head = 0;
   #steps = 0;
   #impatient = false;
+  #patience: number = mostPatience;
 
   ready(agent: Agent): void {
     this.#queue.push(agent);
@@ -77,7 +82,8 @@ class FixedSchedule implements Schedule {
 
   interrupts(): boolean {
     this.#steps += 1;
-    this.#impatient = this.#steps >= patience;
+    this.#impatient = this.#steps >= this.#patience;
+    if (this.#impatient) this.#patience = Math.max(leastPatience, this.#patience / 2);
     return this.#impatient;
   }
 }

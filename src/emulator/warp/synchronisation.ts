@@ -128,7 +128,8 @@ function warpBarrier(instruction: WarpInstruction): WarpRun {
         warpSync.arrived.delete(named);
         warpSync.released |= arrived;
         warp.timeline?.meet();
-        warp.host.changed();
+        // Lanes that all come together let nobody go but themselves: a loop that polls with a meeting in it changes nothing.
+        if ((arrived & ~mask) !== 0) warp.host.changed();
       }
     const done = mask & warpSync.released;
     warpSync.released &= ~done;
