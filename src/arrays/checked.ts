@@ -257,14 +257,18 @@ export const whileLoop = checked(
   [functionKind, functionKind, tree],
   control.whileLoop,
 );
-export const cond = checked("cond", [array, functionKind, functionKind], control.cond);
+const single = (dtype: "bool" | "i32"): ArgumentKind => ({
+  expected: `an array of ${dtype} without axes`,
+  holds: (value) => isArray(value) && value.dtype === dtype && value.rank === 0,
+});
+export const cond = checked("cond", [single("bool"), functionKind, functionKind], control.cond);
 const functionList: ArgumentKind = {
   expected: "a list of functions, at least one",
   holds: (value) =>
     isListOf((each) => typeof each === "function")(value) &&
     (value as readonly unknown[]).length > 0,
 };
-export const switchCase = checked("switchCase", [array, functionList], control.switchCase);
+export const switchCase = checked("switchCase", [single("i32"), functionList], control.switchCase);
 const scanOptions = options("{ length }, a whole number from 0", { length: isWhole(0) });
 export const scan = checked("scan", [functionKind, tree, tree, scanOptions], control.scan);
 

@@ -166,7 +166,8 @@ describe("switchCase", () => {
     expect(found[1]).toBe(2);
     expect(found[2]).toBeCloseTo(Math.exp(0.9), 12);
   });
-  test("refuses branches that return other arrays", () => {
+  test("refuses indices that are none, and branches that return other arrays", () => {
+    expect(codeOf(() => switchCase(x as never, [() => x]))).toBe("TW4023");
     expect(codeOf(() => switchCase(array(0, "i32"), [() => x, () => sum(x)]))).toBe("TW9311");
   });
 });

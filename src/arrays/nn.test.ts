@@ -32,6 +32,8 @@ describe("layers", () => {
     const loss = (await nn.crossEntropy(logits, array([2, 0], "i32")).values()) as number;
     const first = -(3 - Math.log(Math.E + Math.E ** 2 + Math.E ** 3));
     expect(loss).toBeCloseTo((first + Math.log(3)) / 2, 12);
+    for (const label of [3, -1])
+      expect(await nn.crossEntropy(logits, array([label, 0], "i32")).values()).toBeNaN();
     const row = (await nn
       .layerNorm(logits, full([3], 2, "f64"), full([3], 1, "f64"), 0)
       .values()) as number[][];

@@ -5,7 +5,9 @@ import {
   abs,
   add,
   astype,
+  clip,
   div,
+  equal,
   erf,
   exp,
   lessEqual,
@@ -77,15 +79,18 @@ export function layerNorm<D extends DTypeName>(
   return add(mul(mul(centred, spread), scale), offset);
 }
 
-/** The mean over examples of -log of the probability that logits give to each label. */
+/** The mean over examples of -log of the probability that logits give to each label; NaN where one is no class. */
 export function crossEntropy<D extends DTypeName>(
   logits: LazyArray<D>,
   labels: LazyArray<"i32">,
 ): LazyArray<D> {
   // Chosen, not multiplied by 0 and 1: what is not the label's may be infinite.
-  const isLabel = oneHot(labels, logits.shape.at(-1) ?? 0, "bool");
+  const classes = logits.shape.at(-1) ?? 0;
+  const isLabel = oneHot(labels, classes, "bool");
   const picked = sum(where(isLabel, logits, 0), { axis: -1 });
-  return neg(mean(sub(picked, logsumexp(logits, { axis: -1 }))));
+  const isClass = equal(clip(labels, 0, classes - 1), labels);
+  const known = where(isClass, picked, NaN);
+  return neg(mean(sub(known, logsumexp(logits, { axis: -1 }))));
 }
 
 /** Parameters one step down the gradient. */

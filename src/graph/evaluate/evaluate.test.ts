@@ -288,6 +288,19 @@ const passing: { readonly [name: string]: string } = {
     check.expect_close %1, %a, max_ulp_difference = 1 : tensor<complex<f32>>, tensor<complex<f32>>
     %2 = stablehlo.abs %0 : (tensor<complex<f32>>) -> tensor<f32>
     check.expect_almost_eq_const %2, dense<7.0710678> : tensor<f32>`,
+  "complex functions where formulas cancel or overflow": `
+    %a = stablehlo.constant dense<[(-1.0, 1.0e-7), (1.0, -1.0e-7)]> : tensor<2xcomplex<f64>>
+    %0 = chlo.atanh %a : tensor<2xcomplex<f64>> -> tensor<2xcomplex<f64>>
+    check.expect_almost_eq_const %0, dense<[(-8.405621416, 0.785398188397), (8.405621416, -0.785398188397)]> : tensor<2xcomplex<f64>>
+    %b = stablehlo.constant dense<[(0.0, 1000.0), (-0.0, -1000.0)]> : tensor<2xcomplex<f64>>
+    %1 = stablehlo.sine %b : tensor<2xcomplex<f64>>
+    check.expect_eq_const %1, dense<[(0.0, 0x7FF0000000000000), (-0.0, 0xFFF0000000000000)]> : tensor<2xcomplex<f64>>
+    %2 = stablehlo.cosine %b : tensor<2xcomplex<f64>>
+    check.expect_eq_const %2, dense<[(0x7FF0000000000000, -0.0), (0x7FF0000000000000, -0.0)]> : tensor<2xcomplex<f64>>
+    %z = stablehlo.constant dense<(0.0, 0.0)> : tensor<2xcomplex<f64>>
+    %e = stablehlo.constant dense<[(1.0, 1.0), (-1.0, 1.0)]> : tensor<2xcomplex<f64>>
+    %3 = stablehlo.power %z, %e : tensor<2xcomplex<f64>>
+    check.expect_almost_eq_const %3, dense<[(0.0, 0.0), (0x7FF8000000000000, 0x7FF8000000000000)]> : tensor<2xcomplex<f64>>`,
   "loops, branches out of range": `
     %i = stablehlo.constant dense<0> : tensor<i32>
     %n = stablehlo.constant dense<5> : tensor<i32>

@@ -11,7 +11,8 @@ import { locationAt } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 
 // Strings are matched in stretches, not character by character: constants of megabytes stand in them.
-const space = /(?:[ \t\r\n]+|\/\/[^\n]*)*/y;
+// A byte order mark, which some editors put first, is space too.
+const space = /(?:[ \t\r\n\uFEFF]+|\/\/[^\n]*)*/y;
 const wordPattern = /[A-Za-z_][\w$.]*/y;
 const valuePattern = /%[\w$.-]+(?:#\d+)?/y;
 const symbolPattern = /@(?:[\w$.-]+|"[^"\\]*(?:\\.[^"\\]*)*")/y;

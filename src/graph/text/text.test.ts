@@ -226,6 +226,10 @@ describe("constants", () => {
 });
 
 describe("modules", () => {
+  test("may begin with a byte order mark", () => {
+    expect(reprint(`\uFEFF${within()}`)).toBe(reprint(within()));
+  });
+
   test("keep attributes, entries of other dialects and aliases", () => {
     const printed = reprint(
       [

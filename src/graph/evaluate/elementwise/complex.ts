@@ -148,8 +148,7 @@ export function cubeRoot(z: Complex): Complex {
 export function power(base: Complex, exponent: Complex): Complex {
   if (exponent.re === 0 && exponent.im === 0) return one;
   if (base.re === 0 && base.im === 0) {
-    if (exponent.im === 0 && exponent.re > 0) return complex(0, 0);
-    return complex(NaN, NaN);
+    return exponent.re > 0 ? complex(0, 0) : complex(NaN, NaN);
   }
   const angle = Math.atan2(base.im, base.re);
   const size = Math.pow(magnitude(base), exponent.re) * Math.exp(-exponent.im * angle);
@@ -157,12 +156,17 @@ export function power(base: Complex, exponent: Complex): Complex {
   return complex(size * Math.cos(turn), turn === 0 ? 0 : size * Math.sin(turn));
 }
 
+/** A product in which a zero stays one beside what has overflowed. */
+function besideZero(zero: number, large: number): number {
+  return zero === 0 ? zero * Math.sign(large) : zero * large;
+}
+
 export function sine({ re, im }: Complex): Complex {
-  return complex(Math.sin(re) * Math.cosh(im), Math.cos(re) * Math.sinh(im));
+  return complex(besideZero(Math.sin(re), Math.cosh(im)), Math.cos(re) * Math.sinh(im));
 }
 
 export function cosine({ re, im }: Complex): Complex {
-  return complex(Math.cos(re) * Math.cosh(im), -Math.sin(re) * Math.sinh(im));
+  return complex(Math.cos(re) * Math.cosh(im), besideZero(-Math.sin(re), Math.sinh(im)));
 }
 
 export function hyperbolicSine(z: Complex): Complex {
@@ -221,9 +225,12 @@ export function hyperbolicArcCosine(z: Complex): Complex {
 }
 
 export function hyperbolicArcTangent({ re, im }: Complex): Complex {
-  const away = 1 - re;
-  const real = Math.log1p((4 * re) / (away * away + im * im)) / 4;
-  return complex(real, Math.atan2(2 * im, (1 - re) * (1 + re) - im * im) / 2);
+  // On the right alone: near -1 the argument of the logarithm would be what is left of a difference.
+  const right = Math.abs(re);
+  const away = 1 - right;
+  const real = Math.log1p((4 * right) / (away * away + im * im)) / 4;
+  const signed = re < 0 || Object.is(re, -0) ? -real : real;
+  return complex(signed, Math.atan2(2 * im, (1 - re) * (1 + re) - im * im) / 2);
 }
 
 export function arcTangent(z: Complex): Complex {

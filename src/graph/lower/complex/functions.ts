@@ -186,19 +186,23 @@ export function power(base: ComplexReal, exponent: ComplexReal): ComplexReal {
   const turn = exponent.im.mul(logMagnitude(base)).add(exponent.re.mul(angle));
   const isOne = exponent.re.is("EQ", 0).and(exponent.im.is("EQ", 0));
   const isZero = base.re.is("EQ", 0).and(base.im.is("EQ", 0));
-  const isDefined = exponent.im.is("EQ", 0).and(exponent.re.is("GT", 0));
-  const ofZero = isDefined.pick(0, base.re.fill(NaN));
+  const ofZero = exponent.re.is("GT", 0).pick(0, base.re.fill(NaN));
   const real = isOne.pick(1, isZero.pick(ofZero, size.mul(turn.cos())));
   const sine = turn.is("EQ", 0).pick(0, size.mul(turn.sin()));
   return pair(real, isOne.pick(0, isZero.pick(ofZero, sine)));
 }
 
+/** A product in which a zero stays one beside what has overflowed. */
+function besideZero(zero: Real, large: Real): Real {
+  return zero.mul(zero.is("EQ", 0).pick(large.sign(), large));
+}
+
 export function sine({ re, im }: ComplexReal): ComplexReal {
-  return pair(re.sin().mul(im.cosh()), re.cos().mul(im.sinh()));
+  return pair(besideZero(re.sin(), im.cosh()), re.cos().mul(im.sinh()));
 }
 
 export function cosine({ re, im }: ComplexReal): ComplexReal {
-  return pair(re.cos().mul(im.cosh()), re.sin().neg().mul(im.sinh()));
+  return pair(re.cos().mul(im.cosh()), besideZero(re.sin().neg(), im.sinh()));
 }
 
 export function hyperbolicSine(z: ComplexReal): ComplexReal {
@@ -259,13 +263,15 @@ export function hyperbolicArcCosine(z: ComplexReal): ComplexReal {
 }
 
 export function hyperbolicArcTangent({ re, im }: ComplexReal): ComplexReal {
-  const away = re.fill(1).sub(re);
-  const real = re
+  const right = re.abs();
+  const away = right.fill(1).sub(right);
+  const real = right
     .mul(4)
     .div(away.mul(away).add(im.mul(im)))
     .log1p()
-    .mul(0.25);
-  const height = away.mul(re.add(1)).sub(im.mul(im));
+    .mul(0.25)
+    .withSignOf(re);
+  const height = re.fill(1).sub(re).mul(re.add(1)).sub(im.mul(im));
   return pair(real, im.mul(2).atan2(height).mul(0.5));
 }
 
