@@ -17,6 +17,10 @@ describe("functions of real numbers", () => {
     [special.erfc, 10, 2.088487583762544757e-45],
     [special.lgamma, 0.5, 0.57236494292470008707],
     [special.lgamma, 10.25, 13.368023671476049],
+    [special.lgamma, -1 + 2 ** -31, 21.48756259755518],
+    [special.lgamma, -(2 ** -30), 20.794415417335934],
+    [special.lgamma, 1 + 2 ** -40, -5.249745890076018e-13],
+    [special.lgamma, 2 - 2 ** -40, -3.845201127643794e-13],
     [special.lgamma, -1.5, 0.86004701537648101451],
     [special.digamma, 1, -0.57721566490153286061],
     [special.digamma, -0.5, 0.036489973978576520559],
@@ -26,6 +30,7 @@ describe("functions of real numbers", () => {
     [special.besselI1e, 1, 0.20791041534970844887],
     [special.besselI1e, -50, -0.055993123892895401],
     [special.erfInverse, 0.5, 0.47693627620446987338],
+    [special.erfInverse, 1 - 2 ** -51, 5.74587239219118],
     [special.erfInverse, -0.999, -2.3267537655135246],
   ] as const)("%o of %d", (f, x, expected) => {
     near(1e-14)(f(x), expected);

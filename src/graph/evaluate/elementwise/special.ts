@@ -5,12 +5,14 @@
  * |------------------|-----------------------------------------------------------------------------|
  * | erfc             | 1 - erf below 1.5, a continued fraction above                               |
  * | erf_inv          | a starting value, then Halley's steps on erf or erfc                        |
- * | lgamma           | Stirling's series from 10 on, recurrence below, reflection for negatives    |
+ * | lgamma           | Stirling's series from 10 on, recurrence below, reflection for negatives;   |
+ * |                  | a series around 2 near its zeros at 1 and 2                                 |
  * | digamma          | asymptotic series from 10 on, recurrence below, reflection for negatives    |
  * | zeta, polygamma  | Euler–Maclaurin summation                                                   |
  * | bessel_i1e       | power series up to 30, asymptotic series beyond                             |
  */
 import { errorFunction } from "../../../formats/arithmetic/special.ts";
+import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
 
 const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
 
@@ -64,12 +66,11 @@ function polynomial(coefficients: readonly number[], x: number): number {
   return coefficients.reduceRight((sum, coefficient) => sum * x + coefficient, 0);
 }
 
-/** sin(πx) without the error of π·x. */
-function sinPi(x: number): number {
-  const fraction = x - 2 * Math.floor(x / 2);
-  const half = fraction > 1 ? fraction - 1 : fraction;
-  const value = Math.sin(Math.PI * Math.min(half, 1 - half));
-  return fraction > 1 ? -value : value;
+const eulerGamma = 0.5772156649015329;
+
+/** |sin(πx)| by the distance from the nearest whole number, which is exact. */
+function sinPiSize(x: number): number {
+  return Math.sin(Math.PI * Math.abs(x - Math.round(x)));
 }
 
 export function lgamma(x: number): number {
@@ -77,10 +78,12 @@ export function lgamma(x: number): number {
   if (!Number.isFinite(x)) return Infinity;
   if (x <= 0) {
     if (Number.isInteger(x)) return Infinity;
-    if (x > -1e-8) return -Math.log(-x);
-    return Math.log(Math.PI / Math.abs(x * sinPi(x))) - lgamma(-x);
+    if (x > -1e-8) return -Math.log(-x) - eulerGamma * x;
+    return Math.log(Math.PI / (-x * sinPiSize(x))) - lgamma(-x);
   }
-  if (x === 1 || x === 2) return 0;
+  if (Math.abs(x - 2) <= 0.25) return (x - 2) * polynomial(logGammaAroundTwo, x - 2);
+  if (Math.abs(x - 1) <= 0.25)
+    return (x - 1) * polynomial(logGammaAroundTwo, x - 1) - Math.log1p(x - 1);
   let shifted = x;
   let product = 1;
   while (shifted < 10) product *= shifted++;

@@ -5,6 +5,7 @@
 import { f64 } from "../../../formats/dtype.ts";
 import { loop, whileLoop } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
+import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
 import { select, withSignOf } from "./bits.ts";
 import { inWide, wide } from "./functions.ts";
 import type { UnaryTile } from "./functions.ts";
@@ -61,6 +62,13 @@ function inverseStart(y: Tile): Tile {
   return select(w.lt(5), near, far).mul(y);
 }
 
+/** The same nearer to one than f32 goes, where the polynomials end: two digits, by Winitzki's formula. */
+function farStart(y: Tile): Tile {
+  const logarithm = y.mul(y).neg().log1p();
+  const half = logarithm.mul(0.5).add(2 / (Math.PI * 0.147));
+  return half.mul(half).sub(logarithm.div(0.147)).sqrt().sub(half).sqrt();
+}
+
 /** A step of Halley's towards erf(x) = y, from the error erf(x) - y. */
 function halley(x: Tile, error: Tile): Tile {
   const slope = error.div(gaussian(x).mul(twoOverSqrtPi));
@@ -72,11 +80,13 @@ function inverse(y: Tile, isNarrow: boolean): Tile {
   const inside = size.minimum(1 - 2 ** -53);
   let x = inverseStart(inside);
   if (isNarrow) x = halley(x, x.erf().sub(inside));
-  else
-    for (let step = 0; step < 2; step++) {
+  else {
+    x = select(inside.lt(1 - 2 ** -24), x, farStart(inside));
+    for (let step = 0; step < 3; step++) {
       const far = wide(1).sub(inside).sub(complement(x));
       x = halley(x, select(x.lt(1), x.erf().sub(inside), far));
     }
+  }
   const small = size.div(twoOverSqrtPi);
   const value = select(size.lt(1e-9), small, x);
   const limit = select(size.eq(1), wide(Infinity), wide(NaN));
@@ -94,12 +104,11 @@ const stirling = [
   -3617 / 122400,
 ];
 
-/** sin(πx) without the error of π·x. */
-function sinPi(x: Tile): Tile {
-  const fraction = x.sub(x.mul(0.5).floor().mul(2));
-  const half = select(fraction.gt(1), fraction.sub(1), fraction);
-  const value = half.minimum(wide(1).sub(half)).mul(Math.PI).sin();
-  return select(fraction.gt(1), value.neg(), value);
+const eulerGamma = 0.5772156649015329;
+
+/** |sin(πx)| by the distance from the nearest whole number, which is exact. */
+function sinPiSize(x: Tile): Tile {
+  return x.sub(x.add(0.5).floor()).abs().mul(Math.PI).sin();
 }
 
 function logGammaPositive(x: Tile): Tile {
@@ -119,7 +128,11 @@ function logGammaPositive(x: Tile): Tile {
     .sub(shifted)
     .add(Math.log(2 * Math.PI) / 2);
   const value = main.add(series).sub(product.log());
-  return select(x.eq(1).or(x.eq(2)), wide(0), value);
+  const isNearTwo = x.sub(2).abs().le(0.25);
+  const isNearOne = x.sub(1).abs().le(0.25);
+  const off = select(isNearTwo, x.sub(2), select(isNearOne, x.sub(1), wide(0)));
+  const around = off.mul(polynomial(logGammaAroundTwo, off));
+  return select(isNearTwo, around, select(isNearOne, around.sub(off.log1p()), value));
 }
 
 function isWhole(x: Tile): Tile<"bool"> {
@@ -130,13 +143,13 @@ function logGamma(x: Tile): Tile {
   const size = x.abs();
   const positive = logGammaPositive(size.maximum(Number.MIN_VALUE));
   const reflected = wide(Math.PI)
-    .div(x.mul(sinPi(x)).abs())
+    .div(size.mul(sinPiSize(x)))
     .log()
     .sub(positive);
   const negative = select(
     isWhole(x),
     wide(Infinity),
-    select(x.gt(-1e-8), size.log().neg(), reflected),
+    select(x.gt(-1e-8), size.mul(eulerGamma).sub(size.log()), reflected),
   );
   const value = select(x.le(0), negative, positive);
   return select(size.eq(Infinity), wide(Infinity), value);
