@@ -486,7 +486,8 @@ function addCache(program: Command, choose: (command: ChosenCommand) => void): v
     .command("cache")
     .summary("the compiled kernels that are kept on disk")
     .description(
-      "Lists the compiled kernels that runs on a GPU have kept, removes them, or says where they are.",
+      "Lists the compiled kernels that runs on a GPU have kept, removes them, or says where they are. " +
+        "TILEWRIGHT_CACHE names another folder, or off; TILEWRIGHT_CACHE_LIMIT the bytes that it may take, such as 500M.",
     )
     .addArgument(new Argument("[action]", "what to do").choices(cacheActions).default("list"))
     .addOption(jsonOption())
@@ -495,6 +496,7 @@ function addCache(program: Command, choose: (command: ChosenCommand) => void): v
       examples([
         ["tilewright cache list", "kernels, with their sizes"],
         ["tilewright cache clear", "remove them all"],
+        ["tilewright cache path", "the folder"],
       ]),
     )
     .action((action: CacheAction) => {
@@ -525,7 +527,7 @@ function addTune(program: Command, choose: (command: ChosenCommand) => void): vo
       "Measures every choice of the operations that FILE exports, for each case, on the GPU: compiled by several " +
         "processes, checked against each other, timed in turns. What the results already have is not measured " +
         "again. Without a GPU choices are ranked by a model. open({ tuning: [FILE] }) or TILEWRIGHT_TUNING=FILE " +
-        "makes programs use the results.",
+        "makes programs use the results. Ctrl-C ends it in order, with status 130; the same command goes on after it.",
     )
     .addArgument(fileArgument())
     .addOption(

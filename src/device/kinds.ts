@@ -55,7 +55,12 @@ export function requireKernel(
 ): asserts definition is KernelDefinition | CompiledKernel | Operation {
   if (isKernelDefinition(definition) || definition instanceof CompiledKernel) return;
   if (isOperation(definition)) return;
-  throw otherKind(call, "a kernel first", definition, "give what kernel(…) or loadKernel(…) gave");
+  throw otherKind(
+    call,
+    "a kernel or an operation first",
+    definition,
+    "give what kernel(…), loadKernel(…) or a function of tilewright/kernels gave, such as softmax({ x: f32 })",
+  );
 }
 
 export function requireStream(call: string, stream: unknown): asserts stream is Stream {

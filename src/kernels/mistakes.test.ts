@@ -74,6 +74,7 @@ describe("a report of the library", () => {
       /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, multipliers, columns, stages, schedule, turned, cluster \}/,
     ],
     ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, split \}/],
+    ["no kernel", () => product({}), /"persistent", "narrow", "dots" or "plain"/],
     ["narrow", () => product(narrow, { depth: 64 }), /unknown option depth [^]*turns, stages/],
     ["dots", () => product(dots, { rows: 1 }), /unknown option rows [^]*warps, words \}/],
     [

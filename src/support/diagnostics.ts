@@ -13,7 +13,7 @@
  * docs/diagnostics.md is generated from that registry.
  */
 import { codes } from "./codes/index.ts";
-import { captureLocation, formatPlace, userFrames } from "./location.ts";
+import { captureLocation, formatPlace, reportDepth, userFrames } from "./location.ts";
 import type { Location, Position } from "./location.ts";
 
 export type DiagnosticCode = keyof typeof codes;
@@ -74,7 +74,7 @@ export class TilewrightError extends Error {
     super();
     this.code = details.code;
     this.summary = details.message;
-    const location = details.location ?? captureLocation();
+    const location = details.location ?? captureLocation(reportDepth);
     this.position = location.position;
     this.generated = location.generated;
     this.expected = details.expected;

@@ -212,6 +212,9 @@ function positionInText(trace: Error): Position | undefined {
  */
 const captureDepth = 12;
 
+/** Frames that are recorded for a report, which is made rarely and anywhere within the library. */
+export const reportDepth = 64;
+
 /** What everything that is written now is attributed to, where it is not the user's call. */
 let attributed: Location | undefined;
 
@@ -238,11 +241,11 @@ function attributedTo<T>(location: Location | undefined, body: () => T): T {
   }
 }
 
-/** The location of the user's call that led here. */
-export function captureLocation(): Location {
+/** The location of the user's call that led here, within so many frames. */
+export function captureLocation(depth = captureDepth): Location {
   if (attributed !== undefined) return attributed;
   const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = captureDepth;
+  Error.stackTraceLimit = depth;
   const trace = new Error();
   Error.stackTraceLimit = limit;
   return new CapturedLocation(trace);

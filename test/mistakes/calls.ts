@@ -134,7 +134,7 @@ export const callMistakes = mistakeTable(import.meta.url, [
         // @ts-expect-error a kernel is made by kernel(…)
         return device.run(() => 1, {}); // <- running a function
       }),
-    message: "run takes a kernel first",
+    message: "run takes a kernel or an operation first",
     found: "a function",
     remedy: "kernel(…)",
   },
@@ -169,7 +169,16 @@ export const callMistakes = mistakeTable(import.meta.url, [
         // @ts-expect-error a kernel comes first
         device.bind(); // <- binding nothing
       }),
-    message: "bind takes a kernel first",
+    message: "bind takes a kernel or an operation first",
+  },
+  {
+    name: "more elements than there is room for",
+    code: "TW0009",
+    make: () =>
+      withThings(({ device }) => {
+        device.allocate(f32, [2 ** 20, 2 ** 20]); // <- more elements than there is room for
+      }),
+    message: "this process has no room for 1099511627776 elements of f32",
   },
   {
     name: "upload of a typed array",
@@ -232,7 +241,7 @@ export const callMistakes = mistakeTable(import.meta.url, [
       // @ts-expect-error a kernel comes first
       await checkKernel(); // <- checking nothing
     },
-    message: "checkKernel takes a kernel first",
+    message: "checkKernel takes a kernel or an operation first",
   },
   {
     name: "comparing numbers",

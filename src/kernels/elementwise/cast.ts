@@ -6,7 +6,7 @@ import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { givenArray, isFormat, requireFields, requireShape } from "../support/given.ts";
+import { givenArray, isFormat, refused, requireFields, requireShape } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { mapping } from "./map.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
@@ -44,6 +44,15 @@ export function copy<D extends DTypeName>(spec: CopySpec<D>): FromX<D, D> {
   const location = captureLocation();
   requireFields("copy", spec, { x: "array", out: "array" }, location);
   const x = givenArray("x", "copy", spec.x, [dim("n")], location);
+  const { dtype } = givenArray("out", "copy", spec.out ?? x, x.shape, location);
+  if (dtype !== x.dtype)
+    throw refused(
+      "TW9901",
+      "copy does not convert",
+      `out of ${x.dtype.name}; cast({ x, out }) converts`,
+      dtype.name,
+      location,
+    );
   return converted("copy", x, spec.out ?? x.dtype, location) as unknown as FromX<D, D>;
 }
 

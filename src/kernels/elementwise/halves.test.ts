@@ -149,6 +149,7 @@ test("mistakes are told", () => {
     ["TW9902", () => rotary({ x: array(f32, [s, h, n]), cos: f32, sin: f32 })],
     ["TW9902", () => rotary({ x: array(f32, [s, h, d]), cos: array(f32, [h, n]), sin: f32 })],
     ["TW9902", () => rotary({ x: array(f32, [d]), cos: f32, sin: f32 })],
+    ["TW9902", () => rotary({ x: array(f32, [s, h, d]), cos: f32, sin: f32, axis: -1 })],
     ["TW1033", () => rotary({ x: array(f32, [s, h, d]), angles: f32 } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);

@@ -160,6 +160,14 @@ export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOp
   const x = givenArray("x", "rotary", spec.x, [dim("s"), dim("h"), dim("d")], location);
   const half = halfOf("rotary", x, location);
   const axis = givenAxis("rotary", spec.axis ?? -3, x.shape.length, location);
+  if (axis === x.shape.length - 1)
+    throw refused(
+      "TW9902",
+      "positions of rotary lie along the axis that is turned",
+      "an axis before the last",
+      optionText(spec.axis),
+      location,
+    );
   const angles = [x.shape[axis] ?? 1, half];
   const cos = givenArray("cos", "rotary", spec.cos, angles, location);
   const sin = givenArray("sin", "rotary", spec.sin, angles, location);

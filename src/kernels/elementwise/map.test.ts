@@ -289,6 +289,7 @@ test("mistakes are told", () => {
     ["TW1033", () => cast({ x: f32, to: bf16 } as never)],
     ["TW9902", () => fill({ out: 3 as never, value: 0 })],
     ["TW9902", () => copy({ x: array(f32, [m]), out: array(f32, [n]) })],
+    ["TW9901", () => copy({ x: array(f32, [n]), out: array(bf16, [n]) as never })],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

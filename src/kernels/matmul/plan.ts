@@ -195,7 +195,7 @@ export function requirePossible(
     throw refused(
       "TW9904",
       `${problem.of} has no such configuration`,
-      '{ kernel: "persistent", … } or { kernel: "plain", … }',
+      `{ kernel: ${problem.of === "matmul" ? '"persistent", "narrow", "dots"' : '"persistent"'} or "plain", … }`,
       text,
       location,
     );
