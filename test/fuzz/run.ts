@@ -9,9 +9,9 @@
 import type { Allocation, Backend } from "../../src/device/backend.ts";
 import type { DType, HostValue } from "../../src/formats/dtype.ts";
 import { elementCount } from "../../src/formats/shape.ts";
-import type { Kernel } from "../../src/ir/node.ts";
+import type { Kernel, KernelParameter } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
-import type { DimensionValues } from "../../src/ir/size.ts";
+import type { DimensionValues, Size } from "../../src/ir/size.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
 import { place } from "../../src/lower/pipeline.ts";
 import { simplify } from "../../src/lower/simplify.ts";
@@ -27,6 +27,7 @@ import { targets } from "../../src/targets/target.ts";
 import { disassemble } from "../ptxas.ts";
 import { touchedInFlight } from "../support/machine-flights.ts";
 import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
+import { reachOf } from "./strides.ts";
 import type { FuzzTarget, Subject } from "./subjects.ts";
 
 /** Runs that take longer say nothing. */
@@ -80,7 +81,7 @@ async function results<A extends Allocation, P>(
         continue;
       }
       const { dtype } = value.type;
-      const shape = value.type.shape.map((size) => evaluateSize(size, dimensions));
+      const shape = memoryOf(parameter, value.type.shape, dimensions);
       const allocation = backend.allocate(dtype, shape);
       arrays.set(name, allocation);
       const count = elementCount(shape);
@@ -99,6 +100,19 @@ async function results<A extends Allocation, P>(
   } finally {
     for (const allocation of arrays.values()) backend.release(allocation);
   }
+}
+
+/** The shape of the memory of an array: of all between its first and last element, where it does not lie row by row. */
+function memoryOf(
+  { strides }: KernelParameter,
+  extents: readonly Size[],
+  dimensions: DimensionValues,
+): readonly number[] {
+  const [shape, steps] = [extents, strides].map((sizes) =>
+    sizes?.map((size) => evaluateSize(size, dimensions)),
+  );
+  if (shape === undefined) throw new Error("an array has a shape");
+  return steps === undefined ? shape : [reachOf(shape, steps)];
 }
 
 export async function outcome(work: () => Promise<string>): Promise<Outcome> {

@@ -1,5 +1,6 @@
 /** Tiles and scalars of the reference: a shape, and an element for each of its places in row-major order. */
 import type { DType } from "../../../src/formats/dtype.ts";
+import { elementAt } from "../strides.ts";
 import type { Item } from "./numbers.ts";
 
 export interface Held {
@@ -136,6 +137,19 @@ export function viewOf(source: Held): View {
     get: (place) =>
       place.every((at, axis) => at >= 0 && at < (shape[axis] ?? 0))
         ? itemAt(source, place)
+        : undefined,
+  };
+}
+
+/** A view of elements that lie apart in what is held. */
+export function stridedView(source: Held, shape: readonly number[], strides: readonly number[]): View {
+  const { dtype, items } = source;
+  return {
+    dtype,
+    shape,
+    get: (place) =>
+      place.every((at, axis) => at >= 0 && at < (shape[axis] ?? 0))
+        ? items[elementAt(strides, place)]
         : undefined,
   };
 }

@@ -3,6 +3,7 @@ import { dtypes, i32, i64 } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import { all, barrier, copyAsync, iota, scoped, slice, smem } from "../../../src/index.ts";
 import type { Ref } from "../../../src/index.ts";
+import type { Lying } from "../strides.ts";
 import { formats } from "./draft.ts";
 import type { Draft } from "./draft.ts";
 import type { StepMaker } from "./element-steps.ts";
@@ -29,6 +30,8 @@ export interface Source {
   readonly shape: readonly number[];
   /** Whether the first extent is only known at launch. */
   readonly isLaunched: boolean;
+  /** Row by row unless given. */
+  readonly lying?: Lying | undefined;
 }
 
 /** One axis of a window: where it starts and maybe ends, by a number or a value, and how many elements it has; an index has none. */

@@ -3,16 +3,19 @@
  * data has NaN, infinities, subnormal numbers, ends of ranges and every format.
  */
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
+import type { DType } from "../../../src/formats/dtype.ts";
 import { array, dim, fromNumbers, gmem, kernel, scalar, slice } from "../../../src/index.ts";
 import type { HostArray, Ref, Scalar } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { elementsText } from "../data.ts";
 import type { Program } from "../parts.ts";
+import { drawLying, elementAt, reachOf } from "../strides.ts";
+import type { Lying } from "../strides.ts";
 import { controlSteps } from "./control-steps.ts";
 import { anyItem, Draft, formats } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
-import { held, viewOf } from "./held.ts";
-import type { Held } from "./held.ts";
+import { held, placesOf, stridedView, viewOf } from "./held.ts";
+import type { Held, View } from "./held.ts";
 import { keptStep } from "./kept-steps.ts";
 import { copyStep, gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
 import type { Source } from "./memory-steps.ts";
@@ -25,6 +28,15 @@ import { warpsOf } from "./warp-steps.ts";
 
 function hostOf({ dtype, shape, items }: Held): HostArray {
   return fromNumbers(dtype, shape, items as number[]);
+}
+
+/** An array that a thread of all blocks writes, how it lies, and what it held before where it does not lie row by row. */
+interface Output {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly lying: Lying | undefined;
+  readonly before: Held | undefined;
 }
 
 /** Runs code on a program thread. */
@@ -45,14 +57,14 @@ function tracingOf(
 
 function computingOf(
   values: ReadonlyMap<Slot, Held>,
-  arrays: ReadonlyMap<string, Held>,
+  arrays: ReadonlyMap<string, View>,
 ): Computing {
   const own = new Map(values);
   return {
     read: (slot) => own.get(slot) ?? missing(slot),
     give: (slot, value) => own.set(slot, value),
     inner: (more) => computingOf(new Map([...own, ...more]), arrays),
-    array: (name) => viewOf(arrays.get(name) ?? missing(name)),
+    array: (name) => arrays.get(name) ?? missing(name),
   };
 }
 
@@ -81,12 +93,16 @@ export class ReferenceProgram {
       const [a = 1, b = 1, c = 1] = draft.extents;
       const shape = random.pick([[a], [a, b], [b, a], [a, b, c], [a + 3, b]]);
       const isLaunched = random.below(3) === 0;
-      return { name: `in${at}`, dtype: random.pick(formats), shape, isLaunched };
+      const name = `in${at}`;
+      const lying = drawLying(random, name, shape, { overlaps: true });
+      return { name, dtype: random.pick(formats), shape, isLaunched, lying };
     });
     this.#data = new Map(
-      this.#sources.map(({ name, dtype, shape }) => [
+      this.#sources.map(({ name, dtype, shape, lying }) => [
         name,
-        held(dtype, shape, () => anyItem(dtype, random)),
+        held(dtype, lying === undefined ? shape : [reachOf(shape, lying.strides)], () =>
+          anyItem(dtype, random),
+        ),
       ]),
     );
     this.#block = draft.slot(i32, []);
@@ -138,11 +154,13 @@ export class ReferenceProgram {
     const steps = this.needed(results);
     const dimensions: { [name: string]: number } = {};
     const inputs = Object.fromEntries(
-      this.#sources.map(({ name, dtype, shape, isLaunched }) => {
-        if (!isLaunched) return [name, array(dtype, shape)];
+      this.#sources.map(({ name, dtype, shape, isLaunched, lying }) => {
+        Object.assign(dimensions, lying?.dimensions);
+        const options = lying && { strides: lying.declared };
+        if (!isLaunched) return [name, array(dtype, shape, options)];
         const own = `${name}_rows`;
         dimensions[own] = shape[0] ?? 1;
-        return [name, array(dtype, [dim(own), ...shape.slice(1)])];
+        return [name, array(dtype, [dim(own), ...shape.slice(1)], options)];
       }),
     );
     const numbers = Object.fromEntries(
@@ -152,9 +170,24 @@ export class ReferenceProgram {
     const outputsOf = (thread: string): readonly (readonly [string, Slot])[] =>
       results.map((slot, at) => [`${thread}_out${at}`, slot]);
     const named = threads.flatMap(outputsOf);
-    const outputs = Object.fromEntries(
-      named.map(([name, { dtype, shape }]) => [name, array(dtype, [blocks, ...shape])]),
-    );
+    const outputs = named.map(([name, { dtype, shape }]): Output => {
+      const whole = [blocks, ...shape];
+      const lying = drawLying(this.#random, name, whole, { overlaps: false });
+      Object.assign(dimensions, lying?.dimensions);
+      const reach = lying && [reachOf(whole, lying.strides)];
+      const before = reach && held(dtype, reach, () => anyItem(dtype, this.#random));
+      return { name, dtype, shape: whole, lying, before };
+    });
+    const declared = (among: readonly Output[]): object =>
+      Object.fromEntries(
+        among.map(({ name, dtype, shape, lying }) => [
+          name,
+          array(dtype, shape, lying && { strides: lying.declared }),
+        ]),
+      );
+    // What lies between elements is to stay as it was, so that it has to be something before.
+    const isWhole = ({ lying }: Output): boolean => lying === undefined;
+    const inOrder = [...outputs.filter(isWhole), ...outputs.filter((each) => !isWhole(each))];
     const scratch = Object.fromEntries(
       threads.flatMap((thread) =>
         [...this.#draft.scratch].map(([name, { dtype, shape }]) => [
@@ -170,7 +203,8 @@ export class ReferenceProgram {
         warps: this.#warps,
         threads,
         inputs: { ...inputs, ...numbers },
-        outputs,
+        outputs: declared(outputs.filter(isWhole)),
+        inouts: declared(outputs.filter((each) => !isWhole(each))),
         scratch,
       } as never,
       (args: { readonly [name: string]: Ref | Scalar | Running }) => {
@@ -193,13 +227,19 @@ export class ReferenceProgram {
           });
       },
     );
-    const texts = results.map((slot) => this.#computed(steps, slot));
-    const expected = named.map(([name], at) => `${name}: ${texts[at % texts.length]}`);
+    const computed = results.map((slot) => this.#computed(steps, slot));
+    const expected = inOrder.map((output) => {
+      const given = computed[outputs.indexOf(output) % computed.length] ?? missing(output.name);
+      return `${output.name}: ${elementsText(hostOf(leftIn(output, given)))}`;
+    });
+    const before = outputs.flatMap(({ name, before: own }) => (own ? [[name, own] as const] : []));
     return {
       kernel: traced,
       dimensions,
       scalars: Object.fromEntries(this.#numbers.map(([, item], at) => [`number${at}`, item])),
-      data: Object.fromEntries([...this.#data].map(([name, value]) => [name, hostOf(value)])),
+      data: Object.fromEntries(
+        [...this.#data, ...before].map(([name, value]) => [name, hostOf(value)]),
+      ),
       expected: expected.join("\n"),
     };
   }
@@ -209,19 +249,35 @@ export class ReferenceProgram {
     else output.at(slice(index, 1)).store(value.expand(0));
   }
 
-  /** The elements of a result in all blocks, as text. */
-  #computed(steps: readonly Step[], slot: Slot): string {
-    const texts = Array.from({ length: this.#draft.blocks }, (_, block) => {
+  /** The elements of a result in all blocks, one after the other. */
+  #computed(steps: readonly Step[], slot: Slot): readonly Item[] {
+    const arrays = new Map(
+      this.#sources.map(({ name, shape, lying }) => {
+        const data = this.#data.get(name) ?? missing(name);
+        const view = lying === undefined ? viewOf(data) : stridedView(data, shape, lying.strides);
+        return [name, view] as const;
+      }),
+    );
+    return Array.from({ length: this.#draft.blocks }, (_, block) => {
       const first = this.#numbers.map(
         ([own, item]) => [own, held(own.dtype, [], () => item)] as const,
       );
       const index = held(i32, [], () => BigInt(block));
-      const computing = computingOf(new Map([[this.#block, index], ...first]), this.#data);
+      const computing = computingOf(new Map([[this.#block, index], ...first]), arrays);
       computeSteps(steps, computing);
-      return elementsText(hostOf(computing.read(slot)));
-    });
-    return texts.join(" ");
+      return computing.read(slot).items;
+    }).flat();
   }
+}
+
+/** What an output holds in the end. */
+function leftIn({ dtype, shape, lying, before }: Output, items: readonly Item[]): Held {
+  if (lying === undefined || before === undefined) return { dtype, shape, items };
+  const left = [...before.items];
+  [...placesOf(shape)].forEach((place, at) => {
+    left[elementAt(lying.strides, place)] = items[at] ?? 0;
+  });
+  return { ...before, items: left };
 }
 
 export function referenced(random: Random): Program {
