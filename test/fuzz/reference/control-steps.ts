@@ -9,24 +9,24 @@ import type { Held } from "./held.ts";
 import { computeBody, tileOf, traceBody, usesOf } from "./steps.ts";
 import type { Body, Slot, TracedValue, Value } from "./steps.ts";
 
-type Filling = (draft: Draft, count: number) => void;
+export type Filling = (draft: Draft, count: number) => void;
 
-function whole(value: number): Held {
+export function whole(value: number): Held {
   return held(i32, [], () => BigInt(value));
 }
 
 /** A value as a number of the language. */
-function numberOf(value: Value): Scalar<"i32"> {
+export function numberOf(value: Value): Scalar<"i32"> {
   return value as unknown as Scalar<"i32">;
 }
 
 /** Values to carry, of any format and shape. */
-function carried(draft: Draft): readonly Slot[] {
+export function carried(draft: Draft): readonly Slot[] {
   return Array.from({ length: 1 + draft.random.below(3) }, () => draft.some(() => true, formats));
 }
 
 /** A body that ends with values like some others. */
-function bodyLike(
+export function bodyLike(
   draft: Draft,
   takes: readonly Slot[],
   like: readonly Slot[],
@@ -38,7 +38,7 @@ function bodyLike(
   });
 }
 
-function like(draft: Draft, slots: readonly Slot[]): readonly Slot[] {
+export function like(draft: Draft, slots: readonly Slot[]): readonly Slot[] {
   return slots.map(({ dtype, shape }) => draft.slot(dtype, shape));
 }
 

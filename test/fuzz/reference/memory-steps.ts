@@ -1,8 +1,7 @@
 /** Steps through memory: windows of arrays that reach over their ends, views, masks, picked elements, shared memory and atomic updates. */
 import { dtypes, i32, i64 } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
-import { all, barrier, copyAsync, iota, scoped, slice, smem } from "../../../src/index.ts";
-import type { Ref } from "../../../src/index.ts";
+import { all, iota, scoped, slice, smem } from "../../../src/index.ts";
 import type { Lying } from "../strides.ts";
 import { formats } from "./draft.ts";
 import type { Draft } from "./draft.ts";
@@ -286,42 +285,6 @@ export function gatherStep(draft: Draft, sources: readonly Source[]): void {
       };
       return loaded(picked, masking, mask && read(mask));
     },
-  );
-}
-
-/** A window that the copy engine, or lanes in its place, bring into shared memory. */
-export function copyStep(draft: Draft, sources: readonly Source[]): void {
-  const source = draft.random.pick(sources);
-  const { dtype } = source;
-  const row = (16 * 8) / dtype.bits;
-  const window = source.shape.map((extent, axis): Along => {
-    const isLast = axis === source.shape.length - 1;
-    const size = isLast ? row * (1 + draft.random.below(3)) : draft.random.pick(draft.extents);
-    const start = draft.chance(0.5) ? draft.random.below(extent + 6) - 3 : draft.exactly(i32, []);
-    return { start, size };
-  });
-  const shape = window.map(({ size = 1 }) => size);
-  const hasNan = dtype.kind === "float" && dtype.name !== "f4e2m1fn";
-  const fill = hasNan && draft.chance(0.3) ? "nan" : "zero";
-  if (countOf(shape) > draft.room || shape.some((extent) => extent > 256)) return;
-  draft.giveBy(
-    `copy ${JSON.stringify(window)} of ${dtype.name} ${source.shape.join()}`,
-    slotsOf(window),
-    dtype,
-    shape,
-    ({ read, array: arrayOf }) =>
-      scoped({ buffer: smem(dtype, shape), ready: barrier() }, ({ buffer, ready }) => {
-        const from = arrayOf(source.name).at(...tracedWindow(window, read));
-        copyAsync(from as unknown as Ref, buffer, { barrier: ready, fill });
-        ready.wait();
-        return buffer.load();
-      }),
-    ({ read, array: arrayOf }) =>
-      loaded(
-        windowOf(arrayOf(source.name), window, read),
-        fill === "nan" ? { fill: NaN } : {},
-        undefined,
-      ),
   );
 }
 

@@ -12,14 +12,16 @@ import type { Program } from "../parts.ts";
 import { drawLying, elementAt, reachOf } from "../strides.ts";
 import type { Lying } from "../strides.ts";
 import { controlSteps } from "./control-steps.ts";
+import { copyOutStep, copyStep } from "./copy-steps.ts";
 import { anyItem, Draft, formats } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
 import { held, placesOf, stridedView, viewOf } from "./held.ts";
 import type { Held, View } from "./held.ts";
 import { keptStep } from "./kept-steps.ts";
-import { copyStep, gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
+import { gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
 import type { Source } from "./memory-steps.ts";
 import type { Item } from "./numbers.ts";
+import { pipelineStep } from "./pipeline-steps.ts";
 import { dotStep } from "./product-steps.ts";
 import { computeSteps, neededSteps, traceSteps, valueOf } from "./steps.ts";
 import type { Computing, Slot, Step, TracedValue, Tracing, Value } from "./steps.ts";
@@ -127,10 +129,12 @@ export class ReferenceProgram {
       else if (kind === 15)
         this.#random.pick([loadScalarStep, gatherStep, gatherStep])(draft, this.#sources);
       else if (kind < 18)
-        this.#random.pick([...memorySteps, keptStep, keptStep, copyStep, warpsOf(this.#warps)])(
+        this.#random.pick([...memorySteps, keptStep, keptStep, copyStep, copyOutStep, warpsOf(this.#warps)])(
           draft,
           this.#sources,
         );
+      else if (draft.depth < 2 && this.#random.below(4) === 0)
+        pipelineStep(draft, this.#sources, this.#fill);
       else if (draft.depth < 2) this.#random.pick(controlSteps)(draft, this.#fill);
     }
   };

@@ -1,0 +1,409 @@
+/**
+ * Pipelines: steps of which a later one's windows are copied while an earlier one's are used. Windows move with every step, with some, or not at all, reach
+ * over ends, and may come back; blocks that leave are those of the last step that visited their window.
+ *
+ *   for i < I, k < K:   carries, y = body(i, k, x0[window(i, k)], …, carries)     memory[window(i, k)] = y
+ */
+import { i32 } from "../../../src/formats/dtype.ts";
+import type { DType } from "../../../src/formats/dtype.ts";
+import { commitGlobal, pipeline, waitGroup, when } from "../../../src/index.ts";
+import type { Ref, Scalar, Tile } from "../../../src/index.ts";
+import { slice } from "../../../src/index.ts";
+import { bodyLike, carried, like, numberOf, whole } from "./control-steps.ts";
+import type { Filling } from "./control-steps.ts";
+import { grainOf, isCopied } from "./copy-steps.ts";
+import { isNumber } from "./draft.ts";
+import type { Draft } from "./draft.ts";
+import { countOf, held, viewOf } from "./held.ts";
+import type { Held, View } from "./held.ts";
+import { drawView, loaded, windowOf } from "./memory-steps.ts";
+import type { Seen, Source } from "./memory-steps.ts";
+import { binary } from "./numbers.ts";
+import type { Item } from "./numbers.ts";
+import { computeBody, tileOf, traceBody, usesOf, valueOf } from "./steps.ts";
+import type { Computing, Slot, TracedValue, Tracing, Value } from "./steps.ts";
+
+type Whole = Scalar<"i32">;
+
+/** Indices of a step, and how many there are of the fastest. */
+interface At<T> {
+  readonly i: T;
+  readonly k: T;
+  readonly count: T | number;
+}
+
+/** A number of a step, as it is traced and as it is. */
+interface Start {
+  readonly uses: readonly Slot[];
+  readonly trace: (at: At<Whole>, read: Tracing["read"]) => Whole | number;
+  readonly value: (at: At<number>, read: Computing["read"]) => number;
+  /** Whether it never comes back to what it has left, in steps of whole windows; and in which steps it is somewhere for the first time. */
+  readonly goesOn: boolean;
+  readonly first?: "outer" | "once";
+}
+
+/** A window of each step: an index where an axis has no size. */
+interface Moving {
+  readonly starts: readonly Start[];
+  readonly sizes: readonly (number | undefined)[];
+}
+
+function shapeOf({ sizes }: Moving): readonly number[] {
+  return sizes.filter((size) => size !== undefined);
+}
+
+function usesOfMoving({ starts }: Moving): readonly Slot[] {
+  return starts.flatMap(({ uses }) => uses);
+}
+
+/** Where a window of so many elements begins in each step. */
+function drawStart(draft: Draft, size: number): Start {
+  const { random } = draft;
+  const base = random.pick([0, 0, 0, 1, -2, size]);
+  const fixed = (value: Start["value"], trace: Start["trace"], more: Partial<Start> = {}): Start => ({
+    ...{ uses: [], trace, value, goesOn: false },
+    ...more,
+  });
+  const linear = (at: At<Whole>): Whole => at.i.mul(at.count).add(at.k);
+  const step = ({ i, k, count }: At<number>): number => i * Number(count) + k;
+  const forms: readonly (() => Start)[] = [
+    () =>
+      fixed(
+        (at) => step(at) * size + base,
+        (at) => linear(at).mul(size).add(base),
+        { goesOn: true },
+      ),
+    () =>
+      fixed(
+        (at) => Math.trunc(step(at) / 2) * size + base,
+        (at) => linear(at).div(2).mul(size).add(base),
+        { goesOn: true },
+      ),
+    () =>
+      fixed(
+        ({ i }) => i * size + base,
+        ({ i }) => i.mul(size).add(base),
+        { goesOn: true, first: "outer" },
+      ),
+    () =>
+      fixed(
+        () => base,
+        () => base,
+        { goesOn: true, first: "once" },
+      ),
+    () =>
+      fixed(
+        ({ k }) => k * size + base,
+        ({ k }) => k.mul(size).add(base),
+      ),
+    () =>
+      fixed(
+        (at) => (step(at) % 3) * size,
+        (at) => linear(at).rem(3).mul(size),
+      ),
+    () =>
+      fixed(
+        (at) => 4 * size - step(at),
+        (at) => linear(at).mul(-1).add(4 * size),
+      ),
+    () => {
+      const slot = draft.indexBelow(5);
+      return fixed(
+        (at, read) => step(at) * size + Number(read(slot).items[0]),
+        (at, read) => linear(at).mul(size).add(numberOf(read(slot))),
+        { uses: [slot], goesOn: true },
+      );
+    },
+    () => {
+      const slot = draft.indexBelow(3);
+      return fixed(
+        (at, read) => step(at) * Number(read(slot).items[0]),
+        (at, read) => linear(at).mul(numberOf(read(slot))),
+        { uses: [slot] },
+      );
+    },
+    () => {
+      const slot = draft.exactly(i32, []);
+      return fixed(
+        (_, read) => Number(read(slot).items[0]),
+        (_, read) => numberOf(read(slot)),
+        { uses: [slot], goesOn: true, first: "once" },
+      );
+    },
+  ];
+  return random.pick(forms)();
+}
+
+/** The same, kept among the elements of an axis. */
+function clamped(start: Start, extent: number): Start {
+  return {
+    uses: start.uses,
+    goesOn: false,
+    value: (at, read) => Math.max(0, Math.min(extent - 1, start.value(at, read))),
+    trace: (at, read) => {
+      const own = start.trace(at, read);
+      return typeof own === "number"
+        ? Math.max(0, Math.min(extent - 1, own))
+        : own.maximum(0).minimum(extent - 1);
+    },
+  };
+}
+
+function drawMoving(draft: Draft, dtype: DType, shape: readonly number[]): Moving | undefined {
+  const axes = shape.map((extent, axis) => {
+    const isLast = axis === shape.length - 1;
+    if (!isLast && draft.chance(0.25))
+      return { start: clamped(drawStart(draft, 1), extent), size: undefined };
+    const grain = grainOf(dtype);
+    const size = isLast
+      ? grain * (1 + draft.random.below(2))
+      : draft.random.pick([1, 2, 3, 4, ...draft.extents]);
+    // Steps shorter than the window lead back into what it has left.
+    if (draft.chance(0.2)) return { start: { ...drawStart(draft, 1), goesOn: false }, size };
+    return { start: drawStart(draft, size), size };
+  });
+  const moving = { starts: axes.map(({ start }) => start), sizes: axes.map(({ size }) => size) };
+  return isCopied(draft, shapeOf(moving)) ? moving : undefined;
+}
+
+function tracedMoving(
+  { starts, sizes }: Moving,
+  at: At<Whole>,
+  ref: Value,
+  read: Tracing["read"],
+): Ref {
+  const window = starts.map((start, axis) => {
+    const [from, size] = [start.trace(at, read), sizes[axis]];
+    return size === undefined ? from : slice(from, size);
+  });
+  return ref.at(...window) as unknown as Ref;
+}
+
+function computedMoving(
+  { starts, sizes }: Moving,
+  at: At<number>,
+  view: View,
+  read: Computing["read"],
+): View {
+  const window = starts.map((start, axis) => {
+    const [from, size] = [start.value(at, read), sizes[axis]];
+    return { start: from, ...(size !== undefined && { size }) };
+  });
+  return windowOf(view, window, read);
+}
+
+interface Input {
+  readonly name: string;
+  readonly source: Source;
+  readonly moving: Moving;
+  readonly fill: "zero" | "nan";
+  readonly options: object;
+  /** How the body reads the block. */
+  readonly seen: Seen;
+}
+
+function drawInput(draft: Draft, sources: readonly Source[], at: number): Input | undefined {
+  const source = draft.random.pick(sources);
+  const { dtype } = source;
+  const moving = drawMoving(draft, dtype, source.shape);
+  if (moving === undefined) return undefined;
+  const hasNan = dtype.kind === "float" && dtype.name !== "f4e2m1fn";
+  const fill = hasNan && draft.chance(0.3) ? "nan" : "zero";
+  const depth = draft.chance(0.3) ? { depth: 2 + draft.random.below(3) } : {};
+  const evict = draft.chance(0.1) ? { evict: draft.random.pick(["first", "last"]) } : {};
+  const seen = drawView(draft, shapeOf(moving), true);
+  return { name: `x${at}`, source, moving, fill, options: { ...depth, ...evict, fill }, seen };
+}
+
+interface Output {
+  readonly name: string;
+  /** The memory that it goes to, what that holds before, and its window. */
+  readonly memory: string;
+  readonly before: Slot;
+  readonly moving: Moving;
+  readonly options: object;
+  /** Whether steps add to what the one before has left, and which does not. */
+  readonly gathers: "outer" | "once" | undefined;
+}
+
+function drawOutput(draft: Draft, at: number): Output | undefined {
+  const before = draft.some(({ shape }) => shape.length > 0);
+  const { dtype, shape } = before;
+  if (dtype.bits < 8 && countOf(shape) % 2 !== 0) return undefined;
+  const moving = drawMoving(draft, dtype, shape);
+  if (moving === undefined) return undefined;
+  const firsts = new Set(moving.starts.map(({ first }) => first));
+  const [first] = firsts.size === 1 ? firsts : [undefined];
+  const gathers = isNumber(dtype) && draft.chance(0.5) ? first : undefined;
+  // A window that goes on along one axis and stays along the others does not come back.
+  const movingOnes = moving.starts.filter((start) => start.first !== "once");
+  const [only] = movingOnes;
+  const index = only === undefined ? -1 : moving.starts.indexOf(only);
+  const goesOn = movingOnes.length <= 1 && (only === undefined || (only.goesOn && index >= 0));
+  const depth = draft.chance(0.5) ? { depth: 1 + draft.random.below(3) } : {};
+  const revisited = !goesOn || draft.chance(0.2);
+  const memory = `drained${draft.scratch.size}`;
+  draft.scratch.set(memory, { dtype, shape });
+  return { name: `y${at}`, memory, before, moving, options: { ...depth, revisited }, gathers };
+}
+
+function some<T>(count: number, draw: (at: number) => T | undefined): readonly T[] {
+  return Array.from({ length: count }, (_, at) => draw(at)).filter((each) => each !== undefined);
+}
+
+/** Options that hold of all inputs: room for `delay` steps and one more. */
+function drawOptions(draft: Draft, inputs: readonly Input[]): object {
+  const { random } = draft;
+  const depth = random.pick([1, 2, 2, 3, 4]);
+  const delay = draft.chance(0.3) ? { delay: depth > 1 ? random.below(2) : 0 } : {};
+  const lookahead = draft.chance(0.2) ? { lookahead: 1 } : {};
+  const prefetch = draft.chance(0.3) ? { prefetch: inputs.map(({ name }) => name).toReversed() } : {};
+  const synchronous = draft.chance(0.1) ? { synchronous: true } : {};
+  return { depth, ...delay, ...lookahead, ...prefetch, ...synchronous };
+}
+
+/** Stores a block, or combines it with what the step before has left. */
+function storeBlock({ gathers }: Output, block: Ref, value: Tile, { i, k }: At<Whole>): void {
+  const store = (tile: Tile): void => {
+    block.store(tile as never);
+  };
+  if (gathers === undefined) {
+    store(value);
+    return;
+  }
+  const isFirst = gathers === "outer" ? k.eq(0) : i.eq(0).and(k.eq(0));
+  when(
+    isFirst,
+    () => {
+      store(value);
+    },
+    () => {
+      store(tileOf(valueOf(block).load().maximum(value)));
+    },
+  );
+}
+
+export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Filling): void {
+  if (draft.inWarps) return;
+  const { random } = draft;
+  const inputs = some(1 + random.below(2), (at) => drawInput(draft, sources, at));
+  const outputs = some(random.below(3), (at) => drawOutput(draft, at));
+  const counts = [0, 1].map((axis) =>
+    draft.chance(0.4) ? draft.indexBelow(4) : random.pick(axis === 0 ? [1, 1, 2, 3] : [0, 1, 2, 3, 4]),
+  );
+  const [outer = 1, inner = 1] = counts;
+  const isFlat = outer === 1;
+  const axes = [0, 1].map(() => draft.slot(i32, []));
+  const initial = draft.chance(0.8) ? carried(draft) : [];
+  const takes = like(draft, initial);
+  const blocks = inputs.map(({ source: { dtype }, seen }) => draft.slot(dtype, seen.shape));
+  const stored = outputs.map(({ before: { dtype }, moving }) => draft.slot(dtype, shapeOf(moving)));
+  const body = bodyLike(draft, [...axes, ...blocks, ...takes], [...initial, ...stored], fill);
+  const options = drawOptions(draft, inputs);
+  const gives = [...initial, ...outputs.map(({ before }) => before)];
+  draft.add({
+    name: `pipeline of ${inputs.length} inputs and ${outputs.length} outputs`,
+    uses: [
+      ...counts.filter((count) => typeof count === "object"),
+      ...[...inputs, ...outputs].flatMap(({ moving }) => usesOfMoving(moving)),
+      ...outputs.map(({ before }) => before),
+      ...[...initial, ...usesOf(body)],
+    ],
+    gives: like(draft, gives),
+    trace: (tracing) => {
+      const { read, array } = tracing;
+      const traced = (count: number | Slot): Whole | number =>
+        typeof count === "number" ? count : numberOf(read(count));
+      const atOf = ({ i, k }: { readonly i?: Whole; readonly k: Whole }): At<Whole> => ({
+        i: i ?? k.mul(0),
+        k,
+        count: traced(inner),
+      });
+      const describe = (each: Input | Output, from: string): object => ({
+        at: (given: never) => tracedMoving(each.moving, atOf(given), array(from), read),
+        ...each.options,
+      });
+      const named = (all: readonly (Input | Output)[], from: (each: never) => string): object =>
+        Object.fromEntries(all.map((each) => [each.name, describe(each, from(each as never))]));
+      for (const { memory, before } of outputs) array(memory).store(read(before));
+      if (outputs.length > 0) commitGlobal();
+      const ended = pipeline(
+        {
+          grid: { ...(!isFlat && { i: traced(outer) }), k: traced(inner) },
+          inputs: named(inputs, ({ source }: Input) => source.name),
+          outputs: named(outputs, ({ memory }: Output) => memory),
+          ...options,
+          ...(initial.length > 0 && { carry: initial.map((slot) => tileOf(read(slot))) }),
+        } as never,
+        (given: { readonly [name: string]: Ref }, values: readonly Tile[] = []) => {
+          const at = atOf(given as never);
+          const tiles = inputs.map(({ name, seen }) =>
+            tileOf(seen.trace(valueOf(given[name] ?? {})).load()),
+          );
+          const made = traceBody(body, tracing, [at.i, at.k, ...tiles, ...values] as TracedValue[]);
+          outputs.forEach((output, place) => {
+            const block = given[output.name];
+            const value = made[initial.length + place];
+            if (block !== undefined) storeBlock(output, block, value as Tile, at);
+          });
+          return made.slice(0, initial.length) as never;
+        },
+      ) as unknown as readonly TracedValue[] | undefined;
+      if (outputs.length > 0) waitGroup(0);
+      return [...(ended ?? []), ...outputs.map(({ memory }) => tileOf(array(memory).load()))];
+    },
+    compute: (computing) => {
+      const { read, array } = computing;
+      const numbered = (count: number | Slot): number =>
+        typeof count === "number" ? count : Number(read(count).items[0]);
+      const [rows, columns] = [numbered(outer), numbered(inner)];
+      const drained = outputs.map(({ before }) => [...read(before).items]);
+      let values: readonly Held[] = initial.map(read);
+      let left: readonly (readonly Item[])[] = [];
+      for (let i = 0; i < rows; i++)
+        for (let k = 0; k < columns; k++) {
+          const at = { i, k, count: columns };
+          const tiles = inputs.map(({ source, moving, fill: filling, seen }) => {
+            const view = computedMoving(moving, at, array(source.name), read);
+            const block = loaded(view, filling === "nan" ? { fill: NaN } : {}, undefined);
+            return loaded(seen.view(viewOf(block)), {}, undefined);
+          });
+          const made = computeBody(body, computing, [whole(i), whole(k), ...tiles, ...values]);
+          values = made.slice(0, initial.length);
+          left = outputs.map((output, place) => {
+            const { items = [] } = made[initial.length + place] ?? {};
+            const isFirst = output.gathers === "outer" ? k === 0 : i === 0 && k === 0;
+            const block =
+              output.gathers === undefined || isFirst
+                ? items
+                : items.map((item, each) =>
+                    binary("max", output.before.dtype, left[place]?.[each] ?? 0, item),
+                  );
+            storeItems(output, block, at, drained[place] ?? [], read);
+            return block;
+          });
+        }
+      return [
+        ...values,
+        ...outputs.map(({ before }, at) => ({ ...before, items: drained[at] ?? [] })),
+      ];
+    },
+  });
+}
+
+/** Puts a block into memory; every visit does, since the last one wins. */
+function storeItems(
+  { before, moving }: Output,
+  block: readonly Item[],
+  at: At<number>,
+  memory: Item[],
+  read: Computing["read"],
+): void {
+  const numbers = viewOf(held(i32, before.shape, (_, position) => BigInt(position)));
+  const places = computedMoving(moving, at, numbers, read);
+  held(i32, shapeOf(moving), (place, each) => {
+    const position = places.get(place);
+    if (position !== undefined) memory[Number(position)] = block[each] ?? 0;
+    return 0n;
+  });
+}
