@@ -48,6 +48,7 @@ import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
 import type { Program } from "./parts.ts";
 import { exchanges } from "./reference/exchanges.ts";
 import { referenced } from "./reference/programs.ts";
+import { specialised } from "./reference/specialised.ts";
 import { sharedPrograms } from "./shared-programs.ts";
 import { tilePrograms } from "./tile-programs.ts";
 
@@ -412,7 +413,7 @@ const makers = {
   ...tilePrograms,
   ...flightPrograms,
   ...sharedPrograms,
-  ...{ referenced, exchanges },
+  ...{ referenced, exchanges, specialised },
 };
 
 export type ProgramKind = keyof typeof makers;

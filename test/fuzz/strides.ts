@@ -62,9 +62,7 @@ export function drawLying(
 ): Lying | undefined {
   if (random.below(3) > 0) return undefined;
   const strides =
-    overlaps && random.below(6) === 0
-      ? shape.map(() => 1 + random.below(3))
-      : apart(random, shape);
+    overlaps && random.below(6) === 0 ? shape.map(() => 1 + random.below(3)) : apart(random, shape);
   const dimensions: { [name: string]: number } = {};
   const declared = strides.map((stride, axis) => {
     if (random.below(3) > 0) return stride;

@@ -54,12 +54,18 @@ function programFor(kind: SubjectKind, seed: number, random: Random): Program {
 }
 
 /** Kinds of programs whose results are computed beside them, by how many of those come before one of the other kind. */
-const referencedKinds = ["referenced", "referenced", "referenced", "exchanges"] as const;
+const referencedKinds = [
+  "referenced",
+  "referenced",
+  "referenced",
+  "exchanges",
+  "specialised",
+] as const;
 
 /** Every fourth program has its results computed beside it; the others are of the kinds that they were before there were such. */
 function kindOf(seed: number, kinds: readonly SubjectKind[], random: Random): SubjectKind {
   const beside = referencedKinds.filter((kind) => kinds.includes(kind));
-  const others = kinds.filter((kind) => kind !== "referenced" && kind !== "exchanges");
+  const others = kinds.filter((kind) => !(referencedKinds as readonly string[]).includes(kind));
   const isReferenced = beside.length > 0 && (others.length === 0 || seed % 4 === 1);
   return isReferenced
     ? (beside[Math.floor(seed / 4) % beside.length] ?? "referenced")

@@ -87,7 +87,9 @@ export function copyStep(draft: Draft, sources: readonly Source[]): void {
     (tracing) =>
       scoped({ all: smem(dtype, [buffers, ...shape]), ready: barrier() }, ({ all, ready }) => {
         const buffer = all.at(into);
-        const from = seen.trace(tracing.array(source.name)).at(...tracedWindow(window, tracing.read));
+        const from = seen
+          .trace(tracing.array(source.name))
+          .at(...tracedWindow(window, tracing.read));
         copyAsync(refOf(from), buffer as never, { barrier: ready, fill });
         ready.wait();
         return tileOf(read.trace(valueOf(buffer)).load());
@@ -141,7 +143,11 @@ export function copyOutStep(draft: Draft): void {
         buffer.store(tileOf(read(value)) as never);
         commitShared();
         const to = refOf(seen.trace(memory).at(...tracedWindow(window, read)));
-        copyAsync(buffer as never, to, reduction === "none" ? {} : { reduction: reduction as "add" });
+        copyAsync(
+          buffer as never,
+          to,
+          reduction === "none" ? {} : { reduction: reduction as "add" },
+        );
         commitGroup();
         waitGroup(0);
         return tileOf(memory.load());
@@ -155,7 +161,8 @@ export function copyOutStep(draft: Draft): void {
         const position = places.get(place);
         if (position === undefined) return 0n;
         const [own, other] = [items[Number(position)] ?? 0, given[at] ?? 0];
-        items[Number(position)] = reduction === "none" ? other : binary(reduction, dtype, own, other);
+        items[Number(position)] =
+          reduction === "none" ? other : binary(reduction, dtype, own, other);
         return 0n;
       });
       return { dtype, shape, items };

@@ -142,7 +142,11 @@ export function viewOf(source: Held): View {
 }
 
 /** A view of elements that lie apart in what is held. */
-export function stridedView(source: Held, shape: readonly number[], strides: readonly number[]): View {
+export function stridedView(
+  source: Held,
+  shape: readonly number[],
+  strides: readonly number[],
+): View {
   const { dtype, items } = source;
   return {
     dtype,

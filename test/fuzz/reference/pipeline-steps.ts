@@ -5,194 +5,31 @@
  *   for i < I, k < K:   carries, y = body(i, k, x0[window(i, k)], …, carries)     memory[window(i, k)] = y
  */
 import { i32 } from "../../../src/formats/dtype.ts";
-import type { DType } from "../../../src/formats/dtype.ts";
 import { commitGlobal, pipeline, waitGroup, when } from "../../../src/index.ts";
-import type { Ref, Scalar, Tile } from "../../../src/index.ts";
-import { slice } from "../../../src/index.ts";
+import type { Ref, Tile } from "../../../src/index.ts";
 import { bodyLike, carried, like, numberOf, whole } from "./control-steps.ts";
 import type { Filling } from "./control-steps.ts";
-import { grainOf, isCopied } from "./copy-steps.ts";
 import { isNumber } from "./draft.ts";
 import type { Draft } from "./draft.ts";
-import { countOf, held, viewOf } from "./held.ts";
-import type { Held, View } from "./held.ts";
-import { drawView, loaded, windowOf } from "./memory-steps.ts";
+import { countOf, viewOf } from "./held.ts";
+import type { Held } from "./held.ts";
+import { drawView, loaded } from "./memory-steps.ts";
 import type { Seen, Source } from "./memory-steps.ts";
+import {
+  computedMoving,
+  drawMoving,
+  shapeOf,
+  storeItems,
+  tracedMoving,
+  usesOfMoving,
+} from "./moving.ts";
+import type { At, Moving, Whole } from "./moving.ts";
 import { binary } from "./numbers.ts";
 import type { Item } from "./numbers.ts";
 import { computeBody, tileOf, traceBody, usesOf, valueOf } from "./steps.ts";
-import type { Computing, Slot, TracedValue, Tracing, Value } from "./steps.ts";
+import type { Computing, Slot, TracedValue } from "./steps.ts";
 
-type Whole = Scalar<"i32">;
-
-/** Indices of a step, and how many there are of the fastest. */
-interface At<T> {
-  readonly i: T;
-  readonly k: T;
-  readonly count: T | number;
-}
-
-/** A number of a step, as it is traced and as it is. */
-interface Start {
-  readonly uses: readonly Slot[];
-  readonly trace: (at: At<Whole>, read: Tracing["read"]) => Whole | number;
-  readonly value: (at: At<number>, read: Computing["read"]) => number;
-  /** Whether it never comes back to what it has left, in steps of whole windows; and in which steps it is somewhere for the first time. */
-  readonly goesOn: boolean;
-  readonly first?: "outer" | "once";
-}
-
-/** A window of each step: an index where an axis has no size. */
-interface Moving {
-  readonly starts: readonly Start[];
-  readonly sizes: readonly (number | undefined)[];
-}
-
-function shapeOf({ sizes }: Moving): readonly number[] {
-  return sizes.filter((size) => size !== undefined);
-}
-
-function usesOfMoving({ starts }: Moving): readonly Slot[] {
-  return starts.flatMap(({ uses }) => uses);
-}
-
-/** Where a window of so many elements begins in each step. */
-function drawStart(draft: Draft, size: number): Start {
-  const { random } = draft;
-  const base = random.pick([0, 0, 0, 1, -2, size]);
-  const fixed = (value: Start["value"], trace: Start["trace"], more: Partial<Start> = {}): Start => ({
-    ...{ uses: [], trace, value, goesOn: false },
-    ...more,
-  });
-  const linear = (at: At<Whole>): Whole => at.i.mul(at.count).add(at.k);
-  const step = ({ i, k, count }: At<number>): number => i * Number(count) + k;
-  const forms: readonly (() => Start)[] = [
-    () =>
-      fixed(
-        (at) => step(at) * size + base,
-        (at) => linear(at).mul(size).add(base),
-        { goesOn: true },
-      ),
-    () =>
-      fixed(
-        (at) => Math.trunc(step(at) / 2) * size + base,
-        (at) => linear(at).div(2).mul(size).add(base),
-        { goesOn: true },
-      ),
-    () =>
-      fixed(
-        ({ i }) => i * size + base,
-        ({ i }) => i.mul(size).add(base),
-        { goesOn: true, first: "outer" },
-      ),
-    () =>
-      fixed(
-        () => base,
-        () => base,
-        { goesOn: true, first: "once" },
-      ),
-    () =>
-      fixed(
-        ({ k }) => k * size + base,
-        ({ k }) => k.mul(size).add(base),
-      ),
-    () =>
-      fixed(
-        (at) => (step(at) % 3) * size,
-        (at) => linear(at).rem(3).mul(size),
-      ),
-    () =>
-      fixed(
-        (at) => 4 * size - step(at),
-        (at) => linear(at).mul(-1).add(4 * size),
-      ),
-    () => {
-      const slot = draft.indexBelow(5);
-      return fixed(
-        (at, read) => step(at) * size + Number(read(slot).items[0]),
-        (at, read) => linear(at).mul(size).add(numberOf(read(slot))),
-        { uses: [slot], goesOn: true },
-      );
-    },
-    () => {
-      const slot = draft.indexBelow(3);
-      return fixed(
-        (at, read) => step(at) * Number(read(slot).items[0]),
-        (at, read) => linear(at).mul(numberOf(read(slot))),
-        { uses: [slot] },
-      );
-    },
-    () => {
-      const slot = draft.exactly(i32, []);
-      return fixed(
-        (_, read) => Number(read(slot).items[0]),
-        (_, read) => numberOf(read(slot)),
-        { uses: [slot], goesOn: true, first: "once" },
-      );
-    },
-  ];
-  return random.pick(forms)();
-}
-
-/** The same, kept among the elements of an axis. */
-function clamped(start: Start, extent: number): Start {
-  return {
-    uses: start.uses,
-    goesOn: false,
-    value: (at, read) => Math.max(0, Math.min(extent - 1, start.value(at, read))),
-    trace: (at, read) => {
-      const own = start.trace(at, read);
-      return typeof own === "number"
-        ? Math.max(0, Math.min(extent - 1, own))
-        : own.maximum(0).minimum(extent - 1);
-    },
-  };
-}
-
-function drawMoving(draft: Draft, dtype: DType, shape: readonly number[]): Moving | undefined {
-  const axes = shape.map((extent, axis) => {
-    const isLast = axis === shape.length - 1;
-    if (!isLast && draft.chance(0.25))
-      return { start: clamped(drawStart(draft, 1), extent), size: undefined };
-    const grain = grainOf(dtype);
-    const size = isLast
-      ? grain * (1 + draft.random.below(2))
-      : draft.random.pick([1, 2, 3, 4, ...draft.extents]);
-    // Steps shorter than the window lead back into what it has left.
-    if (draft.chance(0.2)) return { start: { ...drawStart(draft, 1), goesOn: false }, size };
-    return { start: drawStart(draft, size), size };
-  });
-  const moving = { starts: axes.map(({ start }) => start), sizes: axes.map(({ size }) => size) };
-  return isCopied(draft, shapeOf(moving)) ? moving : undefined;
-}
-
-function tracedMoving(
-  { starts, sizes }: Moving,
-  at: At<Whole>,
-  ref: Value,
-  read: Tracing["read"],
-): Ref {
-  const window = starts.map((start, axis) => {
-    const [from, size] = [start.trace(at, read), sizes[axis]];
-    return size === undefined ? from : slice(from, size);
-  });
-  return ref.at(...window) as unknown as Ref;
-}
-
-function computedMoving(
-  { starts, sizes }: Moving,
-  at: At<number>,
-  view: View,
-  read: Computing["read"],
-): View {
-  const window = starts.map((start, axis) => {
-    const [from, size] = [start.value(at, read), sizes[axis]];
-    return { start: from, ...(size !== undefined && { size }) };
-  });
-  return windowOf(view, window, read);
-}
-
-interface Input {
+export interface Input {
   readonly name: string;
   readonly source: Source;
   readonly moving: Moving;
@@ -202,7 +39,7 @@ interface Input {
   readonly seen: Seen;
 }
 
-function drawInput(draft: Draft, sources: readonly Source[], at: number): Input | undefined {
+export function drawInput(draft: Draft, sources: readonly Source[], at: number): Input | undefined {
   const source = draft.random.pick(sources);
   const { dtype } = source;
   const moving = drawMoving(draft, dtype, source.shape);
@@ -213,6 +50,21 @@ function drawInput(draft: Draft, sources: readonly Source[], at: number): Input 
   const evict = draft.chance(0.1) ? { evict: draft.random.pick(["first", "last"]) } : {};
   const seen = drawView(draft, shapeOf(moving), true);
   return { name: `x${at}`, source, moving, fill, options: { ...depth, ...evict, fill }, seen };
+}
+
+/** What the body reads of the block of a step. */
+export function tracedBlock({ seen }: Input, block: Ref | undefined): Tile {
+  return tileOf(seen.trace(valueOf(block ?? {})).load());
+}
+
+export function computedBlock(
+  { source, moving, fill, seen }: Input,
+  at: At<number>,
+  { read, array }: Computing,
+): Held {
+  const view = computedMoving(moving, at, array(source.name), read);
+  const block = loaded(view, fill === "nan" ? { fill: NaN } : {}, undefined);
+  return loaded(seen.view(viewOf(block)), {}, undefined);
 }
 
 interface Output {
@@ -257,7 +109,9 @@ function drawOptions(draft: Draft, inputs: readonly Input[]): object {
   const depth = random.pick([1, 2, 2, 3, 4]);
   const delay = draft.chance(0.3) ? { delay: depth > 1 ? random.below(2) : 0 } : {};
   const lookahead = draft.chance(0.2) ? { lookahead: 1 } : {};
-  const prefetch = draft.chance(0.3) ? { prefetch: inputs.map(({ name }) => name).toReversed() } : {};
+  const prefetch = draft.chance(0.3)
+    ? { prefetch: inputs.map(({ name }) => name).toReversed() }
+    : {};
   const synchronous = draft.chance(0.1) ? { synchronous: true } : {};
   return { depth, ...delay, ...lookahead, ...prefetch, ...synchronous };
 }
@@ -289,7 +143,9 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
   const inputs = some(1 + random.below(2), (at) => drawInput(draft, sources, at));
   const outputs = some(random.below(3), (at) => drawOutput(draft, at));
   const counts = [0, 1].map((axis) =>
-    draft.chance(0.4) ? draft.indexBelow(4) : random.pick(axis === 0 ? [1, 1, 2, 3] : [0, 1, 2, 3, 4]),
+    draft.chance(0.4)
+      ? draft.indexBelow(4)
+      : random.pick(axis === 0 ? [1, 1, 2, 3] : [0, 1, 2, 3, 4]),
   );
   const [outer = 1, inner = 1] = counts;
   const isFlat = outer === 1;
@@ -337,9 +193,7 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
         } as never,
         (given: { readonly [name: string]: Ref }, values: readonly Tile[] = []) => {
           const at = atOf(given as never);
-          const tiles = inputs.map(({ name, seen }) =>
-            tileOf(seen.trace(valueOf(given[name] ?? {})).load()),
-          );
+          const tiles = inputs.map((input) => tracedBlock(input, given[input.name]));
           const made = traceBody(body, tracing, [at.i, at.k, ...tiles, ...values] as TracedValue[]);
           outputs.forEach((output, place) => {
             const block = given[output.name];
@@ -353,7 +207,7 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
       return [...(ended ?? []), ...outputs.map(({ memory }) => tileOf(array(memory).load()))];
     },
     compute: (computing) => {
-      const { read, array } = computing;
+      const { read } = computing;
       const numbered = (count: number | Slot): number =>
         typeof count === "number" ? count : Number(read(count).items[0]);
       const [rows, columns] = [numbered(outer), numbered(inner)];
@@ -363,11 +217,7 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
       for (let i = 0; i < rows; i++)
         for (let k = 0; k < columns; k++) {
           const at = { i, k, count: columns };
-          const tiles = inputs.map(({ source, moving, fill: filling, seen }) => {
-            const view = computedMoving(moving, at, array(source.name), read);
-            const block = loaded(view, filling === "nan" ? { fill: NaN } : {}, undefined);
-            return loaded(seen.view(viewOf(block)), {}, undefined);
-          });
+          const tiles = inputs.map((input) => computedBlock(input, at, computing));
           const made = computeBody(body, computing, [whole(i), whole(k), ...tiles, ...values]);
           values = made.slice(0, initial.length);
           left = outputs.map((output, place) => {
@@ -379,7 +229,7 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
                 : items.map((item, each) =>
                     binary("max", output.before.dtype, left[place]?.[each] ?? 0, item),
                   );
-            storeItems(output, block, at, drained[place] ?? [], read);
+            storeItems(output.moving, output.before.shape, block, at, drained[place] ?? [], read);
             return block;
           });
         }
@@ -388,22 +238,5 @@ export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Fil
         ...outputs.map(({ before }, at) => ({ ...before, items: drained[at] ?? [] })),
       ];
     },
-  });
-}
-
-/** Puts a block into memory; every visit does, since the last one wins. */
-function storeItems(
-  { before, moving }: Output,
-  block: readonly Item[],
-  at: At<number>,
-  memory: Item[],
-  read: Computing["read"],
-): void {
-  const numbers = viewOf(held(i32, before.shape, (_, position) => BigInt(position)));
-  const places = computedMoving(moving, at, numbers, read);
-  held(i32, shapeOf(moving), (place, each) => {
-    const position = places.get(place);
-    if (position !== undefined) memory[Number(position)] = block[each] ?? 0;
-    return 0n;
   });
 }

@@ -4,8 +4,8 @@
  */
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
-import { array, dim, fromNumbers, gmem, kernel, scalar, slice } from "../../../src/index.ts";
-import type { HostArray, Ref, Scalar } from "../../../src/index.ts";
+import { array, gmem, kernel, scalar, slice } from "../../../src/index.ts";
+import type { Ref, Scalar } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { elementsText } from "../data.ts";
 import type { Program } from "../parts.ts";
@@ -13,24 +13,30 @@ import { drawLying, elementAt, reachOf } from "../strides.ts";
 import type { Lying } from "../strides.ts";
 import { controlSteps } from "./control-steps.ts";
 import { copyOutStep, copyStep } from "./copy-steps.ts";
-import { anyItem, Draft, formats } from "./draft.ts";
+import { anyItem, Draft } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
-import { held, placesOf, stridedView, viewOf } from "./held.ts";
-import type { Held, View } from "./held.ts";
+import { held, placesOf } from "./held.ts";
+import type { Held } from "./held.ts";
 import { keptStep } from "./kept-steps.ts";
 import { gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
 import type { Source } from "./memory-steps.ts";
 import type { Item } from "./numbers.ts";
 import { pipelineStep } from "./pipeline-steps.ts";
 import { dotStep } from "./product-steps.ts";
-import { computeSteps, neededSteps, traceSteps, valueOf } from "./steps.ts";
-import type { Computing, Slot, Step, TracedValue, Tracing, Value } from "./steps.ts";
+import { computeSteps, neededSteps, traceSteps } from "./steps.ts";
+import type { Slot, Step, Value } from "./steps.ts";
+import {
+  computingOf,
+  declaredSources,
+  drawMemory,
+  drawSource,
+  hostOf,
+  missing,
+  sourceView,
+  tracingOf,
+} from "./surroundings.ts";
 import { tileSteps } from "./tile-steps.ts";
 import { warpsOf } from "./warp-steps.ts";
-
-function hostOf({ dtype, shape, items }: Held): HostArray {
-  return fromNumbers(dtype, shape, items as number[]);
-}
 
 /** An array that a thread of all blocks writes, how it lies, and what it held before where it does not lie row by row. */
 interface Output {
@@ -43,36 +49,6 @@ interface Output {
 
 /** Runs code on a program thread. */
 type Running = (body: () => void) => void;
-
-function tracingOf(
-  values: ReadonlyMap<Slot, TracedValue>,
-  arrays: (name: string) => object,
-): Tracing {
-  const own = new Map(values);
-  return {
-    read: (slot) => valueOf(own.get(slot) ?? missing(slot)),
-    give: (slot, value) => own.set(slot, value),
-    inner: (more) => tracingOf(new Map([...own, ...more]), arrays),
-    array: (name) => valueOf(arrays(name)),
-  };
-}
-
-function computingOf(
-  values: ReadonlyMap<Slot, Held>,
-  arrays: ReadonlyMap<string, View>,
-): Computing {
-  const own = new Map(values);
-  return {
-    read: (slot) => own.get(slot) ?? missing(slot),
-    give: (slot, value) => own.set(slot, value),
-    inner: (more) => computingOf(new Map([...own, ...more]), arrays),
-    array: (name) => arrays.get(name) ?? missing(name),
-  };
-}
-
-function missing(what: Slot | string): never {
-  throw new Error(`there is no ${typeof what === "string" ? what : `value ${what.id}`}`);
-}
 
 /** A program before it is traced, of which outputs may be left out to find the step that goes wrong. */
 export class ReferenceProgram {
@@ -94,18 +70,10 @@ export class ReferenceProgram {
     this.#sources = Array.from({ length: 2 + random.below(2) }, (_, at): Source => {
       const [a = 1, b = 1, c = 1] = draft.extents;
       const shape = random.pick([[a], [a, b], [b, a], [a, b, c], [a + 3, b]]);
-      const isLaunched = random.below(3) === 0;
-      const name = `in${at}`;
-      const lying = drawLying(random, name, shape, { overlaps: true });
-      return { name, dtype: random.pick(formats), shape, isLaunched, lying };
+      return drawSource(random, `in${at}`, shape);
     });
     this.#data = new Map(
-      this.#sources.map(({ name, dtype, shape, lying }) => [
-        name,
-        held(dtype, lying === undefined ? shape : [reachOf(shape, lying.strides)], () =>
-          anyItem(dtype, random),
-        ),
-      ]),
+      this.#sources.map((source) => [source.name, drawMemory(source, random)] as const),
     );
     this.#block = draft.slot(i32, []);
     const given = ["i32", "f32", "bool", "i64", "f16", "u8"].map(
@@ -129,10 +97,14 @@ export class ReferenceProgram {
       else if (kind === 15)
         this.#random.pick([loadScalarStep, gatherStep, gatherStep])(draft, this.#sources);
       else if (kind < 18)
-        this.#random.pick([...memorySteps, keptStep, keptStep, copyStep, copyOutStep, warpsOf(this.#warps)])(
-          draft,
-          this.#sources,
-        );
+        this.#random.pick([
+          ...memorySteps,
+          keptStep,
+          keptStep,
+          copyStep,
+          copyOutStep,
+          warpsOf(this.#warps),
+        ])(draft, this.#sources);
       else if (draft.depth < 2 && this.#random.below(4) === 0)
         pipelineStep(draft, this.#sources, this.#fill);
       else if (draft.depth < 2) this.#random.pick(controlSteps)(draft, this.#fill);
@@ -156,17 +128,8 @@ export class ReferenceProgram {
   program(results: readonly Slot[] = this.results): Program {
     const { blocks } = this.#draft;
     const steps = this.needed(results);
-    const dimensions: { [name: string]: number } = {};
-    const inputs = Object.fromEntries(
-      this.#sources.map(({ name, dtype, shape, isLaunched, lying }) => {
-        Object.assign(dimensions, lying?.dimensions);
-        const options = lying && { strides: lying.declared };
-        if (!isLaunched) return [name, array(dtype, shape, options)];
-        const own = `${name}_rows`;
-        dimensions[own] = shape[0] ?? 1;
-        return [name, array(dtype, [dim(own), ...shape.slice(1)], options)];
-      }),
-    );
+    const { inputs, dimensions: given } = declaredSources(this.#sources);
+    const dimensions: { [name: string]: number } = { ...given };
     const numbers = Object.fromEntries(
       this.#numbers.map(([{ dtype }], at) => [`number${at}`, scalar(dtype)]),
     );
@@ -256,10 +219,9 @@ export class ReferenceProgram {
   /** The elements of a result in all blocks, one after the other. */
   #computed(steps: readonly Step[], slot: Slot): readonly Item[] {
     const arrays = new Map(
-      this.#sources.map(({ name, shape, lying }) => {
-        const data = this.#data.get(name) ?? missing(name);
-        const view = lying === undefined ? viewOf(data) : stridedView(data, shape, lying.strides);
-        return [name, view] as const;
+      this.#sources.map((source) => {
+        const { name } = source;
+        return [name, sourceView(source, this.#data.get(name) ?? missing(name))] as const;
       }),
     );
     return Array.from({ length: this.#draft.blocks }, (_, block) => {

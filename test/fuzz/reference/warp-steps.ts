@@ -2,6 +2,7 @@
 import { i32 } from "../../../src/formats/dtype.ts";
 import { scoped, smem, warps } from "../../../src/index.ts";
 import { controlSteps } from "./control-steps.ts";
+import type { Filling } from "./control-steps.ts";
 import { formats } from "./draft.ts";
 import type { Draft } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
@@ -13,18 +14,24 @@ import { warpTileSteps } from "./tile-steps.ts";
 
 const loads = [loadStep, loadScalarStep, gatherStep];
 
+/** Steps of whoever shares memory of a scope with others, and so takes those without. */
+export function stepsApart(sources: readonly Source[]): Filling {
+  const fill: Filling = (draft, count) => {
+    for (let made = 0; made < count; made++) {
+      const kind = draft.random.below(8);
+      if (kind === 0) draft.random.pick(loads)(draft, sources);
+      else if (kind === 1 && draft.depth < 3) draft.random.pick(controlSteps)(draft, fill);
+      else draft.random.pick([...elementSteps, ...warpTileSteps])(draft);
+    }
+  };
+  return fill;
+}
+
 /** A step of kernels that have so many warps. */
 export function warpsOf(count: number): (draft: Draft, sources: readonly Source[]) => void {
   return (draft, sources) => {
     if (draft.inWarps) return;
-    const fill = (inner: Draft, steps: number): void => {
-      for (let made = 0; made < steps; made++) {
-        const kind = inner.random.below(8);
-        if (kind === 0) inner.random.pick(loads)(inner, sources);
-        else if (kind === 1 && inner.depth < 3) inner.random.pick(controlSteps)(inner, fill);
-        else inner.random.pick([...elementSteps, ...warpTileSteps])(inner);
-      }
-    };
+    const fill = stepsApart(sources);
     const { dtype, shape } = draft.some((slot) => slot.shape.length > 0, formats);
     if (count * countOf(shape) > draft.room) return;
     const index = draft.slot(i32, []);
