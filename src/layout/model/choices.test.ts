@@ -12,6 +12,7 @@ import {
   f16,
   f32,
   f64,
+  f8e5m2,
   i8,
   kernel,
   slice,
@@ -318,6 +319,25 @@ describe("copies", () => {
     const copy = make();
     expect(copy.reason).toBe(`no tensor copy: ${reason}`);
     expect(copy.method).toBe(method);
+  });
+
+  test("a NaN of 8 bits, which the copy engine does not have", () => {
+    const definition = kernel(
+      {
+        name: "k",
+        inputs: { x: array(f8e5m2, [5, 16]) },
+        outputs: { out: array(f8e5m2, [8, 16]) },
+        scratch: { tile: smem(f8e5m2, [8, 16]), landed: barrier() },
+      },
+      ({ x, out, tile, landed }) => {
+        copyAsync(x.at(slice(0, 8), slice(0, 16)), tile, { barrier: landed, fill: "nan" });
+        landed.wait();
+        out.store(tile.load());
+      },
+    );
+    const [copy] = place(definition).copies.values();
+    expect(copy?.reason).toBe("no tensor copy: the copy engine has no NaN of f8e5m2");
+    expect(copy?.method).toBe("plain");
   });
 
   test("a view inside the array is no matter where the window surely lies in it", () => {

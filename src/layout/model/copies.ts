@@ -95,7 +95,7 @@ export function copyMethod(
   target: Target,
 ): CopyMethod {
   const boxes = target.features.includes("tma")
-    ? tensorPieces(windows, layout)
+    ? tensorPieces(op, windows, layout)
     : `${target.name} has no tensor copies`;
   if (typeof boxes === "number")
     return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
@@ -124,7 +124,7 @@ export function copyProblem(
 ): string | undefined {
   if (method === "tensor") {
     if (!target.features.includes("tma")) return `${target.name} has no tensor copies`;
-    const pieces = tensorPieces(sides, layout);
+    const pieces = tensorPieces(op, sides, layout);
     return typeof pieces === "string" ? pieces : undefined;
   }
   const needed = needsTensor(op);
@@ -148,10 +148,12 @@ const mostElements = 256;
 
 /** How many boxes make the copy, or why none do. */
 export function tensorPieces(
+  op: Op<"copy_async">,
   { global, shared, intoShared }: CopyWindows,
   layout: SharedLayout,
 ): number | string {
-  const problem = mapProblem(global) ?? (intoShared ? undefined : storeProblem(global));
+  const stored = intoShared ? fillProblem(op, global) : storeProblem(global);
+  const problem = mapProblem(global) ?? stored;
   if (problem !== undefined) return problem;
   const views = shared.views(layout);
   if (views === undefined) return "the shared window is reshaped across what is stored apart";
@@ -164,6 +166,16 @@ export function tensorPieces(
     pieces = tiled.axes.reduce((count, { outer }) => count * outer, 1);
   }
   return pieces;
+}
+
+/** Elements of 8 bits are bytes to the copy engine, which has no NaN for those. */
+function fillProblem(
+  { attributes }: Op<"copy_async">,
+  { dtype }: GlobalWindow,
+): string | undefined {
+  return attributes.fill === "nan" && dtype.bits === 8
+    ? `the copy engine has no NaN of ${dtype.name}`
+    : undefined;
 }
 
 function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {

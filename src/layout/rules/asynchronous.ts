@@ -44,7 +44,7 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
         : "copy without reduction, and combine by atomics";
     context.require([slot], undefined, { op, message, relax }, () => {
       return (layout: SharedLayout) => {
-        const pieces = tensorPieces(sides, layout);
+        const pieces = tensorPieces(op, sides, layout);
         return typeof pieces === "number" ? true : pieces;
       };
     });
