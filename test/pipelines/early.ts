@@ -18,11 +18,12 @@ export interface EarlyChoices {
   readonly depth?: number;
   readonly counted?: boolean;
   readonly copy?: "first" | "last";
+  readonly prefetch?: readonly ("x" | "w")[];
   readonly synchronous?: boolean;
 }
 
 export const earlyChoices: readonly EarlyChoices[] = [
-  { depth: 1 },
+  { depth: 1, prefetch: ["w", "x"] },
   {},
   { depth: 3, computing: 1 },
   { steps: 1 },
@@ -64,6 +65,7 @@ export function earlyKernel(choices: EarlyChoices): KernelDefinition {
             w: { at: (axes) => w.at(at(axes)), manual: true },
           },
           depth: choices.depth ?? 2,
+          prefetch: choices.prefetch ?? [],
           synchronous: choices.synchronous ?? false,
           copy: "copier",
         },

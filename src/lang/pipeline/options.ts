@@ -206,8 +206,12 @@ export function planFeeds(
       known === undefined ? feed : { ...known, inputs: [...known.inputs, ...feed.inputs] },
     );
   }
-  requireManualWithEarly([...feeds.values()]);
-  return [...feeds.values()];
+  const made = [...feeds.values()];
+  requireManualWithEarly(made);
+  // A step waits for its early blocks before it is done with those of the others: where one of these has a single slot, it would never get what is copied after it.
+  const isTight = made.some(({ early, pace, depth }) => !early && pace !== "never" && depth === 1);
+  if (!isTight) return made;
+  return made.toSorted((left, right) => Number(right.early) - Number(left.early));
 }
 
 /** Where steps are shifted against each other, the bodies of tile and steps say which block they wait for. */
