@@ -33,6 +33,8 @@ import {
 import type { Barrier, HostArray, Ref, Scalar, Semaphore, Tile } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import type { Program } from "../parts.ts";
+import { drawLying, reachOf } from "../strides.ts";
+import type { Lying } from "../strides.ts";
 import { drawExpression } from "./expressions.ts";
 import type { Expression, Place, Whole } from "./expressions.ts";
 import type { Faulty } from "./faulty.ts";
@@ -357,6 +359,12 @@ function drawWay(random: Random): Way {
   return random.pick(ways);
 }
 
+/** Elements of the memory of an array, those between its own among them. */
+function elementsIn({ shape }: Memory, lying: Lying | undefined): number {
+  if (lying !== undefined) return reachOf(shape, lying.strides);
+  return shape.reduce((product, size) => product * size, 1);
+}
+
 interface Numbers {
   readonly given: number;
   readonly read: readonly number[];
@@ -385,7 +393,8 @@ export function bounds(random: Random): Faulty | undefined {
   }
   const [inside, outside] = [found.get(false), found.get(true)];
   if (inside === undefined || outside === undefined) return undefined;
-  const count = (memory?.shape ?? []).reduce((product, size) => product * size, 1);
+  const lying = memory && drawLying(random, "memory", memory.shape, { overlaps: false });
+  const count = memory === undefined ? 0 : elementsIn(memory, lying);
   const { kernel: traced } = kernel(
     {
       name: "bounds",
@@ -393,7 +402,11 @@ export function bounds(random: Random): Faulty | undefined {
       ...(cluster > 1 && { cluster: { i: cluster } }),
       inputs: { number: scalar(i32), table: array(i32, [blocks]) },
       outputs: { out: array(f32, [blocks, rounds]) },
-      ...(memory !== undefined && { inouts: { memory: array(memory.dtype, memory.shape) } }),
+      ...(memory !== undefined && {
+        inouts: {
+          memory: array(memory.dtype, memory.shape, lying && { strides: lying.declared }),
+        },
+      }),
       scratch,
     } as never,
     (given: Given) => {
@@ -420,14 +433,14 @@ export function bounds(random: Random): Faulty | undefined {
   );
   const programOf = ({ given, read }: Numbers): Program => ({
     kernel: traced,
-    dimensions: {},
+    dimensions: lying?.dimensions ?? {},
     scalars: { number: given },
     data: {
       table: fromNumbers(i32, [blocks], read as number[]),
       ...(memory !== undefined && {
         memory: fromNumbers(
           memory.dtype,
-          memory.shape,
+          [count],
           Array.from({ length: count }, (_, at) => at % 7) as never,
         ) as HostArray,
       }),

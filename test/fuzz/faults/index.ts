@@ -3,9 +3,10 @@ import { Random } from "../../../src/support/random.ts";
 import { bounds } from "./bounds.ts";
 import type { Faulty } from "./faulty.ts";
 import { meetings } from "./meetings.ts";
+import { pipelines } from "./pipelines.ts";
 import { rings } from "./rings.ts";
 
-const makers = [bounds, bounds, rings, meetings];
+const makers = [bounds, bounds, rings, meetings, pipelines];
 
 export function faultOf(seed: number): Faulty {
   const random = new Random(seed);

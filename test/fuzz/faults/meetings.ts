@@ -34,25 +34,8 @@ import {
 } from "../../../src/index.ts";
 import type { KernelDefinition, Ref, Scalar, Semaphore } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
-import type { Faulty } from "./faulty.ts";
-
-/** A kernel as it is drawn, and what is told of each fault that it may have. */
-interface Family<F extends string> {
-  readonly name: string;
-  readonly make: (is: (fault: F) => boolean) => KernelDefinition;
-  /** Those that the kernel can have as it is drawn. */
-  readonly faults: { readonly [N in F]?: readonly string[] };
-  readonly targets?: readonly string[];
-}
-
-/** A family whose faults have names that only it knows. */
-interface AnyFamily extends Pick<Family<string>, "name" | "faults" | "targets"> {
-  readonly made: (fault: string | undefined) => KernelDefinition;
-}
-
-function family<F extends string>({ make, ...others }: Family<F>): AnyFamily {
-  return { ...others, made: (fault) => make((name) => name === fault) };
-}
+import { family, faultyOf } from "./family.ts";
+import type { AnyFamily } from "./family.ts";
 
 type Whole = Scalar<"i32">;
 
@@ -338,20 +321,4 @@ function contents(random: Random): AnyFamily {
   });
 }
 
-const families = [chain, cluster, ofWarps, sending, products, contents];
-
-export function meetings(random: Random): Faulty {
-  const drawn = random.pick(families)(random);
-  const fault = random.pick(Object.keys(drawn.faults));
-  const programOf = ({ kernel: traced }: KernelDefinition): Faulty["right"] => ({
-    kernel: traced,
-    dimensions: {},
-    ...(drawn.targets !== undefined && { targets: drawn.targets }),
-  });
-  return {
-    name: `${fault}: ${drawn.name}`,
-    right: programOf(drawn.made(undefined)),
-    wrong: () => programOf(drawn.made(fault)),
-    told: drawn.faults[fault] ?? [],
-  };
-}
+export const meetings = faultyOf([chain, cluster, ofWarps, sending, products, contents]);
