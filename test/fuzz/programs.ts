@@ -3,7 +3,7 @@
  * is what it does not reach: windows that reach over edges or begin where i32 ends, carries of several layouts, sorts
  * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks. Programs on
  * tiles alone are in `tile-programs.ts`, products in flight in `flight-programs.ts`, copies
- * out of shared memory, unions, warps on their own and multicasts in `shared-programs.ts`.
+ * out of shared memory, unions, warps on their own and multicasts in `shared-programs.ts`, and those whose results are computed beside them in `reference`.
  *
  *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
  */

@@ -34,7 +34,6 @@ import type { Barrier, HostArray, Ref, Scalar, Semaphore, Tile } from "../../../
 import type { Random } from "../../../src/support/random.ts";
 import type { Program } from "../parts.ts";
 import { drawLying, reachOf } from "../strides.ts";
-import type { Lying } from "../strides.ts";
 import { drawExpression } from "./expressions.ts";
 import type { Expression, Place, Whole } from "./expressions.ts";
 import type { Faulty } from "./faulty.ts";
@@ -359,10 +358,26 @@ function drawWay(random: Random): Way {
   return random.pick(ways);
 }
 
-/** Elements of the memory of an array, those between its own among them. */
-function elementsIn({ shape }: Memory, lying: Lying | undefined): number {
-  if (lying !== undefined) return reachOf(shape, lying.strides);
-  return shape.reduce((product, size) => product * size, 1);
+/** An array as the kernel declares it, and what it holds. */
+interface LaidOut {
+  readonly inouts: object;
+  readonly dimensions: Program["dimensions"];
+  readonly data: NonNullable<Program["data"]>;
+}
+
+const nothing: LaidOut = { inouts: {}, dimensions: {}, data: {} };
+
+function laidOut(random: Random, { dtype, shape }: Memory): LaidOut {
+  const lying = drawLying(random, "memory", shape, { overlaps: false });
+  const count = lying
+    ? reachOf(shape, lying.strides)
+    : shape.reduce((product, size) => product * size, 1);
+  const numbers = Array.from({ length: count }, (_, at) => at % 7);
+  return {
+    inouts: { memory: array(dtype, shape, lying && { strides: lying.declared }) },
+    dimensions: lying?.dimensions ?? {},
+    data: { memory: fromNumbers(dtype, [count], numbers as never) as HostArray },
+  };
 }
 
 interface Numbers {
@@ -393,8 +408,7 @@ export function bounds(random: Random): Faulty | undefined {
   }
   const [inside, outside] = [found.get(false), found.get(true)];
   if (inside === undefined || outside === undefined) return undefined;
-  const lying = memory && drawLying(random, "memory", memory.shape, { overlaps: false });
-  const count = memory === undefined ? 0 : elementsIn(memory, lying);
+  const { inouts, dimensions, data } = memory === undefined ? nothing : laidOut(random, memory);
   const { kernel: traced } = kernel(
     {
       name: "bounds",
@@ -402,11 +416,7 @@ export function bounds(random: Random): Faulty | undefined {
       ...(cluster > 1 && { cluster: { i: cluster } }),
       inputs: { number: scalar(i32), table: array(i32, [blocks]) },
       outputs: { out: array(f32, [blocks, rounds]) },
-      ...(memory !== undefined && {
-        inouts: {
-          memory: array(memory.dtype, memory.shape, lying && { strides: lying.declared }),
-        },
-      }),
+      inouts,
       scratch,
     } as never,
     (given: Given) => {
@@ -433,17 +443,11 @@ export function bounds(random: Random): Faulty | undefined {
   );
   const programOf = ({ given, read }: Numbers): Program => ({
     kernel: traced,
-    dimensions: lying?.dimensions ?? {},
+    dimensions,
     scalars: { number: given },
     data: {
       table: fromNumbers(i32, [blocks], read as number[]),
-      ...(memory !== undefined && {
-        memory: fromNumbers(
-          memory.dtype,
-          [count],
-          Array.from({ length: count }, (_, at) => at % 7) as never,
-        ) as HostArray,
-      }),
+      ...data,
     },
     ...(cluster > 1 && { targets: ["sm_90a", "sm_100a"] }),
   });

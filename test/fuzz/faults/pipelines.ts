@@ -82,14 +82,72 @@ function steps(random: Random): AnyFamily {
   });
 }
 
-/** What the kernel of specialised threads is given, and what its bodies are. */
-interface Given {
-  readonly x: Ref<"f32">;
-  readonly out: Ref<"f32">;
-  readonly counter: Ref<"i32">;
-  readonly sums: Ref<"f32">;
-  readonly told: Semaphore;
-  readonly result: Ref<"f32">;
+/** How tiles are shared out. */
+interface Sharing {
+  readonly way: "dealt" | "counted" | "split";
+  readonly count: number;
+  readonly workers: number;
+  readonly computing: number;
+  /** Steps of a tile, and how many there is room for. */
+  readonly length: number;
+  readonly depth: number;
+  /** Whether the body waits for blocks itself. */
+  readonly manual: boolean;
+}
+
+const size = 16;
+
+type Is = (fault: string) => boolean;
+
+/** The sum of a tile's rows. */
+function specialisedBody(
+  { way, count, length, depth, manual }: Sharing,
+  is: Is,
+  given: { readonly [name: string]: unknown },
+): void {
+  const [x, out, result] = ["x", "out", "result"].map((name) => given[name] as Ref<"f32">) as [
+    Ref<"f32">,
+    Ref<"f32">,
+    Ref<"f32">,
+  ];
+  const split = { sums: given["sums"] as Ref, told: given["told"] as Semaphore };
+  const shared: TileOptions = {
+    ...(way === "counted" && { counter: given["counter"] as Ref<"i32"> }),
+    ...(way === "split" && { split }),
+  };
+  const early = is("released before it is read");
+  warpSpecialized(
+    {
+      tiles: tiles({ t: count }, shared),
+      grid: { k: length },
+      inputs: { tile: { at: ({ t, k }) => x.at(t.mul(length).add(k)), manual } },
+      depth,
+    },
+    ({ t, part, steps: run }) => {
+      const own = is("threads store to one place") ? part.mul(0) : part;
+      const whose = is("tiles store to one place") ? t.mul(0) : t;
+      const buffer = is("threads share a buffer") ? part.mul(0) : part;
+      const again = is("the steps are run twice") ? 2 : 1;
+      for (let time = 0; time < again; time += 1)
+        run(
+          zeros(f32, [size]),
+          ({ tile, k, wait, release }, sum) => {
+            const gives = (): void => {
+              release("tile");
+            };
+            if (manual && !is("never waited for")) wait("tile");
+            if (manual && early) gives();
+            const more = tile.load();
+            if (manual && is("released in a branch")) when(k.ge(0), gives);
+            else if (manual && !early) gives();
+            return sum.add(more);
+          },
+          (total) => {
+            storeThrough(result.at(buffer), total, out.at(whose, own), [0]);
+          },
+        );
+    },
+  );
 }
 
 /** Tiles of specialised threads, dealt, counted or split. */
@@ -97,11 +155,12 @@ function specialised(random: Random): AnyFamily {
   const [computing, workers] = [1 + random.below(2), 2 + random.below(2)];
   const way = random.pick(["dealt", "counted", "split"] as const);
   const count = way === "split" ? 1 : workers + 1 + random.below(3);
-  const [length, depth, size] = [4 + random.below(3), 1 + random.below(3), 16];
+  const [length, depth] = [4 + random.below(3), 1 + random.below(3)];
   const manual = random.below(2) === 0;
+  const sharing = { way, count, workers, computing, length, depth, manual };
   const parts = Math.ceil(length / Math.ceil(length / workers));
   const names = Array.from({ length: computing }, (_, part) => `compute${part}`);
-  return family({
+  return family<string>({
     name: `${count} tiles ${way} over ${workers} blocks of ${computing} threads, ${depth} ahead`,
     make: (is) => {
       const handing = is("sums have room for one block too few") ? workers - 1 : workers;
@@ -118,46 +177,9 @@ function specialised(random: Random): AnyFamily {
             told: semaphore([workers, computing]),
             result: smem(f32, [computing, 1, size]),
           },
-        },
-        ({ x, out, counter, sums, told, result }: Given) => {
-          const shared: TileOptions = {
-            ...(way === "counted" && { counter }),
-            ...(way === "split" && { split: { sums, told } }),
-          };
-          warpSpecialized(
-            {
-              tiles: tiles({ t: count }, shared),
-              grid: { k: length },
-              inputs: { tile: { at: ({ t, k }) => x.at(t.mul(length).add(k)), manual } },
-              depth,
-            },
-            ({ t, part, steps: run }) => {
-              const own = is("threads store to one place") ? part.mul(0) : part;
-              const whose = is("tiles store to one place") ? t.mul(0) : t;
-              const buffer = is("threads share a buffer") ? part.mul(0) : part;
-              const done = (total: ReturnType<typeof zeros<"f32">>): void => {
-                storeThrough(result.at(buffer), total, out.at(whose, own), [0]);
-              };
-              const again = is("the steps are run twice") ? 2 : 1;
-              for (let time = 0; time < again; time += 1)
-                run(
-                  zeros(f32, [size]),
-                  ({ tile, k, wait, release }, sum) => {
-                    const early = is("released before it is read");
-                    if (manual && !is("never waited for")) wait("tile");
-                    if (manual && early) release("tile");
-                    const more = tile.load();
-                    const gives = (): void => {
-                      release("tile");
-                    };
-                    if (manual && is("released in a branch")) when(k.ge(0), gives);
-                    else if (manual && !early) gives();
-                    return sum.add(more);
-                  },
-                  done,
-                );
-            },
-          );
+        } as never,
+        (given: { readonly [name: string]: unknown }) => {
+          specialisedBody(sharing, is, given);
         },
       ) as unknown as KernelDefinition;
     },
@@ -165,24 +187,19 @@ function specialised(random: Random): AnyFamily {
       counter: fromNumbers(i32, [1], [is("the counter does not begin at 0") ? 1 : 0]),
     }),
     faults: {
+      "the steps are run twice": ["TW1108"],
       ...(computing > 1 && {
         "threads store to one place": ["TW3001", "TW3020"],
         "threads share a buffer": ["TW3001"],
       }),
       ...(count > 1 && { "tiles store to one place": ["TW3001", "TW3020"] }),
-      "the steps are run twice": ["TW1108"],
-      // Parts of split tiles may have no more steps than there are blocks ahead.
+      ...(manual && { "never waited for": ["TW1108"], "released in a branch": ["TW1108"] }),
+      // Parts of split tiles may have no more steps than there is room for.
       ...(manual &&
-        way !== "split" && {
-          "released before it is read": ["TW3001", "TW3002", "TW3007"],
-        }),
-      ...(manual && {
-        "never waited for": ["TW1108"],
-        "released in a branch": ["TW1108"],
-      }),
+        way !== "split" && { "released before it is read": ["TW3001", "TW3002", "TW3007"] }),
       ...(way === "counted" && { "the counter does not begin at 0": ["TW3020"] }),
-      ...(way === "split" &&
-        parts === workers && { "sums have room for one block too few": ["TW3005"] }),
+      ...(parts === workers &&
+        way === "split" && { "sums have room for one block too few": ["TW3005"] }),
     },
   });
 }

@@ -55,71 +55,71 @@ export function usesOfMoving({ starts }: Moving): readonly Slot[] {
   return starts.flatMap(({ uses }) => uses);
 }
 
-/** Where a window of so many elements begins in each step. */
-function drawStart(draft: Draft, size: number): Start {
-  const { random } = draft;
-  const base = random.pick([0, 0, 0, 1, -2, size]);
-  const fixed = (
-    value: Start["value"],
-    trace: Start["trace"],
-    more: Partial<Start> = {},
-  ): Start => ({
-    ...{ uses: [], trace, value, goesOn: false },
-    ...more,
-  });
-  const linear = (at: At<Whole>): Whole => at.i.mul(at.count).add(at.k);
-  const step = ({ i, k, count }: At<number>): number => i * Number(count) + k;
-  const forms: readonly (() => Start)[] = [
-    () =>
-      fixed(
-        (at) => step(at) * size + base,
-        (at) => linear(at).mul(size).add(base),
-        { goesOn: true, eachStep: true },
-      ),
-    () =>
-      fixed(
-        (at) => Math.trunc(step(at) / 2) * size + base,
-        (at) => linear(at).div(2).mul(size).add(base),
-        { goesOn: true },
-      ),
-    () =>
-      fixed(
-        ({ i }) => i * size + base,
-        ({ i }) => i.mul(size).add(base),
-        { goesOn: true, first: "outer" },
-      ),
-    () =>
-      fixed(
-        () => base,
-        () => base,
-        { goesOn: true, first: "once" },
-      ),
-    () =>
-      fixed(
-        ({ k }) => k * size + base,
-        ({ k }) => k.mul(size).add(base),
-        { eachStep: true },
-      ),
-    () =>
-      fixed(
-        (at) => (step(at) % 3) * size,
-        (at) => linear(at).rem(3).mul(size),
-      ),
-    () =>
-      fixed(
-        (at) => 4 * size - step(at),
-        (at) =>
-          linear(at)
-            .mul(-1)
-            .add(4 * size),
-        { eachStep: true },
-      ),
+function startOf(value: Start["value"], trace: Start["trace"], more: Partial<Start> = {}): Start {
+  return { uses: [], trace, value, goesOn: false, ...more };
+}
+
+/** How many steps there were before. */
+function step({ i, k, count }: At<number>): number {
+  return i * Number(count) + k;
+}
+
+function tracedStep({ i, k, count }: At<Whole>): Whole {
+  return i.mul(count).add(k);
+}
+
+/** Starts that follow from the step alone. */
+function countedStarts(size: number, base: number): readonly Start[] {
+  return [
+    startOf(
+      (at) => step(at) * size + base,
+      (at) => tracedStep(at).mul(size).add(base),
+      { goesOn: true, eachStep: true },
+    ),
+    startOf(
+      (at) => Math.trunc(step(at) / 2) * size + base,
+      (at) => tracedStep(at).div(2).mul(size).add(base),
+      { goesOn: true },
+    ),
+    startOf(
+      ({ i }) => i * size + base,
+      ({ i }) => i.mul(size).add(base),
+      { goesOn: true, first: "outer" },
+    ),
+    startOf(
+      () => base,
+      () => base,
+      { goesOn: true, first: "once" },
+    ),
+    startOf(
+      ({ k }) => k * size + base,
+      ({ k }) => k.mul(size).add(base),
+      { eachStep: true },
+    ),
+    startOf(
+      (at) => (step(at) % 3) * size,
+      (at) => tracedStep(at).rem(3).mul(size),
+    ),
+    startOf(
+      (at) => 4 * size - step(at),
+      (at) =>
+        tracedStep(at)
+          .mul(-1)
+          .add(4 * size),
+      { eachStep: true },
+    ),
+  ];
+}
+
+/** Starts by numbers of the program, too. */
+function computedStart(draft: Draft, size: number): Start {
+  const starts: readonly (() => Start)[] = [
     () => {
       const slot = draft.indexBelow(5);
-      return fixed(
+      return startOf(
         (at, read) => step(at) * size + Number(read(slot).items[0]),
         (at, read) =>
-          linear(at)
+          tracedStep(at)
             .mul(size)
             .add(numberOf(read(slot))),
         { uses: [slot], goesOn: true, eachStep: true },
@@ -127,22 +127,29 @@ function drawStart(draft: Draft, size: number): Start {
     },
     () => {
       const slot = draft.indexBelow(3);
-      return fixed(
+      return startOf(
         (at, read) => step(at) * Number(read(slot).items[0]),
-        (at, read) => linear(at).mul(numberOf(read(slot))),
+        (at, read) => tracedStep(at).mul(numberOf(read(slot))),
         { uses: [slot] },
       );
     },
     () => {
       const slot = draft.exactly(i32, []);
-      return fixed(
+      return startOf(
         (_, read) => Number(read(slot).items[0]),
         (_, read) => numberOf(read(slot)),
         { uses: [slot], goesOn: true, first: "once" },
       );
     },
   ];
-  return random.pick(forms)();
+  return draft.random.pick(starts)();
+}
+
+/** Where a window of so many elements begins in each step. */
+function drawStart(draft: Draft, size: number): Start {
+  const { random } = draft;
+  if (draft.chance(0.3)) return computedStart(draft, size);
+  return random.pick(countedStarts(size, random.pick([0, 0, 0, 1, -2, size])));
 }
 
 /** The same, kept among the elements of an axis. */

@@ -27,7 +27,7 @@ import type { At, Moving, Whole } from "./moving.ts";
 import { binary } from "./numbers.ts";
 import type { Item } from "./numbers.ts";
 import { computeBody, tileOf, traceBody, usesOf, valueOf } from "./steps.ts";
-import type { Computing, Slot, TracedValue } from "./steps.ts";
+import type { Body, Computing, Slot, TracedValue, Tracing } from "./steps.ts";
 
 export interface Input {
   readonly name: string;
@@ -89,9 +89,7 @@ function drawOutput(draft: Draft, at: number): Output | undefined {
   const gathers = isNumber(dtype) && draft.chance(0.5) ? first : undefined;
   // A window that goes on along one axis and stays along the others does not come back.
   const movingOnes = moving.starts.filter((start) => start.first !== "once");
-  const [only] = movingOnes;
-  const index = only === undefined ? -1 : moving.starts.indexOf(only);
-  const goesOn = movingOnes.length <= 1 && (only === undefined || (only.goesOn && index >= 0));
+  const goesOn = movingOnes.length <= 1 && movingOnes.every((start) => start.goesOn);
   const depth = draft.chance(0.5) ? { depth: 1 + draft.random.below(3) } : {};
   const revisited = !goesOn || draft.chance(0.2);
   const memory = `drained${draft.scratch.size}`;
@@ -137,106 +135,124 @@ function storeBlock({ gathers }: Output, block: Ref, value: Tile, { i, k }: At<W
   );
 }
 
-export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Filling): void {
-  if (draft.inWarps) return;
+/** A pipeline as it is drawn. */
+interface Plan {
+  readonly inputs: readonly Input[];
+  readonly outputs: readonly Output[];
+  /** Steps of the outer axis, which there is none of where they are 1, and of the fastest. */
+  readonly outer: number | Slot;
+  readonly inner: number | Slot;
+  readonly initial: readonly Slot[];
+  readonly body: Body;
+  readonly options: object;
+}
+
+function drawPlan(draft: Draft, sources: readonly Source[], fill: Filling): Plan {
   const { random } = draft;
   const inputs = some(1 + random.below(2), (at) => drawInput(draft, sources, at));
   const outputs = some(random.below(3), (at) => drawOutput(draft, at));
-  const counts = [0, 1].map((axis) =>
-    draft.chance(0.4)
-      ? draft.indexBelow(4)
-      : random.pick(axis === 0 ? [1, 1, 2, 3] : [0, 1, 2, 3, 4]),
-  );
-  const [outer = 1, inner = 1] = counts;
-  const isFlat = outer === 1;
+  const count = (usual: readonly number[]): number | Slot =>
+    draft.chance(0.4) ? draft.indexBelow(4) : random.pick(usual);
+  const [outer, inner] = [count([1, 1, 2, 3]), count([0, 1, 2, 3, 4])];
   const axes = [0, 1].map(() => draft.slot(i32, []));
   const initial = draft.chance(0.8) ? carried(draft) : [];
   const takes = like(draft, initial);
   const blocks = inputs.map(({ source: { dtype }, seen }) => draft.slot(dtype, seen.shape));
   const stored = outputs.map(({ before: { dtype }, moving }) => draft.slot(dtype, shapeOf(moving)));
   const body = bodyLike(draft, [...axes, ...blocks, ...takes], [...initial, ...stored], fill);
-  const options = drawOptions(draft, inputs);
-  const gives = [...initial, ...outputs.map(({ before }) => before)];
+  return { inputs, outputs, outer, inner, initial, body, options: drawOptions(draft, inputs) };
+}
+
+function tracePlan(plan: Plan, tracing: Tracing): readonly TracedValue[] {
+  const { inputs, outputs, outer, inner, initial, body, options } = plan;
+  const { read, array } = tracing;
+  const traced = (count: number | Slot): Whole | number =>
+    typeof count === "number" ? count : numberOf(read(count));
+  const atOf = ({ i, k }: { readonly i?: Whole; readonly k: Whole }): At<Whole> => ({
+    i: i ?? k.mul(0),
+    k,
+    count: traced(inner),
+  });
+  const described = ({ name, moving, options: own }: Input | Output, from: string) => {
+    const at = (given: never): Ref => tracedMoving(moving, atOf(given), array(from), read);
+    return [name, { at, ...own }] as const;
+  };
+  for (const { memory, before } of outputs) array(memory).store(read(before));
+  if (outputs.length > 0) commitGlobal();
+  const ended = pipeline(
+    {
+      grid: { ...(outer !== 1 && { i: traced(outer) }), k: traced(inner) },
+      inputs: Object.fromEntries(inputs.map((input) => described(input, input.source.name))),
+      outputs: Object.fromEntries(outputs.map((output) => described(output, output.memory))),
+      ...options,
+      ...(initial.length > 0 && { carry: initial.map((slot) => tileOf(read(slot))) }),
+    } as never,
+    (given: { readonly [name: string]: Ref }, values: readonly Tile[] = []) => {
+      const at = atOf(given as never);
+      const tiles = inputs.map((input) => tracedBlock(input, given[input.name]));
+      const made = traceBody(body, tracing, [at.i, at.k, ...tiles, ...values] as TracedValue[]);
+      outputs.forEach((output, place) => {
+        const block = given[output.name];
+        const value = made[initial.length + place];
+        if (block !== undefined) storeBlock(output, block, value as Tile, at);
+      });
+      return made.slice(0, initial.length) as never;
+    },
+  ) as unknown as readonly TracedValue[] | undefined;
+  if (outputs.length > 0) waitGroup(0);
+  return [...(ended ?? []), ...outputs.map(({ memory }) => tileOf(array(memory).load()))];
+}
+
+/** What a block holds after a step: what the body gives, or the larger of that and what the step before has left. */
+function gathered(
+  { gathers, before: { dtype } }: Output,
+  given: readonly Item[],
+  left: readonly Item[] | undefined,
+  { i, k }: At<number>,
+): readonly Item[] {
+  const isFirst = gathers === "outer" ? k === 0 : i === 0 && k === 0;
+  if (gathers === undefined || isFirst) return given;
+  return given.map((item, at) => binary("max", dtype, left?.[at] ?? 0, item));
+}
+
+function computePlan(plan: Plan, computing: Computing): readonly Held[] {
+  const { inputs, outputs, outer, inner, initial, body } = plan;
+  const { read } = computing;
+  const numbered = (count: number | Slot): number =>
+    typeof count === "number" ? count : Number(read(count).items[0]);
+  const [rows, columns] = [numbered(outer), numbered(inner)];
+  const drained = outputs.map(({ before }) => [...read(before).items]);
+  let values: readonly Held[] = initial.map(read);
+  let left: readonly (readonly Item[])[] = [];
+  for (let step = 0; step < rows * columns; step++) {
+    const at = { i: Math.floor(step / columns), k: step % columns, count: columns };
+    const tiles = inputs.map((input) => computedBlock(input, at, computing));
+    const made = computeBody(body, computing, [whole(at.i), whole(at.k), ...tiles, ...values]);
+    values = made.slice(0, initial.length);
+    left = outputs.map((output, place) => {
+      const { items = [] } = made[initial.length + place] ?? {};
+      const block = gathered(output, items, left[place], at);
+      storeItems(output.moving, output.before.shape, block, at, drained[place] ?? [], read);
+      return block;
+    });
+  }
+  return [...values, ...outputs.map(({ before }, at) => ({ ...before, items: drained[at] ?? [] }))];
+}
+
+export function pipelineStep(draft: Draft, sources: readonly Source[], fill: Filling): void {
+  if (draft.inWarps) return;
+  const plan = drawPlan(draft, sources, fill);
+  const { inputs, outputs, outer, inner, initial, body } = plan;
+  const before = outputs.map((output) => output.before);
   draft.add({
     name: `pipeline of ${inputs.length} inputs and ${outputs.length} outputs`,
     uses: [
-      ...counts.filter((count) => typeof count === "object"),
+      ...[outer, inner].filter((count) => typeof count === "object"),
       ...[...inputs, ...outputs].flatMap(({ moving }) => usesOfMoving(moving)),
-      ...outputs.map(({ before }) => before),
-      ...[...initial, ...usesOf(body)],
+      ...[...before, ...initial, ...usesOf(body)],
     ],
-    gives: like(draft, gives),
-    trace: (tracing) => {
-      const { read, array } = tracing;
-      const traced = (count: number | Slot): Whole | number =>
-        typeof count === "number" ? count : numberOf(read(count));
-      const atOf = ({ i, k }: { readonly i?: Whole; readonly k: Whole }): At<Whole> => ({
-        i: i ?? k.mul(0),
-        k,
-        count: traced(inner),
-      });
-      const describe = (each: Input | Output, from: string): object => ({
-        at: (given: never) => tracedMoving(each.moving, atOf(given), array(from), read),
-        ...each.options,
-      });
-      const named = (all: readonly (Input | Output)[], from: (each: never) => string): object =>
-        Object.fromEntries(all.map((each) => [each.name, describe(each, from(each as never))]));
-      for (const { memory, before } of outputs) array(memory).store(read(before));
-      if (outputs.length > 0) commitGlobal();
-      const ended = pipeline(
-        {
-          grid: { ...(!isFlat && { i: traced(outer) }), k: traced(inner) },
-          inputs: named(inputs, ({ source }: Input) => source.name),
-          outputs: named(outputs, ({ memory }: Output) => memory),
-          ...options,
-          ...(initial.length > 0 && { carry: initial.map((slot) => tileOf(read(slot))) }),
-        } as never,
-        (given: { readonly [name: string]: Ref }, values: readonly Tile[] = []) => {
-          const at = atOf(given as never);
-          const tiles = inputs.map((input) => tracedBlock(input, given[input.name]));
-          const made = traceBody(body, tracing, [at.i, at.k, ...tiles, ...values] as TracedValue[]);
-          outputs.forEach((output, place) => {
-            const block = given[output.name];
-            const value = made[initial.length + place];
-            if (block !== undefined) storeBlock(output, block, value as Tile, at);
-          });
-          return made.slice(0, initial.length) as never;
-        },
-      ) as unknown as readonly TracedValue[] | undefined;
-      if (outputs.length > 0) waitGroup(0);
-      return [...(ended ?? []), ...outputs.map(({ memory }) => tileOf(array(memory).load()))];
-    },
-    compute: (computing) => {
-      const { read } = computing;
-      const numbered = (count: number | Slot): number =>
-        typeof count === "number" ? count : Number(read(count).items[0]);
-      const [rows, columns] = [numbered(outer), numbered(inner)];
-      const drained = outputs.map(({ before }) => [...read(before).items]);
-      let values: readonly Held[] = initial.map(read);
-      let left: readonly (readonly Item[])[] = [];
-      for (let i = 0; i < rows; i++)
-        for (let k = 0; k < columns; k++) {
-          const at = { i, k, count: columns };
-          const tiles = inputs.map((input) => computedBlock(input, at, computing));
-          const made = computeBody(body, computing, [whole(i), whole(k), ...tiles, ...values]);
-          values = made.slice(0, initial.length);
-          left = outputs.map((output, place) => {
-            const { items = [] } = made[initial.length + place] ?? {};
-            const isFirst = output.gathers === "outer" ? k === 0 : i === 0 && k === 0;
-            const block =
-              output.gathers === undefined || isFirst
-                ? items
-                : items.map((item, each) =>
-                    binary("max", output.before.dtype, left[place]?.[each] ?? 0, item),
-                  );
-            storeItems(output.moving, output.before.shape, block, at, drained[place] ?? [], read);
-            return block;
-          });
-        }
-      return [
-        ...values,
-        ...outputs.map(({ before }, at) => ({ ...before, items: drained[at] ?? [] })),
-      ];
-    },
+    gives: like(draft, [...initial, ...before]),
+    trace: (tracing) => tracePlan(plan, tracing),
+    compute: (computing) => computePlan(plan, computing),
   });
 }

@@ -3,24 +3,22 @@
  * data has NaN, infinities, subnormal numbers, ends of ranges and every format.
  */
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
-import type { DType } from "../../../src/formats/dtype.ts";
-import { array, gmem, kernel, scalar, slice } from "../../../src/index.ts";
+import { gmem, kernel, scalar, slice } from "../../../src/index.ts";
 import type { Ref, Scalar } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { elementsText } from "../data.ts";
 import type { Program } from "../parts.ts";
-import { drawLying, elementAt, reachOf } from "../strides.ts";
-import type { Lying } from "../strides.ts";
 import { controlSteps } from "./control-steps.ts";
 import { copyOutStep, copyStep } from "./copy-steps.ts";
 import { anyItem, Draft } from "./draft.ts";
 import { elementSteps } from "./element-steps.ts";
-import { held, placesOf } from "./held.ts";
+import { held } from "./held.ts";
 import type { Held } from "./held.ts";
 import { keptStep } from "./kept-steps.ts";
 import { gatherStep, loadScalarStep, loadStep, memorySteps } from "./memory-steps.ts";
 import type { Source } from "./memory-steps.ts";
 import type { Item } from "./numbers.ts";
+import { declaredOutputs, drawOutput, isWhole, leftIn } from "./outputs.ts";
 import { pipelineStep } from "./pipeline-steps.ts";
 import { dotStep } from "./product-steps.ts";
 import { computeSteps, neededSteps, traceSteps } from "./steps.ts";
@@ -37,15 +35,6 @@ import {
 } from "./surroundings.ts";
 import { tileSteps } from "./tile-steps.ts";
 import { warpsOf } from "./warp-steps.ts";
-
-/** An array that a thread of all blocks writes, how it lies, and what it held before where it does not lie row by row. */
-interface Output {
-  readonly name: string;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly lying: Lying | undefined;
-  readonly before: Held | undefined;
-}
 
 /** Runs code on a program thread. */
 type Running = (body: () => void) => void;
@@ -137,23 +126,10 @@ export class ReferenceProgram {
     const outputsOf = (thread: string): readonly (readonly [string, Slot])[] =>
       results.map((slot, at) => [`${thread}_out${at}`, slot]);
     const named = threads.flatMap(outputsOf);
-    const outputs = named.map(([name, { dtype, shape }]): Output => {
-      const whole = [blocks, ...shape];
-      const lying = drawLying(this.#random, name, whole, { overlaps: false });
-      Object.assign(dimensions, lying?.dimensions);
-      const reach = lying && [reachOf(whole, lying.strides)];
-      const before = reach && held(dtype, reach, () => anyItem(dtype, this.#random));
-      return { name, dtype, shape: whole, lying, before };
-    });
-    const declared = (among: readonly Output[]): object =>
-      Object.fromEntries(
-        among.map(({ name, dtype, shape, lying }) => [
-          name,
-          array(dtype, shape, lying && { strides: lying.declared }),
-        ]),
-      );
-    // What lies between elements is to stay as it was, so that it has to be something before.
-    const isWhole = ({ lying }: Output): boolean => lying === undefined;
+    const outputs = named.map(([name, { dtype, shape }]) =>
+      drawOutput(this.#random, name, dtype, [blocks, ...shape]),
+    );
+    for (const { lying } of outputs) Object.assign(dimensions, lying?.dimensions);
     const inOrder = [...outputs.filter(isWhole), ...outputs.filter((each) => !isWhole(each))];
     const scratch = Object.fromEntries(
       threads.flatMap((thread) =>
@@ -170,8 +146,8 @@ export class ReferenceProgram {
         warps: this.#warps,
         threads,
         inputs: { ...inputs, ...numbers },
-        outputs: declared(outputs.filter(isWhole)),
-        inouts: declared(outputs.filter((each) => !isWhole(each))),
+        outputs: declaredOutputs(outputs.filter(isWhole)),
+        inouts: declaredOutputs(outputs.filter((each) => !isWhole(each))),
         scratch,
       } as never,
       (args: { readonly [name: string]: Ref | Scalar | Running }) => {
@@ -234,16 +210,6 @@ export class ReferenceProgram {
       return computing.read(slot).items;
     }).flat();
   }
-}
-
-/** What an output holds in the end. */
-function leftIn({ dtype, shape, lying, before }: Output, items: readonly Item[]): Held {
-  if (lying === undefined || before === undefined) return { dtype, shape, items };
-  const left = [...before.items];
-  [...placesOf(shape)].forEach((place, at) => {
-    left[elementAt(lying.strides, place)] = items[at] ?? 0;
-  });
-  return { ...before, items: left };
 }
 
 export function referenced(random: Random): Program {

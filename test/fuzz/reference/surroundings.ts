@@ -4,7 +4,7 @@ import type { HostArray } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { drawLying, reachOf } from "../strides.ts";
 import { anyItem, formats } from "./draft.ts";
-import { held, stridedView, viewOf } from "./held.ts";
+import { countOf, held, stridedView, viewOf } from "./held.ts";
 import type { Held, View } from "./held.ts";
 import type { Source } from "./memory-steps.ts";
 import { valueOf } from "./steps.ts";
@@ -45,7 +45,10 @@ export function missing(what: Slot | string): never {
 }
 
 /** An array to read, of any format and lying anyhow. */
-export function drawSource(random: Random, name: string, shape: readonly number[]): Source {
+export function drawSource(random: Random, name: string, drawn: readonly number[]): Source {
+  // Not so many elements that computing with them takes minutes.
+  const axes = drawn.findLastIndex((_, last) => countOf(drawn.slice(0, last + 1)) <= 65_536);
+  const shape = drawn.slice(0, axes + 1);
   const isLaunched = random.below(3) === 0;
   const lying = drawLying(random, name, shape, { overlaps: true });
   return { name, dtype: random.pick(formats), shape, isLaunched, lying };
