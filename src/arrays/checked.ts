@@ -350,7 +350,7 @@ export const jvp = checked(
 export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);
 
 const device: ArgumentKind = {
-  expected: "a device, as open(…) gives it, or nothing",
+  expected: "a device, as open(…) gives it",
   holds: (value) => value instanceof Device,
 };
 export const scope = checked("scope", [functionKind], scopes.scope);

@@ -99,6 +99,20 @@ describe("memory", () => {
     expect(await twice.values()).toEqual([2, 4, 6]);
   });
 
+  test("no argument is donated that there is not", () => {
+    const step = jit((w: F32) => add(w, 1), { donate: [1] });
+    expect(() => step(array([1]))).toThrow(/TW4023: jit\(f\) has no argument 1 to donate/);
+  });
+
+  test("programs that could not be made fail where they are read, and not when the device is left", async () => {
+    const device = await open("simulator");
+    await useDevice(device);
+    device.dispose();
+    await expect(add(array([1]), 1).values()).rejects.toThrow("TW4001");
+    await useDevice();
+    expect(await add(array([1]), 1).values()).toEqual([2]);
+  });
+
   test("an array cannot be donated and used besides", async () => {
     await useDevice(await open("simulator"));
     const both = jit((a: F32, b: F32) => add(a, b), { donate: [0] });

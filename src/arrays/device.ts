@@ -52,7 +52,9 @@ export async function useDevice(device?: Device): Promise<void> {
   if (before === undefined || compiled === undefined) return;
   programs.delete(before);
   await inTurn(async () => {
-    for (const program of compiled.values()) (await program).dispose();
+    // Whoever reads a result of a program that could not be made hears why.
+    for (const each of await Promise.allSettled(compiled.values()))
+      if (each.status === "fulfilled") each.value.dispose();
   });
 }
 

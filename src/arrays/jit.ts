@@ -60,6 +60,7 @@ export function jit<A extends readonly unknown[], R>(
   requireRunLimits("jit", options, captureLocation());
   const { signal, timeLimit, stepLimit } = options;
   const limits = { signal, timeLimit, stepLimit };
+  const { donate = [] } = options;
   const name = `jit(${options.name ?? (f.name || "f")})`;
   const programs = new Map<string, Program<R>>();
   const structures = new Set<string>();
@@ -79,6 +80,7 @@ export function jit<A extends readonly unknown[], R>(
   };
 
   const call = (...args: A): R => {
+    requirePlaces(name, donate, Math.max(f.length, args.length));
     const { leaves, structure } = flatten(args);
     const types = leaves.map(({ value }) => typeText(value.type));
     const key = `${structure} ${types.join()}`;
@@ -87,10 +89,23 @@ export function jit<A extends readonly unknown[], R>(
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
     const values = isRecording()
       ? inlineGraph(program.graph, inputs)
-      : run(program.graph, inputs, { donated: donatedLeaves(args, options.donate ?? []), limits });
+      : run(program.graph, inputs, { donated: donatedLeaves(args, donate), limits });
     return rebuild(program.recording.result, arraysOf(values));
   };
   return Object.assign(call, { compilations });
+}
+
+/** Fails where an argument is donated that the function does not take. */
+function requirePlaces(name: string, donate: readonly number[], count: number): void {
+  const beyond = donate.find((place) => place >= count);
+  if (beyond === undefined) return;
+  throw new TilewrightError({
+    code: "TW4023",
+    message: `${name} has no argument ${beyond} to donate`,
+    expected: count === 0 ? "no places: there are no arguments" : `places from 0 to ${count - 1}`,
+    found: `donate: [${donate.join(", ")}]`,
+    remedy: "count arguments from 0",
+  });
 }
 
 /** The places among all arrays of those that belong to donated arguments. */
