@@ -1,15 +1,21 @@
 /**
  * Random programs whose results are known: ops with unusual attributes and types, at the edges of their numbers, each computed a second
- * time from the specification (`odd/`). The evaluator, the printed program, the passes and a device have to give the same bits. A few run here;
+ * time from the specification (`odd/`). The evaluator, the printed program, the passes, a batch and a device have to give the same bits. A few run here;
  * `PROGRAMS=20000 SEED=1 npx vitest run test/graph/known-programs.test.ts` runs many, and `DEVICE=emulator` or `gpu` elsewhere.
  */
-import { evaluate } from "../../src/graph/evaluate/index.ts";
+import { evaluate, tensor } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import { runPasses } from "../../src/graph/passes/pipeline.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
 import { Program } from "../../src/graph/plan/program.ts";
 import { parseGraph, printGraph } from "../../src/graph/text/index.ts";
+import {
+  allocateElementLanes,
+  moduleOf as moduleOfRegion,
+  sizeOf,
+} from "../../src/graph/ops/index.ts";
 import type { GraphModule } from "../../src/graph/ops/index.ts";
+import { vmap } from "../../src/graph/transform/vmap.ts";
 import { verifyGraph } from "../../src/graph/verify/index.ts";
 import type { Device } from "../../src/device/device.ts";
 import { difference, knownProgram } from "./odd/harness.ts";
@@ -36,10 +42,34 @@ async function onDevice(
   }
 }
 
+/** The program over two examples that are the same; of its parameters some, by the bits of the seed, have the batch. */
+function batched(
+  module: GraphModule,
+  inputs: readonly Tensor[],
+  seed: number,
+): readonly Tensor[] | undefined {
+  const flags = inputs.map((_, i) => (seed >> i) % 2 === 1);
+  const body = module.functions.get("main")?.body;
+  if (body === undefined || !flags.includes(true)) return undefined;
+  const given = inputs.map(({ element, shape, lanes }, i) => {
+    if (flags[i] !== true) return tensor(element, shape, lanes);
+    const both = allocateElementLanes(element, 2 * sizeOf(shape));
+    both.set(lanes as never);
+    both.set(lanes as never, lanes.length);
+    return tensor(element, [2, ...shape], both);
+  });
+  const graph = moduleOfRegion(vmap(body, 2, flags));
+  verifyGraph(graph);
+  return (evaluate(graph, "main", given) as readonly Tensor[]).map(({ element, shape, lanes }) =>
+    tensor(element, shape.slice(1), lanes.slice(lanes.length / 2)),
+  );
+}
+
 /** How those who run a program differ from what it is known to give. */
 async function differences(
   device: Device,
   { text, inputs, results }: KnownProgram,
+  seed: number,
 ): Promise<readonly string[]> {
   const module = moduleOf(text);
   const run = (each: GraphModule) => evaluate(each, "main", inputs) as readonly Tensor[];
@@ -47,6 +77,7 @@ async function differences(
     evaluator: run(module),
     printed: run(moduleOf(printGraph(module))),
     passes: run(runPasses(module)),
+    batched: batched(module, inputs, seed) ?? run(module),
     [device.name]: await onDevice(device, module, inputs),
   };
   return Object.entries(found).flatMap(([who, tensors]) =>
@@ -59,6 +90,6 @@ async function differences(
 
 testPrograms(150, async (device, seed) => {
   const program = knownProgram(seed);
-  const found = program && (await differences(device, program));
+  const found = program && (await differences(device, program, seed));
   return found?.map((what) => `${what}\n${program?.text}`);
 });
