@@ -44,7 +44,7 @@ export function compareWithReference(
   const mismatches: Mismatch[] = [];
   let worst = 0;
   numbers.forEach((found, index) => {
-    const { value, bound } = reference(index);
+    const { value, bound } = requireValue(reference(index), index);
     const ratio = errorRatio(found, value, bound);
     if (ratio <= 1) worst = Math.max(worst, ratio);
     else mismatches.push({ index, found, value, bound, ratio });
@@ -61,6 +61,23 @@ function requireReference(reference: unknown): void {
     expected: "(index) => ({ value, bound })",
     found: optionText(reference),
     remedy: "give a function that knows the value of each element, and its bound",
+  });
+}
+
+/** What a reference gave for an element; of a bound below 0 every error would be within it. */
+function requireValue(given: unknown, index: number): Reference {
+  const isObject = typeof given === "object" && given !== null;
+  const { value, bound } = (isObject ? given : {}) as Partial<Reference>;
+  if (typeof value === "number" && typeof bound === "number" && !(bound < 0))
+    return { value, bound };
+  throw new TilewrightError({
+    code: "TW4023",
+    message: `the reference of compareWithReference gives no value with a bound for element ${index}`,
+    expected: "{ value, bound }: numbers, the bound 0 or more",
+    found: isObject
+      ? `{ value: ${optionText(value)}, bound: ${optionText(bound)} }`
+      : optionText(given),
+    remedy: "give the right number of the element, and how far off a correct result may be",
   });
 }
 

@@ -130,6 +130,14 @@ describe("options of checkKernel", () => {
 });
 
 describe("compareWithReference", () => {
+  test.each([
+    [{ value: 1, bound: -1 }, /gives no value with a bound for element 0[^]*bound: -1/],
+    [undefined, /expected: \{ value, bound \}/],
+  ])("refuses what is no reference: %o", (given, says) => {
+    const result = { dtype: f32, shape: [1], data: new Float32Array([9]) };
+    expect(() => compareWithReference(result, () => given as never)).toThrow(says);
+  });
+
   const result = fromNumbers(f32, [2, 2], [1, 2, 3, 4]);
 
   test("gives the largest error as a fraction of its bound", () => {
