@@ -3,8 +3,9 @@ import { findingsOf, runKernel } from "../../test/simulation.ts";
 import { bool, f32, i32, i64 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { all, array, kernel, scalar, slice, smem } from "../lang/index.ts";
+import { all, array, full, iota, kernel, scalar, slice, smem } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
+import { coincides } from "./shared-places.ts";
 
 const { expectFinding } = findingsOf(import.meta.url);
 
@@ -160,6 +161,48 @@ describe("elements picked by index tiles", () => {
     const added = await runKernel(make(true), given);
     expect(added.findings).toEqual([]);
     expect(list(added.results.out)).toEqual([0, 0, 4, 3]);
+  });
+
+  test("so it is where an array overlaps itself by its strides", async () => {
+    const make = (way: "store" | "masked" | "apart" | "update") =>
+      kernel(
+        { name: "overlapping", inouts: { out: array(i32, [3, 4], { strides: [2, 1] }) } },
+        ({ out }) => {
+          const ones = full(i32, [3, 4], 1);
+          const own = iota(i32, [3, 4], 1);
+          if (way === "update") out.atomicAdd(ones);
+          else if (way === "store") out.store(ones); // whole store
+          else out.store(ones, { where: own.lt(way === "apart" ? 2 : 3) }); // part of it
+        },
+      );
+    const given = { out: fromNumbers(i32, [12], new Array<number>(12).fill(0)) };
+    const text = /element 2 of out twice[^]*\[0, 2\] and \[1, 0\]/;
+    await expectFinding(make("store"), given, { code: "TW3023", marks: ["whole store"], text });
+    await expectFinding(make("masked"), given, { code: "TW3023", marks: ["part of it"], text });
+    const [apart, updated] = [
+      await runKernel(make("apart"), given),
+      await runKernel(make("update"), given),
+    ];
+    expect([...apart.findings, ...updated.findings]).toEqual([]);
+    expect(list(apart.results.out).slice(0, 8)).toEqual([1, 1, 1, 1, 1, 1, 0, 0]);
+    expect(list(updated.results.out).slice(0, 8)).toEqual([1, 1, 2, 2, 2, 2, 1, 1]);
+  });
+
+  test("whether strides lay elements over each other is found by trying distances", () => {
+    const random = new Random(11);
+    for (let round = 0; round < 500; round += 1) {
+      const shape = Array.from({ length: 1 + random.below(4) }, () => 1 + random.below(4));
+      const strides = shape.map(() => random.below(13));
+      const places = shape.reduce<readonly number[]>(
+        (before, extent, axis) =>
+          before.flatMap((place) =>
+            Array.from({ length: extent }, (_, at) => place + at * (strides[axis] ?? 0)),
+          ),
+        [0],
+      );
+      const expected = new Set(places).size < places.length;
+      expect(coincides(shape, strides), `${shape.join()} by ${strides.join()}`).toBe(expected);
+    }
   });
 
   test("a window must be there, whatever a mask leaves of it", async () => {

@@ -11,13 +11,14 @@
  */
 import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
 import type { Lanes } from "../formats/dtype.ts";
-import type { AnyOp } from "../ir/node.ts";
+import type { AnyOp, Op } from "../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
 import { placeText } from "../order/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
+import { listedElements, sharesPlaces } from "./shared-places.ts";
 import { lanesAt, scalarAt, viewAt } from "./values.ts";
 import { listedView, product } from "./view.ts";
 import type { View } from "./view.ts";
@@ -89,8 +90,9 @@ class Picker {
       if (isInside) elements[lane] = listed === undefined ? element : (listed[element] ?? -1);
     }
     const view = listedView(window, this.#shape, elements);
-    if (this.#op.kind === "store" && this.#op.operands.indices.length > 0)
-      this.#requireDistinct(agent, view, elements);
+    const isPicked = this.#op.operands.indices.length > 0;
+    if (this.#op.kind === "store" && (isPicked || sharesPlaces(window)))
+      requireDistinct(agent, this.#op, view, elements);
     return view;
   }
 
@@ -119,24 +121,34 @@ class Picker {
       remedy: "leave such elements out with { where }",
     });
   }
+}
 
-  #requireDistinct(agent: Agent, { memory }: View, elements: Int32Array): void {
-    const first = new Map<number, number>();
-    elements.forEach((element, lane) => {
-      if (element < 0) return;
-      const other = first.get(element);
-      if (other === undefined) {
-        first.set(element, lane);
-        return;
-      }
-      const place = (each: number): string => `[${coordinatesOf(each, this.#shape).join(", ")}]`;
-      stop(agent, this.#op, "TW3023", {
-        message: `store writes element ${element} of ${memory.description.name} twice`,
-        expected: "indices that pick each element once",
-        found: `${place(other)} and ${place(lane)} in ${placeText(agent.place())}`,
-      });
+/** A store through strides that lay elements over each other writes each once. */
+export function requireApart(agent: Agent, op: Op<"store">, view: View): void {
+  if (sharesPlaces(view)) requireDistinct(agent, op, view, listedElements(view));
+}
+
+function requireDistinct(
+  agent: Agent,
+  op: AnyOp,
+  { memory, sizes }: View,
+  elements: Int32Array,
+): void {
+  const first = new Map<number, number>();
+  elements.forEach((element, lane) => {
+    if (element < 0) return;
+    const other = first.get(element);
+    if (other === undefined) {
+      first.set(element, lane);
+      return;
+    }
+    const place = (each: number): string => `[${coordinatesOf(each, sizes).join(", ")}]`;
+    stop(agent, op, "TW3023", {
+      message: `store writes element ${element} of ${memory.description.name} twice`,
+      expected: "indices and strides that lead to each element once",
+      found: `${place(other)} and ${place(lane)} in ${placeText(agent.place())}`,
     });
-  }
+  });
 }
 
 function stop(
@@ -181,11 +193,11 @@ function positionsAlong(shape: readonly number[], axis: number): Int32Array {
 }
 
 /**
- * The accesses of an atomic update one after another, each with distinct elements, so that an element which indices
- * pick twice is updated twice.
+ * The accesses of an atomic update one after another, each with distinct elements, so that an element which indices or strides
+ * lead to twice is updated twice.
  */
 export function distinctRounds(view: View): readonly View[] {
-  const { elements } = view;
+  const elements = sharesPlaces(view) ? listedElements(view) : view.elements;
   if (elements === undefined) return [view];
   const seen = new Map<number, number>();
   const rounds: Int32Array[] = [];

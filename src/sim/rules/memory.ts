@@ -9,7 +9,7 @@ import { requireUsable } from "../access.ts";
 import type { Agent } from "../agent.ts";
 import type { Block } from "../block.ts";
 import { fillLanes, gather, gatherInside, scatter } from "../memory.ts";
-import { accessedView, distinctRounds } from "../picked-view.ts";
+import { accessedView, distinctRounds, requireApart } from "../picked-view.ts";
 import type { AccessMode } from "../../order/access.ts";
 import type { Allocation, Assembler, SimulationRules } from "../program.ts";
 import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
@@ -149,6 +149,7 @@ function store(op: Op<"store">, code: Assembler): void {
   const bytes = bytesOf(value);
   code.emit(op, (agent) => {
     const view = viewOf(agent);
+    requireApart(agent, op, view);
     touch(agent, view, "write", bytes);
     scatter(view, read(agent));
     return "switch";

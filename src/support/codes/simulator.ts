@@ -153,7 +153,7 @@ export const simulatorCodes = registerCodes({
   TW3023: {
     title: "a store writes an element twice",
     cause:
-      "Tiles of indices picked one element for several of the values that are stored. Lanes write at the same time, so nothing says which of the values stays.",
+      "Tiles of indices, or strides by which an array overlaps itself, lead to one element for several of the values that are stored. Lanes write at the same time, so nothing says which of the values stays.",
     example: "out.at(ids).store(values)  // ids holds 3 twice",
     remedy: "leave all but one out with { where }, or combine them with atomic",
   },
