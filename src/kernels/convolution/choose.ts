@@ -1,5 +1,6 @@
 /** Which kernel a convolution takes, and its tiles: by the copy engine where it can read the arrays, by number else. */
 import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { boxesAcross, tightestBox } from "./boxes.ts";
 import { efficiency, stepChannels, tileColumns, tilePlaces } from "./copied.ts";
@@ -10,10 +11,22 @@ import { hasPhases, tapsOf } from "./phases.ts";
 import type { Phases } from "./phases.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
 
+/** The format of what a convolution makes. */
+function resultOf({ x, out }: ConvolutionProblem, direction: Direction): DType {
+  return (direction === "forward" ? out : x).dtype;
+}
+
 /** Whether channels are last and nothing lies between elements. */
 export function liesByRows({ extents, strides }: FiveAxes): boolean {
   const usual = rowMajorStrides(extents);
   return strides.every((stride, axis) => extents[axis] === 1 || stride === usual[axis]);
+}
+
+/** Why results cannot be stored in rows of 128 bytes; undefined where they can. */
+function resultProblem({ name, bits }: DType, groups: number, outputs: number): string | undefined {
+  return bits < 8 || (groups > 1 && outputs % leastColumns(bits) !== 0)
+    ? `results of ${name} do not fill rows of 128 bytes`
+    : undefined;
 }
 
 /** Why the copy engine cannot bring the operands, in words for a note; undefined where it can. */
@@ -23,7 +36,7 @@ export function copiedProblem(
   direction: Direction,
   target: Target,
 ): string | undefined {
-  const { x, w, out, channels, outputs, groups, stride, input } = { ...problem, ...geometry };
+  const { x, w, out, channels, outputs, groups, stride } = { ...problem, ...geometry };
   if (!target.features.includes("wgmma") || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
   if (problem.x.dtype !== dtypes.bf16 && problem.x.dtype !== dtypes.f16)
@@ -31,13 +44,25 @@ export function copiedProblem(
   const isForward = direction === "forward";
   const arrays = isForward ? [x, w] : [out, w];
   if (!arrays.every(liesByRows)) return "channels are not last";
-  const summed = isForward ? channels : outputs;
   if ([channels, outputs].some((count) => count % 8 !== 0))
     return `rows of ${Math.min(channels, outputs)} channels do not begin at multiples of 16 bytes`;
   if (groups > 1 && [channels, outputs].some((count) => count % stepChannels !== 0))
     return `groups of ${channels} channels are not multiples of ${stepChannels}`;
-  if (stride.every((each) => each === 1)) return undefined;
-  if (!isForward) {
+  const unstored = resultProblem(resultOf(problem, direction), groups, outputs);
+  if (unstored !== undefined) return unstored;
+  return stride.every((each) => each === 1)
+    ? undefined
+    : apartProblem(problem, geometry, direction);
+}
+
+/** The same of windows that lie apart. */
+function apartProblem(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  direction: Direction,
+): string | undefined {
+  const { channels, stride, input } = { ...problem, ...geometry };
+  if (direction !== "forward") {
     if (!hasPhases(problem, geometry)) return "windows of the gradient of x lie apart";
     return channels % stepChannels === 0
       ? undefined
@@ -51,9 +76,9 @@ export function copiedProblem(
       (axis) => stride[axis] === 1 || (stride[axis] === 2 && (input[axis] ?? 1) % 2 === 0),
     );
   if (!isPairs) return "windows lie apart, and not two by two in even extents";
-  return summed % stepChannels === 0
+  return channels % stepChannels === 0
     ? undefined
-    : `windows lie apart, and ${summed} channels are no multiple of ${stepChannels}`;
+    : `windows lie apart, and ${channels} channels are no multiple of ${stepChannels}`;
 }
 
 /** The same of the gradient of the weights, whose columns are whole runs of channels. */
@@ -101,10 +126,19 @@ function dealtSteps(
   return steps;
 }
 
+/** Columns of the narrowest tile: results are stored in rows of 128 bytes. */
+function leastColumns(bits: number): number {
+  return Math.max(64, 1024 / bits);
+}
+
+/** Columns that lanes have registers for, times the bits of a result. */
+const mostColumnBits = 256 * 32;
+
 export function chooseCopied(
   geometry: Geometry,
   direction: Direction,
   target: Target,
+  bits: number,
   phases?: Phases,
 ): CopiedConfiguration {
   const isForward = direction === "forward";
@@ -116,8 +150,12 @@ export function chooseCopied(
   // What overhangs would be channels of the next group, or of the other column of a pair.
   const isApart = groups > 1 || phases !== undefined;
   const tapCounts = phases?.each.map(tapsOf) ?? [taps[0] * taps[1] * taps[2]];
+  const least = leastColumns(bits);
   const possible = tileColumns.filter(
-    (columns) => columns === 64 || (isApart ? made % columns === 0 : columns < 2 * made),
+    (columns) =>
+      columns >= least &&
+      columns * bits <= mostColumnBits &&
+      (columns === least || (isApart ? made % columns === 0 : columns < 2 * made)),
   );
   const seconds = (columns: (typeof possible)[number]): number => {
     const tiles = tileCount(geometry, places, made, { box, columns });
@@ -125,7 +163,8 @@ export function chooseCopied(
     return steps * (columns / efficiency[columns]);
   };
   const columns = possible.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
-  const results = 2 * 2 * 64 * 128;
+  // Results that are not of 16 bits may go through shared memory once more, to come to lie in rows.
+  const results = 2 * 2 * 64 * 128 + (bits === 16 ? 0 : 512 * bits);
   const each = (tilePlaces + columns) * stepChannels * 2;
   const most = Math.floor((target.sharedMemoryPerBlock - results - 2048) / each);
   return { kernel: "copied", box, columns, stages: Math.max(2, Math.min(8, most)) };
@@ -154,6 +193,12 @@ export function copiedForm(
 ): CopiedForm {
   return {
     ...readForm(problem, geometry, direction, phases),
-    configuration: chooseCopied(geometry, direction, target, phases),
+    configuration: chooseCopied(
+      geometry,
+      direction,
+      target,
+      resultOf(problem, direction).bits,
+      phases,
+    ),
   };
 }

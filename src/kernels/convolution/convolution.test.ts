@@ -10,6 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { bf16, f16, f32, f64, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { compileAhead } from "../../lower/ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { convolution, convolutionBackwardW, convolutionBackwardX } from "./convolution.ts";
@@ -253,4 +254,16 @@ test("groups share outputs whose number a launch tells", () => {
 test("precision of f32 is always said", () => {
   const spec = { x: array(f32, [2, 9, 4]), w: array(f32, [8, 3, 4]) };
   expect(codeOf(() => convolution(spec))).toBe("TW9904");
+});
+
+test.each([
+  [f32, 64],
+  [f64, 256],
+  [i8, 64],
+] as const)("results of other formats have kernels that fit: %o, %i channels", (out, channels) => {
+  const x = array(bf16, [3, 16, 16, 64]);
+  const w = array(bf16, [channels, 3, 3, 64]);
+  const { configuration, launches } = convolution({ x, w, padding: 1, out }).plan();
+  expect(configuration.kernel).toBe("copied");
+  for (const { kernel } of launches) compileAhead(kernel);
 });
