@@ -5,7 +5,7 @@
  *
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
- * FILE takes a line for each time, which is what the model is fitted to.
+ * FILE takes a line for each shape (`timed-products.ts`), which is what the model's correction is fitted to.
  */
 import { appendFileSync } from "node:fs";
 import {
@@ -28,6 +28,9 @@ import { matmul } from "tilewright/kernels";
 import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
+import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
+import { timedText } from "./timed-products.ts";
+import type { TimedProduct } from "./timed-products.ts";
 
 const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", name = "bf16", file] =
   process.argv.slice(2);
@@ -172,11 +175,16 @@ function tell({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly num
     `${m}x${n}x${k}: tuned ${best.toFixed(1)} µs, untuned ${chosen.toFixed(1)} µs, ${ratio.toFixed(3)} of tuned${other}\n`,
   );
   if (file === undefined) return;
-  for (const [index, { choice }] of entries.entries())
-    appendFileSync(
-      file,
-      `${JSON.stringify({ bucket: { m, n, k }, lies, choice, us: found[index] })}\n`,
-    );
+  const us = entries.map(({ choice }, index) => [
+    timedText(choice as unknown as MatmulConfiguration),
+    Number((found[index] ?? NaN).toPrecision(4)),
+  ]);
+  const line = { sizes: [m, n, k], b: lies, us: Object.fromEntries(us) as TimedProduct["us"] };
+  appendFileSync(
+    file,
+    `${JSON.stringify(line)}
+`,
+  );
 }
 
 try {

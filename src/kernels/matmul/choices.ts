@@ -3,6 +3,7 @@ import type { Target } from "../../targets/target.ts";
 import { chooseTiled, tiledCandidates } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import { dotsCandidates, dotsSeconds } from "./dots-choice.ts";
+import { correctionOf } from "./learned/corrected.ts";
 import { tiledModel } from "./model.ts";
 import { narrowCandidates, narrowSeconds } from "./narrow-choice.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -13,8 +14,9 @@ export function chooseConfiguration(
   target: Target,
 ): MatmulConfiguration {
   let best: MatmulConfiguration = chooseTiled(problem, sizes, target);
-  let least = modelSeconds(problem, sizes, best, target) ?? Infinity;
   const others = [...narrowCandidates(problem, sizes, target), ...dotsCandidates(problem, sizes)];
+  if (others.length === 0) return best;
+  let least = modelSeconds(problem, sizes, best, target) ?? Infinity;
   for (const each of others) {
     const seconds = modelSeconds(problem, sizes, each, target) ?? Infinity;
     if (seconds < least) [best, least] = [each, seconds];
@@ -35,7 +37,7 @@ export function candidateConfigurations(
   ];
 }
 
-/** What the model thinks of a configuration; undefined where it has no rates for the problem. */
+/** What the model, corrected by what was learned, thinks of a configuration; undefined where it has no rates for the problem. */
 export function modelSeconds(
   problem: MatmulProblem,
   sizes: ProductSizes,
@@ -44,7 +46,7 @@ export function modelSeconds(
 ): number | undefined {
   if (configuration.kernel === "narrow")
     return narrowSeconds(problem, sizes, configuration, target);
-  return configuration.kernel === "dots"
-    ? dotsSeconds(problem, sizes, configuration)
-    : tiledModel(problem, sizes, target)?.(configuration);
+  if (configuration.kernel === "dots") return dotsSeconds(problem, sizes, configuration);
+  const seconds = tiledModel(problem, sizes, target)?.(configuration);
+  return seconds && correctionOf(problem, sizes, target)(configuration, seconds);
 }

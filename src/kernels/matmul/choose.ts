@@ -1,6 +1,6 @@
 /**
- * Which of the kernels for all formats to use where none was given or measured: the one that the model (`model.ts`) thinks
- * fastest of those that there are.
+ * Which of the kernels for all formats to use where none was given or measured: the one that the model (`model.ts`), corrected
+ * by what was learned (`learned/corrected.ts`), thinks fastest of those that there are.
  */
 import type { Target } from "../../targets/target.ts";
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
@@ -11,6 +11,7 @@ import type {
   ProductSizes,
 } from "./configuration.ts";
 import { threadRows } from "./configuration.ts";
+import { correctionOf } from "./learned/corrected.ts";
 import { tiledModel } from "./model.ts";
 import { exchanged } from "./double-sums.ts";
 import { isHeld } from "./held-rows.ts";
@@ -81,6 +82,9 @@ export function widestTile(problem: MatmulProblem): number {
   return recipe.terms.length > 1 ? 128 : 192;
 }
 
+/** How many that the model thinks fastest are corrected: of 580 products the choice was among the first 12. */
+const mostCorrected = 16;
+
 export function chooseTiled(
   problem: MatmulProblem,
   sizes: ProductSizes,
@@ -90,11 +94,18 @@ export function chooseTiled(
   const secondsOf = tiledModel(problem, sizes, target);
   if (secondsOf === undefined || persistentProblem(problem, sizes, target) !== undefined)
     return plain;
+  const candidates = persistentCandidates(problem, sizes, target);
+  const thought = [...candidates, ...(problem.sparse ? [] : [plain])].map((configuration) => ({
+    configuration,
+    seconds: secondsOf(configuration),
+  }));
+  const corrected = correctionOf(problem, sizes, target);
   let best: TiledConfiguration = plain;
-  let least = problem.sparse ? Infinity : secondsOf(plain);
-  for (const each of persistentCandidates(problem, sizes, target)) {
-    const seconds = secondsOf(each);
-    if (seconds < least) [best, least] = [each, seconds];
+  let least = Infinity;
+  const fastest = thought.sort((left, right) => left.seconds - right.seconds);
+  for (const { configuration, seconds } of fastest.slice(0, mostCorrected)) {
+    const found = corrected(configuration, seconds);
+    if (found < least) [best, least] = [configuration, found];
   }
   return best;
 }

@@ -24,7 +24,7 @@ import { requireSettings } from "../support/given.ts";
 import { matmulSettings } from "./configuration.ts";
 import type { DotsConfiguration, ProductSizes } from "./configuration.ts";
 import { wordDepth } from "./dots.ts";
-import { launchSeconds, memoryBytes } from "./model-rates.ts";
+import { memoryBytes } from "./model-rates.ts";
 import { refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -37,11 +37,11 @@ const forms: readonly Omit<DotsConfiguration, "kernel">[] = [
 ];
 
 /** Seconds until what a block asks for is there, and in which the GPU starts another block. */
-const [askedSeconds, blockSeconds] = [0.9e-6, 1.21e-9];
-/** Seconds of a launch besides those of others: lanes add up what they have. */
-const addingSeconds = 0.4e-6;
+const [askedSeconds, blockSeconds] = [0.5e-6, 1.4e-9];
+/** Seconds of a launch besides: lanes add up what they have, and the launch after begins meanwhile. */
+const besidesSeconds = 0.77e-6;
 /** The part of the time of lanes that are beyond the end of k which nobody else uses, in blocks of one column and of two. */
-const idleShare = { 1: 0.45, 2: 0.35, 4: 0.35 };
+const idleShare = { 1: 0.5, 2: 0.32, 4: 0.32 };
 
 /** Why the kernel for one row cannot be used, in words; undefined where it can. */
 function dotsProblem(problem: MatmulProblem, { m }: ProductSizes): string | undefined {
@@ -84,7 +84,7 @@ export function dotsSeconds(
     steps * askedSeconds,
     Math.ceil(n / columns) * blockSeconds,
   );
-  return launchSeconds + addingSeconds + busy;
+  return besidesSeconds + busy;
 }
 
 /** Refuses what no kernel of this form can be. */

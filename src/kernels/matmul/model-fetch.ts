@@ -75,7 +75,7 @@ export function fetchingOf(
 }
 
 /** How many tiles at once have the same rows, and the same columns. */
-function sharersOf({ down, across, workers, group }: TilePlane): {
+export function sharersOf({ down, across, workers, group }: TilePlane): {
   readonly [L in LastTiles]: number;
 } {
   const tiles = Math.min(workers, down * across);

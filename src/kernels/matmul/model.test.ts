@@ -8,9 +8,20 @@ import { lower, place } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
-import { candidateConfigurations, chooseConfiguration, modelSeconds } from "./choices.ts";
-import type { MatmulConfiguration, NarrowConfiguration, ProductSizes } from "./configuration.ts";
+import {
+  isHeldOut,
+  readTimedProducts,
+  timedConfiguration,
+} from "../../../bench/gpu/timed-products.ts";
+import { candidateConfigurations, chooseConfiguration } from "./choices.ts";
+import type {
+  MatmulConfiguration,
+  NarrowConfiguration,
+  PersistentConfiguration,
+  ProductSizes,
+} from "./configuration.ts";
 import { matmul, problemOf } from "./matmul.ts";
+import { tiledModel } from "./model.ts";
 import { quantized } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 import { sharedBytes } from "./tile-shapes.ts";
@@ -18,9 +29,8 @@ import { sharedBytes } from "./tile-shapes.ts";
 interface Measured {
   readonly bucket: { readonly m: number; readonly n: number; readonly k: number };
   readonly choice: MatmulConfiguration;
-  /** How operands lie, in words, and of random sizes how b does, where that is not by rows. */
+  /** How operands lie, in words. */
   readonly variant?: string;
-  readonly lies?: "nk";
   /** Undefined where it was left out. */
   readonly us?: number;
 }
@@ -73,7 +83,8 @@ test("what is chosen was among the fastest that were timed", () => {
   const timed = linesOf("docs/benchmarks/h200-matmul.jsonl");
   for (const [problem, lies, count, least] of [
     [byRows, "b bf16 by n", 15, 0.95],
-    [byColumns, "b bf16 by k", 15, 0.96],
+    // Two choices were timed elsewhere: docs/benchmarks.md has all.
+    [byColumns, "b bf16 by k", 13, 0.96],
   ] as const) {
     const own = timed.filter(({ variant }) => variant?.includes(lies));
     const reached = reachedOf(own, problem);
@@ -84,20 +95,25 @@ test("what is chosen was among the fastest that were timed", () => {
 });
 
 test.each([
-  ["rows", byRows, undefined, 442, 0.9],
-  ["columns", byColumns, "nk", 276, 0.88],
+  ["rows", byRows, "kn", 200, 0.96],
+  ["columns", byColumns, "nk", 200, 0.96],
 ] as const)(
-  "also for random sizes with b by %s, of which some choices each were timed",
+  "also for random sizes with b by %s that nothing was fitted to, of which some choices each were timed",
   (_, problem, lies, count, share) => {
-    const timed = linesOf("test/support/products/h200-random.jsonl");
-    const reached = reachedOf(
-      timed.filter((line) => line.lies === lies),
-      problem,
+    const others = readTimedProducts().filter((each) => each.b === lies && isHeldOut(each));
+    const timed = others.flatMap(({ sizes: [m, across, along], us }) =>
+      Object.entries(us).map(([text, time]) => ({
+        bucket: { m, n: across, k: along },
+        choice: timedConfiguration(text),
+        us: time,
+      })),
     );
-    expect(reached.length).toBe(count);
-    expect(reached.filter((each) => each >= 0.95).length).toBeGreaterThanOrEqual(share * count);
-    expect(Math.min(...reached)).toBeGreaterThan(0.77);
-    expect(geometricMean(reached)).toBeGreaterThan(0.984);
+    const reached = reachedOf(timed, problem);
+    expect(reached.length).toBeGreaterThan(count);
+    const near = reached.filter((each) => each >= 0.95).length;
+    expect(near / reached.length).toBeGreaterThanOrEqual(share);
+    expect(Math.min(...reached)).toBeGreaterThan(0.75);
+    expect(geometricMean(reached)).toBeGreaterThan(0.99);
   },
 );
 
@@ -117,7 +133,7 @@ test("few rows have stages that leave room for two blocks, and are timed with ei
   expect(stages(64, 64)).toEqual([8, 14, 7]);
   for (const m of [1, 16]) {
     const chosen = chooseConfiguration(byRows, { m, n: 8192, k: 28672, batch: 1 }, targets.sm_90a);
-    expect(chosen).toMatchObject({ turned: true, multipliers: 1, schedule: "tiles" });
+    expect(chosen).toMatchObject({ multipliers: 1, schedule: "tiles" });
     expect(chosen).toHaveProperty(
       "stages",
       expect.toSatisfy((stages) => stages <= 12),
@@ -138,7 +154,6 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
   const inParts = { multipliers: 1, schedule: "parts", turned: true };
-  expect(chosen(1, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(16, 4096, 14336)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
   // 9.1 µs on an H200, and 9.7 in parts.
@@ -238,11 +253,11 @@ function microseconds(
   [multipliers, columns, stages]: readonly [1 | 2, 8 | 16 | 64 | 128, number],
   { turned = false }: { readonly turned?: boolean } = {},
 ): number {
-  const configuration: MatmulConfiguration = {
+  const configuration: PersistentConfiguration = {
     ...{ kernel: "persistent", multipliers, columns, stages },
     ...{ schedule: "tiles", turned, cluster: 1 },
   };
-  return 1e6 * (modelSeconds(byRows, { m, n, k, batch: 1 }, configuration, targets.sm_90a) ?? NaN);
+  return 1e6 * (tiledModel(byRows, { m, n, k, batch: 1 }, targets.sm_90a)?.(configuration) ?? NaN);
 }
 
 test("rows across sectors take the longer the more blocks ask for the same, and rows across lines hardly", () => {
@@ -281,16 +296,15 @@ test("tiles that reach beyond the last column take longer where many do at once,
     columns: 160 | 192 | 224,
     cluster: 1 | 2 = 2,
   ): number =>
-    modelSeconds(
+    tiledModel(
       problem,
       { m, n, k: 4096, batch: 1 },
-      {
-        ...{ kernel: "persistent", multipliers, columns, schedule: "tiles" },
-        stages: multipliers === 1 && cluster === 1 ? 6 : 4,
-        ...{ turned: false, cluster },
-      },
       targets.sm_90a,
-    ) ?? NaN;
+    )?.({
+      ...{ kernel: "persistent", multipliers, columns, schedule: "tiles" },
+      stages: multipliers === 1 && cluster === 1 ? 6 : 4,
+      ...{ turned: false, cluster },
+    }) ?? NaN;
   // Functions of users are given whole tiles. On an H200 these took 30.3, 86.7 and 26.8 µs; with half as many tiles 28.8 and 48.3.
   const whole = problemOf(
     "matmul",

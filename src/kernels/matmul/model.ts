@@ -195,7 +195,7 @@ function partsSeconds(
 }
 
 /** How tiles of the last round are cut. */
-function cutOf(
+export function cutOf(
   configuration: PersistentConfiguration,
   tiles: number,
   workers: number,

@@ -1,0 +1,205 @@
+/**
+ * Trees fitted to numbers by boosting: each tree is fitted to what those before it left over, and gives a part of that, so that the next one is
+ * fitted to a little less. A tree grows where that leaves least over, a leaf at a time.
+ */
+import { leaf, leafOf, placesOf, readTrees, unit } from "../../src/kernels/matmul/learned/trees.ts";
+import type { Trees } from "../../src/kernels/matmul/learned/trees.ts";
+import { Random } from "../../src/support/random.ts";
+
+export interface Example {
+  readonly numbers: readonly number[];
+  readonly value: number;
+  readonly weight: number;
+}
+
+export interface Boosting {
+  readonly trees: number;
+  /** Leaves of a tree, and examples of a leaf at least. */
+  readonly leaves: number;
+  readonly examples: number;
+  /** The part of what is left over that a tree gives. */
+  readonly rate: number;
+  /** Weight of examples without anything left over that every leaf has besides. */
+  readonly calm: number;
+  /** The parts of the examples and of the numbers that a tree is grown with. */
+  readonly drawn: { readonly examples: number; readonly numbers: number };
+  readonly seed: number;
+}
+
+/** Thresholds of a number at most: nodes have a byte for their place. */
+const mostThresholds = 96;
+
+/** Thresholds between values, such that about as many examples lie between any two. */
+function thresholdsOf(values: readonly number[]): readonly number[] {
+  const sorted = Float64Array.from(values).sort();
+  const found = new Set<number>();
+  for (let each = 1; each <= mostThresholds; each += 1) {
+    const value = sorted[Math.floor((each * sorted.length) / (mostThresholds + 1))] ?? 0;
+    // Above is what is greater, so the greatest value is no threshold.
+    if (value < (sorted.at(-1) ?? 0)) found.add(Number(value.toPrecision(6)));
+  }
+  return [...found];
+}
+
+interface Split {
+  readonly asked: number;
+  readonly place: number;
+  readonly gain: number;
+}
+
+/** A leaf while a tree grows, which becomes a node with two once it is split. */
+interface Growing {
+  readonly examples: Int32Array;
+  readonly value: number;
+  readonly split: Split | undefined;
+  children: readonly [Growing, Growing] | undefined;
+}
+
+const none = new Uint8Array();
+
+/** Examples by number, and what trees have left over of their values. */
+class Ensemble {
+  readonly #boosting: Boosting;
+  readonly #random: Random;
+  readonly thresholds: readonly (readonly number[])[];
+  readonly #places: readonly Uint8Array[];
+  readonly #columns: readonly Uint8Array[];
+  readonly #left: Float64Array;
+  readonly #weights: Float64Array;
+
+  constructor(examples: readonly Example[], boosting: Boosting) {
+    this.#boosting = boosting;
+    this.#random = new Random(boosting.seed);
+    const count = examples[0]?.numbers.length ?? 0;
+    this.thresholds = Array.from({ length: count }, (_, index) =>
+      thresholdsOf(examples.map(({ numbers }) => numbers[index] ?? 0)),
+    );
+    const empty = { thresholds: this.thresholds, nodes: none };
+    this.#places = examples.map(({ numbers }) => placesOf(empty, numbers));
+    this.#columns = Array.from({ length: count }, (_, index) =>
+      Uint8Array.from(this.#places, (each) => each[index] ?? 0),
+    );
+    this.#left = Float64Array.from(examples, ({ value }) => value);
+    this.#weights = Float64Array.from(examples, ({ weight }) => weight);
+  }
+
+  /** Another tree, as nodes. */
+  tree(): readonly number[] {
+    const own = bytesOf(this.#grown());
+    const read = readTrees({ thresholds: this.thresholds, nodes: Uint8Array.from(own) });
+    for (const [index, each] of this.#places.entries())
+      this.#left[index] = (this.#left[index] ?? 0) - unit * leafOf(read, 0, each);
+    return own;
+  }
+
+  /** Some of the first so many. */
+  #drawn(count: number, part: number): readonly number[] {
+    return Array.from({ length: count }, (_, index) => index).filter(
+      () => this.#random.uniform() < part,
+    );
+  }
+
+  #grown(): Growing {
+    const { drawn, leaves: most } = this.#boosting;
+    const numbers = this.#drawn(this.#columns.length, drawn.numbers);
+    const taken = Int32Array.from(this.#drawn(this.#places.length, drawn.examples));
+    const root = this.#growing(taken, numbers);
+    const leaves = [root];
+    while (leaves.length < most) {
+      const widest = leaves.reduce((best, each) =>
+        (each.split?.gain ?? 0) > (best.split?.gain ?? 0) ? each : best,
+      );
+      if (widest.split === undefined) break;
+      const { asked, place } = widest.split;
+      const column = this.#columns[asked] ?? none;
+      const isAbove = (example: number): boolean => (column[example] ?? 0) > place;
+      const below = widest.examples.filter((example) => !isAbove(example));
+      widest.children = [
+        this.#growing(below, numbers),
+        this.#growing(widest.examples.filter(isAbove), numbers),
+      ];
+      leaves.splice(leaves.indexOf(widest), 1, ...widest.children);
+    }
+    return root;
+  }
+
+  /** A leaf of such examples, and the split of it that leaves least over. */
+  #growing(examples: Int32Array, numbers: readonly number[]): Growing {
+    const { rate, calm } = this.#boosting;
+    const { sum, mass } = this.#totals(examples);
+    const split = numbers
+      .flatMap((asked) => this.#splitBy(examples, asked) ?? [])
+      .reduce<Split | undefined>(
+        (best, each) => (each.gain > (best?.gain ?? 0) ? each : best),
+        undefined,
+      );
+    return { examples, value: (rate * sum) / (mass + calm), split, children: undefined };
+  }
+
+  /** What is left over of examples, weighted, and their weight. */
+  #totals(examples: Int32Array): { readonly sum: number; readonly mass: number } {
+    let sum = 0;
+    let mass = 0;
+    for (const example of examples) {
+      sum += (this.#weights[example] ?? 0) * (this.#left[example] ?? 0);
+      mass += this.#weights[example] ?? 0;
+    }
+    return { sum, mass };
+  }
+
+  /** The best split of examples by one number. */
+  #splitBy(examples: Int32Array, asked: number): Split | undefined {
+    const column = this.#columns[asked] ?? none;
+    const count = (this.thresholds[asked]?.length ?? 0) + 1;
+    const [sums, masses] = [new Float64Array(count), new Float64Array(count)];
+    const counts = new Int32Array(count);
+    for (const example of examples) {
+      const place = column[example] ?? 0;
+      const weight = this.#weights[example] ?? 0;
+      sums[place] = (sums[place] ?? 0) + weight * (this.#left[example] ?? 0);
+      masses[place] = (masses[place] ?? 0) + weight;
+      counts[place] = (counts[place] ?? 0) + 1;
+    }
+    return this.#bestSplit(asked, { sums, masses, counts });
+  }
+
+  /** The best split of what lies at each place: of so many examples, of so much weight, with so much left over. */
+  #bestSplit(
+    asked: number,
+    places: {
+      readonly sums: Float64Array;
+      readonly masses: Float64Array;
+      readonly counts: Int32Array;
+    },
+  ): Split | undefined {
+    const { calm, examples: least } = this.#boosting;
+    const total = (of: Iterable<number>): number => [...of].reduce((sum, each) => sum + each, 0);
+    const [sum, mass, count] = [total(places.sums), total(places.masses), total(places.counts)];
+    const gained = (part: number, weight: number): number => part ** 2 / (weight + calm);
+    let best: Split | undefined;
+    let [below, belowMass, belowCount] = [0, 0, 0];
+    for (let place = 0; place + 1 < places.sums.length; place += 1) {
+      below += places.sums[place] ?? 0;
+      belowMass += places.masses[place] ?? 0;
+      belowCount += places.counts[place] ?? 0;
+      if (belowCount < least || count - belowCount < least) continue;
+      const gain = gained(below, belowMass) + gained(sum - below, mass - belowMass);
+      if (gain - gained(sum, mass) > (best?.gain ?? 1e-12))
+        best = { asked, place, gain: gain - gained(sum, mass) };
+    }
+    return best;
+  }
+}
+
+export function boosted(examples: readonly Example[], boosting: Boosting): Trees {
+  const ensemble = new Ensemble(examples, boosting);
+  const nodes = Array.from({ length: boosting.trees }, () => ensemble.tree()).flat();
+  return { thresholds: ensemble.thresholds, nodes: Uint8Array.from(nodes) };
+}
+
+/** A tree as nodes. Values are rounded here, so that trees after it are fitted to what that leaves over. */
+function bytesOf({ split, children, value }: Growing): readonly number[] {
+  if (split === undefined || children === undefined)
+    return [leaf, Math.max(-127, Math.min(127, Math.round(value / unit))) & 255];
+  return [split.asked, split.place, ...children.flatMap(bytesOf)];
+}
