@@ -24,7 +24,6 @@ import { requireSettings } from "../support/given.ts";
 import { matmulSettings } from "./configuration.ts";
 import type { DotsConfiguration, ProductSizes } from "./configuration.ts";
 import { wordDepth } from "./dots.ts";
-import { memoryBytes } from "./model-rates.ts";
 import { refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -38,6 +37,8 @@ const forms: readonly Omit<DotsConfiguration, "kernel">[] = [
 
 /** Seconds until what a block asks for is there, and in which the GPU starts another block. */
 const [askedSeconds, blockSeconds] = [0.5e-6, 1.4e-9];
+/** Bytes a second that memory gives those who only read. */
+const readBytes = 4.6e12;
 /** Seconds of a launch besides: lanes add up what they have, and the launch after begins meanwhile. */
 const besidesSeconds = 0.77e-6;
 /** The part of the time of lanes that are beyond the end of k which nobody else uses, in blocks of one column and of two. */
@@ -78,7 +79,7 @@ export function dotsSeconds(
   const depth = words * wordDepth(problem, configuration);
   const steps = Math.ceil(k / depth);
   const idle = k === 0 ? 0 : (steps * depth) / k - 1;
-  const memory = packedBytes(problem.b.dtype, n * k) / memoryBytes;
+  const memory = packedBytes(problem.b.dtype, n * k) / readBytes;
   const busy = Math.max(
     memory * (1 + idleShare[columns] * idle),
     steps * askedSeconds,

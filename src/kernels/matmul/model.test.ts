@@ -83,8 +83,8 @@ test("what is chosen was among the fastest that were timed", () => {
   const timed = linesOf("docs/benchmarks/h200-matmul.jsonl");
   for (const [problem, lies, count, least] of [
     [byRows, "b bf16 by n", 15, 0.95],
-    // Two choices were timed elsewhere: docs/benchmarks.md has all.
-    [byColumns, "b bf16 by k", 13, 0.96],
+    // One choice was timed elsewhere: docs/benchmarks.md has all.
+    [byColumns, "b bf16 by k", 14, 0.96],
   ] as const) {
     const own = timed.filter(({ variant }) => variant?.includes(lies));
     const reached = reachedOf(own, problem);
