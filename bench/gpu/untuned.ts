@@ -5,7 +5,7 @@
  *
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
- * FILE takes a line for each shape (`timed-products.ts`), which is what the model's correction is fitted to.
+ * FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
  */
 import { appendFileSync } from "node:fs";
 import {
@@ -29,12 +29,12 @@ import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
 import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
-import { timedText } from "./timed-products.ts";
-import type { TimedProduct } from "./timed-products.ts";
+import { timedLine, timedText } from "../../test/support/products/timed-products.ts";
 
 const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", name = "bf16", file] =
   process.argv.slice(2);
 const format = name === "f16" ? f16 : bf16;
+if (file !== undefined && name !== "bf16") throw new Error("FILE is for times of bf16");
 const random = new Random(Number(seed));
 
 /** Sizes of all magnitudes alike, most of them such that the copy engine takes rows as they are. */
@@ -67,7 +67,7 @@ const start = performance.now();
 
 interface Entry {
   readonly choice: Choice;
-  /** Microseconds, by the model. */
+  /** Microseconds, by the model and what corrects it. */
   readonly estimate: number;
 }
 
@@ -175,15 +175,14 @@ function tell({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly num
     `${m}x${n}x${k}: tuned ${best.toFixed(1)} µs, untuned ${chosen.toFixed(1)} µs, ${ratio.toFixed(3)} of tuned${other}\n`,
   );
   if (file === undefined) return;
-  const us = entries.map(({ choice }, index) => [
-    timedText(choice as unknown as MatmulConfiguration),
-    Number((found[index] ?? NaN).toPrecision(4)),
-  ]);
-  const line = { sizes: [m, n, k], b: lies, us: Object.fromEntries(us) as TimedProduct["us"] };
+  const us = entries.flatMap(({ choice }, index) => {
+    const time = found[index];
+    const text = timedText(choice as unknown as MatmulConfiguration);
+    return time === undefined ? [] : [[text, Number(time.toPrecision(4))] as const];
+  });
   appendFileSync(
     file,
-    `${JSON.stringify(line)}
-`,
+    timedLine({ sizes: [m, n, k], b: lies === "nk" ? "nk" : "kn", us: Object.fromEntries(us) }),
   );
 }
 

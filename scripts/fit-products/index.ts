@@ -11,8 +11,8 @@ import {
   isHeldOut,
   readTimedProducts,
   timedConfiguration,
-} from "../../bench/gpu/timed-products.ts";
-import type { TimedProduct } from "../../bench/gpu/timed-products.ts";
+} from "../../test/support/products/timed-products.ts";
+import type { TimedProduct } from "../../test/support/products/timed-products.ts";
 import { bf16 } from "../../src/formats/dtype.ts";
 import type { PersistentConfiguration } from "../../src/kernels/matmul/configuration.ts";
 import { numbersOf } from "../../src/kernels/matmul/learned/numbers.ts";

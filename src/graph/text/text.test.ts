@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Literal } from "../ops/index.ts";
+import { printGraph as printForUsers } from "../checked.ts";
 import { parseGraph, printGraph } from "./index.ts";
 import type { PrintOptions } from "./index.ts";
 
@@ -408,4 +409,12 @@ describe("mistakes", () => {
       expect(error.code).toBe(code);
       expect(error.position?.line).toBe(line);
     });
+});
+
+test("users print programs with their locations, too", () => {
+  const [module] = parseGraph(
+    "func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }",
+  );
+  if (module === undefined) throw new Error("there is a module");
+  expect(printForUsers(module, { locations: true })).toContain("return");
 });

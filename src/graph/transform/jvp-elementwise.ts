@@ -146,7 +146,6 @@ const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
   return context.mode.linear(selection(pred, typeOfValue(onTrue), active), present);
 };
 
-/** Inside the bounds the operand's tangent, outside the bound's. */
 /** The operand strictly between the bounds, or the bound that the result is; nothing where the operand is one, as JAX has it. */
 const clampRule: JvpRule<"stablehlo.clamp"> = (op, context) =>
   through(op, context, (builder) => {

@@ -1,5 +1,5 @@
 /**
- * Times of products of bf16 on an H200, a line for each shape, which `untuned.ts` writes, and which `scripts/fit-products` and tests read:
+ * Times of products of bf16 on an H200, a line for each shape, which `bench/gpu/untuned.ts` writes, and which `scripts/fit-products` and tests read:
  *
  *   {"sizes":[64,1616,2304],"b":"kn","us":{"1x64t parts 7":5.73,"2x64 tiles 8":6.1,…}}
  *
@@ -7,7 +7,7 @@
  * name and its settings.
  */
 import { readFileSync } from "node:fs";
-import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
+import type { MatmulConfiguration } from "../../../src/kernels/matmul/configuration.ts";
 
 export interface TimedProduct {
   readonly sizes: readonly [number, number, number];
@@ -47,11 +47,12 @@ export function timedConfiguration(text: string): MatmulConfiguration {
   return { kernel, ...Object.fromEntries(given) } as MatmulConfiguration;
 }
 
+export function timedLine(product: TimedProduct): string {
+  return `${JSON.stringify(product)}\n`;
+}
+
 export function readTimedProducts(): readonly TimedProduct[] {
-  return readFileSync(
-    new URL("../../test/support/products/h200-random.jsonl", import.meta.url),
-    "utf8",
-  )
+  return readFileSync(new URL("h200-random.jsonl", import.meta.url), "utf8")
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as TimedProduct);
