@@ -468,13 +468,13 @@ describe("plans", () => {
     ),
   );
 
-  test("fit on the GPU, and are made in less than a millisecond", () => {
+  test("fit on the GPU, and are made in a few milliseconds", () => {
     for (const [rows, columns, depth] of sizes) {
       const { configuration, source } = op.plan({ m: rows, n: columns, k: depth });
       expect(source).toBe("heuristic");
       expect(configuration.kernel).toBe("persistent");
     }
-    // Ten times as long are allowed.
+    // One takes 1.2 to 2.4 ms on the machine of an H200; 10 are allowed.
     expectWithin(100 * 10, () => {
       for (let rows = 1; rows <= 100; rows += 1) op.plan({ m: rows, n: 4096, k: 4096 });
     });
