@@ -3,9 +3,9 @@
  * take turns, those that the model thinks fastest and a few others. Kernels of all shapes are compiled together, and a shape
  * is told of as soon as it is timed, so that a run that is stopped has told of those before.
  *
- *   node dist/cli/main.js run bench/gpu/untuned.ts -- [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
+ *   node dist/cli/main.js run bench/gpu/untuned.ts -- [--wide] [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
- * FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
+ * With --wide sizes are from 16 to 16384, a quarter of them such that the copy engine cannot take rows as they are. FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
  */
 import { appendFileSync } from "node:fs";
 import {
@@ -29,27 +29,51 @@ import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
 import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
+import { scriptArguments } from "../../scripts/arguments.ts";
 import { timedLine, timedText } from "../../test/support/products/timed-products.ts";
 
+const { values: options, positionals } = scriptArguments(import.meta.url, {
+  wide: { type: "boolean", default: false },
+});
 const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", name = "bf16", file] =
-  process.argv.slice(2);
+  positionals;
 const format = name === "f16" ? f16 : bf16;
 if (file !== undefined && name !== "bf16") throw new Error("FILE is for times of bf16");
 const random = new Random(Number(seed));
 
-/** Sizes of all magnitudes alike, most of them such that the copy engine takes rows as they are. */
-function size(least: number, greatest: number): number {
-  const drawn = least * (greatest / least) ** random.uniform();
-  const unit = random.uniform() < 0.8 ? 64 : 8;
-  return drawn < unit ? Math.round(drawn) : Math.round(drawn / unit) * unit;
+interface Sizes {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
 }
 
-const cases = Array.from({ length: Number(shapes) }, () => ({
-  m: size(1, 8192),
-  n: size(256, 8192),
-  k: size(256, 8192),
-}));
-type Sizes = (typeof cases)[number];
+/** Sizes of all magnitudes alike. */
+function drawn(least: number, greatest: number): number {
+  return least * (greatest / least) ** random.uniform();
+}
+
+function rounded(value: number, unit: number): number {
+  return value < unit ? Math.round(value) : Math.round(value / unit) * unit;
+}
+
+/** Most of them such that the copy engine takes rows as they are. */
+function size(least: number, greatest: number): number {
+  return rounded(drawn(least, greatest), random.uniform() < 0.8 ? 64 : 8);
+}
+
+/** Operations of a wide shape at most, which take a millisecond and a half. */
+const mostOperations = 2 ** 40;
+const wideUnits = [1, 8, 64, 128];
+
+function wideSizes(): Sizes {
+  const wide = (): number => rounded(drawn(16, 16384), wideUnits[random.below(4)] ?? 1);
+  const sizes = { m: wide(), n: wide(), k: wide() };
+  return 2 * sizes.m * sizes.n * sizes.k > mostOperations ? wideSizes() : sizes;
+}
+
+const cases = Array.from({ length: Number(shapes) }, () =>
+  options.wide ? wideSizes() : { m: size(1, 8192), n: size(256, 8192), k: size(256, 8192) },
+);
 
 /** What others have to be within, of the best estimate, and which part of all choices they are. */
 const [chance, others] = [2, 0.25];
