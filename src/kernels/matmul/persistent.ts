@@ -69,6 +69,7 @@ import {
   hasOneTile,
   pieceOf,
   resultBuffers,
+  storesAlongRows,
   storesInSlots,
 } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
@@ -114,6 +115,8 @@ export interface Work {
   readonly rightTiles: Ref;
   /** Undefined where lanes store the result themselves. */
   readonly result: Ref | undefined;
+  /** Where they do so through shared memory: buffers for pieces. */
+  readonly rowPieces: Ref | undefined;
   readonly full: Barrier;
   readonly empty: Barrier;
   /** Further inputs and outputs of the epilogue. */
@@ -178,10 +181,10 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
 }
 
 function traced(form: PersistentForm): KernelDefinition {
-  const { problem, recipe, prepared, configuration, copiesOut, location } = form;
-  const { multipliers, stages, schedule, turned, cluster } = configuration;
+  const { problem, recipe, prepared, configuration, location } = form;
+  const { multipliers, stages, schedule, cluster } = configuration;
   const shapes = shapesOf(form);
-  const { rows, columns, depth, piece } = shapes;
+  const { rows, columns, depth } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
@@ -222,13 +225,7 @@ function traced(form: PersistentForm): KernelDefinition {
           stages,
           ...tileShape(sides.columns, columns, depth),
         ]),
-        ...(copiesOut &&
-          !storesInSlots(form) && {
-            result: smem(output, [
-              ...[multipliers, resultBuffers(columns / piece)],
-              ...(turned ? [piece, threadRows] : [threadRows, piece]),
-            ]),
-          }),
+        ...resultBuffersOf(form, shapes),
         ...(problem.sparse && {
           [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
         }),
@@ -257,6 +254,19 @@ function traced(form: PersistentForm): KernelDefinition {
       }
     },
   );
+}
+
+/** Buffers that pieces of the result go through, whoever writes it; none where they leave through slots or straight from registers. */
+function resultBuffersOf(
+  form: PersistentForm,
+  { columns, piece }: Shapes,
+): { readonly result?: ReturnType<typeof smem> } {
+  const { problem, configuration, copiesOut } = form;
+  const isThere = copiesOut ? !storesInSlots(form) : storesAlongRows(form);
+  if (!isThere) return {};
+  const shape = configuration.turned ? [piece, threadRows] : [threadRows, piece];
+  const count = [configuration.multipliers, resultBuffers(columns / piece)];
+  return { result: smem(problem.out.dtype, [...count, ...shape]) };
 }
 
 /** Tiles along both sides. */
@@ -346,6 +356,7 @@ function workOf(
     left: requireRef(named, sides.rows.name),
     right: requireRef(named, sides.columns.name),
     result: copiesOut && !storesInSlots(form) ? named["result"] : undefined,
+    rowPieces: storesAlongRows(form) ? named["result"] : undefined,
     inputs: Object.fromEntries(inputs.map((name) => [name, requireRef(named, name)] as const)),
     prologueInputs: (prologueOf(problem)?.inputs ?? []).map((input) => ({
       input,

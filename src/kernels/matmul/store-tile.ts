@@ -216,19 +216,59 @@ function matrixOf({ problem }: Work["form"], out: Ref, batch: Scalar<"i32">): Re
   return problem.sizes.batch === undefined ? out : out.at(notBefore(batch));
 }
 
+/**
+ * Stores a piece by lanes through shared memory, so that those of a warp write neighbours of a row, as many each as rows are aligned for. Tensor cores
+ * leave them eight rows with a few neighbours each, which memory takes a part of a sector at a time.
+ */
+function storeAlongRows(
+  { form, shapes, rowPieces }: Work,
+  target: Ref,
+  piece: Tile,
+  index: Scalar<"i32">,
+  turn: number,
+): void {
+  if (rowPieces === undefined) {
+    target.store(piece);
+    return;
+  }
+  const buffer = rowPieces.at(index, turn % resultBuffers(shapes.columns / shapes.piece));
+  buffer.store(piece);
+  target.store(alongRows(form, buffer.load() as Tile));
+}
+
+/** A piece of which lanes have neighbours along rows. */
+function alongRows({ problem, sizes }: Work["form"], piece: Tile): Tile {
+  const [rows = 1, columns = 1] = piece.shape;
+  let each = 128 / problem.out.dtype.bits;
+  while (sizes.n % each !== 0) each /= 2;
+  const own = Math.log2(each);
+  const lanes = Math.min(5, Math.log2(columns) - own);
+  const named = (letter: string, from: number, to: number): readonly string[] =>
+    Array.from({ length: Math.max(0, to - from) }, (_, bit) => `${letter}${from + bit}`);
+  const further = Math.log2(columns) - lanes;
+  const down = [...named("L", lanes, 5), "W0", "W1"];
+  const across = [...named("R", 0, own), ...named("L", 0, lanes), ...named("R", own, further)];
+  const last = further + Math.log2(rows) - down.length;
+  return piece.layoutCast(
+    `(${[...down, ...named("R", further, last)].join(" ")} | ${across.join(" ")})`,
+  );
+}
+
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
 function storePiece(
-  { form, shapes, out, result }: Work,
+  work: Work,
   { top, left, rows, columns }: Piece,
   piece: Tile,
   { batch, end }: TilePlace,
   index: Scalar<"i32">,
   turn: number,
 ): void {
+  const { form, shapes, out, result } = work;
   const target = matrixOf(form, out, batch);
   const across = slice(left, columns);
   const byLanes = (): void => {
-    target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);
+    const inside = slice(top, rows, end === undefined ? {} : { end });
+    storeAlongRows(work, target.at(inside, across), piece, index, turn);
   };
   if (result === undefined) {
     byLanes();
