@@ -52,7 +52,10 @@ export function planeOf(
   const rows = multipliers * threadRows * cluster;
   const [height, width] = turned ? [n, m] : [m, n];
   return {
-    ...{ batch, workers, down: Math.ceil(height / rows), across: Math.ceil(width / columns) },
+    batch,
+    workers,
+    down: Math.ceil(height / rows),
+    across: Math.ceil(width / columns),
     group: groupOf(rows, columns, processors / cluster),
   };
 }

@@ -72,9 +72,9 @@ export function besidesOf(
     // Lanes that write a turned result leave out what lies outside.
     const numbers = multipliers * threadRows * (turned ? Math.min(columns, sizes.m) : columns);
     const copiesOut = copies && copiesResult(problem, configuration);
-    const form = { problem, recipe, configuration, sizes, processors, parts, copiesOut };
-    const stored = hasOneTile(form) ? "once" : "stored";
-    const last = tileBesides(numbers, turned ? "turned" : stored);
+    const isOnce = (): boolean =>
+      hasOneTile({ problem, recipe, configuration, sizes, processors, parts, copiesOut });
+    const last = tileBesides(numbers, turned ? "turned" : isOnce() ? "once" : "stored");
     const isLater = copies && storesLater(problem, recipe, configuration);
     return { last, before: isLater ? tileBesides(numbers, "deferred") : last };
   };

@@ -95,12 +95,10 @@ export function operandsOf(
   recipe: Recipe,
   sizes: ProductSizes,
 ): (tiles: TileSides) => Operands {
-  const found = new Map<string, Operands>();
+  const found: Operands[] = [];
   return ({ turned, cluster }) => {
-    const key = `${String(turned)} ${cluster}`;
-    const known = found.get(key) ?? operandsFor(problem, recipe, sizes, { turned, cluster });
-    found.set(key, known);
-    return known;
+    const place = 2 * cluster + (turned ? 1 : 0);
+    return (found[place] ??= operandsFor(problem, recipe, sizes, { turned, cluster }));
   };
 }
 

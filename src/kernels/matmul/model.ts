@@ -38,6 +38,7 @@ import {
   readBytes,
 } from "./model-rates.ts";
 import { overhangSeconds } from "./overhang.ts";
+import type { FetchedSteps, TilePlane } from "./overhang.ts";
 import { partCount } from "./parts.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -155,21 +156,40 @@ const unorderedSeconds = 0.5e-6;
 /** Seconds of a launch besides its tiles whose blocks come in pairs. */
 const pairSeconds = 1.22e-6;
 
+/** What the model thinks of a configuration. */
+export interface Estimate {
+  /** Seconds that it takes at least, which are soon known: as if all were hidden of what is shorter, and nothing were fetched from outside arrays. */
+  readonly least: number;
+  /** The seconds that it takes. */
+  readonly seconds: () => number;
+}
+
 /** What the model thinks of configurations of a problem, in seconds; undefined where it has no rates for it. */
 export function tiledModel(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
 ): ((configuration: TiledConfiguration) => number) | undefined {
+  const estimate = tiledEstimates(problem, sizes, target);
+  return estimate && ((configuration) => estimate(configuration).seconds());
+}
+
+/** The same for who need not know how long the slow ones take. */
+export function tiledEstimates(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): ((configuration: TiledConfiguration) => Estimate) | undefined {
   const recipe = recipeOf(problem);
   if (recipe === undefined) return undefined;
-  const product = persistentModel(problem, recipe, sizes, target);
-  return (configuration) =>
-    configuration.kernel === "plain"
-      ? plainSeconds(problem, recipe, configuration, sizes, target)
-      : configuration.schedule === "parts"
-        ? partsSeconds(problem, recipe, configuration, sizes, target)
-        : product(configuration);
+  const product = persistentModel(productOf(problem, recipe, sizes, target));
+  const inParts = partsModel(problem, recipe, sizes, target);
+  return (configuration) => {
+    if (configuration.kernel === "persistent")
+      return configuration.schedule === "parts" ? inParts(configuration) : product(configuration);
+    const seconds = plainSeconds(problem, recipe, configuration, sizes, target);
+    return { least: seconds, seconds: () => seconds };
+  };
 }
 
 /**
@@ -179,19 +199,27 @@ export function tiledModel(
 const partedSeconds = 0.44e-6;
 
 /** What the model thinks products of parts of k take, which are those of a batch, and their sum. */
-function partsSeconds(
+function partsModel(
   problem: MatmulProblem,
   recipe: Recipe,
-  configuration: PersistentConfiguration,
   sizes: ProductSizes,
   target: Target,
-): number {
-  const parts = partCount(problem, configuration, sizes, depthOf(problem, recipe), target);
-  const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
-  const product = persistentModel(problem, recipe, apart, target, wholeElements, sizes);
+): (configuration: PersistentConfiguration) => Estimate {
+  const depth = depthOf(problem, recipe);
   const besides = problem.weights === undefined ? partedSeconds : 0;
-  const apartSeconds = product({ ...configuration, schedule: "tiles" });
-  return apartSeconds + (parts === 1 ? 0 : besides + summed(parts, sizes));
+  const models = new Map<number, ReturnType<typeof persistentModel>>();
+  const modelOf = (parts: number): ReturnType<typeof persistentModel> => {
+    const apart = { ...sizes, k: Math.ceil(sizes.k / parts), batch: sizes.batch * parts };
+    const model = persistentModel(productOf(problem, recipe, apart, target, sizes));
+    models.set(parts, model);
+    return model;
+  };
+  return (configuration) => {
+    const parts = partCount(problem, configuration, sizes, depth, target);
+    const product = (models.get(parts) ?? modelOf(parts))({ ...configuration, schedule: "tiles" });
+    const summing = parts === 1 ? 0 : besides + summed(parts, sizes);
+    return { least: product.least + summing, seconds: () => product.seconds() + summing };
+  };
 }
 
 /** How tiles of the last round are cut. */
@@ -235,87 +263,226 @@ function sharedReads(
   return inParts && problem.weights === undefined ? readBytes(problem, recipe, sizes) : Infinity;
 }
 
-/** What the model thinks launches of the persistent kernel take. */
-function persistentModel(
+/** A product for the persistent kernel, and what all of its configurations share. */
+interface Product {
+  readonly problem: MatmulProblem;
+  readonly recipe: Recipe;
+  readonly sizes: ProductSizes;
+  readonly target: Target;
+  readonly depth: number;
+  /** Steps of a tile. */
+  readonly steps: number;
+  /** At which a processor multiplies. */
+  readonly rate: number;
+  /** Seconds that memory needs for all of it. */
+  readonly memory: number;
+  /** What `sharedReads` gives. */
+  readonly shared: number;
+  readonly bytes: ReturnType<typeof stageBytes>;
+  readonly operands: ReturnType<typeof operandsOf>;
+  readonly efficiency: ReturnType<typeof efficiencyOf>;
+  readonly besides: ReturnType<typeof besidesOf>;
+  /** Elements of a prologue a second, in whole tiles; undefined without one. */
+  readonly computed: typeof computedElements | undefined;
+}
+
+function productOf(
   problem: MatmulProblem,
   recipe: Recipe,
   sizes: ProductSizes,
   target: Target,
-  /** Of whole tiles. */
-  computedWhole = problem.weights?.dtype.bits === 4 ? wholeElements : computedElements,
   /** How operands lie in memory, of which a product of parts of k takes parts. */
   stored = sizes,
-): (configuration: PersistentConfiguration) => number {
-  const { products } = ratesOf(target);
+): Product {
   const depth = depthOf(problem, recipe);
-  const steps = Math.ceil(sizes.k / depth);
   const gain = problem.sparse ? sparseGain : 1;
-  const paired = recipe.terms.length > 1 ? pairedParts : 1;
-  const efficiency = efficiencyOf(problem, recipe);
-  const rate = (gain * products[productRate(recipe)]) / target.processors;
-  const memory = movedBytes(problem, recipe, sizes) / memoryBytes;
-  const bytes = stageBytes(problem);
-  const operands = operandsOf(problem, recipe, stored);
-  // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
-  const halved = (name: "a" | "b", columns: number): boolean =>
-    !recipe.alongK && problem.major[name] !== "k" && (columns * recipe[name].bits) % 1024 !== 0;
-  const isComputed = prologueOf(problem) !== undefined;
   const inParts = stored !== sizes;
-  const shared = sharedReads(problem, recipe, sizes, inParts);
-  const besides = besidesOf(problem, recipe, sizes, target, inParts ? 2 : 1);
-  return (configuration) => {
-    const { multipliers, columns, stages, schedule, turned, cluster } = configuration;
-    const rows = multipliers * threadRows;
-    const { preparing, begin } = operands(configuration);
-    const tiles = tileCount(configuration, sizes);
-    const workers = workerCount(configuration, sizes, depth, target);
-    const { most, half } = efficiency(configuration);
-    const reached = (rate * most * columns) / (columns + half);
-    // The part of the processors that have nothing to do.
-    const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
-    const width = turned ? 1 : (widths[columns] ?? 1);
-    const multiplying =
-      (width * (2 * rows * columns * depth)) /
-      (reached * (cluster > 1 ? paired : 1) * (1 + clockOfFew * idle));
-    const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
-    const plane = planeOf(configuration, sizes, target, workers);
-    const fetched = {
-      ...{ rows, columns, cluster, bytes, plane, halved: halved(columnSide, columns) },
-      begin: { row: begin[rowSide], column: begin[columnSide] },
-    };
-    const fetching = fetchingOf(fetched, cacheRate(idle) / width);
-    const computed = schedule === "tiles" ? computedWhole : computedElements;
-    const computing = isComputed ? (rows * depth) / computed[multipliers] : 0;
-    const cut = cutOf(configuration, tiles, workers, steps);
-    const rounds = Math.ceil(tiles / workers) - 1;
-    const all = rounds * steps + cut.each;
-    const least = Math.max(computing, leastSeconds(recipe, all, configuration));
-    const stepOf = (seconds: number, share = 1): number =>
-      Math.max(least, stepSeconds(recipe, share * multiplying, seconds));
-    const step = stepOf(fetching.row + fetching.column);
-    const share = (columns / 2 + half) / (columns + half);
-    const halfStep = stepOf(fetching.row + fetching.column / 2, share);
-    const sides = fetchedSides(problem, recipe, configuration, sizes);
-    const edges = edgesAmong(problem, configuration, plane, sides);
-    const longer = overhangSeconds(
-      plane,
-      sides,
-      windowsOf(edges, configuration, sides),
-      fetching,
-      { cluster, seconds: cluster > 1 ? pairOutside : outsideSeconds[multipliers] },
-      stepOf,
-    );
-    const { before, last } = besides(configuration);
-    const each = steps * step + before + (schedule === "split" ? unorderedSeconds : 0);
-    const overhang = (rounds === 0 ? cut.each : steps) * longer;
-    const busy = rounds * each + cut.each * (cut.isHalved ? halfStep : step) + last + overhang;
-    const handing = handingSeconds(cut.others, rows * columns, cut.isHalved);
-    const starting = launchSeconds + (cluster > 1 ? pairSeconds : 0);
-    const asked =
-      workers * cluster * Math.min(steps, stages) * (rows * bytes.row + columns * bytes.column);
-    const distinct = shared * Math.min(1, stages / steps);
-    const gap = shared < Infinity ? 1 : memoryGap(problem, configuration, workers, target);
-    const moving = memory * gap + crowdedSeconds(Math.min(asked, distinct));
-    return preparing + overlapped(busy, moving, hidden.all, mostExposed) + handing + starting;
+  const whole = inParts || problem.weights?.dtype.bits === 4 ? wholeElements : computedElements;
+  return {
+    problem,
+    recipe,
+    sizes,
+    target,
+    depth,
+    steps: Math.ceil(sizes.k / depth),
+    rate: (gain * ratesOf(target).products[productRate(recipe)]) / target.processors,
+    memory: movedBytes(problem, recipe, sizes) / memoryBytes,
+    shared: sharedReads(problem, recipe, sizes, inParts),
+    bytes: stageBytes(problem),
+    operands: operandsOf(problem, recipe, stored),
+    efficiency: efficiencyOf(problem, recipe),
+    besides: besidesOf(problem, recipe, sizes, target, inParts ? 2 : 1),
+    computed: prologueOf(problem) === undefined ? undefined : whole,
   };
+}
+
+/** What the model thinks launches of the persistent kernel take. */
+function persistentModel(product: Product): (configuration: PersistentConfiguration) => Estimate {
+  return (configuration) => {
+    const launch = launchOf(product, configuration);
+    return { least: leastTime(product, launch), seconds: () => launchTime(product, launch) };
+  };
+}
+
+/** A launch for a product, and what is known of it before it is known how long steps fetch. */
+interface Launch {
+  readonly configuration: PersistentConfiguration;
+  readonly rows: number;
+  readonly workers: number;
+  /** Whole tiles of a block before its last one, and how that is cut. */
+  readonly rounds: number;
+  readonly cut: KnownCut;
+  /** Seconds in which a term of a step is multiplied, and the part of them that one of the last tile takes. */
+  readonly multiplying: number;
+  readonly share: number;
+  /** Seconds of a step however little it multiplies and fetches. */
+  readonly leastStep: number;
+  /** Bytes a second that a block fetches. */
+  readonly fetchRate: number;
+  /** Seconds of memory. */
+  readonly moving: number;
+  /** What tiles take besides their steps: those that others come after, and the last one. */
+  readonly tileBesides: { readonly before: number; readonly last: number };
+  /** Seconds that nothing hides. */
+  readonly preparing: number;
+  readonly handing: number;
+  readonly starting: number;
+}
+
+function launchOf(product: Product, configuration: PersistentConfiguration): Launch {
+  const { recipe, sizes, target, depth, steps, rate } = product;
+  const { multipliers, columns, turned, cluster } = configuration;
+  const rows = multipliers * threadRows;
+  const tiles = tileCount(configuration, sizes);
+  const workers = workerCount(configuration, sizes, depth, target);
+  const { most, half } = product.efficiency(configuration);
+  const reached = (rate * most * columns) / (columns + half);
+  // The part of the processors that have nothing to do.
+  const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
+  const paired = cluster > 1 && recipe.terms.length > 1 ? pairedParts : 1;
+  const width = turned ? 1 : (widths[columns] ?? 1);
+  const cut = cutOf(configuration, tiles, workers, steps);
+  const rounds = Math.ceil(tiles / workers) - 1;
+  const all = rounds * steps + cut.each;
+  return {
+    configuration,
+    rows,
+    workers,
+    rounds,
+    cut,
+    multiplying:
+      (width * (2 * rows * columns * depth)) / (reached * paired * (1 + clockOfFew * idle)),
+    share: cut.isHalved ? (columns / 2 + half) / (columns + half) : 1,
+    leastStep: Math.max(
+      computingSeconds(product, configuration),
+      leastSeconds(recipe, all, configuration),
+    ),
+    fetchRate: cacheRate(idle) / width,
+    moving: movingSeconds(product, configuration, workers),
+    tileBesides: product.besides(configuration),
+    preparing: product.operands(configuration).preparing,
+    handing: handingSeconds(cut.others, rows * columns, cut.isHalved),
+    starting: launchSeconds + (cluster > 1 ? pairSeconds : 0),
+  };
+}
+
+/** Seconds of a step in which its rows are computed. */
+function computingSeconds(
+  { computed, depth }: Product,
+  { multipliers, schedule }: PersistentConfiguration,
+): number {
+  if (computed === undefined) return 0;
+  const elements = schedule === "tiles" ? computed : computedElements;
+  return (multipliers * threadRows * depth) / elements[multipliers];
+}
+
+/** Seconds that memory needs where so many blocks, or pairs of them, ask it. */
+function movingSeconds(
+  { problem, target, steps, bytes, memory, shared }: Product,
+  configuration: PersistentConfiguration,
+  workers: number,
+): number {
+  const { multipliers, columns, stages, cluster } = configuration;
+  const ofStep = multipliers * threadRows * bytes.row + columns * bytes.column;
+  const asked = workers * cluster * Math.min(steps, stages) * ofStep;
+  const distinct = shared * Math.min(1, stages / steps);
+  const gap = shared < Infinity ? 1 : memoryGap(problem, configuration, workers, target);
+  return memory * gap + crowdedSeconds(Math.min(asked, distinct));
+}
+
+/**
+ * Seconds of the block that has most to do, whose steps take so long, and those of its last tile; and so much longer those of tiles that reach
+ * beyond an edge.
+ */
+function busySeconds(
+  { steps }: Product,
+  { configuration, rounds, cut, tileBesides: { before, last } }: Launch,
+  step: number,
+  lastStep: number,
+  longer: number,
+): number {
+  const each = steps * step + before + (configuration.schedule === "split" ? unorderedSeconds : 0);
+  const overhang = (rounds === 0 ? cut.each : steps) * longer;
+  return rounds * each + cut.each * lastStep + last + overhang;
+}
+
+/** What a launch takes. */
+function launchTime(product: Product, launch: Launch): number {
+  const { multiplying, share, leastStep, cut, moving, preparing, handing, starting } = launch;
+  const plane = planeOf(launch.configuration, product.sizes, product.target, launch.workers);
+  const fetching = fetchingOfStep(product, launch, plane);
+  const stepOf = (fetched: number, part = 1): number =>
+    Math.max(leastStep, stepSeconds(product.recipe, part * multiplying, fetched));
+  const step = stepOf(fetching.row + fetching.column);
+  const lastStep = cut.isHalved ? stepOf(fetching.row + fetching.column / 2, share) : step;
+  const longer = longerSeconds(product, launch, plane, { fetching, step, stepOf });
+  const busy = busySeconds(product, launch, step, lastStep, longer);
+  return preparing + overlapped(busy, moving, hidden.all, mostExposed) + handing + starting;
+}
+
+/**
+ * What it takes at least: what takes longer hides all of the rest, in steps as in the whole launch; what is fetched lies in whole lines, and nothing
+ * beyond an edge. Nothing of this takes a power or goes over tiles.
+ */
+function leastTime(product: Product, launch: Launch): number {
+  const { recipe, bytes } = product;
+  const { multiplying, share, leastStep, moving, preparing, handing, starting } = launch;
+  const { columns, cluster } = launch.configuration;
+  const stepOf = (part: number): number =>
+    Math.max(leastStep, recipe.terms.length * (part * multiplying));
+  const fetched = launch.rows * bytes.row + (columns / cluster) * bytes.column;
+  const step = Math.max(stepOf(1), (recipe.parts * fetched) / launch.fetchRate);
+  const busy = busySeconds(product, launch, step, stepOf(share), 0);
+  return preparing + Math.max(busy, moving) + handing + starting;
+}
+
+/** Seconds in which a step's rows and columns are fetched. */
+function fetchingOfStep(
+  { problem, recipe, bytes, operands }: Product,
+  { configuration, rows, fetchRate }: Launch,
+  plane: TilePlane,
+): ReturnType<typeof fetchingOf> {
+  const { columns, turned, cluster } = configuration;
+  const { begin } = operands(configuration);
+  const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
+  // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
+  const isAcross = !recipe.alongK && problem.major[columnSide] !== "k";
+  const halved = isAcross && (columns * recipe[columnSide].bits) % 1024 !== 0;
+  const begins = { row: begin[rowSide], column: begin[columnSide] };
+  return fetchingOf({ rows, columns, cluster, bytes, begin: begins, halved, plane }, fetchRate);
+}
+
+/** How much longer a step takes for what lies beyond an edge. */
+function longerSeconds(
+  { problem, recipe, sizes }: Product,
+  { configuration }: Launch,
+  plane: TilePlane,
+  steps: FetchedSteps,
+): number {
+  const { multipliers, cluster } = configuration;
+  const sides = fetchedSides(problem, recipe, configuration, sizes);
+  const edges = edgesAmong(problem, configuration, plane, sides);
+  const windows = windowsOf(edges, configuration, sides);
+  const seconds = cluster > 1 ? pairOutside : outsideSeconds[multipliers];
+  return overhangSeconds(plane, sides, windows, steps, { cluster, seconds });
 }

@@ -45,9 +45,13 @@ function lastAtOnce({ batch, down, across, workers }: TilePlane, last: LastTiles
 /** The most of those tiles that one worker has: of tiles in a row each takes one, and those of a group's last column come in a row. */
 export function mostOfWorker(plane: TilePlane, last: LastTiles): number {
   const { batch, down, across, workers, group } = plane;
-  const counts = new Map<number, number>();
+  const counts = new Uint32Array(workers);
+  let most = 0;
   const count = (tile: number): void => {
-    counts.set(tile % workers, (counts.get(tile % workers) ?? 0) + 1);
+    const worker = tile % workers;
+    const own = (counts[worker] ?? 0) + 1;
+    counts[worker] = own;
+    if (own > most) most = own;
   };
   for (let layer = 0; layer < batch; layer += 1)
     for (let row = 0; row < down; row += group) {
@@ -60,7 +64,7 @@ export function mostOfWorker(plane: TilePlane, last: LastTiles): number {
       } else if (row + size === down)
         for (let column = 0; column < across; column += 1) count(begin + column * size + size - 1);
     }
-  return Math.max(0, ...counts.values());
+  return most;
 }
 
 /** Elements that are fetched together, and with how many requests. */
@@ -121,24 +125,30 @@ export function outsideAtOnce(
   return blocks * outsideOf(side, window).requests;
 }
 
+/** Seconds in which a step's rows and columns are fetched, those of the step, and those that one takes for which that takes so long. */
+export interface FetchedSteps {
+  readonly fetching: { readonly [L in LastTiles]: number };
+  readonly step: number;
+  readonly stepOf: (fetching: number) => number;
+}
+
 /**
  * What a step of each of its tiles takes the worker longer that has most of the last ones, all of these together. Windows are those of the last
- * tiles, where these have their own; `stepOf` gives the seconds of a step from those of fetching it, of which sides have their parts.
+ * tiles, where these have their own.
  */
 export function overhangSeconds(
   plane: TilePlane,
   sides: { readonly [L in LastTiles]: FetchedSide },
   windows: { readonly [L in LastTiles]?: number | undefined },
-  fetching: { readonly [L in LastTiles]: number },
+  { fetching, step, stepOf }: FetchedSteps,
   { cluster, seconds }: Answers,
-  stepOf: (fetching: number) => number,
 ): number {
   const all = fetching.row + fetching.column;
   const longer = (last: LastTiles): number => {
     const { part } = outsideOf(sides[last], windows[last]);
     const requests = outsideAtOnce(plane, sides[last], last, cluster, windows[last]);
     if (requests === 0) return 0;
-    const more = stepOf(all - part * fetching[last] + requests * seconds) - stepOf(all);
+    const more = stepOf(all - part * fetching[last] + requests * seconds) - step;
     return more <= 0 ? 0 : more * mostOfWorker(plane, last);
   };
   return Math.max(longer("row"), longer("column"));

@@ -14,7 +14,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
-import { persistentProblem, plainDepths, plainDepthsOf, widestOf, widestTile } from "./choose.ts";
+import { persistentProblem, plainDepths, plainDepthsOf } from "./choose.ts";
 import { requireDots } from "./dots-choice.ts";
 import { dotsKernel, dotsPiece } from "./dots.ts";
 import { partsOfK } from "./given-names.ts";
@@ -50,6 +50,7 @@ import {
   sharedBytes,
   workerCount,
 } from "./tile-shapes.ts";
+import { widestOf, widestTile } from "./tilings.ts";
 import type { DealtRows } from "./order.ts";
 import { mayHaveParts, partCount, productOfParts } from "./parts.ts";
 import { plainKernel } from "./plain.ts";

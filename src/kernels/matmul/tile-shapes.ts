@@ -239,7 +239,7 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
 
 /**
  * Whether the copy engine is to write the result. Few rows of it are what lanes write as soon, and save room; but for a pair of
- * blocks, whose lanes would have to flush caches in every step once they write memory (`choose.ts`).
+ * blocks, whose lanes would have to flush caches in every step once they write memory (`tilings.ts`).
  */
 export function copiesResult(
   { sparse }: MatmulProblem,

@@ -21,7 +21,8 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { hasHalves } from "../../lang/pipeline/segments.ts";
 import type { Target } from "../../targets/target.ts";
-import { persistentCandidates, persistentProblem, plainConfiguration } from "../matmul/choose.ts";
+import { persistentCandidates } from "../matmul/candidates.ts";
+import { persistentProblem, plainConfiguration } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type {
   PersistentConfiguration,
