@@ -6,22 +6,30 @@ import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { groupOf } from "./order.ts";
 import { edgeOf, outsideAtOnce } from "./overhang.ts";
-import type { FetchedBoxes, FetchedSide, LastTiles, TilePlane } from "./overhang.ts";
+import type { FetchedSide, LastTiles, TilePlane } from "./overhang.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
 import { depthOf, pieceColumns, workerCount } from "./tile-shapes.ts";
 
-/** How so many rows or columns of tiles are fetched. */
-function fetchedBoxes(
+/** So many rows or columns of tiles, as they are fetched. */
+function fetchedSide(
   problem: MatmulProblem,
   recipe: Recipe,
   name: "a" | "b",
-  along: number,
-): FetchedBoxes {
+  tile: number,
+  extent: number,
+  blocks: number,
+): FetchedSide {
   return recipe.alongK || problem.major[name] === "k"
-    ? { box: 1, requests: 1 }
-    : { box: pieceColumns(recipe[name], along), requests: depthOf(problem, recipe) };
+    ? { tile, extent, blocks, box: 1, requests: 1 }
+    : {
+        tile,
+        extent,
+        blocks,
+        box: pieceColumns(recipe[name], tile),
+        requests: depthOf(problem, recipe),
+      };
 }
 
 /** The rows and the columns of tiles. */
@@ -34,11 +42,9 @@ export function fetchedSides(
   const rows = multipliers * threadRows;
   const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
   const [height, width] = turned ? [n, m] : [m, n];
-  const ofRows = fetchedBoxes(problem, recipe, rowSide, rows);
-  const ofColumns = fetchedBoxes(problem, recipe, columnSide, columns);
   return {
-    row: { tile: rows, extent: height, blocks: cluster, ...ofRows },
-    column: { tile: columns, extent: width, blocks: 1, ...ofColumns },
+    row: fetchedSide(problem, recipe, rowSide, rows, height, cluster),
+    column: fetchedSide(problem, recipe, columnSide, columns, width, 1),
   };
 }
 
@@ -116,12 +122,14 @@ export function edgesAmong(
   const part = columns / cluster;
   const left = column.extent % columns;
   const moved = isShared && left > 0 && left <= columns - part;
+  const ofRows = isMany("row") ? edgeOf(row) : undefined;
+  if (!isMany("column")) return { row: ofRows };
+  const { extent, box, requests } = column;
+  const own = { tile: part, extent, blocks: moved ? 1 : cluster, box, requests };
   return {
-    ...(isMany("row") && { row: edgeOf(row) }),
-    ...(isMany("column") && {
-      column: edgeOf(isShared ? { ...column, tile: part, blocks: moved ? 1 : cluster } : column),
-      ...(moved && { moved }),
-    }),
+    row: ofRows,
+    column: edgeOf(isShared ? own : column),
+    moved: moved ? true : undefined,
   };
 }
 

@@ -67,19 +67,16 @@ export function mostOfWorker(plane: TilePlane, last: LastTiles): number {
   return most;
 }
 
-/** Elements that are fetched together, and with how many requests. */
-export interface FetchedBoxes {
-  readonly box: number;
-  readonly requests: number;
-}
-
 /** The rows or columns of tiles, and how they are fetched. */
-export interface FetchedSide extends FetchedBoxes {
+export interface FetchedSide {
   /** Those of a block's tile, and those of the product. */
   readonly tile: number;
   readonly extent: number;
   /** Blocks of a cluster that follow each other along the side. */
   readonly blocks: number;
+  /** Elements that are fetched together, and with how many requests. */
+  readonly box: number;
+  readonly requests: number;
 }
 
 /**

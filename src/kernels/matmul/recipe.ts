@@ -36,8 +36,17 @@ export interface Recipe {
   readonly alongK: boolean;
 }
 
+/** Those that were found: a choice among configurations asks for a problem's again and again. */
+const known = new WeakMap<MatmulProblem, Recipe>();
+
 /** Undefined where tensor cores have no such product. */
 export function recipeOf(problem: MatmulProblem): Recipe | undefined {
+  const recipe = known.get(problem) ?? foundRecipe(problem);
+  if (recipe !== undefined) known.set(problem, recipe);
+  return recipe;
+}
+
+function foundRecipe(problem: MatmulProblem): Recipe | undefined {
   const { accumulator, precision, accumulation } = problem;
   if (precision === "ieee") return undefined;
   const [a, b] = [multipliedFormat(problem, "a"), multipliedFormat(problem, "b")];
