@@ -3,9 +3,10 @@
  * take turns, those that the model thinks fastest and a few others. Kernels of all shapes are compiled together, and a shape
  * is told of as soon as it is timed, so that a run that is stopped has told of those before.
  *
- *   node dist/cli/main.js run bench/gpu/untuned.ts -- [--wide] [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
+ *   node dist/cli/main.js run bench/gpu/untuned.ts -- [--sizes wide|few] [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
- * With --wide sizes are from 16 to 16384, a quarter of them such that the copy engine cannot take rows as they are. FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
+ * Sizes of rows are from 1 to 8192 and others from 256 to 8192, most of them multiples of 64; with --sizes wide all are from 16 to 16384, a quarter of them such that
+ * the copy engine cannot take rows as they are; with --sizes few rows are from 1 to 128, a third of them one, and others from 1024 to 32768. FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
  */
 import { appendFileSync } from "node:fs";
 import {
@@ -29,11 +30,11 @@ import { Random } from "../../src/support/random.ts";
 import { recordText } from "../../src/device/tuning/line.ts";
 import type { Choice } from "../../src/device/tuning/line.ts";
 import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
-import { scriptArguments } from "../../scripts/arguments.ts";
+import { namedOption, scriptArguments } from "../../scripts/arguments.ts";
 import { timedLine, timedText } from "../../test/support/products/timed-products.ts";
 
 const { values: options, positionals } = scriptArguments(import.meta.url, {
-  wide: { type: "boolean", default: false },
+  sizes: { type: "string", default: "usual" },
 });
 const [shapes = "30", seconds = "60", most = "12", seed = "1", lies = "kn", name = "bf16", file] =
   positionals;
@@ -41,11 +42,7 @@ const format = name === "f16" ? f16 : bf16;
 if (file !== undefined && name !== "bf16") throw new Error("FILE is for times of bf16");
 const random = new Random(Number(seed));
 
-interface Sizes {
-  readonly m: number;
-  readonly n: number;
-  readonly k: number;
-}
+type Sizes = { readonly m: number; readonly n: number; readonly k: number };
 
 /** Sizes of all magnitudes alike. */
 function drawn(least: number, greatest: number): number {
@@ -61,9 +58,9 @@ function size(least: number, greatest: number): number {
   return rounded(drawn(least, greatest), random.uniform() < 0.8 ? 64 : 8);
 }
 
-/** Operations of a wide shape at most, which take a millisecond and a half. */
-const mostOperations = 2 ** 40;
 const wideUnits = [1, 8, 64, 128];
+/** Operations of a wide shape at most, which take a millisecond and a half, and elements of b where there are few rows. */
+const [mostOperations, mostWeights] = [2 ** 40, 2 ** 28];
 
 function wideSizes(): Sizes {
   const wide = (): number => rounded(drawn(16, 16384), wideUnits[random.below(4)] ?? 1);
@@ -71,9 +68,20 @@ function wideSizes(): Sizes {
   return 2 * sizes.m * sizes.n * sizes.k > mostOperations ? wideSizes() : sizes;
 }
 
-const cases = Array.from({ length: Number(shapes) }, () =>
-  options.wide ? wideSizes() : { m: size(1, 8192), n: size(256, 8192), k: size(256, 8192) },
-);
+function fewRows(): Sizes {
+  const m = random.uniform() < 0.33 ? 1 : Math.round(drawn(1, 128));
+  const [across, along] = [size(1024, 32768), size(1024, 32768)];
+  return across * along > mostWeights ? fewRows() : { m, n: across, k: along };
+}
+
+const draws: { readonly [kind: string]: () => Sizes } = {
+  usual: () => ({ m: size(1, 8192), n: size(256, 8192), k: size(256, 8192) }),
+  wide: wideSizes,
+  few: fewRows,
+};
+const draw = draws[namedOption("sizes", options.sizes, Object.keys(draws))];
+if (draw === undefined) throw new Error("kinds of sizes are named");
+const cases = Array.from({ length: Number(shapes) }, draw);
 
 /** What others have to be within, of the best estimate, and which part of all choices they are. */
 const [chance, others] = [2, 0.25];

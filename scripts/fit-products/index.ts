@@ -14,9 +14,9 @@ import {
 } from "../../test/support/products/timed-products.ts";
 import type { TimedProduct } from "../../test/support/products/timed-products.ts";
 import { bf16 } from "../../src/formats/dtype.ts";
-import type { PersistentConfiguration } from "../../src/kernels/matmul/configuration.ts";
+import { dotsSeconds } from "../../src/kernels/matmul/dots-choice.ts";
 import { numbersOf } from "../../src/kernels/matmul/learned/numbers.ts";
-import { readTrees, sumOf } from "../../src/kernels/matmul/learned/trees.ts";
+import { nodesText, readTrees, sumOf } from "../../src/kernels/matmul/learned/trees.ts";
 import type { Trees } from "../../src/kernels/matmul/learned/trees.ts";
 import { problemOf } from "../../src/kernels/matmul/matmul.ts";
 import { tiledModel } from "../../src/kernels/matmul/model.ts";
@@ -30,15 +30,15 @@ import type { Example } from "./boosting.ts";
 
 const settings = scriptOptions(import.meta.url, {
   folds: { type: "string" },
-  trees: { type: "string", default: "130" },
-  leaves: { type: "string", default: "96" },
+  trees: { type: "string", default: "120" },
+  leaves: { type: "string", default: "160" },
   rate: { type: "string", default: "0.15" },
 });
 const boosting = {
   trees: numberOption("trees", settings.trees),
   leaves: numberOption("leaves", settings.leaves),
   rate: numberOption("rate", settings.rate, { from: 0, whole: false }),
-  ...{ examples: 20, calm: 1, seed: 1, drawn: { examples: 0.8, numbers: 0.5 } },
+  ...{ examples: 20, calm: 1, seed: 1, drawn: { groups: 0.8, numbers: 0.5 } },
 };
 
 const target = targets.sm_90a;
@@ -59,10 +59,13 @@ interface TimedExample extends Example {
 }
 
 /** How much slower than a shape's fastest a configuration is, in logarithms, that matters a third as much. */
-const muchSlower = 0.15;
+const muchSlower = 0.3;
 
-/** The configurations of the persistent kernel that were timed of a shape. */
-function examplesOf({ sizes: [m, across, along], b, us }: TimedProduct): readonly TimedExample[] {
+/** The configurations of a shape that were timed. */
+function examplesOf(
+  { sizes: [m, across, along], b, us }: TimedProduct,
+  group: number,
+): readonly TimedExample[] {
   const problem = problems[b];
   const sizes = { m, n: across, k: along, batch: 1 };
   const recipe = recipeOf(problem);
@@ -72,9 +75,13 @@ function examplesOf({ sizes: [m, across, along], b, us }: TimedProduct): readonl
   const best = Math.min(...Object.values(us));
   return Object.entries(us).flatMap(([text, time]) => {
     const configuration = timedConfiguration(text);
-    if (configuration.kernel !== "persistent") return [];
-    const seconds = model(configuration satisfies PersistentConfiguration);
+    if (configuration.kernel === "narrow") return [];
+    const seconds =
+      configuration.kernel === "dots"
+        ? dotsSeconds(problem, sizes, configuration)
+        : model(configuration);
     return {
+      group,
       numbers: numbers(configuration, seconds),
       value: Math.log(time / (1e6 * seconds)),
       weight: Math.exp(-Math.log(time / best) / muchSlower),
@@ -112,7 +119,6 @@ function linesOf(texts: readonly string[]): string {
 
 /** The file that has the trees. */
 function fileOf({ thresholds, nodes }: Trees): string {
-  const bytes = Buffer.from(nodes).toString("base64");
   return `/**
  * What was learned of times on an H200, written by \`npm run fit:products\`: the thresholds of each of the numbers in \`numbers.ts\`, and the nodes of trees over
  * them (\`trees.ts\`).
@@ -122,7 +128,7 @@ export const thresholds: readonly string[] = [
 ${linesOf(thresholds.map((each) => each.join(" ")))}];
 
 export const nodes = [
-${linesOf(bytes.match(/.{1,160}/gu) ?? [])}].join("");
+${linesOf(nodesText(nodes).match(/.{1,200}/gu) ?? [])}].join("");
 `;
 }
 

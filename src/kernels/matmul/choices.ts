@@ -46,7 +46,9 @@ export function modelSeconds(
 ): number | undefined {
   if (configuration.kernel === "narrow")
     return narrowSeconds(problem, sizes, configuration, target);
-  if (configuration.kernel === "dots") return dotsSeconds(problem, sizes, configuration);
-  const seconds = tiledModel(problem, sizes, target)?.(configuration);
+  const seconds =
+    configuration.kernel === "dots"
+      ? dotsSeconds(problem, sizes, configuration)
+      : tiledModel(problem, sizes, target)?.(configuration);
   return seconds && correctionOf(problem, sizes, target)(configuration, seconds);
 }

@@ -63,7 +63,12 @@ const cases: readonly Case[] = [
   { name: "tails of every size", sizes: [70, 136, 72], kernel: "persistent" },
   { name: "one element", sizes: [1, 1, 1], kernel: "plain" },
   { name: "one row", sizes: [1, 64, 128], kernel: "persistent" },
-  { name: "odd sizes", sizes: [5, 67, 33], kernel: "plain" },
+  { name: "odd sizes", sizes: [5, 67, 33] },
+  {
+    name: "odd sizes, plain",
+    sizes: [5, 67, 33],
+    configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 },
+  },
   { name: "nothing to sum", sizes: [4, 8, 0] },
   { name: "no rows", sizes: [0, 8, 8] },
   { name: "b by columns", sizes: [65, 72, 80], byColumns: ["b"], kernel: "persistent" },

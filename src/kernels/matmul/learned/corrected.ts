@@ -9,14 +9,14 @@
  *   corrected            499, 0.994
  */
 import type { Target } from "../../../targets/target.ts";
-import type { ProductSizes, TiledConfiguration } from "../configuration.ts";
+import type { DotsConfiguration, ProductSizes, TiledConfiguration } from "../configuration.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { recipeOf } from "../recipe.ts";
 import type { Recipe } from "../recipe.ts";
 import { numbersOf } from "./numbers.ts";
 import { nodes, thresholds } from "./times.ts";
-import { readTrees, sumOf } from "./trees.ts";
+import { nodesOf, readTrees, sumOf } from "./trees.ts";
 import type { ReadTrees } from "./trees.ts";
 
 let known: ReadTrees | undefined;
@@ -25,15 +25,9 @@ let known: ReadTrees | undefined;
 function learned(): ReadTrees {
   known ??= readTrees({
     thresholds: thresholds.map((each) => each.split(" ").map(Number)),
-    nodes: bytesOf(atob(nodes)),
+    nodes: nodesOf(nodes),
   });
   return known;
-}
-
-function bytesOf(text: string): Uint8Array {
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < bytes.length; at += 1) bytes[at] = text.charCodeAt(at);
-  return bytes;
 }
 
 /**
@@ -59,12 +53,10 @@ export function correctionOf(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-): (configuration: TiledConfiguration, seconds: number) => number {
+): (configuration: TiledConfiguration | DotsConfiguration, seconds: number) => number {
   const recipe = recipeOf(problem);
   if (recipe === undefined || !isLearned(problem, recipe, sizes)) return (_, seconds) => seconds;
   const numbers = numbersOf(problem, recipe, sizes, target);
   return (configuration, seconds) =>
-    configuration.kernel === "plain"
-      ? seconds
-      : seconds * Math.exp(sumOf(learned(), numbers(configuration, seconds)));
+    seconds * Math.exp(sumOf(learned(), numbers(configuration, seconds)));
 }

@@ -1,10 +1,17 @@
 /**
- * What is told of a configuration and a product to the trees that correct the model (`trees.ts`): the sizes, the tiles, how they fill processors,
- * how their steps fill stages, how rows lie in memory, and the model's own estimate.
+ * What is told of a configuration and a product to the trees that correct the model (`trees.ts`): the sizes and how rows lie in memory, the model's own estimate,
+ * the tiles, how they fill processors, and how their steps fill stages. Other kernels than that of tiles have the first of these alone.
  */
 import type { Target } from "../../../targets/target.ts";
 import { threadRows } from "../configuration.ts";
-import type { PersistentConfiguration, ProductSizes } from "../configuration.ts";
+import type {
+  DotsConfiguration,
+  PersistentConfiguration,
+  PlainConfiguration,
+  ProductSizes,
+  TiledConfiguration,
+} from "../configuration.ts";
+import { wordDepth } from "../dots.ts";
 import { edgesAmong, fetchedSides, planeOf, windowsOf } from "../edges.ts";
 import { cutOf } from "../model.ts";
 import { operandsOf, sharersOf } from "../model-fetch.ts";
@@ -14,10 +21,54 @@ import type { MatmulProblem } from "../problem.ts";
 import type { Recipe } from "../recipe.ts";
 import { depthOf, sharedBytes, tileCount, workerCount } from "../tile-shapes.ts";
 
-const schedules = { tiles: 0, split: 1, parts: 2 } as const;
+const schedules = { tiles: 0, split: 1, parts: 2, plain: 3, dots: 4 } as const;
+
+/** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and the copy engine takes rows of 8. */
+function together(size: number): number {
+  return [8, 4, 2].find((each) => size % each === 0) ?? 1;
+}
 
 /** Gives the numbers of configurations of a product, for which the model has so many seconds. */
 export function numbersOf(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  stored: ProductSizes,
+  target: Target,
+): (configuration: TiledConfiguration | DotsConfiguration, seconds: number) => readonly number[] {
+  const { m, n, k } = stored;
+  const ofProduct = [Math.log2(m), Math.log2(n), Math.log2(k), problem.major.b === "k" ? 1 : 0];
+  const lying = [together(n), together(k)];
+  const ofTiles = tilesNumbers(problem, recipe, stored, target);
+  return (configuration, seconds) => [
+    ...ofProduct,
+    ...lying,
+    Math.log(1e6 * seconds),
+    ...(configuration.kernel === "persistent"
+      ? ofTiles(configuration, seconds)
+      : configuration.kernel === "plain"
+        ? plainNumbers(configuration, stored)
+        : dotsNumbers(problem, configuration, stored)),
+  ];
+}
+
+function plainNumbers(configuration: PlainConfiguration, sizes: ProductSizes): readonly number[] {
+  const { columns, depth, split } = configuration;
+  const steps = Math.ceil(sizes.k / depth / split);
+  return [schedules.plain, columns, split, steps, tileCount(configuration, sizes)];
+}
+
+function dotsNumbers(
+  problem: MatmulProblem,
+  configuration: DotsConfiguration,
+  { n, k }: ProductSizes,
+): readonly number[] {
+  const { columns, warps, words } = configuration;
+  const steps = Math.ceil(k / (words * wordDepth(problem, configuration)));
+  return [schedules.dots, columns, 1, steps, Math.ceil(n / columns), warps];
+}
+
+/** Those of tiles, of which the first mean what they mean of the other kernels. */
+function tilesNumbers(
   problem: MatmulProblem,
   recipe: Recipe,
   stored: ProductSizes,
@@ -38,14 +89,13 @@ export function numbersOf(
     const sides = fetchedSides(problem, recipe, tiled, sizes);
     const windows = windowsOf(edgesAmong(problem, tiled, plane, sides), tiled, sides);
     const sharers = sharersOf(plane);
-    const { begin } = operands(tiled);
+    const { begin, preparing } = operands(tiled);
     const rounds = Math.ceil(tiles / workers);
     const ofBlock = (rounds - 1) * steps + cutOf(tiled, tiles, workers, steps).each;
     return [
-      ...[Math.log2(stored.m), Math.log2(stored.n), Math.log2(stored.k)],
-      ...[problem.major.b === "k" ? 1 : 0, multipliers, columns, stages, schedules[schedule]],
-      ...[turned ? 1 : 0, cluster, parts, steps, tiles, workers, ofBlock, steps / stages],
-      ...[turned ? begin.b : begin.a, turned ? begin.a : begin.b],
+      ...[schedules[schedule], columns, parts, steps, tiles],
+      ...[multipliers, stages, turned ? 1 : 0, cluster, workers, ofBlock, steps / stages],
+      ...[turned ? begin.b : begin.a, turned ? begin.a : begin.b, preparing / seconds],
       ...[sharedBytes(problem, tiled), plane.down, plane.across, sharers.row, sharers.column],
       ...[tiles / workers, tiles / (workers * rounds), (workers * cluster) / target.processors],
       Math.log2(multipliers * threadRows * (turned ? Math.min(columns, stored.m) : columns)),
@@ -53,7 +103,6 @@ export function numbersOf(
         outsideOf(sides[last], windows[last]).part,
         outsideAtOnce(plane, sides[last], last, cluster, windows[last]),
       ]),
-      Math.log(1e6 * seconds),
     ];
   };
 }

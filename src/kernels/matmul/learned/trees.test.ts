@@ -1,6 +1,6 @@
 /** Trees as they are stored. */
 import { expect, test } from "vitest";
-import { leaf, placesOf, readTrees, sumOf, unit } from "./trees.ts";
+import { digits, leaf, nodesOf, nodesText, placesOf, readTrees, sumOf, unit } from "./trees.ts";
 
 test("a tree asks for numbers until it comes to a leaf, and all trees are added up", () => {
   const trees = readTrees({
@@ -25,4 +25,15 @@ test("a number's place is how many thresholds it is above", () => {
     [9, 3],
   ] as const)
     expect([...placesOf(trees, [number, 5])]).toEqual([place, 0]);
+});
+
+test("nodes are written as characters that stand in a string as they are, and read again", () => {
+  const values = Array.from({ length: 255 }, (_, index) => (index - 127) & 255);
+  const asked = Array.from({ length: 40 }, (_, index) => [index, digits - 1 - index]).flat();
+  const nodes = Uint8Array.from([...asked, ...values.flatMap((value) => [leaf, value])]);
+  const text = nodesText(nodes);
+  expect(text).toHaveLength(nodes.length);
+  expect(text).toMatch(/^[#-[\]-~]+$/u);
+  expect(nodesOf(text)).toEqual(nodes);
+  expect(nodesText(Uint8Array.from([3, 7, leaf, 21]))).toBe("&*|^");
 });

@@ -5,13 +5,57 @@
  *        └─ no ── −0.008         └─ no ── −0.013
  *
  * Numbers are compared with thresholds by their places among those of the same name, so that a node is two bytes: the number asked for and the
- * threshold's place, and then the nodes of what is not above it, and of what is; or `leaf`, and its value in units of `unit`.
+ * threshold's place, and then the nodes of what is not above it, and of what is; or `leaf`, and its value in units of `unit`, from −127 to 127.
+ *
+ * As text they are characters of ASCII, which stand for bytes below `digits`; a leaf has one of three marks, by the third of the values that its own is in:
+ *
+ *   asked 3, place 7     ""&*"*"          leaf 21     the second mark, and 21 + 127 − 90
  */
 
 /** What says that a node is a leaf, where others have the number that is asked for. */
 export const leaf = 255;
 /** The logarithm that a leaf's value of 1 stands for. */
 export const unit = 2 ** -11;
+/** What a character stands for is less, and so are the places of thresholds. */
+export const digits = 90;
+const mostLeaf = 127;
+/** The first characters of digits, of which the backslash is left out, and the first of the marks of leaves, which are the last digits. */
+const [firstCharacter, leftOut, firstMark] = [35, 92, digits - 3] as const;
+
+/** Nodes as text. */
+export function nodesText(nodes: Uint8Array): string {
+  const character = (digit: number): string => {
+    const code = firstCharacter + digit;
+    return String.fromCharCode(code < leftOut ? code : code + 1);
+  };
+  let text = "";
+  for (let at = 0; at < nodes.length; at += 2) {
+    const [asked = 0, other = 0] = nodes.subarray(at, at + 2);
+    const value = mostLeaf + ((other << 24) >> 24);
+    text +=
+      asked === leaf
+        ? character(firstMark + Math.floor(value / digits)) + character(value % digits)
+        : character(asked) + character(other);
+  }
+  return text;
+}
+
+/** The nodes that a text is of. */
+export function nodesOf(text: string): Uint8Array {
+  const nodes = new TextEncoder().encode(text);
+  for (let at = 0; at < nodes.length; at += 2) {
+    const asked = digitOf(nodes[at] ?? 0);
+    const other = digitOf(nodes[at + 1] ?? 0);
+    const isLeaf = asked >= firstMark;
+    nodes[at] = isLeaf ? leaf : asked;
+    nodes[at + 1] = isLeaf ? (asked - firstMark) * digits + other - mostLeaf : other;
+  }
+  return nodes;
+}
+
+function digitOf(code: number): number {
+  return code - firstCharacter - (code > leftOut ? 1 : 0);
+}
 
 export interface Trees {
   /** The thresholds of each number, from the least. */
