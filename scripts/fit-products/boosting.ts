@@ -8,13 +8,15 @@
  */
 import {
   digits,
-  leaf,
   leafOf,
+  mostLeaf,
+  placeOf,
   placesOf,
   readTrees,
+  treeText,
   unit,
 } from "../../src/kernels/matmul/learned/trees.ts";
-import type { Trees } from "../../src/kernels/matmul/learned/trees.ts";
+import type { TreeNode, Trees } from "../../src/kernels/matmul/learned/trees.ts";
 import { Random } from "../../src/support/random.ts";
 
 export interface Example {
@@ -89,10 +91,9 @@ class Ensemble {
     this.thresholds = Array.from({ length: count }, (_, index) =>
       thresholdsOf(examples.map(({ numbers }) => numbers[index] ?? 0)),
     );
-    const empty = { thresholds: this.thresholds, nodes: none };
-    this.#places = examples.map(({ numbers }) => placesOf(empty, numbers));
-    this.#columns = Array.from({ length: count }, (_, index) =>
-      Uint8Array.from(this.#places, (each) => each[index] ?? 0),
+    this.#places = examples.map(({ numbers }) => placesOf(this.thresholds, numbers));
+    this.#columns = this.thresholds.map((thresholds, index) =>
+      Uint8Array.from(examples, ({ numbers }) => placeOf(thresholds, numbers[index] ?? 0)),
     );
     this.#left = Float64Array.from(examples, ({ value }) => value);
     this.#weights = Float64Array.from(examples, ({ weight }) => weight);
@@ -102,13 +103,14 @@ class Ensemble {
     this.#begins = [...begins, examples.length];
   }
 
-  /** Another tree, as nodes. */
-  tree(): readonly number[] {
-    const own = bytesOf(this.#grown());
-    const read = readTrees({ thresholds: this.thresholds, nodes: Uint8Array.from(own) });
+  /** Another tree, as text. */
+  tree(): string {
+    const text = treeText(nodeOf(this.#grown()));
+    const read = readTrees({ thresholds: this.thresholds, text });
+    const [begin = 0] = read.begins;
     for (const [index, each] of this.#places.entries())
-      this.#left[index] = (this.#left[index] ?? 0) - unit * leafOf(read, 0, each);
-    return own;
+      this.#left[index] = (this.#left[index] ?? 0) - unit * leafOf(read, begin, each);
+    return text;
   }
 
   /** Some of the first so many. */
@@ -228,13 +230,14 @@ class Ensemble {
 
 export function boosted(examples: readonly Example[], boosting: Boosting): Trees {
   const ensemble = new Ensemble(examples, boosting);
-  const nodes = Array.from({ length: boosting.trees }, () => ensemble.tree()).flat();
-  return { thresholds: ensemble.thresholds, nodes: Uint8Array.from(nodes) };
+  const texts = Array.from({ length: boosting.trees }, () => ensemble.tree());
+  return { thresholds: ensemble.thresholds, text: texts.join("") };
 }
 
-/** A tree as nodes. Values are rounded here, so that trees after it are fitted to what that leaves over. */
-function bytesOf({ split, children, value }: Growing): readonly number[] {
+/** A tree's nodes. Values are rounded here, so that trees after it are fitted to what that leaves over. */
+function nodeOf({ split, children, value }: Growing): TreeNode {
   if (split === undefined || children === undefined)
-    return [leaf, Math.max(-127, Math.min(127, Math.round(value / unit))) & 255];
-  return [split.asked, split.place, ...children.flatMap(bytesOf)];
+    return { leaf: Math.max(-mostLeaf, Math.min(mostLeaf, Math.round(value / unit))) };
+  const [below, above] = children;
+  return { asked: split.asked, place: split.place, below: nodeOf(below), above: nodeOf(above) };
 }

@@ -16,7 +16,7 @@ import type { TimedProduct } from "../../test/support/products/timed-products.ts
 import { bf16 } from "../../src/formats/dtype.ts";
 import { dotsSeconds } from "../../src/kernels/matmul/dots-choice.ts";
 import { numbersOf } from "../../src/kernels/matmul/learned/numbers.ts";
-import { nodesText, readTrees, sumOf } from "../../src/kernels/matmul/learned/trees.ts";
+import { readTrees, sumOf } from "../../src/kernels/matmul/learned/trees.ts";
 import type { Trees } from "../../src/kernels/matmul/learned/trees.ts";
 import { problemOf } from "../../src/kernels/matmul/matmul.ts";
 import { tiledModel } from "../../src/kernels/matmul/model.ts";
@@ -118,17 +118,17 @@ function linesOf(texts: readonly string[]): string {
 }
 
 /** The file that has the trees. */
-function fileOf({ thresholds, nodes }: Trees): string {
+function fileOf({ thresholds, text }: Trees): string {
   return `/**
- * What was learned of times on an H200, written by \`npm run fit:products\`: the thresholds of each of the numbers in \`numbers.ts\`, and the nodes of trees over
- * them (\`trees.ts\`).
+ * What was learned of times on an H200, written by \`npm run fit:products\`: the thresholds of each of the numbers in \`numbers.ts\`, and trees over
+ * them as text (\`trees.ts\`).
  */
 
 export const thresholds: readonly string[] = [
 ${linesOf(thresholds.map((each) => each.join(" ")))}];
 
-export const nodes = [
-${linesOf(nodesText(nodes).match(/.{1,200}/gu) ?? [])}].join("");
+export const text = [
+${linesOf(text.match(/.{1,240}/gu) ?? [])}].join("");
 `;
 }
 

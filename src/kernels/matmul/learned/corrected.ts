@@ -16,8 +16,8 @@ import type { MatmulProblem } from "../problem.ts";
 import { recipeOf } from "../recipe.ts";
 import type { Recipe } from "../recipe.ts";
 import { numbersOf } from "./numbers.ts";
-import { nodes, thresholds } from "./times.ts";
-import { nodesOf, readTrees, sumOf } from "./trees.ts";
+import { text, thresholds } from "./times.ts";
+import { readTrees, sumOf } from "./trees.ts";
 import type { ReadTrees } from "./trees.ts";
 
 let known: ReadTrees | undefined;
@@ -26,7 +26,7 @@ let known: ReadTrees | undefined;
 function learned(): ReadTrees {
   known ??= readTrees({
     thresholds: thresholds.map((each) => each.split(" ").map(Number)),
-    nodes: nodesOf(nodes),
+    text,
   });
   return known;
 }

@@ -4,119 +4,140 @@
  *   workers ≤ 66? ── yes ── stages ≤ 7? ── yes ── +0.021
  *        └─ no ── −0.008         └─ no ── −0.013
  *
- * Numbers are compared with thresholds by their places among those of the same name, so that a node is two bytes: the number asked for and the
- * threshold's place, and then the nodes of what is not above it, and of what is; or `leaf`, and its value in units of `unit`, from −127 to 127.
+ * Numbers are compared with thresholds by their places among those of the same name. Trees are stored as text, and walked as it stands, since a process that
+ * chooses once would take longer to read them than to walk. A character is a digit below `digits`:
  *
- * As text they are characters of ASCII, which stand for bytes below `digits`; a leaf has one of three marks, by the third of the values that its own is in:
- *
- *   asked 3, place 7     ""&*"*"          leaf 21     the second mark, and 21 + 127 − 90
+ *   tree    length of its nodes, nodes
+ *   node    number asked for, place of the threshold, length of what is not above it, nodes of what is not, nodes of what is
+ *   leaf    one of three marks, a digit: together the value, in units of `unit`, above the least one
  */
 
-/** What says that a node is a leaf, where others have the number that is asked for. */
-export const leaf = 255;
 /** The logarithm that a leaf's value of 1 stands for. */
 export const unit = 2 ** -11;
+/** Values of leaves are from minus this to this. */
+export const mostLeaf = 127;
 /** What a character stands for is less, and so are the places of thresholds. */
 export const digits = 90;
-const mostLeaf = 127;
-/** The first characters of digits, of which the backslash is left out, and the first of the marks of leaves, which are the last digits. */
-const [firstCharacter, leftOut, firstMark] = [35, 92, digits - 3] as const;
+/** The code of the first digit, and that of the backslash, which is none, so that a string has the text as it is. */
+const [firstCode, leftOut] = [35, 92] as const;
+/** Marks of leaves are the last digits. */
+const firstMark = digits - 3;
+const firstMarkCode = codeOf(firstMark);
+/** Lengths have two digits, the second one less than this and the first one less than `leftOut` is at. */
+const lengthBase = 32;
 
-/** Nodes as text. */
-export function nodesText(nodes: Uint8Array): string {
-  const character = (digit: number): string => {
-    const code = firstCharacter + digit;
-    return String.fromCharCode(code < leftOut ? code : code + 1);
-  };
-  let text = "";
-  for (let at = 0; at < nodes.length; at += 2) {
-    const [asked = 0, other = 0] = nodes.subarray(at, at + 2);
-    const value = mostLeaf + ((other << 24) >> 24);
-    text +=
-      asked === leaf
-        ? character(firstMark + Math.floor(value / digits)) + character(value % digits)
-        : character(asked) + character(other);
-  }
-  return text;
-}
-
-/** The nodes that a text is of. */
-export function nodesOf(text: string): Uint8Array {
-  const nodes = new TextEncoder().encode(text);
-  for (let at = 0; at < nodes.length; at += 2) {
-    const asked = digitOf(nodes[at] ?? 0);
-    const other = digitOf(nodes[at + 1] ?? 0);
-    const isLeaf = asked >= firstMark;
-    nodes[at] = isLeaf ? leaf : asked;
-    nodes[at + 1] = isLeaf ? (asked - firstMark) * digits + other - mostLeaf : other;
-  }
-  return nodes;
-}
-
-function digitOf(code: number): number {
-  return code - firstCharacter - (code > leftOut ? 1 : 0);
-}
+export type TreeNode =
+  | { readonly leaf: number }
+  | {
+      readonly asked: number;
+      readonly place: number;
+      readonly below: TreeNode;
+      readonly above: TreeNode;
+    };
 
 export interface Trees {
   /** The thresholds of each number, from the least. */
   readonly thresholds: readonly (readonly number[])[];
-  /** Nodes of all trees one after the other. */
-  readonly nodes: Uint8Array;
+  /** All trees one after the other. */
+  readonly text: string;
 }
 
-/** Trees, and for each node that asks how many bytes what is not above its threshold takes, which what is above skips; and where trees begin. */
-export interface ReadTrees extends Trees {
-  readonly skips: Uint32Array;
+/** Trees as the codes of their text, and where the nodes of each begin. */
+export interface ReadTrees extends Pick<Trees, "thresholds"> {
+  readonly codes: Uint8Array;
   readonly begins: readonly number[];
 }
 
-export function readTrees(trees: Trees): ReadTrees {
-  const { nodes } = trees;
-  const skips = new Uint32Array(nodes.length);
-  const begins: number[] = [];
-  const read = (at: number): number => {
-    if (nodes[at] === leaf) return at + 2;
-    const next = read(at + 2);
-    skips[at] = next - (at + 2);
-    return read(next);
-  };
-  for (let at = 0; at < nodes.length; at = read(at)) begins.push(at);
-  return { ...trees, skips, begins };
+function codeOf(digit: number): number {
+  const code = firstCode + digit;
+  return code < leftOut ? code : code + 1;
 }
 
-/** How many thresholds each number is above. */
-export function placesOf({ thresholds }: Trees, numbers: readonly number[]): Uint8Array {
-  const places = new Uint8Array(thresholds.length);
-  for (const [index, each] of thresholds.entries()) {
-    const number = numbers[index] ?? 0;
-    let least = 0;
-    let most = each.length;
-    while (least < most) {
-      const middle = (least + most) >> 1;
-      if (number > (each[middle] ?? Infinity)) least = middle + 1;
-      else most = middle;
-    }
-    places[index] = least;
+function digitOf(code: number): number {
+  return code - firstCode - (code > leftOut ? 1 : 0);
+}
+
+function digitText(digit: number): string {
+  return String.fromCharCode(codeOf(digit));
+}
+
+function lengthText(length: number): string {
+  const high = Math.floor(length / lengthBase);
+  if (high >= leftOut - firstCode) throw new Error(`a tree of ${length} characters is too large`);
+  return digitText(high) + digitText(length % lengthBase);
+}
+
+export function treeText(tree: TreeNode): string {
+  const nodes = nodeText(tree);
+  return lengthText(nodes.length) + nodes;
+}
+
+function nodeText(node: TreeNode): string {
+  if ("leaf" in node) {
+    const value = node.leaf + mostLeaf;
+    return digitText(firstMark + Math.floor(value / digits)) + digitText(value % digits);
   }
+  const below = nodeText(node.below);
+  const asked = digitText(node.asked) + digitText(node.place);
+  return asked + lengthText(below.length) + below + nodeText(node.above);
+}
+
+export function readTrees({ thresholds, text }: Trees): ReadTrees {
+  const codes = new TextEncoder().encode(text);
+  const begins: number[] = [];
+  for (let at = 0; at < codes.length; at += 2 + lengthAt(codes, at)) begins.push(at + 2);
+  return { thresholds, codes, begins };
+}
+
+function lengthAt(codes: Uint8Array, at: number): number {
+  return (codes[at] ?? 0) * lengthBase + (codes[at + 1] ?? 0) - firstCode * (lengthBase + 1);
+}
+
+/** How many thresholds a number is above. */
+export function placeOf(thresholds: readonly number[], number: number): number {
+  let least = 0;
+  let most = thresholds.length;
+  while (least < most) {
+    const middle = (least + most) >> 1;
+    if (number > (thresholds[middle] ?? Infinity)) least = middle + 1;
+    else most = middle;
+  }
+  return least;
+}
+
+/** The code of each number's place, at the code by which the number is asked for. */
+export function placesOf(
+  thresholds: readonly (readonly number[])[],
+  numbers: readonly number[],
+): Uint8Array {
+  const places = new Uint8Array(firstMarkCode);
+  for (const [index, each] of thresholds.entries())
+    places[codeOf(index)] = codeOf(placeOf(each, numbers[index] ?? 0));
   return places;
 }
 
 /**
  * The leaf that a tree comes to, in units. What is above a threshold is found by its sign rather than by a branch, which nobody could foresee: 16 sums of
- * 130 trees take 0.16 ms, and 0.23 with branches.
+ * 130 trees took 0.16 ms so, and 0.23 with branches.
  */
-export function leafOf({ nodes, skips }: ReadTrees, begin: number, places: Uint8Array): number {
+export function leafOf(
+  { codes }: Pick<ReadTrees, "codes">,
+  begin: number,
+  places: Uint8Array,
+): number {
   let at = begin;
-  for (let asked = nodes[at] ?? leaf; asked !== leaf; asked = nodes[at] ?? leaf) {
-    const allIfAbove = ((nodes[at + 1] ?? 0) - (places[asked] ?? 0)) >> 31;
-    at += 2 + (allIfAbove & (skips[at] ?? 0));
+  let asked = codes[at] ?? firstMarkCode;
+  while (asked < firstMarkCode) {
+    const allIfAbove = ((codes[at + 1] ?? 0) - (places[asked] ?? 0)) >> 31;
+    at += 4 + (allIfAbove & lengthAt(codes, at + 2));
+    asked = codes[at] ?? firstMarkCode;
   }
-  return ((nodes[at + 1] ?? 0) << 24) >> 24;
+  return (asked - firstMarkCode) * digits + digitOf(codes[at + 1] ?? 0) - mostLeaf;
 }
 
 /** The sum of all trees. */
 export function sumOf(trees: ReadTrees, numbers: readonly number[]): number {
-  const places = placesOf(trees, numbers);
+  const places = placesOf(trees.thresholds, numbers);
   let sum = 0;
   for (const begin of trees.begins) sum += leafOf(trees, begin, places);
   return unit * sum;
