@@ -43,20 +43,8 @@ export function plainSeconds(
   const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
   const rate = ratesOf(target).products[productRate(recipe)] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * plainEfficiency);
-  const { ofHalves, ofOthers, load } = plainStepSeconds;
-  const isHalf = problem.a.dtype.bits === 16 && problem.b.dtype.bits === 16;
-  const loads =
-    (rows * depth) / loadedElements(problem, "a", sizes) +
-    (columns * depth) / loadedElements(problem, "b", sizes);
   const among = Math.max(1, tiles / target.processors);
-  const waits =
-    isHalf && ["a", "b"].some((name) => loadedElements(problem, name as "a" | "b", sizes) < 8);
-  const step = waits
-    ? Math.max(
-        waitingStepSeconds.step + (waitingStepSeconds.load * loads) / plainLanes,
-        among * (multiplying + (waitingStepSeconds.shared * loads) / plainLanes),
-      )
-    : Math.max((isHalf ? ofHalves : ofOthers) + (load * loads) / plainLanes, among * multiplying);
+  const step = stepSeconds(problem, configuration, sizes, multiplying, among);
   const summing = split === 1 ? 0 : summed(split, sizes);
   const busy = steps * step + among * tileBesides(rows * columns, "stored");
   return (
@@ -64,6 +52,25 @@ export function plainSeconds(
     overlapped(busy, movedBytes(problem, recipe, sizes) / memoryBytes, hidden.step) +
     summing
   );
+}
+
+/** Seconds of a step of which multiplying takes so many, where so many tiles share a processor. */
+function stepSeconds(
+  problem: MatmulProblem,
+  { rows, columns, depth }: PlainConfiguration,
+  sizes: ProductSizes,
+  multiplying: number,
+  among: number,
+): number {
+  const [ofA, ofB] = [loadedElements(problem, "a", sizes), loadedElements(problem, "b", sizes)];
+  const loads = ((rows * depth) / ofA + (columns * depth) / ofB) / plainLanes;
+  const isHalf = problem.a.dtype.bits === 16 && problem.b.dtype.bits === 16;
+  if (isHalf && Math.min(ofA, ofB) < 8) {
+    const { step, load, shared } = waitingStepSeconds;
+    return Math.max(step + load * loads, among * (multiplying + shared * loads));
+  }
+  const { ofHalves, ofOthers, load } = plainStepSeconds;
+  return Math.max((isHalf ? ofHalves : ofOthers) + load * loads, among * multiplying);
 }
 
 /** Seconds of adding up so many parts of k. */

@@ -6,12 +6,14 @@
  *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
  *                                                3 stages 144 KB   result 32 KB   scratch 24 KB     fits
  *
- * So the kernel is placed once before it is chosen. Products without such functions have no scratch, and are not placed here.
+ * So the kernel is placed once before it is chosen. So are those whose results have fewer bits than 16, in which no instruction stores what tensor cores leave:
+ * lanes exchange them. Other products have no scratch, and are not placed here.
  */
 import { place } from "../../lower/pipeline.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
 import type { PersistentConfiguration } from "./configuration.ts";
+import { aligned } from "./dimensions.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
@@ -23,12 +25,15 @@ const known = new WeakMap<MatmulProblem, Map<string, number>>();
 
 /** The configuration, with fewer stages where all of them leave no room. */
 export function withRoom(form: PersistentForm, target: Target): PersistentConfiguration {
-  const { problem, configuration, prepared, copiesOut } = form;
+  const { problem, configuration, prepared, copiesOut, sizes } = form;
   if (!mayExchange(form)) return configuration;
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
   const turns = [prepared.a?.turns, prepared.b?.turns];
-  const key = JSON.stringify([target, configuration, copiesOut, hasOneTile(form), turns]);
+  const { multipleOf } = aligned("n", sizes.n);
+  const key = JSON.stringify([
+    ...[target, configuration, copiesOut, hasOneTile(form), turns, multipleOf],
+  ]);
   const stages = kept.get(key) ?? fittingStages(form, target);
   kept.set(key, stages);
   return { ...configuration, stages };
@@ -42,6 +47,7 @@ function mayExchange({ problem, recipe, configuration }: PersistentForm): boolea
   return (
     (recipe.instruction === "mma" && configuration.schedule === "split") ||
     problem.epilogue !== undefined ||
+    problem.out.dtype.bits < 16 ||
     (prologueOf(problem) !== undefined && problem.weights === undefined)
   );
 }

@@ -250,7 +250,8 @@ export function copiesResult(
 
 /**
  * Whether lanes, which write results that the copy engine cannot, do so through its buffers (`store-tile.ts`). Elements of 32 bits fill sectors as tensor cores
- * leave them. On an H200, µs of products alone, in tiles of 128 × 256, 128 × 192 and 128 × 256:
+ * leave them, and layouts are of bits of an index, of which each of the 96 columns of a piece would need a part. On an H200, µs of products alone, in tiles of
+ * 128 × 256, 128 × 192 and 128 × 256:
  *
  *   m × n × k              from registers   through buffers
  *   14976 × 4067 × 16      302              79
@@ -262,7 +263,11 @@ export function storesAlongRows({
   configuration,
   copiesOut,
 }: Pick<PersistentForm, "problem" | "configuration" | "copiesOut">): boolean {
-  return !copiesOut && copiesResult(problem, configuration) && problem.out.dtype.bits < 32;
+  const { bits } = problem.out.dtype;
+  const { rows, columns } = pieceOf(problem, configuration);
+  const isWhole = [rows, columns].every((size) => Number.isInteger(Math.log2(size)));
+  const isSmall = bits === 16 || bits === 8;
+  return !copiesOut && copiesResult(problem, configuration) && isSmall && isWhole;
 }
 
 /** Bytes of shared memory that a configuration takes. */

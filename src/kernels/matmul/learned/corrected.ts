@@ -49,7 +49,10 @@ function isLearned(problem: MatmulProblem, recipe: Recipe, { batch }: ProductSiz
   );
 }
 
-/** Gives the seconds of a configuration from what the model has for it; those of what was not timed are the model's. */
+/**
+ * Gives the seconds of a configuration from what the model has for it; those of what was not timed are the model's. They tell configurations of one product apart: what
+ * the model is wrong by for all of them is left as it is.
+ */
 export function correctionOf(
   problem: MatmulProblem,
   sizes: ProductSizes,

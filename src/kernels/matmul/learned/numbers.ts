@@ -21,7 +21,8 @@ import type { MatmulProblem } from "../problem.ts";
 import type { Recipe } from "../recipe.ts";
 import { depthOf, sharedBytes, tileCount, workerCount } from "../tile-shapes.ts";
 
-const schedules = { tiles: 0, split: 1, parts: 2, plain: 3, dots: 4 } as const;
+/** Kernels, and schedules of that of tiles. */
+const kinds = { tiles: 0, split: 1, parts: 2, plain: 3, dots: 4 } as const;
 
 /** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and the copy engine takes rows of 8. */
 function together(size: number): number {
@@ -54,7 +55,7 @@ export function numbersOf(
 function plainNumbers(configuration: PlainConfiguration, sizes: ProductSizes): readonly number[] {
   const { columns, depth, split } = configuration;
   const steps = Math.ceil(sizes.k / depth / split);
-  return [schedules.plain, columns, split, steps, tileCount(configuration, sizes)];
+  return [kinds.plain, columns, split, steps, tileCount(configuration, sizes)];
 }
 
 function dotsNumbers(
@@ -64,10 +65,10 @@ function dotsNumbers(
 ): readonly number[] {
   const { columns, warps, words } = configuration;
   const steps = Math.ceil(k / (words * wordDepth(problem, configuration)));
-  return [schedules.dots, columns, 1, steps, Math.ceil(n / columns), warps];
+  return [kinds.dots, columns, 1, steps, Math.ceil(n / columns), warps];
 }
 
-/** Those of tiles, of which the first mean what they mean of the other kernels. */
+/** Those of tiles, of which the first five mean what they mean of the other kernels; the next one is the warps of a block of the kernel for one row. */
 function tilesNumbers(
   problem: MatmulProblem,
   recipe: Recipe,
@@ -93,7 +94,7 @@ function tilesNumbers(
     const rounds = Math.ceil(tiles / workers);
     const ofBlock = (rounds - 1) * steps + cutOf(tiled, tiles, workers, steps).each;
     return [
-      ...[schedules[schedule], columns, parts, steps, tiles],
+      ...[kinds[schedule], columns, parts, steps, tiles],
       ...[multipliers, stages, turned ? 1 : 0, cluster, workers, ofBlock, steps / stages],
       ...[turned ? begin.b : begin.a, turned ? begin.a : begin.b, preparing / seconds],
       ...[sharedBytes(problem, tiled), plane.down, plane.across, sharers.row, sharers.column],
