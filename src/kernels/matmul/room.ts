@@ -6,8 +6,8 @@
  *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
  *                                                3 stages 144 KB   result 32 KB   scratch 24 KB     fits
  *
- * So the kernel is placed once before it is chosen. So are those whose results have fewer bits than 16, in which no instruction stores what tensor cores leave:
- * lanes exchange them. Other products have no scratch, and are not placed here.
+ * So the kernel is placed once before it is chosen. So are some of those whose results have fewer bits than 16, in which no instruction stores what tensor cores
+ * leave: lanes exchange pieces of 8 bits that are turned or halves of tiles, and most of 4 bits. Other products have no scratch, and are not placed here.
  */
 import { place } from "../../lower/pipeline.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -18,7 +18,7 @@ import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { hasOneTile, leastStages } from "./tile-shapes.ts";
+import { halvesColumns, hasOneTile, leastStages } from "./tile-shapes.ts";
 
 /** Stages of the forms of each problem that were placed. */
 const known = new WeakMap<MatmulProblem, Map<string, number>>();
@@ -30,7 +30,7 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
   const turns = [prepared.a?.turns, prepared.b?.turns];
-  const { multipleOf } = aligned("n", sizes.n);
+  const multipleOf = copiesOut ? undefined : aligned("n", sizes.n).multipleOf;
   const key = JSON.stringify([
     ...[target, configuration, copiesOut, hasOneTile(form), turns, multipleOf],
   ]);
@@ -43,11 +43,13 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
  * Whether there is anything that exchanges numbers. Weights in few bits are stored as products take them; other operands that are
  * computed may be turned on their way, or in 8 bits.
  */
-function mayExchange({ problem, recipe, configuration }: PersistentForm): boolean {
+function mayExchange({ problem, recipe, configuration, copiesOut }: PersistentForm): boolean {
+  const { bits } = problem.out.dtype;
+  const isRearranged = copiesOut && (configuration.turned || halvesColumns(configuration));
   return (
     (recipe.instruction === "mma" && configuration.schedule === "split") ||
     problem.epilogue !== undefined ||
-    problem.out.dtype.bits < 16 ||
+    (configuration.schedule !== "parts" && (bits < 8 || (bits === 8 && isRearranged))) ||
     (prologueOf(problem) !== undefined && problem.weights === undefined)
   );
 }

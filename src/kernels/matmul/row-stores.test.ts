@@ -122,6 +122,7 @@ const byColumns = array(bf16, [k, n], { strides: [1, k] });
 
 test.each([
   ["bytes of 96 columns", { a: bf16, b: byColumns, out: f8e4m3fn }, [710, 963, 1952]],
+  ["bytes in parts of k", { a: bf16, b: bf16, out: f8e4m3fn }, [171, 928, 4832]],
   ["four bits", { a: bf16, b: bf16, out: i4 }, [3300, 1893, 464]],
   [
     "sparse bytes",
@@ -152,3 +153,16 @@ test.skipIf(!hasPtxas)("no registers are spilled", () => {
     expect(assemblyProblems(op.kernels({ m: 1000, n, k: 512 }))).toEqual([]);
   }
 });
+
+test.skipIf(!hasPtxas)(
+  "nor where an epilogue reads a matrix besides, which leaves none for what goes through a buffer",
+  () => {
+    const op = matmul({
+      ...{ a: bf16, b: bf16, configuration: { ...usual, columns: 256, stages: 3 } },
+      inputs: { bias: array(f32, [n]), residual: array(bf16, [dim("m"), n]) },
+      epilogue: ({ sums, bias, residual }) =>
+        sums.add(bias).add(residual.cast(f32)).maximum(0).cast(bf16),
+    });
+    expect(assemblyProblems(op.kernels({ m: 1000, n: 1001, k: 512 }))).toEqual([]);
+  },
+);

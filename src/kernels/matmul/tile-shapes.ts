@@ -266,20 +266,32 @@ export function storesAlongRows({
   const { bits } = problem.out.dtype;
   const { rows, columns } = pieceOf(problem, configuration);
   const isWhole = [rows, columns].every((size) => Number.isInteger(Math.log2(size)));
-  const isSmall = bits === 16 || bits === 8;
-  return !copiesOut && copiesResult(problem, configuration) && isSmall && isWhole;
+  const isSmall = bits === 16 || (bits === 8 && !problem.sparse);
+  return (
+    !copiesOut &&
+    copiesResult(problem, configuration) &&
+    isSmall &&
+    isWhole &&
+    !hasFurtherMatrices(problem)
+  );
 }
 
-/** Bytes of shared memory that a configuration takes. */
+/** Whether an epilogue reads or writes matrices besides the result: these and a piece on its way through a buffer would take more registers than there are. */
+function hasFurtherMatrices({ inputs, outputs }: MatmulProblem): boolean {
+  return outputs.length > 0 || Object.values(inputs).some(({ shape }) => shape.length > 1);
+}
+
+/** Bytes of shared memory that a configuration takes. Parts of k leave sums. */
 export function sharedBytes(
   problem: MatmulProblem,
-  configuration: Omit<PersistentConfiguration, "kernel" | "schedule">,
+  configuration: Omit<PersistentConfiguration, "kernel">,
 ): number {
-  const { multipliers, columns, stages } = configuration;
+  const { multipliers, columns, stages, schedule } = configuration;
+  const out = schedule === "parts" ? problem.accumulator : problem.out.dtype;
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
-  const pieces = columns / pieceColumns(problem.out.dtype, columns);
-  const piece = pieceColumns(problem.out.dtype, columns) * (problem.out.dtype.bits / 8);
+  const pieces = columns / pieceColumns(out, columns);
+  const piece = pieceColumns(out, columns) * (out.bits / 8);
   const result = resultBuffers(pieces) * threadRows * Math.max(rowBytes, piece);
   const results = copiesResult(problem, configuration) ? multipliers * result : 0;
   return stages * (rows * row + columns * column) + results + 1024;

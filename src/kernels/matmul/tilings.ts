@@ -124,17 +124,19 @@ function tilingsOfRows(
   target: Target,
 ): readonly Tiling[] {
   const widest = Math.min(widestTile(problem), widestOf[multipliers]);
-  const fitting = tileFormsOf(problem, recipe)
-    .filter(({ columns }) => columns <= widest)
-    .map((form) => ({ form, ...stagesOf(problem, recipe, { multipliers, ...form }, target) }));
+  const fitting = tileFormsOf(problem, recipe).filter(({ columns }) => columns <= widest);
   return (["tiles", "split", "parts"] as const).flatMap((schedule) =>
     fitting
-      .filter(({ form }) => mayHave(problem, recipe, multipliers, schedule, form))
-      .map(({ form, most, beside }) => ({
-        configuration: { kernel: "persistent", multipliers, stages: most, schedule, ...form },
-        beside,
-        isSeldomBest: isSeldomBest(problem, multipliers, form),
-      })),
+      .filter((form) => mayHave(problem, recipe, multipliers, schedule, form))
+      .map((form) => {
+        const tiles = { multipliers, schedule, ...form };
+        const { most, beside } = stagesOf(problem, recipe, tiles, target);
+        return {
+          configuration: { kernel: "persistent", multipliers, stages: most, schedule, ...form },
+          beside,
+          isSeldomBest: isSeldomBest(problem, multipliers, form),
+        };
+      }),
   );
 }
 
@@ -178,6 +180,9 @@ function isSeldomBest(
   return (columns === 96 && !isAlong) || (turned && columns <= 64 && multipliers > 1);
 }
 
+/** What decides how much room stages have. */
+type TilesOfRows = TileForm & Pick<PersistentConfiguration, "multipliers" | "schedule">;
+
 /** Rows up to which there are several counts of stages. */
 const streamRows = 64;
 
@@ -185,7 +190,7 @@ const streamRows = 64;
 function stagesOf(
   problem: MatmulProblem,
   recipe: Recipe,
-  form: TileForm & { readonly multipliers: Multipliers },
+  form: TilesOfRows,
   target: Target,
 ): { readonly most: number; readonly beside: number | undefined } {
   const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows;
@@ -200,7 +205,7 @@ function stagesOf(
 function mostStages(
   problem: MatmulProblem,
   recipe: Recipe,
-  form: TileForm & { readonly multipliers: Multipliers },
+  form: TilesOfRows,
   target: Target,
   blocks = 1,
 ): number {
