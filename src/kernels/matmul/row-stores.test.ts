@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { wholeProduct } from "../../../test/support/products/whole-product.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
+import type { Device } from "../../device/device.ts";
 import type { Operation } from "../../device/operation.ts";
 import { bf16, f16, f32, f8e4m3fn, i4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
@@ -33,16 +34,21 @@ const cases: readonly (readonly [string, number, Partial<PersistentConfiguration
   ["turned tiles of pairs", 131, { cluster: 2, columns: 64, turned: true, multipliers: 1 }],
 ];
 
+async function opened(name: "simulator" | "emulator"): Promise<Device> {
+  const device = await open(name, { onNotes: () => undefined });
+  onTestFinished(() => {
+    device.dispose();
+  });
+  return device;
+}
+
 describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
   test.each(cases)("%s", async (_, columns, form) => {
     const sizes = [200, columns, 136] as const;
     const configuration = { ...usual, ...form };
     const dtype = columns === 131 ? f16 : bf16;
     const { op, given, exact } = wholeProduct({ sizes, dtype, configuration });
-    const device = await open(name, { onNotes: () => undefined });
-    onTestFinished(() => {
-      device.dispose();
-    });
+    const device = await opened(name);
     const { out } = await device.run(op, given);
     expect([...toNumbers(out as HostArray)]).toEqual(exact);
   });
@@ -55,10 +61,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     const tiles = tileCount(configuration, { m, n, k, batch: 1 });
     expect(knownCut(tiles, tiles * Math.floor(steps / 4), steps, true).isHalved).toBe(true);
     const { op, given, exact } = wholeProduct({ sizes: [m, n, k], configuration });
-    const device = await open(name, { onNotes: () => undefined });
-    onTestFinished(() => {
-      device.dispose();
-    });
+    const device = await opened(name);
     const { out } = await device.run(op, given);
     expect([...toNumbers(out as HostArray)]).toEqual(exact);
   });
@@ -69,10 +72,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     const [m, n, k] = sizes;
     const [launched] = op.kernels({ m, n, k }, { ...targets.sm_90a, processors: 1 });
     if (launched === undefined) throw new Error("a product has a launch");
-    const device = await open(name, { onNotes: () => undefined });
-    onTestFinished(() => {
-      device.dispose();
-    });
+    const device = await opened(name);
     const { out } = await device.run(launched, given, { dimensions: { m, n, k, workers: 1 } });
     expect([...toNumbers(out as HostArray)]).toEqual(exact);
   });
@@ -83,10 +83,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
       ...{ a: f8e4m3fn, b: f8e4m3fn, out: f8e4m3fn, accumulation: "fast" as const },
       configuration: { ...usual, columns, stages: 2 },
     });
-    const device = await open(name, { onNotes: () => undefined });
-    onTestFinished(() => {
-      device.dispose();
-    });
+    const device = await opened(name);
     const a = Array.from({ length: m * k }, (_, index) => (index % k < 3 ? (index % 5) - 2 : 0));
     const b = Array.from({ length: k * n }, (_, index) => (index % 4) - 1);
     const { out } = await device.run(op, {
