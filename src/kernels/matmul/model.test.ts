@@ -104,13 +104,13 @@ function isUsual({ sizes: [, across, along] }: TimedProduct): boolean {
 }
 
 test.each([
-  ["of usual sizes, b by rows", byRows, "kn", isUsual, 350, 0.97],
-  ["of usual sizes, b by columns", byColumns, "nk", isUsual, 318, 0.97],
-  ["of other sizes, b by rows", byRows, "kn", isOther, 87, 0.88],
-  ["of other sizes, b by columns", byColumns, "nk", isOther, 89, 0.88],
+  ["of usual sizes, b by rows", byRows, "kn", isUsual, 350, 0.97, 0.99],
+  ["of usual sizes, b by columns", byColumns, "nk", isUsual, 318, 0.97, 0.99],
+  ["of other sizes, b by rows", byRows, "kn", isOther, 87, 0.88, 0.98],
+  ["of other sizes, b by columns", byColumns, "nk", isOther, 89, 0.88, 0.98],
 ] as const)(
   "also for random products %s, that nothing was fitted to, of which some choices each were timed",
-  (_, problem, lies, belongs, count, share) => {
+  (_, problem, lies, belongs, count, share, mean) => {
     const others = readTimedProducts().filter((each) => each.b === lies && isHeldOut(each));
     const timed = others.filter(belongs).flatMap(({ sizes: [m, across, along], us }) =>
       Object.entries(us).map(([text, time]) => ({
@@ -124,7 +124,7 @@ test.each([
     expect(reached.length).toBe(count);
     expect(near / reached.length).toBeGreaterThanOrEqual(share);
     expect(Math.min(...reached)).toBeGreaterThan(0.75);
-    expect(geometricMean(reached)).toBeGreaterThan(0.98);
+    expect(geometricMean(reached)).toBeGreaterThan(mean);
   },
 );
 
