@@ -54,19 +54,34 @@ export function elementOf(dtype: DTypeName): ElementType {
 }
 
 /** The names of scopes around what is recorded: `jit(step)/grad`. */
-const scopes: string[] = [];
+let scopes: readonly string[] = [];
+
+/** What is around whatever is recorded now, as one name. */
+export function scopeName(): string {
+  return scopes.join("/");
+}
 
 /** Runs `body` with ops named below `name`. */
 export function named<T>(name: string, body: () => T): T {
-  scopes.push(name);
+  return within([...scopes, name], body);
+}
+
+/** Runs `body` with ops named as if nothing were around them: what is recorded once may be used in many places. */
+export function unnamed<T>(body: () => T): T {
+  return within([], body);
+}
+
+function within<T>(names: readonly string[], body: () => T): T {
+  const outer = scopes;
+  scopes = names;
   try {
     return body();
   } finally {
-    scopes.pop();
+    scopes = outer;
   }
 }
 
-function originOf(kind: string): Origin {
+export function originOf(kind: string): Origin {
   const short = kind.replace(/^\w+\./, "");
   return { name: [...scopes, short].join("/"), location: captureLocation() };
 }

@@ -15,7 +15,7 @@ import { inlineRegion } from "../graph/ops/rebuild.ts";
 import { tensorType, typeText } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 import { addValues, compare, reshape, splatOf, zerosOf } from "../graph/transform/arithmetic.ts";
-import { keep, recordAll, typeOfArray } from "./array.ts";
+import { keep, named, originOf, recordAll, typeOfArray } from "./array.ts";
 import type { LazyArray } from "./array.ts";
 import { arraysOf, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
@@ -52,8 +52,10 @@ export function whileLoop<S>(
   body: (state: S) => S,
   start: S,
 ): S {
-  const test = recordFunction("cond", condition, [start] as const);
-  const step = recordFunction("body", body, [start] as const);
+  const [test, step] = named("while", () => [
+    recordFunction("cond", condition, [start] as const),
+    recordFunction("body", body, [start] as const),
+  ]);
   requireSame("the body of whileLoop", start, step.result);
   const regions = { cond: regionOf(test), body: regionOf(step) };
   const results = recordAll("stablehlo.while", { operand: valuesOf(start) }, {}, { regions });
@@ -62,8 +64,10 @@ export function whileLoop<S>(
 
 /** One of two functions by a predicate of shape []. */
 export function cond<R>(pred: LazyArray<"bool">, onTrue: () => R, onFalse: () => R): R {
-  const taken = recordFunction("true", onTrue, []);
-  const other = recordFunction("false", onFalse, []);
+  const [taken, other] = named("if", () => [
+    recordFunction("true", onTrue, []),
+    recordFunction("false", onFalse, []),
+  ]);
   requireSame("the second function of cond", taken.result, other.result);
   const regions = { true_branch: regionOf(taken), false_branch: regionOf(other) };
   const results = recordAll("stablehlo.if", { pred: pred.value }, {}, { regions });
@@ -72,12 +76,14 @@ export function cond<R>(pred: LazyArray<"bool">, onTrue: () => R, onFalse: () =>
 
 /** One of several functions by an index of shape []; the nearest where the index is none of theirs. */
 export function switchCase<R>(index: LazyArray<"i32">, branches: readonly (() => R)[]): R {
-  const recordings = branches.map((each, i) => recordFunction(`branch${i}`, each, []));
+  const recordings = named("case", () =>
+    branches.map((each, i) => recordFunction(`branch${i}`, each, [])),
+  );
   const [first] = recordings;
   if (first === undefined) throw new Error("checked before: there is a branch");
   for (const { result } of recordings)
     requireSame("a later function of switchCase", first.result, result);
-  const builder = new GraphBuilder();
+  const builder = new GraphBuilder(originOf("case"));
   const bounded = builder.one(
     "stablehlo.clamp",
     {
@@ -174,7 +180,7 @@ export function scan<C, X, Y>(
     const { element, shape } = typeOfArray(value);
     return tensorType(element, [length, ...shape]);
   });
-  const builder = new GraphBuilder({ ...sample.origin, name: "scan" });
+  const builder = new GraphBuilder(originOf("scan"));
   if (length === 0) {
     // There is no row that a body could take.
     const nothing = stacked.map((type) => zerosOf(builder, type));

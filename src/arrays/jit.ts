@@ -16,7 +16,7 @@ import { printGraph } from "../graph/text/index.ts";
 import { compute, onDevice, runGraph, setData } from "./array.ts";
 import { chosenDevice, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
-import { arraysOf, inlineGraph, isRecording, recordFunction } from "./record.ts";
+import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
 
@@ -75,7 +75,7 @@ export function jit<A extends readonly unknown[], R>(
           : "new structure";
     structures.add(structure);
     compilations.push(Object.freeze({ reason, types }));
-    const recording = recordFunction(name, f, args);
+    const recording = recordForCalls(name, f, args);
     return { recording, graph: simplified(recording.graph) };
   };
 
@@ -88,7 +88,7 @@ export function jit<A extends readonly unknown[], R>(
     programs.set(key, program);
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
     const values = isRecording()
-      ? inlineGraph(program.graph, inputs)
+      ? inlineCall(program.graph, inputs)
       : run(program.graph, inputs, { donated: donatedLeaves(args, donate), limits });
     return rebuild(program.recording.result, arraysOf(values));
   };

@@ -7,9 +7,9 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { graphRegion, graphValue } from "../graph/ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
-import { inlineRegion } from "../graph/ops/rebuild.ts";
+import { inlineRegion, namedWithin } from "../graph/ops/rebuild.ts";
 import { tokenType } from "../graph/ops/types.ts";
-import { graphOf, keep, LazyArray, named } from "./array.ts";
+import { graphOf, keep, LazyArray, named, scopeName, unnamed } from "./array.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 export interface Recording<R> {
@@ -56,13 +56,39 @@ export function recordFunction<A extends readonly unknown[], R>(
   }
 }
 
-/** Puts a graph's ops where it is called; gives its results. */
+/** Records `body` for every place that calls it: its ops get the names around a call when they are put there. */
+export function recordForCalls<A extends readonly unknown[], R>(
+  name: string,
+  body: (...inputs: A) => R,
+  inputs: A,
+): Recording<R> {
+  return unnamed(() => recordFunction(name, body, inputs));
+}
+
+/** Puts a graph's ops, which have their names, where it is called; gives its results. */
 export function inlineGraph(
   graph: GraphRegion,
   inputs: readonly GraphValue[],
 ): readonly GraphValue[] {
+  return inlineNamed(graph, inputs, "");
+}
+
+/** The same of what was recorded for calls. */
+export function inlineCall(
+  graph: GraphRegion,
+  inputs: readonly GraphValue[],
+): readonly GraphValue[] {
+  return inlineNamed(graph, inputs, scopeName());
+}
+
+function inlineNamed(
+  graph: GraphRegion,
+  inputs: readonly GraphValue[],
+  outer: string,
+): readonly GraphValue[] {
   const ops: AnyGraphOp[] = [];
-  const results = inlineRegion({ append: (op) => ops.push(op) }, graph, inputs);
+  const into = { append: (op: AnyGraphOp): number => ops.push(op) };
+  const results = inlineRegion(into, graph, inputs, namedWithin(outer));
   keep(ops);
   return results;
 }

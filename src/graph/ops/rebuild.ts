@@ -4,6 +4,8 @@
  *   replaceOperands(op, map)          the same op, with its results, over other operands
  *   copyOp(op, substitution)          a new op with new results, which the substitution learns
  *   copyRegion(region, substitution)  a new region with new parameters
+ *
+ * Copies keep their names, or have them changed, in their regions too.
  */
 import { graphOp, graphRegion, graphValue } from "./node.ts";
 import type { AnyGraphOp, GraphOpParts, GraphRegion, GraphValue } from "./node.ts";
@@ -74,13 +76,21 @@ function replaceInRegion(region: GraphRegion, map: ValueMap): GraphRegion {
   );
 }
 
-export function copyOp(op: AnyGraphOp, substitution: Substitution, name = op.name): AnyGraphOp {
+export type Rename = (name: string) => string;
+
+const sameName: Rename = (name) => name;
+
+export function copyOp(
+  op: AnyGraphOp,
+  substitution: Substitution,
+  rename: Rename = sameName,
+): AnyGraphOp {
   const results = op.results.map(({ type }) => graphValue(type));
   const copy = rebuildOp(op, {
     operand: (value) => substitution.get(value) ?? value,
-    region: (region) => copyRegion(region, substitution),
+    region: (region) => copyRegion(region, substitution, rename),
     results,
-    name,
+    name: rename(op.name),
   });
   for (const [i, value] of op.results.entries()) {
     const result = results[i];
@@ -89,14 +99,18 @@ export function copyOp(op: AnyGraphOp, substitution: Substitution, name = op.nam
   return copy;
 }
 
-export function copyRegion(region: GraphRegion, outer: Substitution): GraphRegion {
+export function copyRegion(
+  region: GraphRegion,
+  outer: Substitution,
+  rename: Rename = sameName,
+): GraphRegion {
   const substitution = new Map(outer);
   const parameters = region.parameters.map((value) => {
     const copy = graphValue(value.type);
     substitution.set(value, copy);
     return copy;
   });
-  const ops = region.ops.map((op) => copyOp(op, substitution));
+  const ops = region.ops.map((op) => copyOp(op, substitution, rename));
   return graphRegion(
     parameters,
     ops,
@@ -104,15 +118,12 @@ export function copyRegion(region: GraphRegion, outer: Substitution): GraphRegio
   );
 }
 
-/**
- * Copies a region's ops into a list, with values for its parameters; gives what the region returns.
- * `prefix` goes before the names of ops that have one.
- */
+/** Copies a region's ops into a list, with values for its parameters; gives what the region returns. */
 export function inlineRegion(
   into: { append(op: AnyGraphOp): void },
   region: GraphRegion,
   inputs: readonly GraphValue[],
-  prefix = "",
+  rename: Rename = sameName,
 ): readonly GraphValue[] {
   const substitution: Substitution = new Map();
   for (const [i, parameter] of region.parameters.entries()) {
@@ -120,12 +131,12 @@ export function inlineRegion(
     if (input === undefined) throw new Error("a region is given all of its parameters");
     substitution.set(parameter, input);
   }
-  for (const op of region.ops) into.append(copyOp(op, substitution, joinNames(prefix, op.name)));
+  for (const op of region.ops) into.append(copyOp(op, substitution, rename));
   return region.results.map((value) => substitution.get(value) ?? value);
 }
 
-/** `outer/inner`; the other where one is empty. */
-export function joinNames(outer: string, inner: string): string {
-  if (outer === "") return inner;
-  return inner === "" ? outer : `${outer}/${inner}`;
+/** Puts `outer/` before names: ops of a called function are named within it. */
+export function namedWithin(outer: string): Rename {
+  if (outer === "") return sameName;
+  return (name) => (name === "" ? outer : `${outer}/${name}`);
 }

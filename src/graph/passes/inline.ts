@@ -1,11 +1,11 @@
 /**
- * Puts the bodies of called functions where they are called, with the call's name before their ops' names,
- * and drops private functions that nothing calls any more. Composites keep their functions: a lowering may
+ * Puts the bodies of called functions where they are called, with the call's name before their ops' names, in loops
+ * and branches too, and drops private functions that nothing calls any more. Composites keep their functions: a lowering may
  * know them by name.
  */
 import { graphRegion } from "../ops/node.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/node.ts";
-import { inlineRegion, replaceOperands } from "../ops/rebuild.ts";
+import { inlineRegion, namedWithin, replaceOperands } from "../ops/rebuild.ts";
 import { opsWithin } from "../ops/traverse.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
@@ -24,7 +24,8 @@ function inlineCalls(region: GraphRegion, module: GraphModule): GraphRegion {
     }
     const into = { append: (copy: AnyGraphOp): number => ops.push(copy) };
     // Callees are inlined themselves first, so that what is copied has no calls left.
-    const results = inlineRegion(into, inlineCalls(callee, module), op.operands.inputs, op.name);
+    const body = inlineCalls(callee, module);
+    const results = inlineRegion(into, body, op.operands.inputs, namedWithin(op.name));
     for (const [i, value] of op.results.entries()) replaced.set(value, results[i] ?? value);
   }
   return graphRegion(region.parameters, ops, region.results.map(lookUp));

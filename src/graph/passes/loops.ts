@@ -84,13 +84,15 @@ function unrollRegion(region: GraphRegion, outer: ReadonlyMap<GraphValue, Litera
       ops.push(op);
       continue;
     }
+    // Names in a body begin with the loop's already; what has none is the loop's.
+    const rename = (name: string): string => (name === "" ? op.name : name);
     let carried = op.operands.operand;
     for (let trip = 0; trip < trips; trip++)
       carried = inlineRegion(
         { append: (each) => ops.push(each) },
         op.regions.body,
         carried,
-        op.name,
+        rename,
       );
     for (const [i, value] of op.results.entries()) replaced.set(value, carried[i] ?? value);
   }

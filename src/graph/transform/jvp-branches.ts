@@ -47,7 +47,8 @@ interface Branch {
 
 function runBranch(region: GraphRegion, context: JvpContext): Branch {
   const builder = new GraphBuilder(context.builder.origin);
-  const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
+  const mode =
+    context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode(builder);
   const inner = context.inner(builder, mode);
   const results = inner.run(region.ops, region.results);
   return { context: inner, results, tangents: results.map((value) => inner.tangent(value)) };

@@ -146,7 +146,7 @@ export function checkpointJvp(op: Checkpoint, context: JvpContext): Replacement 
       ...saved.map((value) => required(substitution.get(value))),
     ]);
     const kept = new Map(saved.map((value, i) => [value, required(given[inputs.length + i])]));
-    return linearized(op, context.inner(builder, new ReverseMode()), given, active, kept);
+    return linearized(op, context.inner(builder, new ReverseMode(builder)), given, active, kept);
   };
   // Which results have tangents is known once the maps are there; these are not used.
   const { outputs } = again(new GraphBuilder());

@@ -81,7 +81,7 @@ function bodyWith(
   const builder = new GraphBuilder(context.builder.origin);
   const inner = context.inner(
     builder,
-    mode === "forward" ? new ForwardMode(builder) : new ReverseMode(),
+    mode === "forward" ? new ForwardMode(builder) : new ReverseMode(builder),
   );
   const tangentParameters = active.map((i) => graphValue(required(body.parameters[i]).type));
   for (const [place, i] of active.entries())

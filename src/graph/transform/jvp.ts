@@ -217,7 +217,7 @@ export function vjp(
   active = differentiablePlaces(graph.parameters),
 ): GraphRegion {
   const builder = new GraphBuilder();
-  const mode = new ReverseMode();
+  const mode = new ReverseMode(builder);
   const context = new JvpContext(builder, mode, runOps);
   const inputs = active.map((i) => graphValue(required(graph.parameters[i]).type));
   for (const [place, i] of active.entries())

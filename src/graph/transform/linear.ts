@@ -8,7 +8,7 @@
  *
  * Values such as `a` are ordinary values of the graph; only tangents and cotangents go through the maps.
  */
-import type { GraphBuilder } from "../infer/builder.ts";
+import type { GraphBuilder, Origin } from "../infer/builder.ts";
 import { graphValue } from "../ops/node.ts";
 import type { GraphValue } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -32,6 +32,8 @@ interface Step {
   readonly map: BackwardMap;
   readonly inputs: readonly GraphValue[];
   readonly outputs: readonly GraphValue[];
+  /** The op that it belongs to, which its transpose is named after. */
+  readonly origin: Origin;
 }
 
 /** What becomes of a linear map: forward mode applies it, reverse mode keeps it. */
@@ -57,10 +59,15 @@ export class ForwardMode implements LinearMode {
 export class ReverseMode implements LinearMode {
   readonly kind = "reverse";
   readonly #steps: Step[] = [];
+  readonly #builder: GraphBuilder;
+
+  constructor(builder: GraphBuilder) {
+    this.#builder = builder;
+  }
 
   linear(map: BackwardMap, inputs: readonly GraphValue[]): readonly GraphValue[] {
     const outputs = map.outputs.map((type) => graphValue(type));
-    this.#steps.push({ map, inputs, outputs });
+    this.#steps.push({ map, inputs, outputs, origin: this.#builder.origin });
     return outputs;
   }
 
@@ -95,8 +102,10 @@ function transposeSteps(
   for (const step of [...steps].reverse()) {
     const own = step.outputs.map((output) => found.get(output));
     if (own.every((cotangent) => cotangent === undefined)) continue;
-    const given = step.map.transpose(builder, own);
-    for (const [i, input] of step.inputs.entries()) accumulate(input, given[i]);
+    builder.within(step.origin, () => {
+      const given = step.map.transpose(builder, own);
+      for (const [i, input] of step.inputs.entries()) accumulate(input, given[i]);
+    });
   }
   return inputs.map((input) => found.get(input));
 }

@@ -1,7 +1,7 @@
 /** Ops that are other ops: composites and calls that JAX prints. */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphModule, GraphOp, GraphValue } from "../../ops/node.ts";
-import { inlineRegion } from "../../ops/rebuild.ts";
+import { inlineRegion, namedWithin } from "../../ops/rebuild.ts";
 import { typeOfValue, zerosOf } from "../../transform/arithmetic.ts";
 import { cannotRun } from "../storage.ts";
 
@@ -14,7 +14,7 @@ export function expandComposite(
   const found = module.functions.get(op.attributes.decomposition);
   if (found === undefined)
     throw cannotRun(op, `the module has no function @${op.attributes.decomposition}`);
-  return inlineRegion(builder, found.body, op.operands.inputs, op.name);
+  return inlineRegion(builder, found.body, op.operands.inputs, namedWithin(op.name));
 }
 
 /** Zeros for what a call would only allocate. */
