@@ -38,6 +38,7 @@ const entry = "src/index.ts";
 const outsideImports: { readonly [folder: string]: RegExp } = {
   cli: /./,
   cuda: /^node:/,
+  files: /^fflate$/,
   testing: /^vitest$/,
 };
 /** Files that a browser has a stand-in for, or never loads. */

@@ -49,6 +49,15 @@ const options: ArgumentKind = optional({
   },
 });
 
+const npzOptions: ArgumentKind = optional({
+  expected: "{ opaque, expandedLimit }, with a number format and a number of bytes",
+  holds: (value, all) => {
+    const { expandedLimit } = fieldsOf(value, ["expandedLimit"]);
+    const isCount = typeof expandedLimit === "number" && expandedLimit >= 0;
+    return options.holds(value, all) && (expandedLimit === undefined || isCount);
+  },
+});
+
 /** An asynchronous function reports what is wrong with its arguments as it reports everything else. */
 function checkedLater<A extends readonly unknown[], R>(
   name: string,
@@ -62,7 +71,8 @@ function checkedLater<A extends readonly unknown[], R>(
 export const openNpy = checkedLater("openNpy", [source, options], npy.openNpy);
 export const readNpy = checkedLater("readNpy", [source, options], npy.readNpy);
 export const writeNpy = checked("writeNpy", [array], npy.writeNpy);
-export const readNpz = checkedLater("readNpz", [source, options], npz.readNpz);
+export const openNpz = checkedLater("openNpz", [source, npzOptions], npz.openNpz);
+export const readNpz = checkedLater("readNpz", [source, npzOptions], npz.readNpz);
 export const writeNpz = checked("writeNpz", [arrays], npz.writeNpz);
 export const writeSafetensors = checked(
   "writeSafetensors",

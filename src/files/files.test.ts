@@ -6,7 +6,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deflateRawSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../test/source-files.ts";
 import {
@@ -37,7 +36,6 @@ import {
   writeNpz,
   writeSafetensors,
 } from "./index.ts";
-import { inflate } from "./inflate.ts";
 
 const fixture = (name: string): Uint8Array =>
   new Uint8Array(readFileSync(join(repositoryRoot, "test/fixtures/files", name)));
@@ -165,7 +163,10 @@ describe("what is written is read again", () => {
     const arrays: Record<string, HostArray> = {};
     for (const dtype of all)
       for (const shape of shapes)
-        if (!["tf32", "i4", "u4"].includes(dtype.name))
+        if (
+          !["tf32", "i4", "u4"].includes(dtype.name) &&
+          (elementCount(shape) * dtype.bits) % 8 === 0
+        )
           arrays[`${dtype.name}[${shape.join()}]`] = randomArray(dtype, shape, random);
     const bytes = writeSafetensors(arrays, { step: "100" });
     expect(await readSafetensors(bytes)).toEqual(arrays);
@@ -176,6 +177,7 @@ describe("what is written is read again", () => {
     const array = fromNumbers(i4, [2], [1, 2]);
     expect(() => writeSafetensors({ array })).toThrow("TW0109");
     expect(() => writeNpy(fromNumbers(tf32, [1], [1]))).toThrow("TW0109");
+    expect(() => writeSafetensors({ x: fromNumbers(f4e2m1fn, [3], [1, 2, 3]) })).toThrow("TW0109");
     expect(() => writeSafetensors({ __metadata__: fromNumbers(f32, [1], [1]) })).toThrow("TW0109");
   });
 });
@@ -297,16 +299,6 @@ describe("mistakes", () => {
   ])("safetensors header %s", async (text, code) => {
     expect(await codeOf(readSafetensors(header(text)))).toBe(code);
   });
-});
-
-test("inflate undoes what another library deflated", () => {
-  const random = new Random(7);
-  for (let round = 0; round < 30; round++) {
-    const alphabet = 1 + random.below(256);
-    const bytes = Uint8Array.from({ length: random.below(5000) }, () => random.below(alphabet));
-    const level = random.below(10);
-    expect(inflate(new Uint8Array(deflateRawSync(bytes, { level })), bytes.length)).toEqual(bytes);
-  }
 });
 
 describe("damaged files end in a report", () => {

@@ -21,7 +21,9 @@ export interface NpyOptions {
 
 /** The array of an npy file, of which nothing but the header is read yet. */
 export function openNpy(source: FileSource, options: NpyOptions = {}): Promise<StoredArray> {
-  return reportedHere(async () => storedNpy(await openRanges(source, "npy"), options));
+  return reportedHere(
+    async () => (await storedNpy(await openRanges(source, "npy"), options)).array,
+  );
 }
 
 /** All of an npy file. */
@@ -29,9 +31,16 @@ export function readNpy(source: FileSource, options: NpyOptions = {}): Promise<H
   return reportedHere(async () => (await openNpy(source, options)).read());
 }
 
-export async function storedNpy(file: ByteRanges, { opaque }: NpyOptions): Promise<StoredArray> {
-  const { layout, shape, fortran, start } = await readNpyHeader(file, opaque);
-  const end = start + storedBytes(layout, elementCount(shape));
+/** An array and where it ends; what comes after it, such as another array, is left alone. */
+export interface NpyPlace {
+  readonly array: StoredArray;
+  readonly end: number;
+}
+
+export async function storedNpy(file: ByteRanges, { opaque }: NpyOptions): Promise<NpyPlace> {
+  const { start, ...header } = await readNpyHeader(file, opaque);
+  const { layout, shape, parts } = header;
+  const end = start + storedBytes(layout, parts * elementCount(shape));
   if (!Number.isSafeInteger(end))
     throw new TilewrightError({
       code: "TW0103",
@@ -41,7 +50,7 @@ export async function storedNpy(file: ByteRanges, { opaque }: NpyOptions): Promi
     });
   if (end > file.size) await file.read(start, end);
   const elements = subrange(file, start, end);
-  return storedArray({ layout, shape, fortran, elements: () => Promise.resolve(elements) });
+  return { end, array: storedArray({ ...header, elements: () => Promise.resolve(elements) }) };
 }
 
 /** The bytes of an npy file; elements of 4 bits take a byte each, as ml_dtypes saves them. */

@@ -5,27 +5,40 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { storedNpy, writeNpy } from "./npy.ts";
-import type { NpyOptions } from "./npy.ts";
-import { openRanges, reportedHere } from "./source.ts";
-import type { FileSource } from "./source.ts";
+import type { NpyOptions, NpyPlace } from "./npy.ts";
+import { boundedRanges, openRanges, reportedHere } from "./source.ts";
+import type { ByteRanges, FileSource } from "./source.ts";
 import type { StoredArray } from "./stored-array.ts";
 import { openZip, writeZip } from "./zip.ts";
 import type { ZipEntry } from "./zip.ts";
 
 const suffix = ".npy";
+/** What an array may expand to unless more is asked for. */
+const usualLimit = 2 ** 32;
+
+/** Bytes behind an array that are read for the checksum. */
+const readBehind = 4096;
+
+export interface NpzOptions extends NpyOptions {
+  /** The most bytes that a compressed array may expand to; 4 GiB unless said otherwise. */
+  readonly expandedLimit?: number | undefined;
+}
 
 export interface NpzFile {
   readonly names: readonly string[];
-  /** An array of which nothing but the header is read yet; a compressed one is expanded whole. */
+  /** An array of which nothing but the header is read yet. */
   open(name: string, options?: NpyOptions): Promise<StoredArray>;
   /** All of an array. */
   read(name: string, options?: NpyOptions): Promise<HostArray>;
 }
 
 /** The arrays of an npz file, of which nothing but the directory is read yet. */
-export function openNpz(source: FileSource): Promise<NpzFile> {
+export function openNpz(
+  source: FileSource,
+  { expandedLimit = usualLimit }: Omit<NpzOptions, "opaque"> = {},
+): Promise<NpzFile> {
   return reportedHere(async () => {
-    const entries = await openZip(await openRanges(source, "npz"));
+    const entries = await openZip(await openRanges(source, "npz"), expandedLimit);
     const arrays = new Map(
       entries
         .filter(({ name }) => name.endsWith(suffix))
@@ -34,14 +47,26 @@ export function openNpz(source: FileSource): Promise<NpzFile> {
     return {
       names: [...arrays.keys()],
       open: (name, options = {}) =>
-        reportedHere(async () => storedNpy(await find(arrays, name).ranges(), options)),
+        reportedHere(async () => (await entryArray(find(arrays, name), options)).array),
       read: (name, options = {}) =>
         reportedHere(async () => {
-          const bytes = await find(arrays, name).bytes();
-          return (await storedNpy(await openRanges(bytes, "npz"), options)).read();
+          const entry = find(arrays, name);
+          const { file, end, array } = await entryArray(entry, options);
+          // A checksum is of the whole entry. What comes after the array is read if it is short, as NumPy does.
+          if (file.size - end <= readBehind) entry.verify(await file.read(0, file.size));
+          return array.read();
         }),
     };
   });
+}
+
+/** The array of an entry, and where it ends. */
+async function entryArray(
+  entry: ZipEntry,
+  options: NpyOptions,
+): Promise<NpyPlace & { readonly file: ByteRanges }> {
+  const file = boundedRanges(await entry.ranges(), "npz");
+  return { file, ...(await storedNpy(file, options)) };
 }
 
 function find(arrays: ReadonlyMap<string, ZipEntry>, name: string): ZipEntry {
@@ -58,10 +83,10 @@ function find(arrays: ReadonlyMap<string, ZipEntry>, name: string): ZipEntry {
 /** All arrays of an npz file by name. */
 export function readNpz(
   source: FileSource,
-  options: NpyOptions = {},
+  options: NpzOptions = {},
 ): Promise<{ readonly [name: string]: HostArray }> {
   return reportedHere(async () => {
-    const file = await openNpz(source);
+    const file = await openNpz(source, options);
     const arrays: [string, HostArray][] = [];
     for (const name of file.names) arrays.push([name, await file.read(name, options)]);
     return Object.fromEntries(arrays);

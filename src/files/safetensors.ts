@@ -10,11 +10,12 @@
  *   F8_E4M3 F8_E5M2 F8_E8M0                f8e4m3fn, f8e5m2, f8e8m0fnu
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { packedBytes } from "../formats/dtype.ts";
 import * as formats from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
+import { JsonSyntaxError, parseJsonHeader } from "./json-header.ts";
+import type { JsonValue } from "./json-header.ts";
 import { openRanges, reportedHere, subrange } from "./source.ts";
 import type { ByteRanges, FileSource } from "./source.ts";
 import { storedArray } from "./stored-array.ts";
@@ -28,6 +29,8 @@ export interface SafetensorsFile {
   /** All of an array. */
   read(name: string): Promise<HostArray>;
 }
+
+type Members = Extract<JsonValue, { kind: "object" }>["members"];
 
 const lengthBytes = 8;
 /** The format's own limit. */
@@ -76,12 +79,15 @@ export function openSafetensors(source: FileSource): Promise<SafetensorsFile> {
     const file = await openRanges(source, "safetensors");
     const { header, start } = await readHeader(file);
     const elements = subrange(file, start, file.size);
-    const { [metadataKey]: notes = {}, ...described } = header;
-    const places = Object.entries(described).map(([name, value]) => parsePlace(name, value));
+    const notes = header.filter(([name]) => name === metadataKey);
+    if (notes.length > 1) throw damaged(`${metadataKey} stands twice`);
+    // Of arrays of one name the last one counts.
+    const described = new Map(header.filter(([name]) => name !== metadataKey));
+    const places = [...described].map(([name, value]) => parsePlace(name, value));
     requireNoHoles(places, elements.size);
     const arrays = new Map(places.map((place) => [place.name, arrayAt(place, elements)]));
     return {
-      metadata: parseMetadata(notes),
+      metadata: parseMetadata(notes[0]?.[1]),
       arrays,
       read: (name) => reportedHere(async () => find(arrays, name).read()),
     };
@@ -102,7 +108,7 @@ export function readSafetensors(
 
 async function readHeader(
   file: ByteRanges,
-): Promise<{ readonly header: Record<string, unknown>; readonly start: number }> {
+): Promise<{ readonly header: Members; readonly start: number }> {
   const opening = await file.read(0, lengthBytes);
   const length = new DataView(opening.buffer, opening.byteOffset).getBigUint64(0, true);
   if (length > BigInt(longestHeader))
@@ -113,30 +119,44 @@ async function readHeader(
       found: `${length} bytes`,
     });
   const start = lengthBytes + Number(length);
-  const text = new TextDecoder().decode(await file.read(lengthBytes, start));
-  if (!text.startsWith("{"))
+  const header = parseHeader(decodeUtf8(await file.read(lengthBytes, start)));
+  if (header.kind !== "object")
     throw new TilewrightError({
       code: "TW0101",
       message: "this is no safetensors file: its header is no JSON object",
-      expected: "{",
-      found: text.slice(0, 20),
+      expected: "names with arrays",
+      found: header.kind,
     });
-  return { header: parseJson(text) as Record<string, unknown>, start };
+  return { header: header.members, start };
 }
 
-function parseJson(text: string): unknown {
+function decodeUtf8(bytes: Uint8Array): string {
   try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw damaged("it is no JSON", error instanceof Error ? error.message : undefined);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw damaged("it is no UTF-8", `${bytes.length} bytes`);
   }
 }
 
-function parseMetadata(notes: unknown): { readonly [key: string]: string } {
-  const isText = (value: unknown) => typeof value === "string";
-  if (typeof notes !== "object" || notes === null || !Object.values(notes).every(isText))
-    throw damaged(`${metadataKey} maps no texts to texts`);
-  return notes as { readonly [key: string]: string };
+function parseHeader(text: string): JsonValue {
+  try {
+    return parseJsonHeader(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw damaged("it is no JSON", error.message);
+    throw error;
+  }
+}
+
+function parseMetadata(notes: JsonValue | undefined): { readonly [key: string]: string } {
+  if (notes === undefined || notes.kind === "null") return {};
+  if (notes.kind !== "object") throw damaged(`${metadataKey} maps no texts to texts`, notes.kind);
+  return Object.fromEntries(
+    notes.members.map(([key, value]) => {
+      if (value.kind !== "string")
+        throw damaged(`${metadataKey} maps no texts to texts`, `${key} is no text`);
+      return [key, value.value];
+    }),
+  );
 }
 
 /** Where an array lies among the elements. */
@@ -148,30 +168,56 @@ interface Place {
   readonly end: number;
 }
 
-function parsePlace(name: string, value: unknown): Place {
-  const fields = typeof value === "object" && value !== null ? value : {};
-  const { dtype, shape, data_offsets: offsets } = fields as Record<string, unknown>;
-  if (typeof dtype !== "string" || !isCounts(shape) || !isCounts(offsets) || offsets.length !== 2)
+function parsePlace(name: string, value: JsonValue): Place {
+  const { dtype, shape, data_offsets: offsets } = placeFields(name, value);
+  const extents = countsOf(shape);
+  const [start, end, ...more] = countsOf(offsets) ?? [];
+  if (
+    dtype?.kind !== "string" ||
+    extents === undefined ||
+    start === undefined ||
+    end === undefined ||
+    more.length > 0
+  )
     throw damaged(`${name} lacks dtype, shape or data_offsets`);
-  const format = Object.hasOwn(readTypes, dtype) ? readTypes[dtype] : undefined;
+  const format = Object.hasOwn(readTypes, dtype.value) ? readTypes[dtype.value] : undefined;
   if (format === undefined)
     throw new TilewrightError({
       code: "TW0104",
       message: `${name} has elements that no format here can hold`,
       expected: Object.keys(readTypes).join(", "),
-      found: dtype,
+      found: dtype.value,
     });
-  const [start = 0, end = 0] = offsets;
-  const whole = dtype === "C64" ? [...shape, 2] : shape;
-  const bytes = packedBytes(formats.dtypes[format], elementCount(whole));
+  const whole = dtype.value === "C64" ? [...extents, 2] : extents;
+  const bytes = (elementCount(whole) * formats.dtypes[format].bits) / 8;
+  if (!Number.isSafeInteger(bytes))
+    throw damaged(`${name} takes no whole number of bytes`, `[${whole.join(", ")}]`);
   if (end - start !== bytes)
     throw damaged(`${name} takes ${bytes} bytes`, `offsets ${start} to ${end}`);
   return { name, dtype: format, shape: whole, start, end };
 }
 
-function isCounts(value: unknown): value is readonly number[] {
-  const isCount = (each: unknown) => Number.isSafeInteger(each) && (each as number) >= 0;
-  return Array.isArray(value) && value.every(isCount);
+const fieldNames = ["dtype", "shape", "data_offsets"] as const;
+
+/** The fields of an array, none of which may stand twice; others are left alone. */
+function placeFields(
+  name: string,
+  value: JsonValue,
+): { readonly [field in (typeof fieldNames)[number]]?: JsonValue } {
+  // The format's own reader also takes the fields as a list.
+  if (value.kind === "array" && value.items.length === fieldNames.length)
+    return Object.fromEntries(fieldNames.map((field, i) => [field, value.items[i]]));
+  const members = value.kind === "object" ? value.members : [];
+  for (const field of fieldNames)
+    if (members.filter(([member]) => member === field).length > 1)
+      throw damaged(`${name} has ${field} twice`);
+  return Object.fromEntries(members);
+}
+
+function countsOf(value: JsonValue | undefined): readonly number[] | undefined {
+  if (value?.kind !== "array") return undefined;
+  const counts = value.items.map((item) => (item.kind === "count" ? item.value : NaN));
+  return counts.every((count) => !Number.isNaN(count)) ? counts : undefined;
 }
 
 /** Arrays share no bytes and leave none out, as the format demands. */
@@ -231,6 +277,12 @@ export function writeSafetensors(
         `safetensors files have no elements of ${dtype.name}`,
         "a format that safetensors files have",
         dtype.name,
+      );
+    if ((elementCount(shape) * dtype.bits) % 8 !== 0)
+      throw unwritable(
+        `${name} ends within a byte, as no array of a safetensors file may`,
+        `an even number of elements of ${dtype.name}`,
+        `[${shape.join(", ")}]`,
       );
     header[name] = { dtype: written, shape, data_offsets: [end, end + data.byteLength] };
     end += data.byteLength;

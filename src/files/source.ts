@@ -40,7 +40,11 @@ export interface ByteRanges {
 
 /** Opens a source; `kind` names the file in reports. */
 export async function openRanges(source: FileSource, kind: string): Promise<ByteRanges> {
-  const ranges = await rangesOf(source);
+  return boundedRanges(await rangesOf(source), kind);
+}
+
+/** The same bytes; who reads beyond their end hears of it. */
+export function boundedRanges(ranges: ByteRanges, kind: string): ByteRanges {
   const { size } = ranges;
   return {
     size,

@@ -45,18 +45,22 @@ export function storedBytes({ dtype, packed }: ElementLayout, count: number): nu
 interface Placement {
   readonly layout: ElementLayout;
   readonly shape: readonly number[];
+  /** The numbers of an element, which lie beside each other in any order of the axes and are one more axis of the array. */
+  readonly parts?: 1 | 2;
   /** Whether the first axis varies fastest. */
   readonly fortran: boolean;
   /** The bytes of the elements alone. */
   readonly elements: () => Promise<ByteRanges>;
 }
 
-export function storedArray({ layout, shape, fortran, elements }: Placement): StoredArray {
+export function storedArray(placement: Placement): StoredArray {
+  const { layout, parts = 1, fortran, elements } = placement;
+  const shape = parts === 1 ? placement.shape : [...placement.shape, parts];
   const count = elementCount(shape);
   const read = async (start: number, end: number, part: readonly number[]) => {
     const ranges = await elements();
     const bytes = await ranges.read(storedBytes(layout, start), storedBytes(layout, end));
-    return toArray(layout, part, bytes, fortran);
+    return toArray(layout, part, bytes, fortran ? parts : undefined);
   };
   const rows = async (start: number, end: number): Promise<HostArray> => {
     const [extent, ...rest] = shape;
@@ -99,13 +103,17 @@ function toArray(
   layout: ElementLayout,
   shape: readonly number[],
   bytes: Uint8Array,
-  fortran: boolean,
+  fortranParts: 1 | 2 | undefined,
 ): HostArray {
   const { dtype } = layout;
   const lanes = decodeLanes(layout, bytes, elementCount(shape));
   if (dtype.kind === "bool")
     for (let i = 0; i < lanes.length; i++) if (lanes[i] !== 0) lanes[i] = 1;
-  return fromLanes(dtype, shape, fortran ? toRowMajor(dtype, shape, lanes) : lanes);
+  return fromLanes(
+    dtype,
+    shape,
+    fortranParts === undefined ? lanes : toRowMajor(dtype, shape, lanes, fortranParts),
+  );
 }
 
 function decodeLanes(
@@ -135,11 +143,13 @@ function keepLowHalves(dtype: DType, memory: Uint8Array): void {
   }
 }
 
-/** Elements in the order of the last axis fastest, from that of the first. */
-function toRowMajor(dtype: DType, shape: readonly number[], lanes: Lanes): Lanes {
+/** Elements in the order of the last axis fastest, from that of the first; the parts of an element stay beside each other. */
+function toRowMajor(dtype: DType, shape: readonly number[], lanes: Lanes, parts: 1 | 2): Lanes {
   const result = allocateLanes(dtype, lanes.length);
   const index = new Array<number>(shape.length).fill(0);
-  const strides = shape.map((_, axis) => elementCount(shape.slice(0, axis)));
+  const strides = shape.map((_, axis) =>
+    parts > 1 && axis === shape.length - 1 ? 1 : parts * elementCount(shape.slice(0, axis)),
+  );
   let source = 0;
   for (let target = 0; target < lanes.length; target++) {
     result[target] = lanes[source] as never;

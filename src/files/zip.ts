@@ -2,33 +2,38 @@
  * Zip archives, as far as NumPy's are concerned: entries that are stored or deflated, with 64-bit sizes
  * where they are large.
  *
- *   local header, name, bytes │ local header, name, bytes │ … │ directory │ [zip64 end, locator] │ end
- *                                                              one record an entry: sizes, checksum, offset
+ *   local header, name, bytes │ local header, name, bytes │ … │ directory │ [zip64 end, locator] │ end │ anything short
+ *                                              one record an entry: name, sizes, checksum, offset
  *
- * Reading begins at the end: the last record says where the directory is. Fields that are all ones have
- * their value elsewhere, in the zip64 records.
+ * What Python's zipfile reads is read alike, and what it refuses is refused: the directory ends where the last end record
+ * begins, offsets count from where that says the archive began, and an entry is where its own header, of the same name, says so.
  */
+import { zipSync } from "fflate";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { inflate } from "./inflate.ts";
-import { openRanges, subrange } from "./source.ts";
+import { inflatedRanges } from "./inflate.ts";
+import { subrange } from "./source.ts";
 import type { ByteRanges } from "./source.ts";
 
 export interface ZipEntry {
   readonly name: string;
-  /** All of its bytes, whose checksum was verified. */
-  bytes(): Promise<Uint8Array>;
-  /** Its bytes in ranges: of a stored entry without reading the others, and so without the checksum. */
+  /** Its bytes in ranges: of a stored entry without reading the others, of a compressed one only those before. */
   ranges(): Promise<ByteRanges>;
+  /** Compares the checksum of all of its bytes with that of the directory. */
+  verify(bytes: Uint8Array): void;
 }
 
 interface DirectoryRecord {
+  /** Up to its first null character. */
   readonly name: string;
+  readonly fullName: string;
   readonly flags: number;
   readonly method: number;
   readonly checksum: number;
   readonly compressed: number;
   readonly size: number;
   readonly offset: number;
+  /** Where the next entry, or the directory, begins. */
+  readonly limit: number;
 }
 
 const endSignature = 0x06054b50;
@@ -37,12 +42,20 @@ const locatorSignature = 0x07064b50;
 const recordSignature = 0x02014b50;
 const localSignature = 0x04034b50;
 const endLength = 22;
-const longestComment = 0xffff;
+const end64Length = 56;
+const longestComment = 1 << 16;
 const locatorLength = 20;
 const localLength = 30;
 const recordLength = 46;
 const fullShort = 0xffff;
 const fullWord = 0xffffffff;
+/** The newest version of the format that readers know. */
+const newestVersion = 63;
+/** Bits of an entry's flags. */
+const encrypted = 0x1;
+const patched = 0x20;
+const stronglyEncrypted = 0x40;
+const namedInUtf8 = 0x800;
 
 function damaged(message: string): TilewrightError {
   return new TilewrightError({
@@ -64,73 +77,139 @@ function longAt(view: DataView, offset: number): number {
   return value;
 }
 
-export async function openZip(file: ByteRanges): Promise<readonly ZipEntry[]> {
-  const { start, length, entries } = await findDirectory(file);
+/** The entries of an archive, none of which expands to more than `limit` bytes. */
+export async function openZip(file: ByteRanges, limit: number): Promise<readonly ZipEntry[]> {
+  await requireBeginning(file);
+  const { start, length, shift } = await findDirectory(file);
   const directory = await file.read(start, start + length);
-  return readDirectory(directory, entries).map((record) => zipEntry(file, record));
+  return readDirectory(directory, start, shift).map((record) => zipEntry(file, record, limit));
+}
+
+/** An archive of arrays begins with an entry, or with its end where it has none. */
+async function requireBeginning(file: ByteRanges): Promise<void> {
+  const view = viewOf(await file.read(0, Math.min(4, file.size)));
+  const found = view.byteLength < 4 ? undefined : view.getUint32(0, true);
+  if (found === localSignature || found === endSignature) return;
+  throw new TilewrightError({
+    code: found === undefined ? "TW0102" : "TW0101",
+    message: "this is no archive: it does not begin as one",
+    expected: "an entry of a zip archive",
+    found: found === undefined ? `${file.size} bytes` : found.toString(16).padStart(8, "0"),
+  });
 }
 
 interface DirectoryPlace {
   readonly start: number;
   readonly length: number;
-  readonly entries: number;
+  /** How far everything lies behind where it says, as where something was put between. */
+  readonly shift: number;
 }
 
 async function findDirectory(file: ByteRanges): Promise<DirectoryPlace> {
-  const start = Math.max(0, file.size - endLength - longestComment - locatorLength);
+  const start = Math.max(0, file.size - endLength - longestComment);
   const tail = viewOf(await file.read(start, file.size));
-  for (let at = tail.byteLength - endLength; at >= 0; at--) {
-    if (tail.getUint32(at, true) !== endSignature) continue;
-    if (at + endLength + tail.getUint16(at + 20, true) !== tail.byteLength) continue;
-    const place = {
-      entries: tail.getUint16(at + 10, true),
-      length: tail.getUint32(at + 12, true),
-      start: tail.getUint32(at + 16, true),
-    };
-    const isFull =
-      place.entries === fullShort || place.length === fullWord || place.start === fullWord;
-    const locator = at - locatorLength;
-    if (!isFull || locator < 0 || tail.getUint32(locator, true) !== locatorSignature) return place;
-    return readEnd64(file, longAt(tail, locator + 8));
-  }
-  throw new TilewrightError({
-    code: file.size > 4 ? "TW0101" : "TW0102",
-    message: "this is no archive: it does not end as one",
-    expected: "the end of a zip archive's directory",
-    found: `${file.size} bytes without it`,
-  });
+  const at = lastEndRecord(tail);
+  if (at === undefined)
+    throw new TilewrightError({
+      code: file.size > 4 ? "TW0101" : "TW0102",
+      message: "this is no archive: it does not end as one",
+      expected: "the end of a zip archive's directory",
+      found: `${file.size} bytes without it`,
+    });
+  const end = start + at;
+  const place = (await findEnd64(file, end)) ?? {
+    end,
+    length: tail.getUint32(at + 12, true),
+    offset: tail.getUint32(at + 16, true),
+  };
+  const begin = place.end - place.length;
+  if (begin < 0) throw damaged("it would begin before the file does");
+  return { start: begin, length: place.length, shift: begin - place.offset };
 }
 
-async function readEnd64(file: ByteRanges, offset: number): Promise<DirectoryPlace> {
-  const view = viewOf(await file.read(offset, offset + 56));
-  if (view.getUint32(0, true) !== end64Signature) throw damaged("its 64-bit end is not there");
-  return { entries: longAt(view, 32), length: longAt(view, 40), start: longAt(view, 48) };
+/** Where the end record is: the one without a comment at the very end, otherwise the last one that there is room for. */
+function lastEndRecord(tail: DataView): number | undefined {
+  const atEnd = tail.byteLength - endLength;
+  const isEnd = (at: number): boolean => tail.getUint32(at, true) === endSignature;
+  if (atEnd >= 0 && isEnd(atEnd) && tail.getUint16(atEnd + 20, true) === 0) return atEnd;
+  let at = tail.byteLength - 4;
+  while (at >= 0 && !isEnd(at)) at--;
+  return at >= 0 && at <= atEnd ? at : undefined;
 }
 
-function readDirectory(bytes: Uint8Array, entries: number): readonly DirectoryRecord[] {
+interface EndRecord {
+  /** Where the directory ends. */
+  readonly end: number;
+  readonly length: number;
+  readonly offset: number;
+}
+
+/** The end record with 64-bit fields, which lies before its locator, which lies before the end record at `end`. */
+async function findEnd64(file: ByteRanges, end: number): Promise<EndRecord | undefined> {
+  const start = end - locatorLength - end64Length;
+  if (start < 0) return undefined;
+  const view = viewOf(await file.read(start, end));
+  if (view.getUint32(end64Length, true) !== locatorSignature) return undefined;
+  if (view.getUint32(end64Length + 4, true) !== 0 || view.getUint32(end64Length + 16, true) > 1)
+    throw damaged("it is spread over several files");
+  if (view.getUint32(0, true) !== end64Signature) return undefined;
+  return { end: start, length: longAt(view, 40), offset: longAt(view, 48) };
+}
+
+function readDirectory(
+  bytes: Uint8Array,
+  start: number,
+  shift: number,
+): readonly DirectoryRecord[] {
   const view = viewOf(bytes);
-  const records: DirectoryRecord[] = [];
+  const records: Omit<DirectoryRecord, "limit">[] = [];
   let at = 0;
-  while (records.length < entries) {
+  while (at < bytes.length) {
     if (at + recordLength > bytes.length || view.getUint32(at, true) !== recordSignature)
-      throw damaged(`entry ${records.length} of ${entries} is not there`);
+      throw damaged(`entry ${records.length} is not there`);
     const nameLength = view.getUint16(at + 28, true);
     const extraLength = view.getUint16(at + 30, true);
     const extra = at + recordLength + nameLength;
     const end = extra + extraLength + view.getUint16(at + 32, true);
-    if (end > bytes.length) throw damaged("an entry goes beyond the end");
-    const name = new TextDecoder().decode(bytes.subarray(at + recordLength, extra));
-    const wide = wideFields(view, at, extra, extra + extraLength);
+    const flags = view.getUint16(at + 8, true);
+    const fullName = decodeName(bytes.subarray(at + recordLength, extra), flags);
+    const [name = ""] = fullName.split("\0", 1);
+    const version = view.getUint8(at + 6);
+    if (version > newestVersion) throw unreadable(name, `it needs version ${version / 10}`);
+    // A comment or an extra field that is cut off is as long as it is.
+    const wide = wideFields(view, at, extra, Math.min(extra + extraLength, bytes.length));
     records.push({
       name,
-      flags: view.getUint16(at + 8, true),
+      fullName,
+      flags,
       method: view.getUint16(at + 10, true),
       checksum: view.getUint32(at + 16, true),
       ...wide,
+      offset: wide.offset + shift,
     });
     at = end;
   }
-  return records;
+  const begins = [...records.map(({ offset }) => offset), start].sort((a, b) => a - b);
+  return records.map((record) => ({
+    ...record,
+    limit: begins.find((begin) => begin > record.offset) ?? start,
+  }));
+}
+
+/** The upper half of code page 437, in which names are that do not say otherwise. */
+const codePage437 =
+  "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0";
+
+function decodeName(bytes: Uint8Array, flags: number): string {
+  if ((flags & namedInUtf8) === 0)
+    return Array.from(bytes, (byte) =>
+      byte < 128 ? String.fromCharCode(byte) : (codePage437[byte - 128] ?? ""),
+    ).join("");
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw damaged("a name is no UTF-8");
+  }
 }
 
 /** Sizes and offset of a record, of which those that are all ones follow in order in extra field 1. */
@@ -140,49 +219,56 @@ function wideFields(
   extra: number,
   end: number,
 ): Pick<DirectoryRecord, "size" | "compressed" | "offset"> {
-  let field = extra;
-  while (field + 4 <= end && view.getUint16(field, true) !== 1)
-    field += 4 + view.getUint16(field + 2, true);
-  let next = field + 4;
-  const limit = field + 4 <= end ? Math.min(end, next + view.getUint16(field + 2, true)) : next;
-  const value = (offset: number): number => {
-    const short = view.getUint32(record + offset, true);
-    if (short !== fullWord || next + 8 > limit) return short;
-    next += 8;
-    return longAt(view, next - 8);
+  const fields = {
+    size: view.getUint32(record + 24, true),
+    compressed: view.getUint32(record + 20, true),
+    offset: view.getUint32(record + 42, true),
   };
-  const size = value(24);
-  return { size, compressed: value(20), offset: value(42) };
+  for (let field = extra; field + 4 <= end;) {
+    const kind = view.getUint16(field, true);
+    const next = field + 4 + view.getUint16(field + 2, true);
+    if (next > end) throw damaged("an extra field goes beyond its end");
+    let at = field + 4;
+    if (kind === 1)
+      for (const name of ["size", "compressed", "offset"] as const) {
+        if (fields[name] !== fullWord) continue;
+        if (at + 8 > next) throw damaged("a 64-bit field is not there");
+        fields[name] = longAt(view, at);
+        at += 8;
+      }
+    field = next;
+  }
+  return fields;
 }
 
-function zipEntry(file: ByteRanges, record: DirectoryRecord): ZipEntry {
-  const { name, method, size } = record;
-  const bytes = async (): Promise<Uint8Array> => {
-    const stored = await storedRanges(file, record);
-    const data = await stored.read(0, stored.size);
-    const expanded = method === 0 ? data : inflate(data, size);
-    verifyChecksum(record, expanded);
-    return expanded;
-  };
+function zipEntry(file: ByteRanges, record: DirectoryRecord, limit: number): ZipEntry {
   return {
-    name,
-    bytes,
-    ranges: async () =>
-      method === 0 ? storedRanges(file, record) : openRanges(await bytes(), "npz"),
+    name: record.name,
+    ranges: async () => {
+      const stored = await storedRanges(file, record);
+      return record.method === 0 ? stored : inflatedRanges(stored, record.size, limit);
+    },
+    verify: (bytes) => verifyChecksum(record, bytes),
   };
 }
 
 /** The bytes of an entry as they lie in the file. */
 async function storedRanges(file: ByteRanges, record: DirectoryRecord): Promise<ByteRanges> {
-  const { name, flags, method, offset, compressed, size } = record;
-  if ((flags & 1) !== 0) throw unreadable(name, "it is encrypted");
+  const { name, fullName, flags, method, offset, compressed, size, limit } = record;
+  if ((flags & (encrypted | stronglyEncrypted)) !== 0) throw unreadable(name, "it is encrypted");
+  if ((flags & patched) !== 0) throw unreadable(name, "it is a patch of another file");
   if (method !== 0 && method !== 8) throw unreadable(name, `it is compressed by method ${method}`);
-  if (method === 0 && compressed !== size) throw damaged(`${name} is stored with two sizes`);
   const header = viewOf(await file.read(offset, offset + localLength));
   if (header.getUint32(0, true) !== localSignature) throw damaged(`${name} is not where it says`);
-  const start = offset + localLength + header.getUint16(26, true) + header.getUint16(28, true);
-  if (start + compressed > file.size) await file.read(start, start + compressed);
-  return subrange(file, start, start + compressed);
+  const nameEnd = offset + localLength + header.getUint16(26, true);
+  const own = decodeName(await file.read(offset + localLength, nameEnd), header.getUint16(6, true));
+  if (own !== fullName) throw damaged(`${name} is called ${own} where it lies`);
+  const start = nameEnd + header.getUint16(28, true);
+  // Of two sizes of stored bytes the smaller one counts.
+  const end = start + (method === 0 ? Math.min(size, compressed) : compressed);
+  if (end > file.size) await file.read(start, end);
+  if (end > limit) throw damaged(`${name} goes on into the next entry`);
+  return subrange(file, start, end);
 }
 
 function unreadable(name: string, reason: string): TilewrightError {
@@ -219,67 +305,22 @@ function crc32(bytes: Uint8Array): number {
   return ~value >>> 0;
 }
 
+/** Equal arrays make equal archives: no entry has the time of its writing. */
+const beginningOfZip = new Date(1980, 0, 1);
+
 /** An archive of stored entries. */
 export function writeZip(
   entries: readonly (readonly [name: string, bytes: Uint8Array])[],
 ): Uint8Array {
-  const named = entries.map(([name, bytes]) => ({ name: new TextEncoder().encode(name), bytes }));
-  const sizes = named.map(({ name, bytes }) => localLength + name.length + bytes.length);
-  const start = sizes.reduce((sum, size) => sum + size, 0);
-  const length = named.reduce((sum, { name }) => sum + recordLength + name.length, 0);
-  if (start + length >= fullWord || entries.length >= fullShort)
+  const bytes = entries.reduce((sum, [, each]) => sum + each.length, 0);
+  const names = entries.reduce((sum, [name]) => sum + 3 * name.length + 100, 0);
+  if (bytes + 2 * names >= fullWord || entries.length >= fullShort)
     throw new TilewrightError({
       code: "TW0109",
       message: "the archive is larger than 4 GiB or has more than 65534 arrays",
       expected: "less than 4 GiB, and at most 65534 arrays",
-      found: `${start + length} bytes, ${entries.length} arrays`,
+      found: `${bytes} bytes, ${entries.length} arrays`,
       remedy: "write several archives, or a safetensors file",
     });
-  const archive = new Uint8Array(start + length + endLength);
-  const view = viewOf(archive);
-  let local = 0;
-  let record = start;
-  for (const { name, bytes } of named) {
-    const checksum = crc32(bytes);
-    view.setUint32(local, localSignature, true);
-    writeEntryFields(view, local + 4, name.length, bytes.length, checksum);
-    archive.set(name, local + localLength);
-    archive.set(bytes, local + localLength + name.length);
-    view.setUint32(record, recordSignature, true);
-    view.setUint16(record + 4, formatVersion, true);
-    writeEntryFields(view, record + 6, name.length, bytes.length, checksum);
-    view.setUint32(record + 42, local, true);
-    archive.set(name, record + recordLength);
-    local += localLength + name.length + bytes.length;
-    record += recordLength + name.length;
-  }
-  view.setUint32(record, endSignature, true);
-  view.setUint16(record + 8, named.length, true);
-  view.setUint16(record + 10, named.length, true);
-  view.setUint32(record + 12, length, true);
-  view.setUint32(record + 16, start, true);
-  return archive;
-}
-
-/** Version 2.0 of the format; names are in UTF-8. */
-const formatVersion = 20;
-const namesInUtf8 = 0x800;
-/** The first of January 1980: equal arrays make equal archives. */
-const date = 0x21;
-
-/** The fields that an entry has before its bytes and in the directory. */
-function writeEntryFields(
-  view: DataView,
-  at: number,
-  nameLength: number,
-  size: number,
-  checksum: number,
-): void {
-  view.setUint16(at, formatVersion, true);
-  view.setUint16(at + 2, namesInUtf8, true);
-  view.setUint16(at + 8, date, true);
-  view.setUint32(at + 10, checksum, true);
-  view.setUint32(at + 14, size, true);
-  view.setUint32(at + 18, size, true);
-  view.setUint16(at + 22, nameLength, true);
+  return zipSync(Object.fromEntries(entries), { level: 0, mtime: beginningOfZip });
 }

@@ -70,4 +70,11 @@ export const fileCodes = registerCodes({
     example: 'readNpy("x.npy")',
     remedy: 'open the file first: readNpy(await readFile("x.npy")), or a handle for large files',
   },
+  TW0111: {
+    title: "array that expands to too much",
+    cause:
+      "A compressed array of an npz file would take more memory than the limit: a few kilobytes may stand for gigabytes.",
+    example: "readNpz(bytes, { expandedLimit: 1024 })",
+    remedy: "raise expandedLimit if the file can be trusted",
+  },
 });
