@@ -279,7 +279,7 @@ export interface ArrayOwner {
 }
 
 /** What is said where memory runs out. */
-const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
+const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030", "TW8005"]);
 
 /** The live arrays of one device. */
 export class ArrayRegistry {

@@ -198,7 +198,7 @@ describe("emulated memory", () => {
     const first = memory.allocate(10);
     const second = memory.allocate(10);
     memory.write(first, Uint8Array.from([1, 2, 3]));
-    memory.fill(second, 10, 9);
+    memory.fill(second, 10, Uint8Array.of(9));
     expect([...memory.read(first, 3)]).toEqual([1, 2, 3]);
     expect(() => memory.read(first, 11)).toThrow(RangeError);
     expect(() => memory.write(first + 8, new Uint8Array(3))).toThrow(RangeError);
@@ -208,9 +208,9 @@ describe("emulated memory", () => {
   test("grows, and gives freed memory out again", () => {
     const memory = new EmulatedMemory();
     const small = memory.allocate(100);
-    memory.fill(small, 100, 7);
+    memory.fill(small, 100, Uint8Array.of(7));
     const large = memory.allocate(8 << 20);
-    memory.fill(large, 8 << 20, 1);
+    memory.fill(large, 8 << 20, Uint8Array.of(1));
     expect([...memory.read(small, 2)]).toEqual([7, 7]);
     memory.free(large);
     expect(() => memory.read(large, 1)).toThrow(RangeError);

@@ -98,17 +98,20 @@ export function emulate(
   options: EmulatorOptions,
 ): EmulationResult {
   const state = prepare(module, launch, memory, options);
+  memory.lend();
   try {
     new Run(state, new Grid(state, launch), new LimitWatch(options.limits), options).run();
   } catch (error) {
     throw withEarlier(error, state);
+  } finally {
+    memory.takeBack();
   }
   return { findings: state.findings, printed: state.printed, counters: state.counters };
 }
 
 /**
- * The same with a pool's threads where that is quicker, and with breaks for the host. Until it is over, memory may
- * be allocated but not written or freed.
+ * The same with a pool's threads where that is quicker, and with breaks for the host. Until it is over, memory is lent:
+ * more can be allocated, and nothing else.
  */
 export async function emulateWith(
   pool: WorkerPool,
@@ -119,13 +122,14 @@ export async function emulateWith(
 ): Promise<EmulationResult> {
   const state = prepare(module, launch, memory, options);
   const whole = { module, launch, memory, options, state };
-  return memory.during(async () => {
-    try {
-      return await runWith(pool, whole);
-    } catch (error) {
-      throw withEarlier(error, state);
-    }
-  });
+  memory.lend();
+  try {
+    return await runWith(pool, whole);
+  } catch (error) {
+    throw withEarlier(error, state);
+  } finally {
+    memory.takeBack();
+  }
 }
 
 async function runWith(pool: WorkerPool, whole: Whole): Promise<EmulationResult> {

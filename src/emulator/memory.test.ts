@@ -23,7 +23,7 @@ describe("the emulator's heap", () => {
     const first = memory.allocate(16);
     memory.write(first, Uint8Array.of(1, 2, 3));
     const large = memory.allocate(4 << 20);
-    memory.fill(large + (4 << 20) - 2, 2, 9);
+    memory.fill(large + (4 << 20) - 2, 2, Uint8Array.of(9));
     expect([...memory.read(first, 3)]).toEqual([1, 2, 3]);
     expect(memory.views.states[first - globalBase]).toBe(byteStates.written);
     expect([...memory.read(large + (4 << 20) - 2, 2)]).toEqual([9, 9]);

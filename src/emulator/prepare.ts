@@ -68,8 +68,7 @@ function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory
   const known = ofMemory.get(module) ?? new Map<string, number>();
   ofMemory.set(module, known);
   const fresh = program.globals.filter(({ name }) => !known.has(name));
-  for (const variable of fresh)
-    known.set(variable.name, memory.allocate(variableBytes(variable), variable.name));
+  for (const [name, address] of placesOf(fresh, memory)) known.set(name, address);
   for (const variable of fresh) {
     const bytes = initialBytes(
       variable,
@@ -78,6 +77,19 @@ function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory
     memory.write(known.get(variable.name) ?? globalBase, bytes);
   }
   return Float64Array.from(program.globals, ({ name }) => known.get(name) ?? 0);
+}
+
+/** Memory for all of the variables, or, where there is not enough, for none: a later launch begins with them anew. */
+function placesOf(variables: Program["globals"], memory: EmulatedMemory): Map<string, number> {
+  const places = new Map<string, number>();
+  try {
+    for (const variable of variables)
+      places.set(variable.name, memory.allocate(variableBytes(variable), variable.name));
+  } catch (error) {
+    for (const address of places.values()) memory.free(address);
+    throw error;
+  }
+  return places;
 }
 
 function misfit(message: string, expected: string, found: string): TilewrightError {

@@ -12,7 +12,7 @@ import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
 import { parsePtx } from "../ptx/parser/index.ts";
 import { encodeTensorMap, nowhere, tensorMapTypeOf } from "../emulator/tensor-map.ts";
-import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
+import { packedBytes, u32 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import { coordinatesOf, elementCount, rowMajorStrides } from "../formats/shape.ts";
@@ -37,7 +37,7 @@ import type { Target } from "../targets/target.ts";
 import { EmulatedCodeBackend } from "./emulated-code.ts";
 import type { EmulatorAllocation } from "./emulated-code.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend, repeatBytes } from "./queued-backend.ts";
+import { QueuedBackend } from "./queued-backend.ts";
 
 export interface EmulatorDeviceOptions {
   /** The GPU that kernels are compiled for; sm_90a unless given. */
@@ -113,9 +113,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
     const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
     return this.account.take(bytes, () => {
-      const address = withinMemory(dtype.name, elementCount(shape), () =>
-        this.#memory.allocate(whole),
-      );
+      const address = this.#memory.allocate(whole);
       return { bytes, dtype, shape, address };
     });
   }
@@ -132,20 +130,18 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
 
   fill({ address, bytes }: EmulatorAllocation, pattern: Uint8Array): Promise<void> {
     return this.queue.run(async () => {
-      const content = new Uint8Array(bytes);
-      repeatBytes(content, pattern);
-      this.#memory.write(address, content);
+      this.#memory.fill(address, bytes, pattern);
     });
   }
 
   copy(from: EmulatorAllocation, to: EmulatorAllocation): Promise<void> {
     return this.queue.run(async () => {
-      this.#memory.write(to.address, this.#memory.read(from.address, to.bytes).slice());
+      this.#memory.copy(from.address, to.address, to.bytes);
     });
   }
 
   override get memory(): MemoryUse {
-    return this.account.use(this.#memory.views.bytes.length);
+    return this.account.use(this.#memory.capacity);
   }
 
   release({ address, bytes }: EmulatorAllocation): void {
@@ -169,11 +165,11 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
-    { address, bytes }: EmulatorAllocation,
+    { address }: EmulatorAllocation,
   ): Promise<HostArray<N>> {
     return this.queue.run(async () => {
       const array = hostArray(dtype, shape);
-      storageBytes(array.data).set(this.#memory.read(address, bytes));
+      this.#memory.readInto(address, storageBytes(array.data));
       return array;
     });
   }
@@ -254,9 +250,8 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     restored: LaunchNames["arrays"],
   ): readonly TilewrightError[] {
     return [...restored].flatMap(([address, { name, shape }]) => {
-      const counters = new Int32Array(
-        this.#memory.read(address, 4 * elementCount(shape)).slice().buffer,
-      );
+      const counters = new Int32Array(elementCount(shape));
+      this.#memory.readInto(address, new Uint8Array(counters.buffer));
       const left = [...counters].flatMap((value, index) =>
         value === 0 ? [] : [{ name: `${name}[${index}]`, value }],
       );
@@ -278,14 +273,18 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     dimensions: DimensionValues,
   ): TilewrightError | undefined {
     if (ring === undefined) return undefined;
-    const words = new Uint32Array(this.#memory.read(ring, 4 * ringWords).slice().buffer);
+    const words = new Uint32Array(ringWords);
+    this.#memory.readInto(ring, new Uint8Array(words.buffer));
     const { lines, failure } = readMessages(words, program, dimensions);
     for (const line of lines) (this.#options.onPrint ?? printLine)(line);
     return failure;
   }
 
+  /** Threads end in their turn, as memory is given back in its own: once what was issued has run. */
   dispose(): void {
-    this.#pool.dispose();
+    void this.queue.run(async () => {
+      this.#pool.dispose();
+    });
   }
 }
 
@@ -361,15 +360,15 @@ class LentMemory {
     if (parameter.kind === "array") return this.#arrayAddress(parameter.name);
     const bytes = evaluateSize(parameter.bytes, this.#launch.dimensions);
     const address = this.#memory.allocate(Math.max(1, bytes), parameter.name);
+    this.#scratch.set(parameter.name, address);
     if (parameter.zeroed !== false) {
-      this.#memory.write(address, new Uint8Array(bytes));
+      this.#memory.fill(address, bytes, Uint8Array.of(0));
       // The plan numbers them, so that two of a name differ.
       const name = `semaphore ${parameter.name.replace(/ \d+$/, "")}`;
       const counters = { name, dtype: u32, shape: [bytes / 4] };
       this.counters.set(address, counters);
       if (parameter.zeroed === "once") this.restored.set(address, counters);
     }
-    this.#scratch.set(parameter.name, address);
     return address;
   }
 

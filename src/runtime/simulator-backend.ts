@@ -12,11 +12,12 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { simulate } from "../sim/index.ts";
 import type { RunTimeline, ScheduleName, SimulatedBuffer, WaitGraph } from "../sim/index.ts";
 import { printLine } from "../support/console.ts";
+import { repeatBytes } from "../support/repeat-bytes.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend, repeatBytes } from "./queued-backend.ts";
+import { QueuedBackend } from "./queued-backend.ts";
 
 export interface SimulatorOptions {
   /** The GPU whose limits hold; sm_90a unless given. */

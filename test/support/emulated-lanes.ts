@@ -72,7 +72,7 @@ export function runLanes(
   const from = memory.allocate(given.byteLength, "in");
   const to = memory.allocate(8 * cases.length * outputSlots, "out");
   memory.write(from, new Uint8Array(given.buffer));
-  memory.fill(to, 8 * cases.length * outputSlots, 0);
+  memory.fill(to, 8 * cases.length * outputSlots, Uint8Array.of(0));
   const lanes = 128;
   const { findings } = emulate(
     module,

@@ -243,7 +243,7 @@ function run(
   memory.write(source, new Uint8Array(BigUint64Array.from(given).buffer));
   const bytes = kept * lanesPerBlock * slotBytes;
   const target = memory.allocate(bytes, "kept");
-  memory.fill(target, bytes, 0);
+  memory.fill(target, bytes, Uint8Array.of(0));
   const { findings } = emulate(
     module,
     {

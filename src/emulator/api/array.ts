@@ -3,7 +3,6 @@ import { packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { elementCount } from "../../formats/shape.ts";
 import { madeBy, thisCopy } from "../../support/copies.ts";
-import { TilewrightError } from "../../support/diagnostics.ts";
 import type { EmulatedMemory } from "../memory.ts";
 
 export class EmulatedArray<N extends DTypeName = DTypeName> {
@@ -26,27 +25,13 @@ export class EmulatedArray<N extends DTypeName = DTypeName> {
     this.bytes = packedBytes(dtype, elementCount(shape));
     this.shape = Object.freeze([...shape]);
     this.label = label;
-    this.address = allocate(memory, this);
+    this.address = memory.allocate(this.bytes, label);
     Object.freeze(this);
   }
 
   /** @internal */
   get [madeBy](): object {
     return thisCopy;
-  }
-}
-
-function allocate(memory: EmulatedMemory, array: Omit<EmulatedArray, "address">): number {
-  try {
-    return memory.allocate(array.bytes, array.label);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new TilewrightError({
-      code: "TW8005",
-      message: `the emulator has no room for ${arrayText(array)}`,
-      expected: "4 GiB at most, all arrays together",
-      found: `${array.bytes} bytes more`,
-    });
   }
 }
 

@@ -128,7 +128,7 @@ export class Emulator {
     this.#requireIdle("download");
     this.#own(array);
     const copy = hostArray(array.dtype, array.shape);
-    storageBytes(copy.data).set(this.#memory.read(array.address, array.bytes));
+    this.#memory.readInto(array.address, storageBytes(copy.data));
     return copy;
   }
 
@@ -183,7 +183,10 @@ export class Emulator {
     }
   }
 
-  /** Ends the threads that `run` has started. They never keep a process from ending. */
+  /**
+   * Ends the threads that `run` has started; from now on the calling one works alone. They never keep a process from
+   * ending.
+   */
   dispose(): void {
     this.#pool.dispose();
   }

@@ -52,6 +52,8 @@ export class Launch implements WarpHost, MachineView {
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
   readonly activity = { stores: 0 };
+  /** Global memory, whose views stay the same for as long as it is lent to this launch. */
+  readonly heap: MemoryViews;
   readonly #memory: Heap;
   readonly #seed: number;
   readonly #addresses: AddressMap;
@@ -68,6 +70,7 @@ export class Launch implements WarpHost, MachineView {
     const { program, memory, parameters, constants, symbols, target, seed, checks, naming } =
       options;
     this.#memory = memory;
+    this.heap = memory.views;
     this.#seed = seed;
     this.marks = options.marks;
     this.program = program;
@@ -81,11 +84,6 @@ export class Launch implements WarpHost, MachineView {
     this.#addresses = new AddressMap(memory, constants, parameters, naming);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
-  }
-
-  /** Memory may have grown between two clusters. */
-  get heap(): MemoryViews {
-    return this.#memory.views;
   }
 
   get random(): Random {

@@ -20,7 +20,8 @@ import type { Job } from "./job.ts";
 import { areApart, Marks } from "./marks.ts";
 import { Pace } from "./pace.ts";
 import type { Handover } from "./pace.ts";
-import { SharedMemory } from "./shared-memory.ts";
+import { giveBack, SharedMemory } from "./shared-memory.ts";
+import type { SharedCopy } from "./shared-memory.ts";
 
 /** Where threads come from. */
 export interface ThreadHost {
@@ -97,10 +98,9 @@ export class WorkerPool {
   /** Tries the rest of a launch on threads; undefined where the calling thread has to run it. */
   async run(rest: Rest): Promise<EmulationCounters | undefined> {
     const helpers = this.#hire(Math.min(await this.#threads(), rest.clusters));
-    const marks = this.#share(rest.memory, helpers.length);
-    if (helpers.length === 0 || marks === undefined) return undefined;
-    const { heap } = this.#shared;
-    const jobs = this.#jobs(rest, helpers, marks);
+    const work = helpers.length === 0 ? undefined : this.#prepare(rest, helpers);
+    if (work === undefined) return undefined;
+    const { copy, before, jobs } = work;
     const isReached = { value: false };
     const stopListening = rest.watch.onReached(() => {
       isReached.value = true;
@@ -108,16 +108,16 @@ export class WorkerPool {
     });
     const outcomes = await runAll(helpers, jobs);
     stopListening();
-    if (outcomes.includes("lost")) this.#close();
+    if (outcomes.includes("lost")) this.dispose();
     const counters = sumOf(outcomes);
     // The calling thread says where the launch was stopped.
     if (counters === undefined && isReached.value) return undefined;
-    const made = marks.map((buffer) => new Marks(buffer, heap.size));
-    if (counters === undefined || !areApart([...made, ...earlier(rest.state, heap.size)])) {
+    const made = copy.marks.map((buffer) => new Marks(buffer, copy.heap.size));
+    if (counters === undefined || !areApart([...made, ...before])) {
       this.#undivided.add(rest.state.program);
       return undefined;
     }
-    this.#shared.giveBack(rest.memory);
+    giveBack(copy.heap, rest.memory);
     return counters;
   }
 
@@ -127,16 +127,17 @@ export class WorkerPool {
     try {
       while (this.#helpers.length < count) this.#helpers.push(new Helper(openPort));
     } catch {
-      this.#close();
+      this.dispose();
     }
     return this.#helpers.slice(0, count);
   }
 
-  /** Copies memory for threads, and gives their marks; undefined where a machine has no room for it. */
-  #share(memory: EmulatedMemory, threads: number): readonly SharedArrayBuffer[] | undefined {
+  /** Copies memory for threads, and says what they are to do; undefined where the process has no room for it. */
+  #prepare(rest: Rest, helpers: readonly Helper[]): Work | undefined {
     try {
-      const { size } = this.#shared.take(memory);
-      return Array.from({ length: threads }, (_, thread) => this.#shared.marks(thread, size));
+      const copy = this.#shared.take(rest.memory, helpers.length);
+      const before = earlier(rest.state, copy.heap.size);
+      return { copy, before, jobs: this.#jobs(rest, helpers, copy) };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       return undefined;
@@ -146,13 +147,12 @@ export class WorkerPool {
   #jobs(
     { module, launch, memory, options, state, firstCluster, clusters }: Rest,
     helpers: readonly Helper[],
-    marks: readonly SharedArrayBuffer[],
+    { heap, marks }: SharedCopy,
   ): readonly Job[] {
     const number = this.#numbers.get(module) ?? this.#modules++;
     this.#numbers.set(module, number);
     const shared = new SharedArrayBuffer(4 * control.words);
     new Int32Array(shared)[control.next] = firstCluster;
-    const { heap } = this.#shared;
     const { symbols } = state;
     // Threads report nothing, so that names need not travel.
     const nameless = { ...launch, names: undefined };
@@ -175,16 +175,20 @@ export class WorkerPool {
     });
   }
 
-  /** Threads do not work here: from now on there is the calling one. */
-  #close(): void {
-    this.#isUnable = true;
-    this.dispose();
-  }
-
+  /** Ends the threads; from now on there is the calling one. */
   dispose(): void {
+    this.#isUnable = true;
     for (const helper of this.#helpers) helper.end();
     this.#helpers = [];
   }
+}
+
+/** A launch made ready for threads. */
+interface Work {
+  readonly copy: SharedCopy;
+  /** What the calling thread touched before. */
+  readonly before: readonly Marks[];
+  readonly jobs: readonly Job[];
 }
 
 /** Of a job that cannot travel: targets are described by users, with whatever they like. */
