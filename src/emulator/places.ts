@@ -56,7 +56,8 @@ export class Places {
     let [start, end] = [offset, offset + roomOf(bytes)];
     const others = this.#gaps.filter((gap) => {
       const isBeside = gap.offset + gap.room === start || gap.offset === end;
-      if (isBeside) [start, end] = [Math.min(start, gap.offset), Math.max(end, gap.offset + gap.room)];
+      if (isBeside)
+        [start, end] = [Math.min(start, gap.offset), Math.max(end, gap.offset + gap.room)];
       return !isBeside;
     });
     if (end === this.#end) {

@@ -6,76 +6,18 @@ import type {
   LaunchRecord,
 } from "../../../test/support/divided-launches.ts";
 import { withStandingClock } from "../../../test/support/clocks.ts";
+import { PretendedThreads } from "../../../test/support/pretended-threads.ts";
 import * as emulator from "../index.ts";
 import { targets } from "../../targets/target.ts";
 import { globalBase } from "../addresses.ts";
 import { byteStates } from "../memory.ts";
 import { parsePtx } from "../../ptx/parser/index.ts";
 import { WorkerPool } from "./worker-pool.ts";
-import type { ThreadHost } from "./worker-pool.ts";
-import { control } from "./job.ts";
-import type { Answer, Job } from "./job.ts";
 import { processors } from "./node.ts";
-import { Worksite } from "./work.ts";
 
 const { EmulatedMemory } = emulator;
 const atOnce = { patience: 0, gain: 0 };
 const alone = { EmulatedMemory, parsePtx, run: emulator.emulate };
-
-/**
- * Threads that are none: each does its job in a turn of this one, on clones as if it were elsewhere. Each gets an
- * equal part of the clusters, and the last ones come first, so that whatever depends on the order shows.
- */
-class Pretended implements ThreadHost {
-  readonly answers: Answer[] = [];
-  opened = 0;
-  ended = 0;
-  /** Called before a job is done; may say that the thread ends instead. */
-  onJob: (job: Job) => "ends" | undefined = () => undefined;
-  #waiting: (() => void)[] = [];
-
-  processors(): number {
-    return 2;
-  }
-
-  readonly openPort: ThreadHost["openPort"] = ({ answered, ended }) => {
-    const site = new Worksite();
-    const position = this.opened++;
-    return {
-      post: (job) => {
-        const received = structuredClone(job);
-        if (this.#waiting.length === 0) setTimeout(() => this.#work());
-        this.#waiting.push(() => {
-          if (this.onJob(received) === "ends") {
-            ended();
-            return;
-          }
-          const answer = site.do(this.#part(received, position));
-          this.answers.push(answer);
-          answered(answer);
-        });
-      },
-      hold: () => undefined,
-      end: () => {
-        this.ended += 1;
-      },
-    };
-  };
-
-  #part(job: Job, position: number): Job {
-    const first = new Int32Array(job.control)[control.next] ?? 0;
-    const share = Math.ceil((job.end - first) / this.opened);
-    const own = new Int32Array(new SharedArrayBuffer(4 * control.words));
-    own[control.next] = first + position * share;
-    return { ...job, control: own.buffer, end: Math.min(job.end, first + (position + 1) * share) };
-  }
-
-  #work(): void {
-    const jobs = this.#waiting.reverse();
-    this.#waiting = [];
-    for (const job of jobs) job();
-  }
-}
 
 function record(
   launch: DividedLaunch,
@@ -97,7 +39,7 @@ describe.each([true, false])("launches on threads, checks: %s", (checks) => {
     "%s",
     async (_, launch) => {
       const expected = await recordLaunch(alone, launch, { seed: 3, checks });
-      const host = new Pretended();
+      const host = new PretendedThreads();
       const pool = new WorkerPool({ threads: 3, handover: atOnce, host });
       expect(await record(launch, pool, checks)).toEqual(expected);
       const end = checks ? launch.end : (launch.unchecked ?? launch.end);
@@ -112,7 +54,7 @@ describe("a pool", () => {
   const easy = named("words");
 
   test("is hired once, and gets a module once", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     const sent: boolean[] = [];
     host.onJob = ({ module }) => {
       sent.push(module.content !== undefined);
@@ -139,14 +81,14 @@ describe("a pool", () => {
 
   test("is not asked for one thread, nor for a launch that is soon over", async () => {
     for (const options of [{ threads: 1, handover: atOnce }, { threads: 4 }]) {
-      const host = new Pretended();
+      const host = new PretendedThreads();
       await withStandingClock(() => record(easy, new WorkerPool({ ...options, host })));
       expect(host.opened).toBe(0);
     }
   });
 
   test("is given up where a thread ends; the launch is not", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     let jobs = 0;
     host.onJob = () => (++jobs === 2 ? "ends" : undefined);
     const pool = new WorkerPool({ threads: 3, handover: atOnce, host });
@@ -158,7 +100,7 @@ describe("a pool", () => {
   });
 
   test("is given up where threads cannot be started", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     const openPort = (): never => {
       throw new Error("no threads here");
     };
@@ -181,7 +123,7 @@ describe("a pool", () => {
   });
 
   test("does without where there is no room for a copy of memory", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const full = function (): never {
       throw new RangeError("Array buffer allocation failed");
@@ -193,7 +135,7 @@ describe("a pool", () => {
   });
 
   test("does without what cannot travel", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const run: EmulatorParts["run"] = (module, launch, memory, options) =>
       emulator.emulateWith(pool, module, launch, memory, {
@@ -207,7 +149,7 @@ describe("a pool", () => {
   });
 
   test("tries a program whose blocks got in each other's way no second time", async () => {
-    const host = new Pretended();
+    const host = new PretendedThreads();
     const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const module = parsePtx(
       ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 p)\n{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p]; mov.u32 %r, %ctaid.x; st.global.b32 [%d], %r; ret; }",
@@ -232,29 +174,98 @@ describe("a pool", () => {
     }
   });
 
-  test("leaves memory that was allocated in the meantime alone, taken back or not", async () => {
-    for (const launch of [easy, named("all blocks write")]) {
-      const host = new Pretended();
-      const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
-      let last = 0;
-      const run: EmulatorParts["run"] = async (module, shape, memory, options) => {
+  describe.each([easy, named("all blocks write")])(
+    "leaves memory alone that was allocated in the meantime, $name",
+    (launch) => {
+      const size = 3 << 20;
+
+      async function recordWithLate(
+        host: PretendedThreads,
+        allocateBy: (allocate: () => void) => void,
+      ): Promise<void> {
+        const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
         let late: number | undefined;
-        host.onJob = () => {
-          late ??= memory.allocate(3 << 20, "late");
-          return undefined;
+        let state: number | undefined;
+        const run: EmulatorParts["run"] = async (module, shape, memory, options) => {
+          allocateBy(() => (late ??= memory.allocate(size, "late")));
+          try {
+            return await emulator.emulateWith(pool, module, shape, memory, options);
+          } finally {
+            state = memory.views.states[(late ?? 0) - globalBase + size - 1];
+          }
         };
-        try {
-          return await emulator.emulateWith(pool, module, shape, memory, options);
-        } finally {
-          last = memory.views.states[(late ?? 0) - globalBase + (3 << 20) - 1] ?? 0;
-        }
-      };
-      const expected = await recordLaunch(alone, launch, { seed: 3, checks: true });
-      expect(await recordLaunch({ ...alone, run }, launch, { seed: 3, checks: true })).toEqual(
-        expected,
-      );
-      expect(last).toBe(byteStates.unwritten);
+        const expected = await recordLaunch(alone, launch, { seed: 3, checks: true });
+        expect(await recordLaunch({ ...alone, run }, launch, { seed: 3, checks: true })).toEqual(
+          expected,
+        );
+        expect(state).toBe(byteStates.unwritten);
+      }
+
+      test("before it was copied for threads", async () => {
+        const host = new PretendedThreads();
+        await recordWithLate(host, (allocate) => (host.onOpen = allocate));
+        expect(host.answers.length).toBe(2);
+      });
+
+      test("while threads run", async () => {
+        const host = new PretendedThreads();
+        await recordWithLate(host, (allocate) => {
+          host.onJob = () => {
+            allocate();
+            return undefined;
+          };
+        });
+        expect(host.answers.length).toBe(2);
+      });
+    },
+  );
+
+  test("does not hide an access outside of memory by what is allocated in the meantime", async () => {
+    const launch = named("an address outside of memory");
+    /** Its buffers are large already. */
+    class Roomy extends EmulatedMemory {
+      constructor() {
+        super();
+        this.free(this.allocate(1 << 20));
+      }
     }
+    const roomy = { ...alone, EmulatedMemory: Roomy };
+    const host = new PretendedThreads();
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
+    const run: EmulatorParts["run"] = async (module, shape, memory, options) => {
+      // The address lies 64 KiB behind an array, where these will lie.
+      host.onOpen = () => {
+        for (let each = 0; each < 4; each++) memory.allocate(64 << 10, "late");
+      };
+      return emulator.emulateWith(pool, module, shape, memory, options);
+    };
+    const expected = await recordLaunch(roomy, launch, { seed: 3, checks: true });
+    expect(expected.thrown).toContain("TW8010");
+    expect(await recordLaunch({ ...roomy, run }, launch, { seed: 3, checks: true })).toEqual(
+      expected,
+    );
+  });
+
+  test("may be disposed of while threads run, which leaves the launch to the calling one", async () => {
+    const host = new PretendedThreads();
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
+    host.onJob = () => {
+      pool.dispose();
+      return undefined;
+    };
+    expect(await record(easy, pool)).toEqual(
+      await recordLaunch(alone, easy, { seed: 3, checks: true }),
+    );
+  });
+
+  test("hires nobody once it was disposed of", async () => {
+    const host = new PretendedThreads();
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
+    const expected = await recordLaunch(alone, easy, { seed: 3, checks: true });
+    expect(await record(easy, pool)).toEqual(expected);
+    pool.dispose();
+    expect(await record(easy, pool)).toEqual(expected);
+    expect([host.opened, host.ended]).toEqual([2, 2]);
   });
 });
 
