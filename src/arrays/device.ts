@@ -16,15 +16,13 @@ import { toLanes } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
 import { tensorTypeOf } from "../graph/lower/storage.ts";
-import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
-import { compilePlan } from "../graph/plan/compile.ts";
-import { Replay } from "../graph/plan/replay.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { captureLocation } from "../support/location.ts";
+import { captureLocation, settledLocation } from "../support/location.ts";
 import type { RunLimits } from "../support/run-limits.ts";
+import { DevicePrograms, keptPrograms } from "./programs.ts";
 
 /** A result that a device computes or has computed. */
 interface Held {
@@ -37,7 +35,8 @@ interface Held {
 let chosen: Device | undefined;
 let queue: Promise<unknown> = Promise.resolve();
 const held = new WeakMap<GraphValue, Held>();
-const programs = new Map<Device, Map<GraphRegion, Promise<Replay>>>();
+/** Of the device that is chosen, and of those that are being left. */
+const programs = new Map<Device, DevicePrograms>();
 /** Values that are made while a scope is open, the innermost last. */
 const openScopes: GraphValue[][] = [];
 
@@ -48,13 +47,11 @@ const openScopes: GraphValue[][] = [];
 export async function useDevice(device?: Device): Promise<void> {
   const before = chosen;
   chosen = device;
-  const compiled = before === undefined || before === device ? undefined : programs.get(before);
-  if (before === undefined || compiled === undefined) return;
+  const left = before === undefined || before === device ? undefined : programs.get(before);
+  if (before === undefined || left === undefined) return;
   programs.delete(before);
   await inTurn(async () => {
-    // Whoever reads a result of a program that could not be made hears why.
-    for (const each of await Promise.allSettled(compiled.values()))
-      if (each.status === "fulfilled") each.value.dispose();
+    left.dispose();
   });
 }
 
@@ -74,18 +71,10 @@ function inTurn<T>(work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** The program of a graph, compiled once; compiled functions run the same graph again and again. */
-function programOf(
-  device: Device,
-  graph: GraphRegion,
-  donated: readonly number[],
-): Promise<Replay> {
-  const known = programs.get(device) ?? new Map<GraphRegion, Promise<Replay>>();
+function programsOf(device: Device): DevicePrograms {
+  const known = programs.get(device) ?? new DevicePrograms(device, keptPrograms);
   programs.set(device, known);
-  const program =
-    known.get(graph) ?? Replay.load(device, compilePlan(moduleOf(graph), "main", donated));
-  known.set(graph, program);
-  return program;
+  return known;
 }
 
 /** An argument of a run: a value of the device, or data. */
@@ -98,6 +87,8 @@ export interface DeviceRun {
   /** Places of inputs whose memory the results may take. */
   readonly donated?: readonly number[];
   readonly limits?: RunLimits;
+  /** Whether the graph is a compiled function's, which will run it again. */
+  readonly isKept?: boolean;
 }
 
 /** Runs a graph on the chosen device. `targets` are the values that its results become. */
@@ -106,7 +97,7 @@ export function runOnDevice(
   graph: GraphRegion,
   inputs: readonly DeviceInput[],
   targets: readonly GraphValue[],
-  { donated = [], limits = {} }: DeviceRun = {},
+  { donated = [], limits = {}, isKept = false }: DeviceRun = {},
 ): void {
   // An array may be disposed of once the call is made: its memory goes after the run.
   const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
@@ -118,14 +109,16 @@ export function runOnDevice(
     entry.isDisposed = true;
     forgotten.unregister(entry);
   }
+  // They are given back when the device is left, which is after this run.
+  const mine = programsOf(device);
+  const location = settledLocation();
   const run = inTurn(async () => {
     let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
     try {
-      const program = await programOf(device, graph, donated);
       const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
-      const outputs = await program.run(arrays, limits);
-      taken = new Set(program.takenOver.map((place) => sources[place]));
-      return outputs;
+      const results = await mine.run({ graph, donated, limits, isKept, location }, arrays);
+      taken = new Set([...results.taken].map((place) => sources[place]));
+      return results.outputs;
     } finally {
       // What was given to a run that failed is gone, too.
       disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
@@ -137,6 +130,19 @@ export function runOnDevice(
       device,
       run.then((outputs) => outputs[i] as DeviceArray),
     );
+}
+
+/** Gives back what a device keeps for a graph, after the runs that were asked for. */
+export function forgetPrograms(graph: GraphRegion): void {
+  for (const each of programs.values())
+    void inTurn(async () => {
+      each.forget(graph);
+    });
+}
+
+/** How many programs hold memory of a device now. */
+export function livePrograms(device: Device): number {
+  return programs.get(device)?.live ?? 0;
 }
 
 /** The arrays of values that were computed. */

@@ -137,13 +137,17 @@ function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]):
 function run(
   graph: GraphRegion,
   inputs: readonly GraphValue[],
-  { donated, limits }: Required<DeviceRun>,
+  { donated, limits }: Pick<Required<DeviceRun>, "donated" | "limits">,
 ): readonly GraphValue[] {
   const device = chosenDevice();
   if (device !== undefined) {
     const targets = graph.results.map(({ type }) => graphValue(type));
     requireOnce(inputs, donated);
-    runOnDevice(device, graph, onDevice(device, inputs), targets, { donated, limits });
+    runOnDevice(device, graph, onDevice(device, inputs), targets, {
+      donated,
+      limits,
+      isKept: true,
+    });
     return targets;
   }
   const results = runGraph(graph, compute(inputs), limits);

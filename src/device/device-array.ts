@@ -267,6 +267,10 @@ export interface Leak {
   readonly position: Position | undefined;
 }
 
+function described({ dtype, shape, bytes, location }: DeviceArray): Leak {
+  return { dtype, shape, bytes, position: location.position };
+}
+
 function axesText(rank: number): string {
   return rank === 1 ? "axis 0" : `the axes 0 to ${rank - 1}`;
 }
@@ -281,10 +285,19 @@ export interface ArrayOwner {
 /** What is said where memory runs out. */
 const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030", "TW8005"]);
 
+/** Whether an error says that there is not enough memory. */
+export function isShortage(error: unknown): error is TilewrightError {
+  return error instanceof TilewrightError && memoryCodes.has(error.code);
+}
+
 /** The live arrays of one device. */
 export class ArrayRegistry {
   readonly #owner: ArrayOwner;
   readonly #live = new Set<DeviceArray>();
+  /** Those among them that the library gives back by itself. */
+  readonly #entrusted = new WeakSet<DeviceArray>();
+  #isEntrusting = false;
+  readonly #keepers = new Set<() => boolean>();
 
   constructor(owner: ArrayOwner) {
     this.#owner = owner;
@@ -298,14 +311,47 @@ export class ArrayRegistry {
     return this.#owner.fetch(array);
   }
 
-  add<N extends DTypeName>(
+  /** An array of what `allocate` gives; where there is no memory, what is kept for speed is given back first. */
+  allocate<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
-    allocation: Allocation,
+    allocate: () => Allocation,
   ): DeviceArray<N> {
+    const allocation = this.explainingMemory(() => {
+      try {
+        return allocate();
+      } catch (error) {
+        const isSome = isShortage(error) && [...this.#keepers].some((giveBack) => giveBack());
+        if (!isSome) throw error;
+        return allocate();
+      }
+    });
     const array = new DeviceArray(this, dtype, shape, allocation);
     this.#live.add(array);
+    if (this.#isEntrusting) this.#entrusted.add(array);
     return array;
+  }
+
+  /**
+   * Has `giveBack` called where an allocation would fail: it gives back what is kept for speed alone, and says whether that was
+   * anything. Returns a function that ends this.
+   */
+  onShortage(giveBack: () => boolean): () => void {
+    this.#keepers.add(giveBack);
+    return () => {
+      this.#keepers.delete(giveBack);
+    };
+  }
+
+  /** Runs `work`, whose arrays the library gives back by itself: they are never leaks. */
+  entrusted<T>(work: () => T): T {
+    const before = this.#isEntrusting;
+    this.#isEntrusting = true;
+    try {
+      return work();
+    } finally {
+      this.#isEntrusting = before;
+    }
   }
 
   remove(array: { readonly dtype: DType }, allocation: Allocation): void {
@@ -318,18 +364,14 @@ export class ArrayRegistry {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof TilewrightError) || !memoryCodes.has(error.code)) throw error;
-      throw error.withNotes(describeLargest(this.leaks()));
+      if (!isShortage(error)) throw error;
+      throw error.withNotes(describeLargest([...this.#live].map(described)));
     }
   }
 
+  /** What programs made and have not disposed of. */
   leaks(): readonly Leak[] {
-    return [...this.#live].map(({ dtype, shape, bytes, location }) => ({
-      dtype,
-      shape,
-      bytes,
-      position: location.position,
-    }));
+    return [...this.#live].filter((array) => !this.#entrusted.has(array)).map(described);
   }
 
   disposeAll(): void {

@@ -178,7 +178,7 @@ export class Device {
     return this.#compilations.records;
   }
 
-  /** Arrays made on this device and not yet disposed of. */
+  /** Arrays made on this device and not yet disposed of, but those that the library gives back by itself, such as results of compiled functions. */
   get leaks(): readonly Leak[] {
     return this.#arrays.leaks();
   }
@@ -204,8 +204,12 @@ export class Device {
     this.#requireOpen();
     requireDType(dtype);
     elementCount(shape);
-    const allocation = this.#arrays.explainingMemory(() => this.#backend.allocate(dtype, shape));
-    return this.#arrays.add(dtype, shape, allocation);
+    return this.#arrays.allocate(dtype, shape, () => this.#backend.allocate(dtype, shape));
+  }
+
+  /** @internal */
+  get arrays(): ArrayRegistry {
+    return this.#arrays;
   }
 
   /** An array of zeros. */

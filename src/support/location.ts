@@ -251,6 +251,14 @@ export function captureLocation(depth = captureDepth): Location {
   return new CapturedLocation(trace);
 }
 
+/**
+ * A location whose position is looked up now. One that is not holds on to the stack, and with it to whatever the functions on it can
+ * reach: what lives as long as the process, or waits for the garbage collector to find something, must not.
+ */
+export function settledLocation({ position, generated }: Location = captureLocation()): Location {
+  return Object.freeze({ position, generated });
+}
+
 /** `stack` without the frames of this library, of packages and of the host below the user's program. */
 export function userFrames(stack: string): readonly string[] {
   return [...parseFrames(stack)]

@@ -25,6 +25,11 @@ export class Recent<K, V> {
     return value;
   }
 
+  /** Takes an entry out, which is not told as evicted. */
+  delete(key: K): void {
+    this.#entries.delete(key);
+  }
+
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);

@@ -9,10 +9,14 @@
 import { u8 } from "../../formats/dtype.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import { bindDimensions } from "../../device/binding.ts";
+import type { BoundLaunch } from "../../device/bound-launch.ts";
+import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import type { Kernel } from "../../ir/node.ts";
+import { allOrNone, takeAllSteps } from "../../support/all-steps.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { atLocation, settledLocation } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
 import { emptyTensor, tensor } from "../evaluate/datum.ts";
@@ -32,6 +36,9 @@ export interface BoundProgram {
   run(limits?: LimitedProgram): Promise<void>;
   dispose(): void;
 }
+
+/** Runs what allocates: says for which line of the user's it does, and who gives it back. */
+export type Allocating = <T>(work: () => T) => T;
 
 /** How long a launch took by itself. */
 export interface LaunchTime {
@@ -60,6 +67,7 @@ export class Program {
   readonly #device: Device;
   readonly #arena: DeviceArray | undefined;
   readonly #constants: readonly DeviceArray[];
+  readonly #allocating: Allocating;
   #own:
     | {
         readonly inputs: readonly DeviceArray[];
@@ -77,23 +85,37 @@ export class Program {
     plan: Plan,
     arena: DeviceArray | undefined,
     constants: readonly DeviceArray[],
+    allocating: Allocating,
   ) {
     this.#device = device;
     this.plan = plan;
+    this.#allocating = allocating;
     this.#arena = arena;
     this.#constants = constants;
   }
 
   static async load(device: Device, plan: Plan): Promise<Program> {
+    const location = settledLocation();
+    return Program.loadWith(device, plan, (work) => atLocation(location, work));
+  }
+
+  /** @internal The same, with what its arrays are attributed to. */
+  static async loadWith(device: Device, plan: Plan, allocating: Allocating): Promise<Program> {
     requireLoadable(device, plan);
     await device.compileAside(kernelsOf(plan, device));
-    const arena = plan.arenaBytes === 0 ? undefined : device.allocate(u8, [plan.arenaBytes]);
-    const constants = await Promise.all(
+    const arena =
+      plan.arenaBytes === 0 ? undefined : allocating(() => device.allocate(u8, [plan.arenaBytes]));
+    const constants = await allOrNone(
       plan.constants.map(async (each) =>
-        sizeOf(each.shape) === 0 ? device.allocate(each.dtype, [1]) : device.upload(each),
+        allocating(() =>
+          sizeOf(each.shape) === 0 ? device.allocate(each.dtype, [1]) : device.upload(each),
+        ),
       ),
+      (uploaded) => {
+        disposeAll(arena === undefined ? uploaded : [...uploaded, arena]);
+      },
     );
-    return new Program(device, plan, arena, constants);
+    return new Program(device, plan, arena, constants, allocating);
   }
 
   /** The program over given arrays, flat or in their shapes; issuing it allocates nothing. */
@@ -139,17 +161,26 @@ export class Program {
       outputs,
     );
     const { steps } = this.plan;
-    const pieces = binder.pieces(steps, true);
+    const disposeFrom = (first: number): void => {
+      disposeBound(binder.made.splice(first));
+    };
+    const made = (mayDecide: boolean): readonly Piece[] => {
+      const before = binder.made.length;
+      try {
+        return binder.pieces(steps, mayDecide);
+      } catch (error) {
+        disposeFrom(before);
+        throw error;
+      }
+    };
+    const pieces = made(true);
     // Within limits the host decides loops, since a GPU cannot be stopped in the middle of one.
     let limitedPieces = this.#device.decides ? undefined : pieces;
     return {
       run: (limits = unlimited) =>
-        this.#runAll(
-          limits.stop === undefined ? pieces : (limitedPieces ??= binder.pieces(steps, false)),
-          limits,
-        ),
+        this.#runAll(limits.stop === undefined ? pieces : (limitedPieces ??= made(false)), limits),
       dispose: () => {
-        for (const bound of [...binder.made].reverse()) bound.dispose();
+        disposeFrom(0);
       },
     };
   }
@@ -164,7 +195,7 @@ export class Program {
   }
 
   async #runOn(inputs: readonly Tensor[], limited: LimitedProgram): Promise<readonly Tensor[]> {
-    const { inputs: arrays, outputs, bound } = this.#ownArrays();
+    const { inputs: arrays, outputs, bound } = this.#allocating(() => this.#ownArrays());
     const device = this.#device;
     // One after another: each wait listens to the limits, and Node warns of a signal that many listen to.
     for (const [i, { lanes }] of inputs.entries()) {
@@ -191,7 +222,7 @@ export class Program {
   }
 
   async #profile(): Promise<readonly LaunchTime[]> {
-    const { inputs, outputs } = this.#ownArrays();
+    const { inputs, outputs } = this.#allocating(() => this.#ownArrays());
     const device = this.#device;
     const binder = new Binder(device, this.plan, this.#arena, this.#constants, inputs, outputs);
     const times: LaunchTime[] = [];
@@ -213,7 +244,7 @@ export class Program {
         });
       }
     } finally {
-      for (const bound of [...binder.made].reverse()) bound.dispose();
+      disposeBound(binder.made);
     }
     return times;
   }
@@ -221,13 +252,24 @@ export class Program {
   #ownArrays() {
     if (this.#own !== undefined) return this.#own;
     const { parameters, results } = this.plan;
-    const inputs = parameters.map((type) => allocateFor(this.#device, type));
-    // A result that lies in a donated argument has no memory of its own.
-    const outputs = results.map((type, place) => {
-      const taken = this.plan.aliases.get(place);
-      return (taken === undefined ? undefined : inputs[taken]) ?? allocateFor(this.#device, type);
-    });
-    this.#own = { inputs, outputs, bound: this.#bind(inputs, outputs) };
+    const made: DeviceArray[] = [];
+    const allocate = (type: TensorType): DeviceArray => {
+      const array = allocateFor(this.#device, type);
+      made.push(array);
+      return array;
+    };
+    try {
+      const inputs = parameters.map(allocate);
+      // A result that lies in a donated argument has no memory of its own.
+      const outputs = results.map((type, place) => {
+        const taken = this.plan.aliases.get(place);
+        return (taken === undefined ? undefined : inputs[taken]) ?? allocate(type);
+      });
+      this.#own = { inputs, outputs, bound: this.#bind(inputs, outputs) };
+    } catch (error) {
+      disposeAll(made);
+      throw error;
+    }
     return this.#own;
   }
 
@@ -302,6 +344,15 @@ export class Program {
     for (const each of arrays) each.dispose();
     this.#arena?.dispose();
   }
+}
+
+/** Those made last first: recordings are of what was made before them. */
+function disposeBound(bound: readonly BoundLaunch[]): void {
+  takeAllSteps(
+    [...bound].reverse().map((each) => () => {
+      each.dispose();
+    }),
+  );
 }
 
 /** The kernels that binding a plan compiles. */

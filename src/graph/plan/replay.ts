@@ -10,13 +10,16 @@ import { fromLanes } from "../../formats/hostarray.ts";
 import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
+import { allOrNone } from "../../support/all-steps.ts";
+import { atLocation, settledLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import type { TensorType } from "../ops/types.ts";
 import { waitOf, withinLimits } from "./limits.ts";
 import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
-import type { BoundProgram } from "./program.ts";
+import type { Allocating, BoundProgram } from "./program.ts";
 
 /** Bytes of an argument or a result that are rather copied than bound anew. */
 const fewBytes = 1 << 20;
@@ -37,14 +40,22 @@ export class Replay {
   /** The arguments of the last run that lay on the device, by their places. */
   readonly #last = new Map<number, DeviceArray>();
   #bindings: readonly Binding[] = [];
+  /** What the run at hand allocates by. */
+  #allocating: Allocating;
 
-  private constructor(device: Device, program: Program) {
+  private constructor(device: Device, program: Program, allocating: Allocating) {
     this.#device = device;
     this.#program = program;
+    this.#allocating = allocating;
   }
 
-  static async load(device: Device, plan: Plan): Promise<Replay> {
-    return new Replay(device, await Program.load(device, plan));
+  static async load(
+    device: Device,
+    plan: Plan,
+    location: Location = settledLocation(),
+  ): Promise<Replay> {
+    const allocating = attributedTo(device, location);
+    return new Replay(device, await Program.loadWith(device, plan, allocating), allocating);
   }
 
   /** The arguments whose memory results take over. */
@@ -52,11 +63,16 @@ export class Replay {
     return [...this.#program.plan.aliases.values()];
   }
 
-  /** Runs on arrays of the device and on host tensors; gives arrays that are the caller's. */
+  /**
+   * Runs on arrays of the device and on host tensors; gives arrays that are the caller's, made at `location`, and no leaks: who
+   * replays programs gives back what nobody reaches.
+   */
   async run(
     given: readonly (DeviceArray | Tensor)[],
     limits: RunLimits = {},
+    location: Location = settledLocation(),
   ): Promise<readonly DeviceArray[]> {
+    this.#allocating = attributedTo(this.#device, location);
     const own: DeviceArray[] = [];
     try {
       return await withinLimits(this.#device, limits, (limited) => this.#run(given, limited, own));
@@ -73,17 +89,18 @@ export class Replay {
     own: DeviceArray[],
   ): Promise<readonly DeviceArray[]> {
     const device = this.#device;
-    const inputs = await Promise.all(given.map((each, place) => this.#input(each, place, own)));
+    // What was begun ends before anything is given back.
+    const inputs = await allOrNone(given.map((each, place) => this.#input(each, place, own)));
     const { results, aliases } = this.#program.plan;
     const outputs = results.map((type, place) => {
       const taken = aliases.get(place);
       return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type, own);
     });
-    await this.#bound(inputs, outputs).run(limited);
-    const made = await Promise.all(
+    await this.#allocating(() => this.#bound(inputs, outputs)).run(limited);
+    const made = await allOrNone(
       outputs.map(async (array, place) => {
         if (this.#outputs.get(place) !== array) return array;
-        const copy = allocateFor(device, results[place] as TensorType);
+        const copy = this.#allocate(results[place] as TensorType);
         own.push(copy);
         await device.copy(array, copy);
         return copy;
@@ -102,8 +119,7 @@ export class Replay {
     const type = this.#program.plan.parameters[place] as TensorType;
     // What a result takes over leaves with it; other host tensors are written to the same place each time.
     const isTaken = this.takenOver.includes(place);
-    const array =
-      (isTaken ? undefined : this.#inputs.get(place)) ?? allocateFor(this.#device, type);
+    const array = (isTaken ? undefined : this.#inputs.get(place)) ?? this.#allocate(type);
     if (isTaken) own.push(array);
     else this.#inputs.set(place, array);
     if (given.lanes.length > 0)
@@ -118,19 +134,23 @@ export class Replay {
     if (given.bytes > fewBytes || this.takenOver.includes(place)) return given;
     const own = this.#inputs.get(place);
     if (own === undefined && before === given) return given;
-    const array =
-      own ?? allocateFor(this.#device, this.#program.plan.parameters[place] as TensorType);
+    const array = own ?? this.#allocate(this.#program.plan.parameters[place] as TensorType);
     this.#inputs.set(place, array);
-    await this.#device.copy(given.reshape(array.shape), array);
+    const flat = this.#allocating(() => given.reshape(array.shape));
+    await this.#device.copy(flat, array);
     return array;
   }
 
   /** Where a result is written: small ones to the same place each time, to be copied; large ones to where they stay. */
   #output(place: number, type: TensorType, own: DeviceArray[]): DeviceArray {
-    const array = this.#outputs.get(place) ?? allocateFor(this.#device, type);
+    const array = this.#outputs.get(place) ?? this.#allocate(type);
     if (array.bytes <= fewBytes) this.#outputs.set(place, array);
     else own.push(array);
     return array;
+  }
+
+  #allocate(type: TensorType): DeviceArray {
+    return this.#allocating(() => allocateFor(this.#device, type));
   }
 
   #bound(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
@@ -150,4 +170,8 @@ export class Replay {
     for (const array of [...this.#inputs.values(), ...this.#outputs.values()]) array.dispose();
     this.#program.dispose();
   }
+}
+
+function attributedTo(device: Device, location: Location): Allocating {
+  return (work) => atLocation(location, () => device.arrays.entrusted(work));
 }

@@ -1,0 +1,170 @@
+/**
+ * Programs of graphs on a device, and what they may keep. What was compiled for a graph (its plan, which is data of the host) is
+ * remembered by the graph's structure and serves every graph that computes the same. What a program holds of a device's memory
+ * (arena, constants, arrays it is bound to) is kept for compiled functions alone, which run again and again:
+ *
+ *   await add(x, 1).read()      plan remembered; the memory is given back as soon as the result is there
+ *   f(x), f = jit(…)            plan remembered; the memory is kept, until
+ *                                 - f or one of its programs is gone
+ *                                 - as many others have run since as the device keeps
+ *                                 - an allocation would fail without it
+ */
+import type { DeviceArray } from "../device/device-array.ts";
+import type { Device } from "../device/device.ts";
+import type { Tensor } from "../graph/evaluate/datum.ts";
+import { moduleOf } from "../graph/ops/node.ts";
+import type { GraphRegion } from "../graph/ops/node.ts";
+import { copyRegion } from "../graph/ops/rebuild.ts";
+import { structureText } from "../graph/passes/structure.ts";
+import { compilePlan } from "../graph/plan/compile.ts";
+import type { Plan } from "../graph/plan/plan.ts";
+import { Replay } from "../graph/plan/replay.ts";
+import { opsWithin } from "../graph/ops/traverse.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
+import { atLocation, settledLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { Recent } from "../support/recent.ts";
+import type { RunLimits } from "../support/run-limits.ts";
+
+/** Plans that are remembered, of all devices together. */
+const keptPlans = 128;
+
+/** Programs of compiled functions that a device keeps loaded unless told. */
+export const keptPrograms = 128;
+
+const plans = new Recent<string, Plan>(keptPlans);
+
+/** The plan of a graph; what it is made of is attributed to `location`. */
+function planOf({ graph, donated, location }: ProgramRun): Plan {
+  const key = `${donated.join()} ${structureText(graph)}`;
+  const known = plans.get(key);
+  if (known !== undefined) return known;
+  // What is remembered must not keep the caller's arrays alive, neither as values nor by stacks.
+  settleLocations(graph);
+  const copy = moduleOf(copyRegion(graph, new Map()));
+  const plan = atLocation(location, () => compilePlan(copy, "main", donated));
+  plans.set(key, plan);
+  return plan;
+}
+
+/** Looks up the positions of ops, which hold on to stacks until then. */
+export function settleLocations(graph: GraphRegion): void {
+  for (const { location } of opsWithin(graph)) settledLocation(location);
+}
+
+/** A graph to run, and the places of inputs whose memory results may take. */
+export interface ProgramRun {
+  readonly graph: GraphRegion;
+  readonly donated: readonly number[];
+  readonly limits: RunLimits;
+  /** Whether the graph belongs to a compiled function, which runs it again. */
+  readonly isKept: boolean;
+  /** The user's call that it runs for, settled. */
+  readonly location: Location;
+}
+
+export interface ProgramResults {
+  readonly outputs: readonly DeviceArray[];
+  /** The inputs whose memory results have taken. */
+  readonly taken: ReadonlySet<number>;
+}
+
+interface Loaded {
+  readonly replay: Promise<Replay>;
+  /** Once it is there. */
+  made: Replay | undefined;
+  /** Runs that have begun and not ended: until then it is not given back. */
+  runs: number;
+  isForgotten: boolean;
+}
+
+/** The programs of a device, from the time it is chosen until it is left. */
+export class DevicePrograms {
+  readonly #device: Device;
+  readonly #loaded = new Set<Loaded>();
+  /** Those of compiled functions. */
+  readonly #kept: Recent<Loaded, Loaded>;
+  readonly #byGraph = new WeakMap<GraphRegion, Loaded>();
+  readonly #unreachable = new FinalizationRegistry<Loaded>((loaded) => {
+    this.#forget(loaded);
+  });
+  readonly #endShortage: () => void;
+
+  constructor(device: Device, limit: number) {
+    this.#device = device;
+    this.#kept = new Recent<Loaded, Loaded>(limit, (loaded) => {
+      this.#forget(loaded);
+    });
+    this.#endShortage = device.arrays.onShortage(() => this.#giveBackIdle());
+  }
+
+  /** How many hold memory of the device now. */
+  get live(): number {
+    return this.#loaded.size;
+  }
+
+  async run(run: ProgramRun, inputs: readonly (DeviceArray | Tensor)[]): Promise<ProgramResults> {
+    const { limits, isKept, location } = run;
+    const loaded = isKept ? this.#keptProgram(run) : this.#load(run);
+    loaded.runs += 1;
+    try {
+      const replay = (loaded.made = await loaded.replay);
+      const outputs = await replay.run(inputs, limits, location);
+      return { outputs, taken: new Set(replay.takenOver) };
+    } finally {
+      loaded.runs -= 1;
+      // One that could not be made is tried again by the next call.
+      if (!isKept || loaded.isForgotten || loaded.made === undefined) this.#forget(loaded);
+    }
+  }
+
+  /** Gives back what a graph's program holds, now or when its run has ended. */
+  forget(graph: GraphRegion): void {
+    const loaded = this.#byGraph.get(graph);
+    if (loaded !== undefined) this.#forget(loaded);
+  }
+
+  dispose(): void {
+    this.#endShortage();
+    takeAllSteps(
+      [...this.#loaded].map((loaded) => () => {
+        this.#forget(loaded);
+      }),
+    );
+  }
+
+  #load(run: ProgramRun): Loaded {
+    const load = async (): Promise<Replay> => Replay.load(this.#device, planOf(run), run.location);
+    const loaded = { replay: load(), made: undefined, runs: 0, isForgotten: false };
+    this.#loaded.add(loaded);
+    return loaded;
+  }
+
+  #keptProgram(run: ProgramRun): Loaded {
+    const { graph } = run;
+    const known = this.#byGraph.get(graph);
+    const loaded = known === undefined || known.isForgotten ? this.#load(run) : known;
+    if (loaded !== known) {
+      this.#byGraph.set(graph, loaded);
+      this.#unreachable.register(graph, loaded, loaded);
+    }
+    this.#kept.set(loaded, loaded);
+    return loaded;
+  }
+
+  #forget(loaded: Loaded): void {
+    loaded.isForgotten = true;
+    this.#kept.delete(loaded);
+    this.#unreachable.unregister(loaded);
+    if (loaded.runs > 0) return;
+    this.#loaded.delete(loaded);
+    loaded.made?.dispose();
+  }
+
+  /** Gives back what no run needs; says whether there was anything. */
+  #giveBackIdle(): boolean {
+    const idle = [...this.#loaded].filter(({ runs }) => runs === 0);
+    for (const loaded of idle) this.#forget(loaded);
+    return idle.length > 0;
+  }
+}
