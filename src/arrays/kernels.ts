@@ -5,68 +5,52 @@
  *   const scaled = fromKernel(scaleKernel, (x, factor) => mul(x, factor));
  *   jit(grad((x) => sum(scaled(x, factor))))           the kernel, and the derivative of mul
  *
- * Arguments are the kernel's inputs and results its outputs, in the order in which it declares them.
+ * Arguments are the kernel's inputs, in the order in which it declares them. Types and shapes of the two are compared when
+ * arguments of some types come for the first time, on every device; `checkMeaning` of `tilewright/testing` compares numbers.
  */
-import { arrayParameters } from "../device/binding.ts";
-import { isOperation, kernelOperation } from "../device/operation.ts";
+import { kernelOperation, isOperation } from "../device/operation.ts";
 import type { Operation } from "../device/operation.ts";
-import { storageOf } from "../graph/lower/storage.ts";
-import { registerKernelCall } from "../graph/ops/kernel-calls.ts";
-import type { GraphValue } from "../graph/ops/node.ts";
-import { typeText } from "../graph/ops/types.ts";
+import { GraphBuilder } from "../graph/infer/builder.ts";
+import { kernelCallOf, registerKernelCall } from "../graph/ops/kernel-calls.ts";
+import { graphRegion } from "../graph/ops/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
 import type { LazyArray } from "./array.ts";
-import { recordAll, typeOfArray } from "./array.ts";
-import { valuesOf } from "./control.ts";
+import { keep, originOf } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
-import { arraysOf, recordFunction } from "./record.ts";
+import {
+  inOrder,
+  refused,
+  requireAgreement,
+  requireArguments,
+  requireArraysAlone,
+  resultPlaces,
+  signatureKey,
+} from "./kernel-signature.ts";
+import type { ResultPlaces } from "./kernel-signature.ts";
+import { arraysOf, recordForCalls } from "./record.ts";
 import { vjp } from "./transforms.ts";
 import { rebuild } from "./tree.ts";
 
-function refused(name: string, message: string, expected: string, found: string): TilewrightError {
-  return new TilewrightError({
-    code: "TW9318",
-    message: `${name}: ${message}`,
-    expected,
-    found,
-  });
+/** What `fromKernel` was given, for who checks the one against the other. */
+export interface KernelFunction {
+  readonly operation: Operation;
+  readonly meaning: (...args: readonly LazyArray[]) => unknown;
+  readonly backward: ((args: never, cotangents: never) => unknown) | undefined;
 }
 
-/** A kernel as an operation of one launch. */
-function operationOf(given: KernelDefinition | Operation): Operation {
-  if (isOperation(given)) return given;
-  return kernelOperation(given);
+const made = new WeakMap<object, KernelFunction>();
+
+/** What a function was made from; undefined where `fromKernel` did not make it. */
+export function kernelFunctionOf(call: object): KernelFunction | undefined {
+  return made.get(call);
 }
 
-/** Fails unless a kernel takes and makes arrays alone. */
-function requireArraysAlone({ name, kernel, inputs, inouts }: Operation): void {
-  const arrays = new Set(arrayParameters(kernel).map((each) => each.name));
-  const other = Object.keys(inputs).find((each) => !arrays.has(each));
-  if (other !== undefined)
-    throw refused(name, "an input is no array", "inputs that are arrays", `the scalar ${other}`);
-  const [updated] = Object.keys(inouts);
-  if (updated !== undefined)
-    throw refused(name, "an array is updated in place", "inputs and outputs", `inout ${updated}`);
-}
-
-/** Fails unless values have the element types of a kernel's arrays. */
-function requireElements(
-  { name, kernel }: Operation,
-  what: string,
-  names: readonly string[],
-  values: readonly GraphValue[],
-): void {
-  const dtypes = new Map(arrayParameters(kernel).map((each) => [each.name, each.type.dtype.name]));
-  const expected = names.map((each) => `${each} of ${dtypes.get(each) ?? "no type"}`);
-  const isSame =
-    names.length === values.length &&
-    values.every(
-      (value, i) => storageOf(typeOfArray(value).element)?.name === dtypes.get(names[i] ?? ""),
-    );
-  if (isSame) return;
-  const found = values.map(({ type }) => typeText(type)).join(", ") || "nothing";
-  throw refused(name, `${what} are not the kernel's`, expected.join(", "), found);
+/** A kernel for arguments of some types. */
+interface Signature<R> {
+  readonly target: string;
+  readonly results: ResultPlaces;
+  /** What the meaning returned, with arrays of its recording. */
+  readonly result: R;
 }
 
 /**
@@ -78,37 +62,55 @@ export function fromKernel<A extends readonly LazyArray[], R>(
   meaning: (...args: A) => R,
   backward?: (args: A, cotangents: R) => { readonly [K in keyof A]: unknown },
 ): (...args: A) => R {
-  const operation = operationOf(kernel);
+  const operation = isOperation(kernel) ? kernel : kernelOperation(kernel);
   requireArraysAlone(operation);
-  const targets = new Map<string, string>();
-  const call = (...args: A): R => {
-    const { graph, captures, result } = recordFunction(operation.name, meaning, args);
+  const signatures = new Map<string, Signature<R>>();
+
+  /** Records the meaning for arguments of these types, and holds it against the kernel. */
+  const sign = (args: A): Signature<R> => {
+    const { name } = operation;
+    const { graph, captures, result } = recordForCalls(name, meaning, args);
     if (captures.length > 0)
-      throw refused(
-        operation.name,
-        "what it means depends on more than its arguments",
-        "a function of its arguments alone",
-        `${captures.length} other arrays`,
-      );
-    const inputs = valuesOf(args);
-    requireElements(operation, "arguments", Object.keys(operation.inputs), inputs);
-    requireElements(operation, "results", Object.keys(operation.outputs), graph.results);
-    const types = graph.results.map(({ type }) => type);
-    const key = [...inputs.map(({ type }) => type), ...types].map(typeText).join();
-    const call_target_name = targets.get(key) ?? registerKernelCall({ operation, meaning: graph });
-    targets.set(key, call_target_name);
+      throw refused(operation, {
+        message: "what it means depends on more than its arguments",
+        expected: "a function of its arguments alone",
+        found: `${captures.length} other ${captures.length === 1 ? "array" : "arrays"}`,
+        remedy: "hand everything over as an argument",
+      });
+    const results = resultPlaces(operation, result);
+    const { parameters, ops, results: values } = graph;
+    const ordered = inOrder(values, results.ofOutputs);
+    requireAgreement(operation, parameters, ordered);
+    const call = { operation, meaning: graphRegion(parameters, ops, ordered) };
+    return { target: registerKernelCall(call), results, result };
+  };
+
+  const call = (...args: A): R => {
+    const inputs = requireArguments(operation, args).map(({ value }) => value);
+    const key = signatureKey(operation, inputs);
+    const { target, results, result } = signatures.get(key) ?? sign(args);
+    signatures.set(key, { target, results, result });
     const attributes = {
-      call_target_name,
+      call_target_name: target,
       has_side_effect: false,
       api_version: 1,
       called_computations: [],
     };
-    const results = recordAll("stablehlo.custom_call", { inputs }, attributes, { types });
-    return rebuild(result, arraysOf(results));
+    const types = kernelCallOf(target)?.meaning.results.map(({ type }) => type) ?? [];
+    const builder = new GraphBuilder(originOf(operation.name));
+    const outputs = builder.add("stablehlo.custom_call", { inputs }, attributes, { types });
+    keep(builder.ops);
+    return rebuild(result, arraysOf(inOrder(outputs, results.ofLeaves)));
   };
-  return customVjp(
+  const differentiable = customVjp(
     call,
     (...args: A) => [call(...args), args] as const,
     backward ?? ((args: A, cotangents: R) => vjp(meaning, ...args)[1](cotangents)),
   );
+  made.set(differentiable, {
+    operation,
+    meaning: meaning as unknown as KernelFunction["meaning"],
+    backward,
+  });
+  return differentiable;
 }

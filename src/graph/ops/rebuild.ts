@@ -135,6 +135,11 @@ export function inlineRegion(
   return region.results.map((value) => substitution.get(value) ?? value);
 }
 
+/** What is around an op: `jit(f)/while` of `jit(f)/while/add`. */
+export function scopeOf(name: string): string {
+  return name.slice(0, Math.max(0, name.lastIndexOf("/")));
+}
+
 /** Puts `outer/` before names: ops of a called function are named within it. */
 export function namedWithin(outer: string): Rename {
   if (outer === "") return sameName;

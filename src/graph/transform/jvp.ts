@@ -14,7 +14,7 @@ import type { derivativeOps } from "../ops/derivatives.ts";
 import { kernelCallOf } from "../ops/kernel-calls.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
-import { copyRegion, inlineRegion, replaceOperands } from "../ops/rebuild.ts";
+import { copyRegion, inlineRegion, namedWithin, replaceOperands, scopeOf } from "../ops/rebuild.ts";
 import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
 import { tensorType } from "../ops/types.ts";
@@ -76,7 +76,7 @@ const controlJvp: JvpRules<keyof typeof controlOps> = {
     const own = kernelCallOf(op.attributes.call_target_name);
     if (own === undefined) return refused(op, context);
     return through(op, context, (builder) =>
-      inlineRegion(builder, own.meaning, op.operands.inputs),
+      inlineRegion(builder, own.meaning, op.operands.inputs, namedWithin(scopeOf(op.name))),
     );
   },
   "stablehlo.tuple": refused,

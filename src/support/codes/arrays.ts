@@ -116,8 +116,8 @@ export const arrayCodes = registerCodes({
   TW9318: {
     title: "kernel that cannot be an op of a program",
     cause:
-      "fromKernel takes a kernel whose inputs and outputs are arrays, and a function that says what it computes: of as many arrays as the kernel has inputs, to as many as it has outputs, of its element types, and of nothing else.",
-    example: "fromKernel(scale, (x) => mul(x, factor))   // factor is an array from outside",
+      "fromKernel takes a kernel whose inputs and outputs are arrays, and a function that says what it computes: of as many arrays as the kernel has inputs, to as many as it has outputs, of its formats and shapes, and of nothing else. Both are compared when arguments of some types come for the first time, on every device.",
+    example: "fromKernel(scale, (x) => sum(x))   // the kernel writes as many elements as it reads",
     remedy: "hand everything over as an argument, and return what the kernel writes",
   },
   TW9319: {
