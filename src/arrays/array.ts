@@ -219,8 +219,9 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const known = computed.get(value);
   if (known !== undefined) return known;
   if (device === undefined && !isHeld(value)) return compute([value], limits)[0] ?? dataOf(value);
+  const begins = !isHeld(value);
   const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
-  const data = input?.data ?? (await downloaded(value, limits));
+  const data = input?.data ?? (await downloaded(value, limits, begins));
   computed.set(value, data);
   producers.delete(value);
   return data;

@@ -12,6 +12,7 @@ import { disposeAll } from "../device/device-array.ts";
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import { waitWithin } from "../device/waiting.ts";
+import { WorkQueue } from "../device/work-queue.ts";
 import { toLanes } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
@@ -21,6 +22,7 @@ import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation, settledLocation } from "../support/location.ts";
+import { LimitedProgram } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { DevicePrograms, keptPrograms } from "./programs.ts";
 
@@ -33,7 +35,7 @@ interface Held {
 }
 
 let chosen: Device | undefined;
-let queue: Promise<unknown> = Promise.resolve();
+const queue = new WorkQueue();
 const held = new WeakMap<GraphValue, Held>();
 /** Of the device that is chosen, and of those that are being left. */
 const programs = new Map<Device, DevicePrograms>();
@@ -50,7 +52,7 @@ export async function useDevice(device?: Device): Promise<void> {
   const left = before === undefined || before === device ? undefined : programs.get(before);
   if (before === undefined || left === undefined) return;
   programs.delete(before);
-  await inTurn(async () => {
+  await queue.run(async () => {
     left.dispose();
   });
 }
@@ -64,11 +66,27 @@ export function isHeld(value: GraphValue): boolean {
   return held.has(value);
 }
 
-function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const result = queue.then(work);
-  // Whoever awaits the result hears of a failure; the next in turn runs all the same.
-  queue = result.catch(() => undefined);
-  return result;
+/**
+ * Runs `work` in its turn. Where its signal is aborted before, that is told at once, and `otherwise` takes the turn; its
+ * time begins with its turn, since calls are not awaited.
+ */
+async function inTurn<T>(
+  work: () => Promise<T>,
+  { signal }: RunLimits,
+  otherwise: () => Promise<void>,
+): Promise<T> {
+  const limited = new LimitedProgram({ signal });
+  let hasBegun = false;
+  const begin = (): Promise<T> => {
+    hasBegun = true;
+    return work();
+  };
+  try {
+    return await queue.run(begin, limited);
+  } finally {
+    limited.end();
+    if (!hasBegun) void queue.run(otherwise);
+  }
 }
 
 function programsOf(device: Device): DevicePrograms {
@@ -112,7 +130,11 @@ export function runOnDevice(
   // They are given back when the device is left, which is after this run.
   const mine = programsOf(device);
   const location = settledLocation();
-  const run = inTurn(async () => {
+  const giveUp = async (taken: ReadonlySet<Tensor | Held | undefined>): Promise<void> => {
+    // What was given to a run that failed is gone, too.
+    disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
+  };
+  const work = async (): Promise<readonly DeviceArray[]> => {
     let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
     try {
       const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
@@ -120,10 +142,10 @@ export function runOnDevice(
       taken = new Set([...results.taken].map((place) => sources[place]));
       return results.outputs;
     } finally {
-      // What was given to a run that failed is gone, too.
-      disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
+      await giveUp(taken);
     }
-  });
+  };
+  const run = inTurn(work, limits, () => giveUp(new Set()));
   for (const [i, value] of targets.entries())
     hold(
       value,
@@ -135,7 +157,7 @@ export function runOnDevice(
 /** Gives back what a device keeps for a graph, after the runs that were asked for. */
 export function forgetPrograms(graph: GraphRegion): void {
   for (const each of programs.values())
-    void inTurn(async () => {
+    void queue.run(async () => {
       each.forget(graph);
     });
 }
@@ -183,7 +205,7 @@ async function disposeHeld(entry: Held): Promise<void> {
   entry.isDisposed = true;
   forgotten.unregister(entry);
   try {
-    await inTurn(async () => {
+    await queue.run(async () => {
       (await entry.ready).dispose();
     });
   } catch {
@@ -219,10 +241,21 @@ async function fetched({ device, ready, type }: Held): Promise<Tensor> {
   return tensor(type.element, type.shape, sizeOf(type.shape) === 0 ? lanes.slice(0, 0) : lanes);
 }
 
-/** The data of a value that lies on a device, waited for as long as the limits allow. */
-export async function downloaded(value: GraphValue, limits: RunLimits): Promise<Tensor> {
+/** The data of a value that lies on a device, waited for as long as the limits allow; `begun` with the same limits, or before. */
+export async function downloaded(
+  value: GraphValue,
+  limits: RunLimits,
+  begun: boolean,
+): Promise<Tensor> {
   const entry = requireHeld(value);
   const { stopsKernels } = entry.device;
-  const work = inTurn(() => fetched(entry));
-  return waitWithin(work, limits, { stopsKernels, location: captureLocation() });
+  // A run that has failed leaves nothing to wait for.
+  const work = Promise.all([queue.run(() => fetched(entry)), entry.ready]).then(([data]) => data);
+  const waited = {
+    stopsKernels,
+    get isStopping() {
+      return stopsKernels && (begun || entry.device.isStopping);
+    },
+  };
+  return waitWithin(work, limits, waited, captureLocation());
 }

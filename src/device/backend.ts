@@ -15,7 +15,7 @@ import type { Kernel, KernelInterface } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import type { Location } from "../support/location.ts";
-import type { LaunchLimits } from "../support/run-limits.ts";
+import type { LaunchLimits, LimitedProgram } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import type { Control } from "./control.ts";
 import type { CodeBackend } from "./foreign-code.ts";
@@ -76,8 +76,8 @@ export interface BackendStream {
 
 /** Work that was prepared once and can be issued again and again. */
 export interface Repeatable {
-  /** On the back end's own stream unless another is given; `stop` ends it on those that stop kernels. */
-  launch(stream?: BackendStream, stop?: AbortSignal): void;
+  /** On the back end's own stream unless another is given; `limited` ends it on those that stop kernels. */
+  launch(stream?: BackendStream, limited?: LimitedProgram): void;
   dispose(): void;
 }
 
@@ -131,6 +131,10 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly board?: GpuDescription | undefined;
   /** Whether it stops a launch that has reached its limits. */
   readonly stopsKernels: boolean;
+  /** Whether what runs may be about to end by a limit of its own, and say so. */
+  readonly isStopping?: boolean | undefined;
+  /** Resolves when all that was issued so far has ended, however that went, on back ends whose work the host does. */
+  caughtUp?(): Promise<void>;
   /** Which source lines a program carries; kernels that differ in other lines alone share one program. */
   readonly sourceLines: "all" | "messages";
   /** What its clock counts, by which profiles measure. */

@@ -8,6 +8,7 @@
 import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { LimitedProgram } from "../support/run-limits.ts";
 import type { BackendStream, Repeatable } from "./backend.ts";
 import { disposeSymbol } from "./device-array.ts";
 import type { ArrayRegistry, DeviceArray } from "./device-array.ts";
@@ -59,8 +60,8 @@ export class BoundLaunch {
   }
 
   /** @internal Issues it as a part of a program, which ends it where the device stops kernels. */
-  launchWith(stop: AbortSignal | undefined): void {
-    this.workFor(this.#owner).launch(undefined, stop);
+  launchWith(limited: LimitedProgram): void {
+    this.workFor(this.#owner).launch(undefined, limited);
   }
 
   /** Gives back what it holds. Doing it twice is harmless. */

@@ -188,6 +188,11 @@ export class Device {
     return this.#backend.stopsKernels;
   }
 
+  /** @internal Whether what runs may be about to end by a limit of its own. */
+  get isStopping(): boolean {
+    return this.#backend.isStopping === true;
+  }
+
   /** What this device's memory is used for. */
   get memory(): MemoryUse {
     return this.#backend.memory;
@@ -464,6 +469,12 @@ export class Device {
     if (unheard !== undefined) throw unheard.reason;
   }
 
+  /** @internal Waits for all work as `synchronize`, but leaves failures to that where the host does the work. */
+  async caughtUp(limits: WaitLimits = noOptions): Promise<void> {
+    this.#requireOpen();
+    await (this.#backend.caughtUp?.() ?? this.synchronize(limits));
+  }
+
   /** Milliseconds that the device spends on what `work` launches. */
   async time(work: () => void, limits: WaitLimits = noOptions): Promise<number> {
     return this.#limited("time", limits, () => {
@@ -492,6 +503,8 @@ export class Device {
     const collected = collectInputs(kernel, inputs, options.dimensions ?? {}, this.target);
     const temporary: DeviceArray[] = [];
     const pending: Promise<unknown>[] = [];
+    // A run that is no longer waited for does not begin when its turn comes.
+    const givenUp = new AbortController();
     const allocate = (dtype: DType, shape: readonly number[]): DeviceArray => {
       const array = this.allocate(dtype, shape);
       temporary.push(array);
@@ -499,7 +512,7 @@ export class Device {
     };
     try {
       const args = this.#operations.materialize(kernel, collected, { allocate, pending });
-      const limits = { ...options, clock: new LimitClock() };
+      const limits = { ...options, clock: new LimitClock(), stop: givenUp.signal };
       const work = this.#preparation.prepare(definition, args, limits);
       const { launches, scratch, begun, then } = work;
       temporary.push(...scratch);
@@ -512,6 +525,9 @@ export class Device {
       for (const outcome of await this.#waiting(settled, options, location))
         if (outcome.status === "rejected") throw placedAt(location, outcome.reason);
       return (await results) as HostResults<K>;
+    } catch (error) {
+      if (isGivenUp(error)) givenUp.abort("nobody waits for it any more");
+      throw error;
     } finally {
       // What was begun before a mistake was found ends before its memory is given back.
       void Promise.allSettled(pending);
@@ -575,7 +591,7 @@ export class Device {
   }
 
   #waiting<T>(work: Promise<T>, limits: WaitLimits, location: Location): Promise<T> {
-    return waitWithin(work, limits, { stopsKernels: this.#backend.stopsKernels, location });
+    return waitWithin(work, limits, this.#backend, location);
   }
 
   /** All work, and the profiles that it leaves behind. */

@@ -21,7 +21,7 @@ export interface LaunchOptions extends RunLimits {
 }
 
 /** A run that can be stopped says so itself, within this many milliseconds. */
-const ownReport = 500;
+export const ownReport = 500;
 
 const launchOptions: readonly (keyof LaunchOptions)[] = [
   "dimensions",
@@ -88,11 +88,19 @@ export function requireNotAborted(what: string, { signal }: WaitLimits): void {
   });
 }
 
+/** Who is waited for. */
+export interface Waited {
+  /** Whether it is about to stop by itself, and to say where it was. */
+  readonly isStopping?: boolean | undefined;
+  readonly stopsKernels: boolean;
+}
+
 /** What `work` gives, or a report when a limit is reached first. */
 export async function waitWithin<T>(
   work: Promise<T>,
   limits: WaitLimits,
-  { stopsKernels, location }: { readonly stopsKernels: boolean; readonly location: Location },
+  waited: Waited,
+  location: Location,
 ): Promise<T> {
   if (limits.signal === undefined && limits.timeLimit === undefined) return work;
   const watch = new LimitWatch(limits);
@@ -101,10 +109,13 @@ export async function waitWithin<T>(
   const givenUp = new Promise<never>((_, reject) => {
     stopListening = watch.onReached(() => {
       const giveUp = (): void => {
-        reject(waitingEnded(watch, stopsKernels, location));
+        reject(waitingEnded(watch, waited, location));
       };
-      if (stopsKernels) timer = setTimeout(giveUp, ownReport);
-      else giveUp();
+      // Others listen to the same signal, and may have yet to hear of it.
+      queueMicrotask(() => {
+        if (waited.isStopping === true) timer = setTimeout(giveUp, ownReport);
+        else giveUp();
+      });
     });
   });
   try {
@@ -124,7 +135,7 @@ export function isGivenUp(error: unknown): boolean {
 
 function waitingEnded(
   watch: LimitWatch,
-  stopsKernels: boolean,
+  { stopsKernels }: Waited,
   location: Location,
 ): TilewrightError {
   const reached = watch.reached(0);

@@ -4,18 +4,23 @@
  *
  *   launch(a) ──▶ run(b) ──▶ launch(c)      synchronize(): rejects with a's failure, or c's
  *                   └── rejects with b's
+ *
+ * Work of a program with limits does not begin once one of them is reached, and its caller hears so at once.
  */
+import type { LimitedProgram } from "../support/run-limits.ts";
+
 export class WorkQueue {
   #last: Promise<void> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
 
   /** Runs `work` in its turn and gives what it gives. */
-  run<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    this.#last = result.then(
-      () => undefined,
-      () => undefined,
-    );
+  run<T>(work: () => Promise<T>, limited?: LimitedProgram): Promise<T> {
+    const before = this.#last;
+    const isLimited = limited?.stop !== undefined;
+    const result = isLimited ? limited.wait(before).then(work) : before.then(work);
+    // Whoever gave up may have left before its turn.
+    const ended = isLimited ? () => before : () => undefined;
+    this.#last = result.then(ended, ended);
     return result;
   }
 

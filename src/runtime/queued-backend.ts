@@ -14,11 +14,13 @@ import type {
 import type { CodeBackend } from "../device/foreign-code.ts";
 import { MemoryAccount } from "../device/memory-account.ts";
 import type { MemoryUse } from "../device/memory-account.ts";
+import { ownReport, requireNotAborted } from "../device/waiting.ts";
 import { WorkQueue } from "../device/work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import type { LaunchLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 
 export abstract class QueuedBackend<A extends Allocation, P> implements Backend<A, P> {
@@ -81,20 +83,48 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   /** Runs a launch whose turn has come. */
   protected abstract execute(launch: Launch<A, P>): Promise<void>;
 
+  /** The limits of the launch that runs, and when it began. */
+  #running: { readonly limits: LaunchLimits; readonly begin: number } | undefined;
+
+  get isStopping(): boolean {
+    if (this.#running === undefined) return false;
+    const { limits, begin } = this.#running;
+    const isAborted = [limits.signal, limits.stop].some((signal) => signal?.aborted === true);
+    return isAborted || performance.now() - begin + ownReport >= (limits.timeLimit ?? Infinity);
+  }
+
+  /** Runs a launch whose turn has come; one that was aborted meanwhile is not even prepared. */
+  async #execute(launch: Launch<A, P>): Promise<void> {
+    const { limits } = launch;
+    for (const signal of [limits?.signal, limits?.stop])
+      if (signal !== undefined)
+        requireNotAborted(`the launch of ${launch.kernel.name}`, { signal });
+    this.#running = limits && { limits, begin: performance.now() };
+    try {
+      await this.execute(launch);
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
   launch(launch: Launch<A, P>): void {
-    this.queue.launch(() => this.execute(launch));
+    this.queue.launch(() => this.#execute(launch));
   }
 
   run(launch: Launch<A, P>): Promise<void> {
-    return this.queue.run(() => this.execute(launch));
+    return this.queue.run(() => this.#execute(launch));
   }
 
   bind(launch: Launch<A, P>): Repeatable {
     return {
-      launch: (_, stop) => {
-        this.launch(
-          stop === undefined ? launch : { ...launch, limits: { ...launch.limits, stop } },
-        );
+      launch: (_, limited) => {
+        if (limited?.stop === undefined) this.launch(launch);
+        else
+          this.queue.launch(() =>
+            limited.launch((stop) =>
+              this.#execute({ ...launch, limits: { ...launch.limits, stop } }),
+            ),
+          );
       },
       dispose: () => undefined,
     };
@@ -102,11 +132,15 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
 
   record(works: readonly Repeatable[]): Repeatable {
     return {
-      launch: (stream, stop) => {
-        for (const work of works) work.launch(stream, stop);
+      launch: (stream, limited) => {
+        for (const work of works) work.launch(stream, limited);
       },
       dispose: () => undefined,
     };
+  }
+
+  caughtUp(): Promise<void> {
+    return this.queue.run(async () => undefined);
   }
 
   synchronize(): Promise<void> {

@@ -8,6 +8,7 @@
  * Whoever runs a kernel asks a `LimitWatch` between two pieces of work, which are short. What stands where
  * by then is the report's business.
  */
+import { onAbort } from "./aborts.ts";
 import { Breaks } from "./breaks.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticDetails } from "./diagnostics.ts";
@@ -68,6 +69,15 @@ function isSignal(value: unknown): value is AbortSignal {
 /** Why a run was stopped, as its report says it. */
 export type ReachedLimit = Pick<DiagnosticDetails, "message" | "expected" | "found">;
 
+/** Why the launches of a program are stopped: for the limit that the program has reached. */
+class StoppedProgram {
+  readonly reached: ReachedLimit;
+
+  constructor(reached: ReachedLimit) {
+    this.reached = reached;
+  }
+}
+
 /** Timers that are set for longer go off at once. */
 const longestTimer = 2 ** 31 - 1;
 
@@ -101,6 +111,7 @@ export class LimitWatch {
     const aborted = [signal, stop].find((each) => each?.aborted === true);
     if (aborted === undefined && now < this.#deadline) return undefined;
     const found = `${Math.round(now - this.#begin)} ms, ${steps} steps`;
+    if (aborted === stop && stop?.reason instanceof StoppedProgram) return stop.reason.reached;
     if (aborted !== undefined)
       return {
         message: `the run was aborted: ${reasonText(aborted.reason)}`,
@@ -115,14 +126,15 @@ export class LimitWatch {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const arm = (): void => {
       const left = this.#deadline - performance.now();
-      timer = setTimeout(left > longestTimer ? arm : callback, Math.min(left, longestTimer));
+      // Timers can be early, by less than a millisecond.
+      if (left > 0) timer = setTimeout(arm, Math.min(Math.ceil(left), longestTimer));
+      else callback();
     };
     if (this.#deadline !== Infinity) arm();
-    for (const signal of signals) signal?.addEventListener("abort", callback);
-    if (signals.some((signal) => signal?.aborted === true)) callback();
+    const forget = signals.map((signal) => signal && onAbort(signal, callback));
     return () => {
       clearTimeout(timer);
-      for (const signal of signals) signal?.removeEventListener("abort", callback);
+      for (const each of forget) each?.();
     };
   }
 }
@@ -134,21 +146,27 @@ function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
 
 /**
  * The limits of a program, whose steps the host takes: ops on the evaluator, launches and decisions on a device. Work that
- * is under way when a limit is reached ends with `stop`.
+ * is under way when a limit is reached ends with `stop`; what waits for its turn then does not begin.
  */
 export class LimitedProgram {
   readonly #watch: LimitWatch | undefined;
   readonly #stop = new AbortController();
   readonly #endListening: () => void;
   readonly #breaks = new Breaks();
+  /** Who hears at once that a limit was reached. */
+  readonly #waiting = new Set<() => void>();
   #steps = 0;
+  /** The launch that runs; it does not reject. */
+  #running: Promise<void> | undefined;
+  /** What a launch that was stopped says: where it was. */
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(limits: RunLimits) {
     const watch = hasLimits(limits) ? new LimitWatch(limits) : undefined;
     this.#watch = watch;
     this.#endListening =
       watch?.onReached(() => {
-        this.#stop.abort(watch.reached(0)?.message ?? "the program was stopped");
+        this.#end(watch.reached(this.#steps));
       }) ?? (() => undefined);
   }
 
@@ -159,11 +177,67 @@ export class LimitedProgram {
 
   /** Counts a step that is about to be taken; throws where a limit has been reached. */
   step(location?: Location): void {
-    const reached = this.#watch?.reached(this.#steps);
+    if (this.#watch === undefined) return;
+    this.look(location);
     this.#steps += 1;
+  }
+
+  /** Throws where a limit has been reached. */
+  look(location?: Location): void {
+    const reached = this.#watch?.reached(this.#steps);
     if (reached === undefined) return;
-    this.#stop.abort(reached.message);
+    this.#end(reached);
+    if (this.#failure !== undefined) throw this.#failure.error;
     throw new TilewrightError({ code: "TW3022", ...reached, location });
+  }
+
+  #end(reached: ReachedLimit | undefined): void {
+    if (reached !== undefined) this.#stop.abort(new StoppedProgram(reached));
+    for (const hear of [...this.#waiting]) hear();
+  }
+
+  /** Runs a launch of the program whose turn has come, unless the program has been stopped meanwhile. */
+  async launch(execute: (stop: AbortSignal) => Promise<void>): Promise<void> {
+    const stop = this.#stop.signal;
+    if (stop.aborted) return;
+    const running = execute(stop);
+    const ended = running.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#running = ended;
+    try {
+      await running;
+    } catch (error) {
+      if (!stop.aborted) throw error;
+      // Of a launch that was stopped the program hears, and not whoever synchronizes next.
+      this.#failure ??= { error };
+    } finally {
+      if (this.#running === ended) this.#running = undefined;
+    }
+  }
+
+  /**
+   * What `work` gives; throws as soon as a limit is reached and the launch that runs has ended with it, whatever else
+   * `work` waits for.
+   */
+  async wait<T>(work: Promise<T>): Promise<T> {
+    if (this.#watch === undefined) return work;
+    work.catch(() => undefined);
+    let hear = (): void => undefined;
+    const stopped = new Promise<void>((resolve) => {
+      hear = resolve;
+      if (this.#stop.signal.aborted) resolve();
+    });
+    this.#waiting.add(hear);
+    try {
+      const given = await Promise.race([work.then((value) => ({ value })), stopped]);
+      await (given === undefined ? this.#running : undefined);
+      this.look();
+      return given === undefined ? await work : given.value;
+    } finally {
+      this.#waiting.delete(hear);
+    }
   }
 
   /** Gives way to the host where that is due: launches may all be too short to do so themselves. */

@@ -103,8 +103,8 @@ export class Binder {
     return array.shape.length === 1 ? array : array.reshape([count]);
   }
 
-  /** The pieces of steps; loops and branches are the device's own where it decides them and may. */
-  pieces(steps: readonly Step[], mayDecide: boolean): readonly Piece[] {
+  /** The pieces of steps, each of so many launches at most; loops and branches are the device's own where it decides them and may. */
+  pieces(steps: readonly Step[], mayDecide: boolean, most = Infinity): readonly Piece[] {
     const pieces: Piece[] = [];
     let pending: BoundLaunch[] = [];
     const flush = (): void => {
@@ -118,6 +118,7 @@ export class Binder {
     for (const step of steps) {
       if (step.kind === "launch" || step.kind === "operation") {
         pending.push(this.bound(step));
+        if (pending.length >= most) flush();
         continue;
       }
       const decided =
@@ -129,7 +130,7 @@ export class Binder {
         continue;
       }
       flush();
-      pieces.push(this.#controlled(step, mayDecide));
+      pieces.push(this.#controlled(step, mayDecide, most));
     }
     flush();
     return pieces;
@@ -221,21 +222,25 @@ export class Binder {
     return bound;
   }
 
-  #controlled(step: Exclude<Step, LaunchStep | OperationStep>, mayDecide: boolean): Piece {
+  #controlled(
+    step: Exclude<Step, LaunchStep | OperationStep>,
+    mayDecide: boolean,
+    most: number,
+  ): Piece {
     switch (step.kind) {
       case "while":
         return {
           kind: "while",
-          condition: this.pieces(step.condition, mayDecide),
+          condition: this.pieces(step.condition, mayDecide, most),
           predicate: this.#array(step.predicate),
-          body: this.pieces(step.body, mayDecide),
+          body: this.pieces(step.body, mayDecide, most),
           trips: step.trips,
         };
       case "branch":
         return {
           kind: "branch",
           index: this.#array(step.index),
-          branches: step.branches.map((branch) => this.pieces(branch, mayDecide)),
+          branches: step.branches.map((branch) => this.pieces(branch, mayDecide, most)),
         };
       case "check":
         return {

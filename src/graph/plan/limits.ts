@@ -4,6 +4,8 @@
  *
  *   limit reached ──▶ simulator, emulator   the launch that runs ends, those behind it do not begin, and the device is free
  *                 └─▶ GPU                   nothing more is issued, and the waiting ends (TW4024)
+ *
+ * The host runs ahead of the device by few launches, which on a GPU are those that still begin after a limit.
  */
 import type { Device } from "../../device/device.ts";
 import type { WaitLimits } from "../../device/waiting.ts";
@@ -14,9 +16,11 @@ import type { RunLimits } from "../../support/run-limits.ts";
 
 export const unlimited = new LimitedProgram({});
 
-/** Runs a program's work under its limits, and leaves nothing of it behind where one is reached. */
+/** Launches that a program with limits, or one on a device of the host, has issued and not waited for. */
+export const mostAhead = 64;
+
+/** Runs a program's work under its limits. */
 export async function withinLimits<T>(
-  device: Device,
   limits: RunLimits,
   work: (limited: LimitedProgram) => Promise<T>,
 ): Promise<T> {
@@ -25,18 +29,21 @@ export async function withinLimits<T>(
   requireRunLimits("run", limits, location);
   const limited = new LimitedProgram(limits);
   try {
+    limited.look(location);
     return await work(limited);
-  } catch (error) {
-    // The failures of launches that were stopped belong to this run, not to whoever synchronizes next.
-    if (limited.stop?.aborted === true && device.stopsKernels)
-      await device.synchronize().catch(() => undefined);
-    throw error;
   } finally {
     limited.end();
   }
 }
 
-/** How long to wait for a part of the program, as the last argument of the device's calls; none without limits. */
-export function waitOf({ stop }: LimitedProgram): readonly [limits?: WaitLimits] {
-  return stop === undefined ? [] : [{ signal: stop }];
+/** Waits for a part of the program, which `begin` asks of the device with how long to wait. */
+export async function waited<T>(
+  device: Device,
+  limited: LimitedProgram,
+  begin: (...limits: readonly [limits?: WaitLimits]) => Promise<T>,
+): Promise<T> {
+  const { stop } = limited;
+  if (stop === undefined) return begin();
+  // A launch that is stopped says where it was; a GPU's goes on.
+  return device.stopsKernels ? limited.wait(begin()) : begin({ signal: stop });
 }

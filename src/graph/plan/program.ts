@@ -13,6 +13,7 @@ import type { BoundLaunch } from "../../device/bound-launch.ts";
 import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
+import { WorkQueue } from "../../device/work-queue.ts";
 import type { Kernel } from "../../ir/node.ts";
 import { allOrNone, takeAllSteps } from "../../support/all-steps.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -27,7 +28,7 @@ import type { TensorType } from "../ops/types.ts";
 import { Binder } from "./binder.ts";
 import type { Piece } from "./binder.ts";
 import { requireArrays, requireLoadable, requireTensors } from "./given.ts";
-import { unlimited, waitOf, withinLimits } from "./limits.ts";
+import { mostAhead, unlimited, waited, withinLimits } from "./limits.ts";
 import { allSteps, buffersOf } from "./plan.ts";
 import type { Buffer, OperationStep, Plan } from "./plan.ts";
 
@@ -76,8 +77,10 @@ export class Program {
       }
     | undefined;
 
-  /** The last run that was asked for, ended or not. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** Runs share the arena, and the host waits within them: one begins when the one before it has ended. */
+  readonly #queue = new WorkQueue();
+  /** Launches that were issued since the device was last waited for. */
+  #ahead = 0;
   #isDisposed = false;
 
   private constructor(
@@ -124,21 +127,18 @@ export class Program {
     requireArrays(this.plan, inputs, outputs);
     const bound = this.#bind(inputs, outputs);
     return {
-      run: (limits) => this.#inTurn(() => bound.run(limits)),
+      run: (limits) => this.#inTurn(() => bound.run(limits), limits),
       dispose: () => {
         bound.dispose();
       },
     };
   }
 
-  /** Runs share the arena, and the host waits within them: one begins when the one before it has ended. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(async () => {
+  #inTurn<T>(work: () => Promise<T>, limited = unlimited): Promise<T> {
+    return this.#queue.run(async () => {
       this.#requireKept();
       return work();
-    });
-    this.#last = done.catch(() => undefined);
-    return done;
+    }, limited);
   }
 
   #requireKept(): void {
@@ -164,21 +164,25 @@ export class Program {
     const disposeFrom = (first: number): void => {
       disposeBound(binder.made.splice(first));
     };
-    const made = (mayDecide: boolean): readonly Piece[] => {
+    const made = (mayDecide: boolean, most?: number): readonly Piece[] => {
       const before = binder.made.length;
       try {
-        return binder.pieces(steps, mayDecide);
+        return binder.pieces(steps, mayDecide, most);
       } catch (error) {
         disposeFrom(before);
         throw error;
       }
     };
     const pieces = made(true);
-    // Within limits the host decides loops, since a GPU cannot be stopped in the middle of one.
-    let limitedPieces = this.#device.decides ? undefined : pieces;
+    // A GPU cannot be stopped in the middle of a recording: within limits it is given short ones, and the host decides loops.
+    const { stopsKernels, decides } = this.#device;
+    let limitedPieces = stopsKernels && !decides ? pieces : undefined;
     return {
       run: (limits = unlimited) =>
-        this.#runAll(limits.stop === undefined ? pieces : (limitedPieces ??= made(false)), limits),
+        this.#runAll(
+          limits.stop === undefined ? pieces : (limitedPieces ??= made(false, mostAhead)),
+          limits,
+        ),
       dispose: () => {
         disposeFrom(0);
       },
@@ -189,8 +193,8 @@ export class Program {
   async run(inputs: readonly Tensor[], limits: RunLimits = {}): Promise<readonly Tensor[]> {
     this.#requireKept();
     requireTensors(this.plan, inputs);
-    return withinLimits(this.#device, limits, (limited) =>
-      this.#inTurn(() => this.#runOn(inputs, limited)),
+    return withinLimits(limits, (limited) =>
+      this.#inTurn(() => this.#runOn(inputs, limited), limited),
     );
   }
 
@@ -202,10 +206,10 @@ export class Program {
       const array = arrays[i];
       if (array === undefined || lanes.length === 0) continue;
       const values = fromLanes(array.dtype, array.shape, lanes);
-      await device.write(array, values, ...waitOf(limited));
+      await waited(device, limited, (...wait) => device.write(array, values, ...wait));
     }
     await bound.run(limited);
-    await device.synchronize(...waitOf(limited));
+    await waited(device, limited, (...wait) => device.synchronize(...wait));
     const results: Tensor[] = [];
     for (const [i, type] of this.plan.results.entries())
       results.push(await this.#tensor(outputs[i] as DeviceArray, type, limited));
@@ -278,7 +282,10 @@ export class Program {
     { element, shape }: TensorType,
     limited: LimitedProgram,
   ): Promise<Tensor> {
-    const lanes = toLanes(await this.#device.download(array, ...waitOf(limited)));
+    const device = this.#device;
+    const lanes = toLanes(
+      await waited(device, limited, (...wait) => device.download(array, ...wait)),
+    );
     return tensor(element, shape, sizeOf(shape) === 0 ? lanes.slice(0, 0) : lanes);
   }
 
@@ -290,8 +297,8 @@ export class Program {
     limited.step();
     switch (piece.kind) {
       case "launches":
-        piece.work.launchWith(limited.stop);
-        return;
+        piece.work.launchWith(limited);
+        return this.#catchUp(piece.work.kernels.length, limited);
       case "while":
         if (piece.trips !== undefined) {
           for (let trip = 0; trip < piece.trips; trip++) {
@@ -325,10 +332,22 @@ export class Program {
     }
   }
 
+  /** Lets the device come near after some launches, so that few of them are left when a limit is reached. */
+  async #catchUp(launches: number, limited: LimitedProgram): Promise<void> {
+    const device = this.#device;
+    this.#ahead += launches;
+    if (this.#ahead < mostAhead || (limited.stop === undefined && !device.stopsKernels)) return;
+    this.#ahead = 0;
+    await waited(device, limited, (...wait) => device.caughtUp(...wait));
+  }
+
   async #number(array: DeviceArray, limited: LimitedProgram): Promise<number> {
-    const [limits] = waitOf(limited);
-    const index = limits === undefined ? ([0] as const) : ([0, limits] as const);
-    return Number(await this.#device.element(array, ...index));
+    const device = this.#device;
+    const number = await waited(device, limited, (wait) =>
+      wait === undefined ? device.element(array, 0) : device.element(array, 0, wait),
+    );
+    this.#ahead = 0;
+    return Number(number);
   }
 
   /** Gives back everything that it holds. */

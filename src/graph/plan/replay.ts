@@ -16,7 +16,7 @@ import type { Location } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import type { TensorType } from "../ops/types.ts";
-import { waitOf, withinLimits } from "./limits.ts";
+import { waited, withinLimits } from "./limits.ts";
 import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
 import type { Allocating, BoundProgram } from "./program.ts";
@@ -75,7 +75,7 @@ export class Replay {
     this.#allocating = attributedTo(this.#device, location);
     const own: DeviceArray[] = [];
     try {
-      return await withinLimits(this.#device, limits, (limited) => this.#run(given, limited, own));
+      return await withinLimits(limits, (limited) => this.#run(given, limited, own));
     } catch (error) {
       disposeAll(own);
       throw error;
@@ -90,7 +90,9 @@ export class Replay {
   ): Promise<readonly DeviceArray[]> {
     const device = this.#device;
     // What was begun ends before anything is given back.
-    const inputs = await allOrNone(given.map((each, place) => this.#input(each, place, own)));
+    const inputs = await waited(device, limited, () =>
+      allOrNone(given.map((each, place) => this.#input(each, place, own))),
+    );
     const { results, aliases } = this.#program.plan;
     const outputs = results.map((type, place) => {
       const taken = aliases.get(place);
@@ -102,11 +104,11 @@ export class Replay {
         if (this.#outputs.get(place) !== array) return array;
         const copy = this.#allocate(results[place] as TensorType);
         own.push(copy);
-        await device.copy(array, copy);
+        await waited(device, limited, (...wait) => device.copy(array, copy, ...wait));
         return copy;
       }),
     );
-    await device.synchronize(...waitOf(limited));
+    await waited(device, limited, (...wait) => device.synchronize(...wait));
     return made;
   }
 

@@ -153,7 +153,7 @@ export const deviceCodes = registerCodes({
   TW4024: {
     title: "waiting was given up",
     cause:
-      "The signal was aborted, or the time ran out, while a program waited for a device. A GPU cannot be made to stop a kernel: what was launched goes on, arrays that it uses stay taken, and later work waits for it. The same holds for work that waits for its turn on any device.",
+      "The signal was aborted, or the time ran out, while a program waited for a device. A GPU cannot be made to stop a kernel: what was launched goes on, arrays that it uses stay taken, and later work waits for it. Work that waits for its turn is waited for in vain on any device; a run that nobody waits for any more does not begin.",
     example: "await device.synchronize({ timeLimit: 1000 });  // after a kernel that never ends",
     remedy:
       "let the kernel come to an end; a process that ends takes its kernels along, and the simulator says where they are",
