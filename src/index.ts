@@ -205,7 +205,7 @@ export type { Cost, KernelCost, Rates, Roofline } from "./ir/cost/index.ts";
 export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
-export type { DeviceOptions } from "./device/device.ts";
+export type { DeviceOptions } from "./device/device-options.ts";
 export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
 export type { RunLimits } from "./support/run-limits.ts";
 export type { SharedTensor } from "./device/array-access.ts";

@@ -21,7 +21,6 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isRecord } from "../support/options.ts";
 import { LimitClock } from "../support/run-limits.ts";
-import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectInputs } from "./arguments.ts";
 import type { Backend, GpuDescription } from "./backend.ts";
@@ -29,13 +28,12 @@ import { mapControl, worksOf } from "./control.ts";
 import type { Control } from "./control.ts";
 import type { SharedTensor } from "./array-access.ts";
 import { ArrayOperations } from "./array-operations.ts";
+import type { DeviceOptions } from "./device-options.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
 import { LaunchPreparation } from "./launch-preparation.ts";
 import type { PreparedWork } from "./launch-preparation.ts";
-import type { KernelProfile } from "./profile/kernel-profile.ts";
 import { Profiler } from "./profile/profiler.ts";
-import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { CompilationCache } from "./compilation.ts";
 import type { CompilationRecord } from "./compilation.ts";
 import {
@@ -62,7 +60,7 @@ import type { MemoryUse } from "./memory-account.ts";
 import { NoteTeller } from "./note-teller.ts";
 import { Stream } from "./stream.ts";
 import { deviceTuning } from "./tuning/advice.ts";
-import type { DeviceTuning, TuningOptions } from "./tuning/advice.ts";
+import type { DeviceTuning } from "./tuning/advice.ts";
 import type { StreamOwner } from "./stream.ts";
 import type { DeviceArguments, HostResults, Launchable, RunArguments } from "./types.ts";
 import {
@@ -76,22 +74,6 @@ import type { LaunchOptions, WaitLimits } from "./waiting.ts";
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
-
-export interface DeviceOptions extends TuningOptions {
-  /** Of every launch that has none of its own, on devices that stop kernels. */
-  readonly limits?: RunLimits;
-  /** Hears of arrays that were never disposed of; by default they are written to the console. */
-  readonly onLeak?: (leaks: readonly Leak[]) => void;
-  /** Hears of every compilation, with its reason. */
-  readonly onCompile?: (record: CompilationRecord) => void;
-  /** Hears what makes a kernel slow, once; by default it is written to the console where kernels are assembled. */
-  readonly onNotes?: (kernel: string, notes: readonly PerformanceNote[]) => void;
-  /**
-   * Hears how long scopes of `profile` took, once a launch has run. Without it the scopes are not there; what is
-   * bound, compiled ahead of time or of another compiler has none either.
-   */
-  readonly onProfile?: (profile: KernelProfile) => void;
-}
 
 export class Device {
   readonly #backend: Backend;

@@ -4,7 +4,7 @@
  *
  *   { schedule: "random", target: "sm_80" }  ->  { schedule: "random", target: targets.sm_80 }
  */
-import type { DeviceOptions } from "../device/device.ts";
+import type { DeviceOptions } from "../device/device-options.ts";
 import { TuningTable } from "../device/tuning/table.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

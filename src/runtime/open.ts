@@ -1,6 +1,6 @@
 /** `open()`: the device that kernels run on. */
 import { Device } from "../device/device.ts";
-import type { DeviceOptions } from "../device/device.ts";
+import type { DeviceOptions } from "../device/device-options.ts";
 import { TuningTable } from "../device/tuning/table.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";

@@ -3,7 +3,7 @@
  * run as JavaScript on the fake driver's memory.
  */
 import { Device } from "../../../src/device/device.ts";
-import type { DeviceOptions } from "../../../src/device/device.ts";
+import type { DeviceOptions } from "../../../src/device/device-options.ts";
 import { array, cdiv, dim, kernel, scalar, slice } from "../../../src/lang/index.ts";
 import { f32 } from "../../../src/formats/dtype.ts";
 import type { Kernel } from "../../../src/ir/node.ts";
