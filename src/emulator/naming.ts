@@ -57,19 +57,31 @@ export class Naming {
     this.#buffers = names?.buffers ?? sharedVariables(program);
   }
 
+  /** Whether it is a kernel of ours, whose threads and axes have names. */
+  get isOwn(): boolean {
+    return this.#names?.program !== undefined;
+  }
+
   warp(index: number, block: number): string {
     const program = this.#names?.program;
     if (program === undefined) return `warp ${index} of block ${block}`;
     const { threads, warps, axes } = program;
     const thread = threads[Math.floor(index / warps)] ?? "";
-    const coordinates = blockCoordinates(axes, block);
-    const place = axes.map(({ name }, axis) => `${name} = ${coordinates[axis] ?? 0}`).join(", ");
-    return `thread ${thread} (warp ${index})${place === "" ? "" : ` of block (${place})`}`;
+    const place = axes.length === 0 ? "" : ` of ${this.block(block)}`;
+    return `thread ${thread} (warp ${index})${place}`;
   }
 
-  /** A byte of the heap. */
+  block(block: number): string {
+    const axes = this.#names?.program?.axes;
+    if (axes === undefined) return `block ${block}`;
+    const coordinates = blockCoordinates(axes, block);
+    const place = axes.map(({ name }, axis) => `${name} = ${coordinates[axis] ?? 0}`).join(", ");
+    return place === "" ? "the block" : `block (${place})`;
+  }
+
+  /** A byte of the heap, or half of one. */
   global(offset: number): string {
-    return this.address(globalBase + offset) ?? `byte ${offset} of global memory`;
+    return this.address(globalBase + offset) ?? `byte ${Math.floor(offset)} of global memory`;
   }
 
   /** An address in global memory, inside of an allocation or near one; undefined where there is none. */
@@ -96,7 +108,7 @@ export class Naming {
     const { address, bytes } = allocation;
     const named = this.#names?.arrays.get(address);
     if (named === undefined)
-      return `byte ${byte} of ${this.#labelOf(allocation)} of ${bytes} bytes`;
+      return `byte ${Math.floor(byte)} of ${this.#labelOf(allocation)} of ${bytes} bytes`;
     const { name, dtype, shape } = named;
     const element = Math.floor((8 * byte) / dtype.bits);
     const elements = shape.reduce((total, extent) => total * extent, 1);
@@ -106,28 +118,29 @@ export class Naming {
       : `element ${element} of ${name}, which has ${elements}: ${type}`;
   }
 
-  /** A byte of a block's shared memory. */
+  /** A byte of a block's shared memory, or half of one. */
   shared(offset: number): string {
     const holders = this.#buffers.filter(
       (buffer) => offset >= buffer.offset && offset < buffer.offset + buffer.bytes,
     );
     const places = holders.map((buffer) => placeIn(buffer, offset - buffer.offset));
-    return places.join(" or ") || `byte ${offset} of shared memory`;
+    return places.join(" or ") || `byte ${Math.floor(offset)} of shared memory`;
   }
 }
 
 function placeIn({ name, holds }: BufferPlan, byte: number): string {
-  if (holds === undefined) return `byte ${byte} of ${name}`;
+  if (holds === undefined) return `byte ${Math.floor(byte)} of ${name}`;
   if (holds === "barriers") {
     const number = Math.floor(byte / barrierBytes);
     return `barrier ${number} of ${name}`;
   }
   const { dtype, shape, layout } = holds;
-  const start = byte - (byte % Math.max(1, dtype.bits / 8));
+  const start = byte - (byte % (dtype.bits / 8));
   const element = elementAtByte(parseSharedLayout(layout), shape, dtype.bits, start);
+  const whole = Math.floor(byte);
   return element === undefined
-    ? `byte ${byte} of ${name}`
-    : `element [${coordinatesOf(element, shape).join(", ")}] of ${name}, byte ${byte} of it`;
+    ? `byte ${whole} of ${name}`
+    : `element [${coordinatesOf(element, shape).join(", ")}] of ${name}, byte ${whole} of it`;
 }
 
 /** Variables of the module in shared memory. */

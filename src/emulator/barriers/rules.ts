@@ -12,6 +12,7 @@ import type {
   Place,
   WarpView,
 } from "../collective.ts";
+import { reportBarrierLeftovers } from "./leftovers.ts";
 import { largestCount, tokenPending } from "./mbarrier.ts";
 import type { BarrierProblem, Mbarrier } from "./mbarrier.ts";
 import {
@@ -63,7 +64,10 @@ const inval: CollectiveRule = (instruction) => {
     const { lane } = issuer;
     const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
     recordOrdinary(issuer, found, barrierBytes, "write");
-    removeBarrier(issuer, found);
+    const record = removeBarrier(issuer, found);
+    const { machine, warp } = issuer;
+    if (machine.checks && machine.isOwn)
+      reportBarrierLeftovers(machine, found.block ?? warp.block, found.offset, record);
   });
 };
 

@@ -11,13 +11,7 @@
 import { Knowledge } from "../../order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Issuer } from "../asynchronous.ts";
-import type {
-  AddressKind,
-  BlockView,
-  CollectiveInstruction,
-  MachineView,
-  Place,
-} from "../collective.ts";
+import type { AddressKind, BlockView, CollectiveInstruction, Place } from "../collective.ts";
 import { reportOnce } from "../reports.ts";
 import { Mbarrier } from "./mbarrier.ts";
 import type { BarrierProblem } from "./mbarrier.ts";
@@ -47,6 +41,8 @@ export class BarrierRecord {
   awaited = 0;
   /** Who changed it last. */
   changedBy: CollectiveInstruction | undefined;
+  /** Who has arrived in the running phase. */
+  arrivedBy: Issuer[] = [];
 
   constructor(count: number) {
     this.barrier = new Mbarrier(count);
@@ -54,10 +50,11 @@ export class BarrierRecord {
 
   /** Changes the barrier, and notes what whoever changes it tells the waiters. */
   change(
+    issuer: Issuer,
     told: Told,
     operation: (barrier: Mbarrier) => BarrierProblem | undefined,
   ): BarrierProblem | undefined {
-    const before = this.barrier.phase;
+    const { phase: before, pending } = this.barrier;
     if (told !== this.#lastTold)
       this.#gathering = {
         block: this.#gathering.block.join(told.block),
@@ -65,7 +62,11 @@ export class BarrierRecord {
       };
     this.#lastTold = told;
     const problem = operation(this.barrier);
-    if (this.barrier.phase !== before) {
+    this.changedBy = issuer.instruction;
+    if (this.barrier.phase === before) {
+      if (this.barrier.pending < pending) this.arrivedBy.push(issuer);
+    } else {
+      this.arrivedBy = [];
       this.ended = this.#gathering;
       this.#gathering = toldNothing;
       this.#lastTold = toldNothing;
@@ -119,9 +120,16 @@ export function createBarrier(issuer: Issuer, place: Place, count: number): void
   writeImage(place, record.barrier);
 }
 
-export function removeBarrier(issuer: Issuer, place: Place): void {
-  findBarrier(issuer, place);
+/** Ends a barrier, which gives its bytes back; gives what it was. */
+export function removeBarrier(issuer: Issuer, place: Place): BarrierRecord {
+  const record = findBarrier(issuer, place);
   tableOf(sharedBlock(place, issuer)).delete(place.offset);
+  return record;
+}
+
+/** The barriers that a block has, by where they lie in its shared memory. */
+export function barriersOf(block: BlockView): ReadonlyMap<number, BarrierRecord> {
+  return tableOf(block);
 }
 
 /** Whether a barrier is still the one at a place. */
@@ -175,8 +183,7 @@ export function changeBarrier(
   operation: (barrier: Mbarrier) => BarrierProblem | undefined,
 ): void {
   const record = findBarrier(issuer, place);
-  const problem = record.change(told, operation);
-  record.changedBy = issuer.instruction;
+  const problem = record.change(issuer, told, operation);
   writeImage(place, record.barrier);
   issuer.machine.changed();
   if (problem === undefined) return;
@@ -187,21 +194,6 @@ export function changeBarrier(
     expected: "as many arrivals and bytes as the phase waits for",
     found: placeText(issuer, place),
   });
-}
-
-/** Reports barriers of a block that has ended whose last phases nobody can have told apart. */
-export function reportExtraPhases(machine: MachineView, block: BlockView): void {
-  for (const [offset, { barrier, awaited, changedBy }] of tableOf(block)) {
-    const extra = barrier.phase - awaited;
-    if (extra < 2 || changedBy === undefined) continue;
-    reportOnce(machine, changedBy, {
-      code: "TW8066",
-      message: `phases of an mbarrier of block ${block.index} ended that nobody waited for`,
-      location: changedBy.location,
-      expected: "at most one phase that ended behind the last wait",
-      found: `${extra}, ${machine.naming.shared(offset)}`,
-    });
-  }
 }
 
 export function reportMissedPhase(issuer: Issuer, place: Place): void {

@@ -14,6 +14,8 @@ import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
 import type { Marks } from "../threads/marks.ts";
+import { ElementStores, elementStorePart } from "./element-stores.ts";
+import type { ElementStorePart } from "./element-stores.ts";
 import { LaneRaces } from "./lane-races.ts";
 import type { LaneRace } from "./lane-races.ts";
 import { blockAt, eachPlace, offsetAt, Runs } from "./runs.ts";
@@ -31,6 +33,7 @@ export interface CheckedLaunch {
   readonly heap: MemoryViews;
   readonly naming: Naming;
   site(number: number): Site;
+  findSite(number: number): Site | undefined;
   report(details: DiagnosticDetails): void;
 }
 
@@ -53,6 +56,8 @@ export class Checker {
   readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
   readonly #suspects = new Suspects();
   readonly #laneRaces = new LaneRaces();
+  readonly #elementStores = new ElementStores();
+  readonly #elementStoreParts: (ElementStorePart | "neither")[] = [];
   readonly #numbers = new Map<Instruction, number>();
 
   constructor(launch: CheckedLaunch) {
@@ -73,22 +78,22 @@ export class Checker {
 
   /**
    * The accesses of a warp's lanes at a site, whose addresses are in a row of `warp.addresses`. Gives the lanes
-   * that read bytes which nothing has written. `touchedBytes` says which bytes of its word a lane touches, where those are not all.
+   * that read bytes which nothing has written. `touchedBits` says which bits of its word a lane touches, where those are not all.
    */
   accesses(
     warp: WarpState,
     site: number,
     slot: number,
     mask: number,
-    touchedBytes: Int32Array | undefined,
+    touchedBits: Int32Array | undefined,
   ): number {
     const { memory } = this.#launch.site(site);
     const { timeline } = warp;
     if (memory === undefined || timeline === undefined) return 0;
     const semantics = this.#semanticsOf(site);
     const runs = this.#runs;
-    if (touchedBytes === undefined) runs.collect(warp, slot, mask, memory.bytes);
-    else runs.collectBytes(warp, slot, mask, touchedBytes);
+    if (touchedBits === undefined) runs.collect(warp, slot, mask, memory.bytes);
+    else runs.collectBytes(warp, slot, mask, touchedBits);
     const access = this.#begin(warp, site, memory.mode, semantics);
     const touched = this.#shadows.begin(access, timeline.knowledge);
     let written = true;
@@ -100,12 +105,53 @@ export class Checker {
       touched.run(block, offset, bytes);
     }
     this.#reportConflicts(touched);
-    this.#lanesAmongThemselves(warp, site, slot, mask, semantics, memory, touchedBytes);
+    this.#lanesAmongThemselves(warp, site, slot, mask, semantics, memory, touchedBits);
+    if (touchedBits !== undefined) this.#storesOfElements(warp, site, mask, touchedBits);
     if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
     if (written) return 0;
     const lanes = this.unwritten(warp, slot, mask, 0, memory.bytes);
     this.#suspects.load(warp, site, slot, lanes);
     return lanes;
+  }
+
+  /** Looks at updates by which elements of 4 bits are stored. */
+  #storesOfElements(warp: WarpState, number: number, mask: number, touched: Int32Array): void {
+    const { timeline } = warp;
+    const part = this.#elementStorePart(number);
+    if (part === undefined || timeline === undefined) return;
+    const stores = this.#elementStores;
+    const site = this.#launch.site(number);
+    if (part === "sets") {
+      const twice = stores.set(warp, mask, touched);
+      if (twice !== undefined)
+        this.#reportTwice(warp, number, twice.lane, this.#byteText(twice.block, twice.offset));
+      return;
+    }
+    const { agent, count } = timeline;
+    const { instruction, location } = site;
+    const access: MemoryAccess = {
+      ...{ agent, count, mode: "write", proxy: "generic", member: 0 },
+      ...{ op: instruction, location, warp: warp.index, block: warp.block.index },
+    };
+    for (const found of stores.clear(warp, mask, touched, access, timeline.knowledge)) {
+      const { conflict, block, start } = found;
+      if (conflict.kind === "race")
+        this.#reportRace(conflict, () => this.#byteText(block, (start + conflict.granule) / 2));
+    }
+    const race = stores.laneRace(warp, number, mask);
+    if (race !== undefined) this.#reportLaneRace(warp, site, race);
+  }
+
+  #elementStorePart(number: number): ElementStorePart | undefined {
+    if (!this.#launch.naming.isOwn) return undefined;
+    const known = this.#elementStoreParts[number];
+    if (known !== undefined) return known === "neither" ? undefined : known;
+    const [before, site, after] = [number - 1, number, number + 1].map((each) =>
+      this.#launch.findSite(each),
+    );
+    const part = site && elementStorePart(site, before, after);
+    this.#elementStoreParts[number] = part ?? "neither";
+    return part;
   }
 
   /** Accesses that are meant to meet others are looked at where they write: others must not. */
@@ -171,13 +217,18 @@ export class Checker {
     offset: number,
   ): void {
     const { naming, heap } = this.#launch;
+    const text = views === heap ? naming.global(offset) : naming.shared(offset);
+    this.#reportTwice(warp, site, lane, text);
+  }
+
+  #reportTwice(warp: WarpState, site: number, lane: number, text: string): void {
     const { instruction, location } = this.#launch.site(site);
     this.#once(`twice ${site}`, () => ({
       code: "TW8019",
       message: `lanes of ${warp.title} store different values to one place by ${instruction.opcode}`,
       location,
       expected: "one value, or a place for each lane",
-      found: `lane ${lane} and one before it, ${views === heap ? naming.global(offset) : naming.shared(offset)}`,
+      found: `lane ${lane} and one before it, ${text}`,
     }));
   }
 
@@ -274,7 +325,9 @@ export class Checker {
     );
     const touched = this.#shadows.begin(access, known);
     touched.run(block, 0, block.shared.bytes.length);
-    this.#reportConflicts(touched);
+    for (const { conflict, start } of touched.conflicts())
+      if (conflict.kind === "race")
+        this.#reportLateUse(conflict.earlier, block, start + conflict.granule);
   }
 
   /* ---- reports ---- */
@@ -310,6 +363,24 @@ export class Checker {
           : "a barrier or another order between the two",
       found: `both touch ${byte()}`,
       notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
+    }));
+  }
+
+  /** A use of shared memory that can come after the block has ended. */
+  #reportLateUse(use: MemoryAccess, { index }: BlockState, offset: number): void {
+    const { naming } = this.#launch;
+    const { location, proxy, op } = use;
+    const isAsync = proxy === "async" || op.opcode.startsWith("cp.async");
+    const code = isAsync ? "TW8056" : "TW8014";
+    const ending = index === use.block ? "its block" : naming.block(index);
+    this.#once(`${code} ${op.opcode} ${place(use)} and the end`, () => ({
+      code,
+      message: isAsync
+        ? `${this.#describe(use)} is not awaited`
+        : `${this.#describe(use)} is not ordered with the end of ${ending}`,
+      location,
+      expected: isAsync ? `a wait for it before ${ending} ends` : "a barrier between the two",
+      found: `it can still use ${naming.shared(offset)}`,
     }));
   }
 

@@ -30,7 +30,7 @@ export class LaneRaces {
   readonly #access = new LaneAccess();
   #race: LaneRace | undefined;
   #start = 0;
-  /** The bytes of its word that each lane touches, where those are not all. */
+  /** The bits of its word that each lane touches, where those are not all. */
   #touched: Int32Array | undefined;
   /** The memory that was touched last. */
   #lastPage = -1;
@@ -176,7 +176,8 @@ export class LaneRaces {
   ): Met | undefined {
     const access = this.#access;
     const whole = bytes >= 4 ? -1 : ((1 << (8 * bytes)) - 1) << (8 * (start & 3));
-    const touched = this.#touched?.[lane] ?? whole;
+    const bits = this.#touched?.[lane];
+    const touched = bits === undefined ? whole : wholeBytes(bits);
     const end = (start + bytes + 3) >>> 2;
     let first: Met | undefined;
     for (let word = start >>> 2; word < end; word++) {
@@ -188,4 +189,11 @@ export class LaneRaces {
     }
     return first;
   }
+}
+
+/** All bits of the bytes in which one is set. */
+function wholeBytes(bits: number): number {
+  let bytes = 0;
+  for (let mask = 0xff; mask !== 0; mask <<= 8) if ((bits & mask) !== 0) bytes |= mask;
+  return bytes;
 }

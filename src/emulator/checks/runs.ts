@@ -69,7 +69,7 @@ export class Runs {
     this.count = last + 1;
   }
 
-  /** Takes the bytes of the words at the addresses of a row whose bits are in `touched`: two runs a lane at most. */
+  /** Takes the bytes of the words at the addresses of a row that have bits in `touched`: two runs a lane at most. */
   collectBytes(warp: WarpState, slot: number, mask: number, touched: Int32Array): void {
     this.count = 0;
     eachPlace(warp, slot, mask, 0, (block, at, lane) => {

@@ -35,13 +35,18 @@ export interface PlacedConflict extends Piece {
   readonly conflict: Conflict<MemoryAccess>;
 }
 
-const pageBytes = 1 << 16;
+const pageGranules = 1 << 16;
 
 export class Shadows {
+  readonly #granulesPerByte: number;
   readonly #shared = new WeakMap<BlockView, ShadowMemory<MemoryAccess>>();
   readonly #pages = new Map<number, ShadowMemory<MemoryAccess>>();
 
-  /** Starts an access; its runs follow. */
+  constructor(granulesPerByte = 1) {
+    this.#granulesPerByte = granulesPerByte;
+  }
+
+  /** Starts an access; its runs follow, in granules. */
   begin(access: MemoryAccess, knowledge: Knowledge): AccessRuns {
     return new AccessRuns(this, access, knowledge);
   }
@@ -49,7 +54,7 @@ export class Shadows {
   shared(block: BlockView): ShadowMemory<MemoryAccess> {
     let shadow = this.#shared.get(block);
     if (shadow === undefined) {
-      const granules = block.shared.bytes.length;
+      const granules = this.#granulesPerByte * block.shared.bytes.length;
       shadow = new ShadowMemory({ granules, space: "smem", initialised: true });
       this.#shared.set(block, shadow);
     }
@@ -60,14 +65,14 @@ export class Shadows {
   mark(marks: Marks): void {
     for (const [number, page] of this.#pages)
       page.forEachTouched((start, length, isWritten) => {
-        marks.touch(number * pageBytes + start, length, isWritten ? "write" : "read");
+        marks.touch(number * pageGranules + start, length, isWritten ? "write" : "read");
       });
   }
 
   page(number: number): ShadowMemory<MemoryAccess> {
     let shadow = this.#pages.get(number);
     if (shadow === undefined) {
-      shadow = new ShadowMemory({ granules: pageBytes, space: "gmem", initialised: true });
+      shadow = new ShadowMemory({ granules: pageGranules, space: "gmem", initialised: true });
       this.#pages.set(number, shadow);
     }
     return shadow;
@@ -99,17 +104,17 @@ export class AccessRuns {
     return placed.cursor;
   }
 
-  /** Touches bytes of a block's shared memory, or of the heap. */
-  run(block: BlockView | undefined, offset: number, bytes: number): void {
+  /** Touches granules of a block's shared memory, or of the heap. */
+  run(block: BlockView | undefined, offset: number, granules: number): void {
     if (block !== undefined) {
-      this.#cursor(this.#shadows.shared(block), block, 0).run(offset, bytes);
+      this.#cursor(this.#shadows.shared(block), block, 0).run(offset, granules);
       return;
     }
-    for (let at = offset; at < offset + bytes;) {
-      const page = Math.floor(at / pageBytes);
-      const start = at - page * pageBytes;
-      const length = Math.min(pageBytes - start, offset + bytes - at);
-      this.#cursor(this.#shadows.page(page), undefined, page * pageBytes).run(start, length);
+    for (let at = offset; at < offset + granules;) {
+      const page = Math.floor(at / pageGranules);
+      const start = at - page * pageGranules;
+      const length = Math.min(pageGranules - start, offset + granules - at);
+      this.#cursor(this.#shadows.page(page), undefined, page * pageGranules).run(start, length);
       at += length;
     }
   }

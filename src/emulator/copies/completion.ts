@@ -94,14 +94,41 @@ export function completeInGroup(issue: Issue, read: () => void, write: () => voi
   });
 }
 
-/** Reports a copy that uses the shared memory of a block that has ended. */
-function reportLeftOver({ issuer: { machine, instruction } }: Issue, block: BlockView): void {
-  if (block.warps.some(({ live }) => live !== 0)) return;
+/** Reports a copy that uses the shared memory of a block that has ended; checks have found that where the block ended. */
+function reportLeftOver({ issuer }: Issue, block: BlockView): void {
+  if (issuer.machine.checks || block.warps.some(({ live }) => live !== 0)) return;
+  const { opcode } = issuer.instruction.instruction;
+  reportUnawaited(issuer, `${opcode} uses the shared memory of a block that has ended`);
+}
+
+function reportUnawaited(
+  { machine, warp, instruction }: Issuer,
+  found: string,
+  remedy?: string,
+): void {
   reportOnce(machine, instruction, {
     code: "TW8056",
-    message: `block ${block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
+    message: `${instruction.instruction.opcode} issued by ${warp.title} is not awaited`,
     location: instruction.location,
-    expected: "a wait for the copy before the block ends",
-    found: "a block that has ended",
+    expected: "a wait for it before its block ends",
+    found,
+    remedy,
   });
+}
+
+/** Reports the copies that a lane leaves for the wait that the compiler has put at the end of the kernel. */
+export function reportUnseen({ warp, lane }: Issuer): void {
+  const { open, committed } = groupsOf("bulk", warp).unseen(lane);
+  for (const { issue } of committed)
+    reportUnawaited(
+      issue.issuer,
+      "its group can still be under way when the kernel ends",
+      "call waitGroup() in the thread that issued it",
+    );
+  for (const { issue } of open)
+    reportUnawaited(
+      issue.issuer,
+      "it is in no group when the kernel ends",
+      "call commitGroup() before waitGroup()",
+    );
 }

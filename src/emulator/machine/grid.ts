@@ -144,6 +144,7 @@ export class Grid {
     const isOver = cluster.blocks.every(({ warps }) => warps.every(({ live }) => live === 0));
     if (!isOver) return;
     this.#clusters.delete(cluster);
+    this.#launch.clusterEnded(cluster);
     while (this.#residentBlocks < this.#eager && this.#start());
   }
 }

@@ -1,13 +1,15 @@
 /** A launch under way: what warps, and the rules of collective instructions, ask for. */
+import type { Instruction } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
 import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
-import { reportExtraPhases } from "../barriers/table.ts";
+import { reportLeftovers } from "../barriers/leftovers.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
+import { lastCommitOf } from "../program/last-commit.ts";
 import type { Program, Site } from "../program/program.ts";
 import { globalBase } from "../addresses.ts";
 import { deviceHeap } from "../program/implicit.ts";
@@ -86,6 +88,14 @@ export class Launch implements WarpHost, MachineView {
     this.checker = checks ? new Checker(this) : undefined;
   }
 
+  get isOwn(): boolean {
+    return this.naming.isOwn;
+  }
+
+  get lastCommit(): Instruction | undefined {
+    return this.isOwn ? lastCommitOf(this.program) : undefined;
+  }
+
   get random(): Random {
     return this.#random;
   }
@@ -160,9 +170,14 @@ export class Launch implements WarpHost, MachineView {
   }
 
   blockEnded(block: BlockState): void {
+    this.checker?.blockEnded(block);
+  }
+
+  /** No lane of the cluster lives any more; what it has under way comes to its end. */
+  clusterEnded(cluster: ClusterState): void {
     if (this.checker === undefined) return;
-    this.checker.blockEnded(block);
-    reportExtraPhases(this, block);
+    while (this.#completeOf(cluster));
+    for (const block of cluster.blocks) reportLeftovers(this, block);
   }
 
   check(
@@ -205,6 +220,10 @@ export class Launch implements WarpHost, MachineView {
 
   site(number: number): Site {
     return this.program.sites[number] as Site;
+  }
+
+  findSite(number: number): Site | undefined {
+    return this.program.sites[number];
   }
 
   /* ---- addresses ---- */
@@ -294,6 +313,17 @@ export class Launch implements WarpHost, MachineView {
     operation.complete();
     this.changed();
     return operation.cluster;
+  }
+
+  /** Completes all that a cluster has under way by now; false where that is nothing. */
+  #completeOf(cluster: ClusterState): boolean {
+    const own = this.#pending.filter((operation) => operation.cluster === cluster);
+    if (own.length === 0) return false;
+    this.#pending = this.#pending.filter((operation) => operation.cluster !== cluster);
+    this.cluster = cluster;
+    for (const { complete } of own) complete();
+    this.changed();
+    return true;
   }
 
   report(details: DiagnosticDetails): void {

@@ -236,15 +236,8 @@ function wordCombine(operation: AtomicOperation, type: string): WordCombine | un
 /** Operands that leave a bit as it is, of operations that go bit by bit. */
 const neutralBits: { readonly [O in AtomicOperation]?: number } = { and: -1, or: 0, xor: 0 };
 
-/** Bytes that lanes touch by a reduction of bits; filled anew for each. */
+/** The bits that lanes may change by a reduction of bits; filled anew for each. */
 const touched = new Int32Array(32);
-
-/** All bits of the bytes in which one is set. */
-function wholeBytes(bits: number): number {
-  let bytes = 0;
-  for (let mask = 0xff; mask !== 0; mask <<= 8) if ((bits & mask) !== 0) bytes |= mask;
-  return bytes;
-}
 
 /**
  * The operand's neutral bits, of a reduction that leaves bytes of its word as they are: it reads nothing, and the hardware makes it at once, so it
@@ -283,7 +276,7 @@ const atomic: WarpRule = (instruction) => {
       const space = place + toGeneric < genericGlobal ? "shared" : "global";
       const { views, offset } = warp.locate(site, lane, kind, place, bytes * runs.length);
       if (at === 1) warp.polled(views, offset);
-      if (neutral !== undefined) touched[lane] = wholeBytes(operand.word(warp, lane) ^ neutral);
+      if (neutral !== undefined) touched[lane] = operand.word(warp, lane) ^ neutral;
       runs.forEach((run, position) =>
         run(warp, lane, { views, offset: offset + position * bytes }, space),
       );

@@ -273,14 +273,15 @@ export function byteOffset(
   return swizzleByte(Math.floor((stored * bits) / 8), layout.swizzle);
 }
 
-/** The first element that begins at a byte; undefined inside an element and behind the end. */
+/** The first element that begins at a byte, or half a byte; undefined inside an element and behind the end. */
 export function elementAtByte(
   layout: SharedLayout,
   shape: readonly number[],
   bits: number,
   offset: number,
 ): number | undefined {
-  const place = (swizzleByte(offset, layout.swizzle) * 8) / bits;
+  const byte = Math.floor(offset);
+  const place = ((swizzleByte(byte, layout.swizzle) + offset - byte) * 8) / bits;
   if (!Number.isInteger(place) || place >= product(shape)) return undefined;
   const coordinates = shape.map(() => 0);
   for (const { axis, per, count, stride } of levelsOf(layout, shape))

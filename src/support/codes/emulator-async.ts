@@ -114,6 +114,13 @@ export const emulatorAsyncCodes = registerCodes({
     example: "mbarrier.arrive twice, on a barrier of one arrival, behind the last wait",
     remedy: "wait for each phase but the last, or leave the arrivals out",
   },
+  TW8067: {
+    title: "arrivals left over on an mbarrier",
+    cause:
+      "A barrier of a kernel of tilewright ended, with its block or its scope, while a phase had some arrivals but not all. PTX allows that, so it is not looked for in code of other compilers.",
+    example: "barrier({ arrivals: 2 })  // and only one arrive()",
+    remedy: "let as many arrivals come as the barrier was declared with",
+  },
   TW8070: {
     title: "register of a wgmma in flight",
     cause:

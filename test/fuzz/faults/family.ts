@@ -10,13 +10,15 @@ export interface Family<F extends string> {
   readonly make: (is: (fault: F) => boolean) => KernelDefinition;
   /** Those that the kernel can have as it is drawn. */
   readonly faults: { readonly [N in F]?: readonly string[] };
+  /** What the emulator tells of those that it must find, too. */
+  readonly trapped?: { readonly [N in F]?: readonly string[] };
   readonly targets?: readonly string[];
   /** What arrays hold, where that is not any number. */
   readonly data?: (is: (fault: F) => boolean) => Program["data"];
 }
 
 /** A family whose faults have names that only it knows. */
-export interface AnyFamily extends Pick<Family<string>, "name" | "faults" | "targets"> {
+export interface AnyFamily extends Pick<Family<string>, "name" | "faults" | "trapped" | "targets"> {
   readonly made: (fault: string | undefined) => KernelDefinition;
   readonly given: (fault: string | undefined) => Program["data"];
 }
@@ -45,11 +47,13 @@ export function faultyOf(
         ...(drawn.targets !== undefined && { targets: drawn.targets }),
       };
     };
+    const trapped = drawn.trapped?.[fault];
     return {
       name: `${fault}: ${drawn.name}`,
       right: programOf(undefined),
       wrong: () => programOf(fault),
       told: drawn.faults[fault] ?? [],
+      ...(trapped !== undefined && { trapped }),
     };
   };
 }
