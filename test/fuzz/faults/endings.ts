@@ -111,9 +111,9 @@ interface Given {
   readonly takes: (body: () => void) => void;
 }
 
-/** Tiles that come by the copy engine and go by it; on targets that have one. */
+/** Tiles that come by the copy engine and go by it, so each begins at a multiple of 128 bytes; on targets that have one. */
 function carried(random: Random): AnyFamily {
-  const [tiles, length] = [1 + random.below(4), random.pick([16, 32])];
+  const [tiles, length] = [1 + random.below(4), random.pick([32, 64])];
   const reads = random.below(2) === 0;
   return family({
     name: `${tiles} tiles that come and go`,
@@ -157,6 +157,7 @@ function carried(random: Random): AnyFamily {
       "copies out are left": copyTrapped,
     },
     targets: ["sm_90a", "sm_100a"],
+    placedAsUsual: true,
   });
 }
 

@@ -13,12 +13,16 @@ export interface Family<F extends string> {
   /** What the emulator tells of those that it must find, too. */
   readonly trapped?: { readonly [N in F]?: readonly string[] };
   readonly targets?: readonly string[];
+  readonly placedAsUsual?: boolean;
   /** What arrays hold, where that is not any number. */
   readonly data?: (is: (fault: F) => boolean) => Program["data"];
 }
 
 /** A family whose faults have names that only it knows. */
-export interface AnyFamily extends Pick<Family<string>, "name" | "faults" | "trapped" | "targets"> {
+export interface AnyFamily extends Pick<
+  Family<string>,
+  "name" | "faults" | "trapped" | "targets" | "placedAsUsual"
+> {
   readonly made: (fault: string | undefined) => KernelDefinition;
   readonly given: (fault: string | undefined) => Program["data"];
 }
@@ -54,6 +58,7 @@ export function faultyOf(
       wrong: () => programOf(fault),
       told: drawn.faults[fault] ?? [],
       ...(trapped !== undefined && { trapped }),
+      placedAsUsual: drawn.placedAsUsual ?? false,
     };
   };
 }

@@ -11,4 +11,6 @@ export interface Faulty {
   readonly told: readonly string[];
   /** Codes of which the emulator is to name one; anything where compiled code need not find it. */
   readonly trapped?: readonly string[];
+  /** Whether it is compiled as kernels are: placed at random, lanes may make copies themselves, which are over at once. */
+  readonly placedAsUsual?: boolean;
 }

@@ -23,6 +23,9 @@ function subjectFor(program: Program, seed: number): Subject {
   };
 }
 
+/** Codes of what checks alone find; the placed kernel is simulated without them. */
+const ofChecks: ReadonlySet<string> = new Set(["TW3001", "TW3008", "TW3009"]);
+
 function missed(name: string, found: Outcome, wanted: readonly string[]): string | undefined {
   if (found.kind === "refused" && wanted.includes(found.code)) return undefined;
   const text = found.kind === "result" ? "says nothing" : found.text;
@@ -48,12 +51,14 @@ export async function judgeFault(faulty: Faulty, seed: number): Promise<Verdict>
     const why = missed("tracing", traced, faulty.told);
     return why === undefined ? { kind: "same" } : different(why);
   }
-  const subject = subjectFor(made, seed);
+  const drawn = subjectFor(made, seed);
+  const subject = faulty.placedAsUsual === true ? { ...drawn, placement: undefined } : drawn;
   const why = missed("the simulator", await simulated(subject), faulty.told);
   if (why !== undefined) return different(why);
   if (faulty.trapped === undefined) return { kind: "same" };
   for await (const [name, found] of otherWays(subject)) {
     const wanted = name === "the emulator" ? faulty.trapped : faulty.told;
+    if (name !== "the emulator" && wanted.every((code) => ofChecks.has(code))) continue;
     const why = missed(name, found, wanted);
     if (why === undefined) continue;
     if (found.kind === "refused" && isRefusal(found.code))
