@@ -51,29 +51,46 @@ export function convolve(
   const kernelInput = kernelStrides[numbers.kernel_input_feature_dimension] as number;
   const kernelOutput = kernelStrides[numbers.kernel_output_feature_dimension] as number;
   const write = writer(type.element, result.lanes);
-  const spatial = numbers.output_spatial_dimensions.map((axis) => type.shape[axis] as number);
+  const spatialAxes = numbers.output_spatial_dimensions;
+  const spatialStrides = spatialAxes.map((axis) => resultStrides[axis] as number);
   const products = sizeOf(kernel.shape) / Math.max(1, features);
   const groups = featureGroups * batchGroups;
-  forEachIndex(spatial, (position) => {
-    const taps = tapsAt(input, kernel, position, settings);
-    const rows = new TapRows(input, kernel, taps, channels, inputFeature, kernelInput);
-    for (let b = 0; b < batches; b++)
-      for (let f = 0; f < features; f++) {
-        const group = Math.floor((f * groups) / features);
-        const batch = batchGroups > 1 ? group * batches + b : b;
-        const channel = featureGroups > 1 ? group * channels : 0;
-        const from = batch * inputBatch + channel * inputFeature;
-        const place = placeOf(
-          position,
-          numbers.output_spatial_dimensions.map((axis) => resultStrides[axis] as number),
-        );
-        const target =
-          place +
-          b * (resultStrides[numbers.output_batch_dimension] as number) +
-          f * (resultStrides[numbers.output_feature_dimension] as number);
-        write(target, rows.sum(from, f * kernelOutput, type, products));
-      }
-  });
+  const inputStarts: number[] = [];
+  // The rows of the input are those of each batch and group.
+  const rowOf = (b: number, f: number): number => {
+    const group = Math.floor((f * groups) / features);
+    const batch = batchGroups > 1 ? group * batches + b : b;
+    const channel = featureGroups > 1 ? group * channels : 0;
+    const row = b * groups + group;
+    inputStarts[row] ??= batch * inputBatch + channel * inputFeature;
+    return row;
+  };
+  for (let b = 0; b < batches; b++) for (let f = 0; f < features; f++) rowOf(b, f);
+  const kernelStarts = Array.from({ length: features }, (_, f) => f * kernelOutput);
+  const kernelRows = new Map<string, Tensor>();
+  forEachIndex(
+    spatialAxes.map((axis) => type.shape[axis] as number),
+    (position) => {
+      const taps = tapsAt(input, kernel, position, settings);
+      const length = taps.length * channels;
+      const left = rowsOf(input, inputStarts, placesOf(taps, 0, channels, inputFeature));
+      const kernelPlaces = placesOf(taps, 1, channels, kernelInput);
+      // Most positions meet the same taps of the kernel.
+      const key = taps.map(([, place]) => place).join();
+      const right = kernelRows.get(key) ?? rowsOf(kernel, kernelStarts, kernelPlaces);
+      kernelRows.set(key, right);
+      const sum = rowProducts(left, right, type.element, products);
+      const place = placeOf(position, spatialStrides);
+      for (let b = 0; b < batches; b++)
+        for (let f = 0; f < features; f++) {
+          const target =
+            place +
+            b * (resultStrides[numbers.output_batch_dimension] as number) +
+            f * (resultStrides[numbers.output_feature_dimension] as number);
+          write(target, sum(rowOf(b, f) * length, f * length, length));
+        }
+    },
+  );
   return result;
 }
 
@@ -107,52 +124,27 @@ function tapsAt(
   return taps;
 }
 
-/** The elements that taps and channels name, laid in rows so that their products can be summed. */
-class TapRows {
-  readonly #input: Tensor;
-  readonly #kernel: Tensor;
-  readonly #inputPlaces: readonly number[];
-  readonly #kernelPlaces: readonly number[];
-  readonly #left = new Map<number, Tensor>();
-  readonly #right = new Map<number, Tensor>();
-
-  constructor(
-    input: Tensor,
-    kernel: Tensor,
-    taps: readonly Tap[],
-    channels: number,
-    inputFeature: number,
-    kernelInput: number,
-  ) {
-    this.#input = input;
-    this.#kernel = kernel;
-    const each = Array.from({ length: channels }, (_, channel) => channel);
-    this.#inputPlaces = taps.flatMap(([place]) => each.map((c) => place + c * inputFeature));
-    this.#kernelPlaces = taps.flatMap(([, place]) => each.map((c) => place + c * kernelInput));
-  }
-
-  sum(inputStart: number, kernelStart: number, { element }: TensorType, products: number) {
-    const left = row(this.#left, this.#input, this.#inputPlaces, inputStart);
-    const right = row(this.#right, this.#kernel, this.#kernelPlaces, kernelStart);
-    return rowProducts(left, right, element, products)(0, 0, this.#inputPlaces.length);
-  }
+/** The places that taps and channels name in the input (side 0) or the kernel (side 1). */
+function placesOf(
+  taps: readonly Tap[],
+  side: 0 | 1,
+  channels: number,
+  step: number,
+): readonly number[] {
+  const places: number[] = [];
+  for (const tap of taps) for (let c = 0; c < channels; c++) places.push(tap[side] + c * step);
+  return places;
 }
 
-/** The row that begins at `start`, kept for the next time. */
-function row(
-  rows: Map<number, Tensor>,
-  source: Tensor,
-  places: readonly number[],
-  start: number,
-): Tensor {
-  const known = rows.get(start);
-  if (known !== undefined) return known;
+/** The elements at the same places from each start on, in rows, so that their products can be summed. */
+function rowsOf(source: Tensor, starts: readonly number[], places: readonly number[]): Tensor {
+  const shape = [starts.length, places.length];
   const slots = slotsOf(source.element);
-  const lanes = allocateElementLanes(source.element, places.length);
-  for (const [i, place] of places.entries())
-    for (let slot = 0; slot < slots; slot++)
-      lanes[slots * i + slot] = source.lanes[slots * (start + place) + slot] as never;
-  const made = tensor(source.element, [places.length], lanes);
-  rows.set(start, made);
-  return made;
+  const lanes = allocateElementLanes(source.element, sizeOf(shape));
+  let at = 0;
+  for (const start of starts)
+    for (const place of places)
+      for (let slot = 0; slot < slots; slot++)
+        lanes[at++] = source.lanes[slots * (start + place) + slot] as never;
+  return tensor(source.element, shape, lanes);
 }

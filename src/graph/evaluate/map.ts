@@ -7,16 +7,15 @@ import { scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
 import { unsupported } from "./frame.ts";
 import type { Frame } from "./frame.ts";
-import { reader, writer } from "./scalars.ts";
+import {
+  isNumberElement,
+  numbersOf,
+  reader,
+  readNumbers,
+  writeNumbers,
+  writer,
+} from "./scalars.ts";
 import type { Reader, Scalar } from "./scalars.ts";
-
-/** Reads an operand at every place of the result; one of a single element has it everywhere. */
-function readerFor(operand: Tensor, count: number): Reader {
-  const read = reader(operand);
-  if (countOf(operand) === count) return read;
-  const only = read(0);
-  return () => only;
-}
 
 export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): readonly Tensor[] {
   const any = op as AnyGraphOp;
@@ -26,26 +25,74 @@ export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): read
   const compute = scalarFunction(op, types);
   if (compute === undefined)
     throw unsupported(any, `it is not defined for elements of ${types.operands.join(", ")}`);
-  const count = countOf(result);
-  const [first, second, third] = operands.map((operand) => readerFor(operand, count));
-  const write = writer(result.element, result.lanes);
-  if (first === undefined) throw new Error(`${op.kind} has no operands`);
-  if (second === undefined) for (let i = 0; i < count; i++) write(i, compute(first(i)));
-  else if (third === undefined)
-    for (let i = 0; i < count; i++) write(i, compute(first(i), second(i)));
-  else for (let i = 0; i < count; i++) write(i, compute(first(i), second(i), third(i)));
-  return [result];
+  return [mapTensors(result, compute, operands)];
 }
 
-/** A function of scalars at every place of tensors of one shape. */
+/** A function of scalars at every place of tensors; one of a single element has it everywhere. */
 export function mapTensors(
   result: Tensor,
   compute: (...operands: Scalar[]) => Scalar,
   operands: readonly Tensor[],
 ): Tensor {
-  const readers = operands.map(reader);
-  const write = writer(result.element, result.lanes);
-  const count = countOf(result);
-  for (let i = 0; i < count; i++) write(i, compute(...readers.map((read) => read(i))));
+  if ([result, ...operands].every(({ element }) => isNumberElement(element)))
+    mapNumbers(result, compute as (...operands: number[]) => number, operands);
+  else mapScalars(result, compute, operands);
   return result;
+}
+
+/** Elements that are computed at once. */
+const block = 1 << 13;
+
+/** Numbers go through arrays of f64, a block at a time: the loop sees neither formats nor single elements. */
+function mapNumbers(
+  result: Tensor,
+  compute: (...operands: number[]) => number,
+  operands: readonly Tensor[],
+): void {
+  const count = countOf(result);
+  const buffers = operands.map(() => new Float64Array(Math.min(block, count)));
+  const spread = operands.map((operand) => countOf(operand) !== count);
+  for (const [i, operand] of operands.entries())
+    if (spread[i] === true && count > 0) buffers[i]?.fill(numbersOf(operand)[0] as number);
+  const results = new Float64Array(Math.min(block, count));
+  for (let start = 0; start < count; start += block) {
+    const length = Math.min(block, count - start);
+    for (const [i, operand] of operands.entries())
+      if (spread[i] === false)
+        readNumbers(operand, start, (buffers[i] as Float64Array).subarray(0, length));
+    const [first = results, second, third] = buffers;
+    if (second === undefined)
+      for (let i = 0; i < length; i++) results[i] = compute(first[i] as number);
+    else if (third === undefined)
+      for (let i = 0; i < length; i++)
+        results[i] = compute(first[i] as number, second[i] as number);
+    else
+      for (let i = 0; i < length; i++)
+        results[i] = compute(first[i] as number, second[i] as number, third[i] as number);
+    writeNumbers(result, start, results.subarray(0, length));
+  }
+}
+
+/** Reads an operand at every place of the result; one of a single element has it everywhere. */
+function readerFor(operand: Tensor, count: number): Reader {
+  const read = reader(operand);
+  if (countOf(operand) === count) return read;
+  const only = read(0);
+  return () => only;
+}
+
+/** Integers of 64 bits and complex numbers, which arrays of f64 do not hold. */
+function mapScalars(
+  result: Tensor,
+  compute: (...operands: Scalar[]) => Scalar,
+  operands: readonly Tensor[],
+): void {
+  const count = countOf(result);
+  const [first, second, third] = operands.map((operand) => readerFor(operand, count));
+  const write = writer(result.element, result.lanes);
+  if (first === undefined) throw new Error("nothing to compute from");
+  if (second === undefined) for (let i = 0; i < count; i++) write(i, compute(first(i)));
+  else if (third === undefined)
+    for (let i = 0; i < count; i++) write(i, compute(first(i), second(i)));
+  else for (let i = 0; i < count; i++) write(i, compute(first(i), second(i), third(i)));
 }

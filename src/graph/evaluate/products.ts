@@ -161,7 +161,8 @@ function arranged(operand: Tensor, batching: readonly number[], contracting: rea
 /** An operand rounded to the format that an algorithm names. */
 function rounded(operand: Tensor, format: RoundedFormat | undefined): Tensor {
   if (format === undefined) return operand;
-  const numbers = Float64Array.from(numbersOf(operand), (value) => roundFloat(format, value));
+  const numbers = numbersOf(operand).slice();
+  for (let i = 0; i < numbers.length; i++) numbers[i] = roundFloat(format, numbers[i] as number);
   return tensor(operand.element, operand.shape, lanesOfNumbers(operand.element, numbers));
 }
 

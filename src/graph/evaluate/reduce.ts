@@ -15,9 +15,10 @@ import { emptyTensor, splat } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import type { Frame } from "./frame.ts";
 import { regionFunction, scalarRegion } from "./region.ts";
-import { reader, writer } from "./scalars.ts";
+import { isNumberElement, numbersOf, reader, writeNumbers, writer } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
-import { forEachIndex, forEachPlace, stridesOf } from "./strides.ts";
+import { forEachIndex, forEachPlace, forEachRow, stridesOf } from "./strides.ts";
+import type { Walk } from "./strides.ts";
 
 export interface Reduction {
   readonly inputs: readonly Tensor[];
@@ -99,15 +100,55 @@ export function reduce(reduction: Reduction, dimensions: readonly number[]): rea
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const count = sizeOf(dimensions.map((axis) => shape[axis] ?? 1));
-  const { fold, finish } = accumulators(reduction, count);
   const resultStrides = stridesOf(types[0]?.shape ?? []);
   let next = 0;
   const strides = shape.map((_, axis) =>
     dimensions.includes(axis) ? 0 : (resultStrides[next++] as number),
   );
+  const results = { start: 0, strides };
   const elements = { start: 0, strides: stridesOf(shape) };
-  forEachPlace(shape, { start: 0, strides }, elements, fold);
+  const numbers = reducedNumbers(reduction, count, results, elements);
+  if (numbers !== undefined) return [numbers];
+  const { fold, finish } = accumulators(reduction, count);
+  forEachPlace(shape, results, elements, fold);
   return finish();
+}
+
+/** The reduction of one input of numbers, which needs no values of single elements; undefined for all others. */
+function reducedNumbers(
+  reduction: Reduction,
+  count: number,
+  results: Walk,
+  elements: Walk,
+): Tensor | undefined {
+  const { body, frame, op } = reduction;
+  const [input, ...otherInputs] = reduction.inputs;
+  const [init] = reduction.inits;
+  const [type] = reduction.types;
+  if (input === undefined || init === undefined || type === undefined) return undefined;
+  const isOfNumbers = [input, init, type].every(({ element }) => isNumberElement(element));
+  if (otherInputs.length > 0 || !isOfNumbers) return undefined;
+  const run = (roundedOnce(reduction, count) ?? scalarRegion(body, frame, op)) as (
+    left: number,
+    right: number,
+  ) => number;
+  const numbers = numbersOf(input);
+  const sums = new Float64Array(sizeOf(type.shape)).fill(numbersOf(init)[0] as number);
+  forEachRow(input.shape, results, elements, (target, source, length, step, sourceStep) => {
+    if (step === 0) {
+      let sum = sums[target] as number;
+      for (let i = 0; i < length; i++) sum = run(sum, numbers[source + i * sourceStep] as number);
+      sums[target] = sum;
+      return;
+    }
+    for (let i = 0; i < length; i++) {
+      const place = target + i * step;
+      sums[place] = run(sums[place] as number, numbers[source + i * sourceStep] as number);
+    }
+  });
+  const result = emptyTensor(type);
+  writeNumbers(result, 0, sums);
+  return result;
 }
 
 /** The place on the axis that element `tap` of window `position` covers; undefined for padding and holes. */

@@ -136,22 +136,61 @@ export function settler(element: ElementType): (value: Scalar) => Scalar {
 }
 
 /** All elements of a real, integer or bool tensor as f64; of i64 too, rounded. */
-export function numbersOf({ element, lanes }: Tensor): Float64Array {
+export function numbersOf(operand: Tensor): Float64Array {
+  const { lanes } = operand;
+  if (lanes instanceof Float64Array && !isCoded(operand.element)) return lanes;
+  const numbers = new Float64Array(lanes.length);
+  readNumbers(operand, 0, numbers);
+  return numbers;
+}
+
+/** Fills `numbers` with the elements of a tensor from `start` on, as `numbersOf` has them. */
+export function readNumbers(
+  { element, lanes }: Tensor,
+  start: number,
+  numbers: Float64Array,
+): void {
+  const count = numbers.length;
   if (isCoded(element)) {
     const table = decodedTable(element);
-    return Float64Array.from(lanes as Uint8Array, (code) => table[code] as number);
+    const codes = lanes as Uint16Array;
+    for (let i = 0; i < count; i++) numbers[i] = table[codes[start + i] as number] as number;
+  } else if (lanes instanceof BigInt64Array || lanes instanceof BigUint64Array)
+    for (let i = 0; i < count; i++) numbers[i] = Number(lanes[start + i]);
+  else numbers.set(lanes.subarray(start, start + count));
+}
+
+/** Writes numbers as elements from `start` on, rounded or wrapped to the element type; not of 64-bit integers. */
+export function writeNumbers(
+  { element, lanes }: Tensor,
+  start: number,
+  numbers: Float64Array,
+): void {
+  const count = numbers.length;
+  const { bits, kind } = elements[element];
+  if (isCoded(element) || (bits < 8 && kind !== "bool")) {
+    const settle = laneSettler(element);
+    for (let i = 0; i < count; i++) lanes[start + i] = settle(numbers[i] as number);
+    return;
   }
-  if (lanes instanceof Float64Array) return lanes;
-  return Float64Array.from(lanes as ArrayLike<number | bigint>, Number);
+  // A NaN that the processor made may carry a sign; the literal does not.
+  if (kind === "float")
+    for (let i = 0; i < count; i++) if (numbers[i] !== numbers[i]) numbers[i] = NaN;
+  (lanes as Float64Array).set(numbers, start);
 }
 
 /** Lanes of numbers that are rounded to the element type. */
 export function lanesOfNumbers(element: ElementType, numbers: Float64Array): ElementLanes {
   if (element === "f64") return numbers;
   const lanes = new (laneConstructor(element))(numbers.length);
-  const write = writer(element, lanes);
-  for (let i = 0; i < numbers.length; i++) write(i, numbers[i] as number);
+  writeNumbers({ kind: "tensor", element, shape: [numbers.length], lanes }, 0, numbers);
   return lanes;
+}
+
+/** Whether elements are numbers of JavaScript, which an f64 holds. */
+export function isNumberElement(element: ElementType): boolean {
+  const domain = domainOf(element);
+  return domain !== "wide" && domain !== "complex";
 }
 
 /** The only element of a tensor that is an index or a predicate. */

@@ -1,13 +1,13 @@
 /** Sorting by a comparator, and the largest elements of a row. */
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
-import { sizeOf } from "../ops/index.ts";
+import { sizeOf, slotsOf } from "../ops/index.ts";
 import { emptyTensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { totalOrder } from "./elementwise/convert.ts";
 import type { Frame } from "./frame.ts";
 import { scalarRegion } from "./region.ts";
 import { domainOf, reader, writer } from "./scalars.ts";
-import type { Scalar } from "./scalars.ts";
+import type { Reader, Scalar } from "./scalars.ts";
 import { forEachPlace, stridesOf } from "./strides.ts";
 
 /** Sorts all inputs along an axis, together; elements that compare equal keep their order. */
@@ -24,22 +24,58 @@ export function sort(
   const step = stridesOf(shape)[axis] ?? 1;
   const isLess = scalarRegion(comparator, frame, op);
   const read = inputs.map(reader);
+  const [only, ...others] = read;
   const results = inputs.map((input) => emptyTensor(input));
-  const write = results.map(({ element, lanes }) => writer(element, lanes));
   const rows = shape.map((each, at) => (at === axis ? Math.min(1, each) : each));
   const walk = { start: 0, strides: stridesOf(shape) };
+  const values = new Array<Scalar>(2 * inputs.length);
+  const places = new Uint32Array(extent);
+  const before =
+    only !== undefined && others.length === 0
+      ? (left: number, right: number) => isLess(only(left), only(right)) !== 0
+      : (left: number, right: number) => {
+          // Comparators take the operands' elements in turn: left and right of the first, of the second …
+          for (let i = 0; i < read.length; i++) {
+            values[2 * i] = (read[i] as Reader)(left);
+            values[2 * i + 1] = (read[i] as Reader)(right);
+          }
+          return isLess(...values) !== 0;
+        };
   forEachPlace(rows, walk, walk, (first) => {
-    const items = Array.from({ length: extent }, (_, i) =>
-      read.map((each) => each(first + i * step)),
-    );
-    // Comparators take the operands' elements in turn: left and right of the first, of the second …
-    const before = (left: readonly Scalar[], right: readonly Scalar[]) =>
-      isLess(...left.flatMap((value, i) => [value, right[i] as Scalar])) !== 0;
-    items.sort((left, right) => (before(left, right) ? -1 : before(right, left) ? 1 : 0));
-    for (const [i, item] of items.entries())
-      for (const [which, value] of item.entries()) write[which]?.(first + i * step, value);
+    for (let i = 0; i < extent; i++) places[i] = first + i * step;
+    const sorted = mergeSort(places, before);
+    for (const [which, { lanes, element }] of inputs.entries())
+      for (let slot = 0, slots = slotsOf(element); slot < slots; slot++)
+        for (let i = 0; i < extent; i++)
+          (results[which] as Tensor).lanes[(first + i * step) * slots + slot] = lanes[
+            (sorted[i] as number) * slots + slot
+          ] as never;
   });
   return results;
+}
+
+/** Sorts places so that equal ones keep their order: one comes earlier only where it is before the other. */
+function mergeSort(
+  places: Uint32Array,
+  before: (left: number, right: number) => boolean,
+): Uint32Array {
+  let from: Uint32Array = places;
+  let to: Uint32Array = new Uint32Array(places.length);
+  for (let width = 1; width < places.length; width *= 2) {
+    for (let start = 0; start < places.length; start += 2 * width) {
+      const middle = Math.min(start + width, places.length);
+      const end = Math.min(start + 2 * width, places.length);
+      let left = start;
+      let right = middle;
+      for (let at = start; at < end; at++) {
+        const takesRight =
+          left === middle || (right < end && before(from[right] as number, from[left] as number));
+        to[at] = from[takesRight ? right++ : left++] as number;
+      }
+    }
+    [from, to] = [to, from];
+  }
+  return from;
 }
 
 /** Above zero where `left` is the larger of two elements, in the total order of floats. */

@@ -44,37 +44,90 @@ export function forEachIndex(
   }
 }
 
-/** Calls `visit` with two places for every index of a box, in row-major order. */
-export function forEachPlace(
-  shape: readonly number[],
-  first: { readonly start: number; readonly strides: readonly number[] },
-  second: { readonly start: number; readonly strides: readonly number[] },
-  visit: (first: number, second: number) => void,
-): void {
-  if (shape.includes(0)) return;
-  const rank = shape.length;
-  if (rank === 0) {
-    visit(first.start, second.start);
-    return;
-  }
-  const inner = shape[rank - 1] as number;
-  const innerFirst = first.strides[rank - 1] as number;
-  const innerSecond = second.strides[rank - 1] as number;
-  forEachIndex(shape.slice(0, -1), (index) => {
-    let left = first.start + placeOf(index, first.strides);
-    let right = second.start + placeOf(index, second.strides);
-    for (let i = 0; i < inner; i++) {
-      visit(left, right);
-      left += innerFirst;
-      right += innerSecond;
-    }
-  });
-}
-
 /** Where a box of elements begins in an array, and how its axes step. */
 export interface Walk {
   readonly start: number;
   readonly strides: readonly number[];
+}
+
+/** A row of places in two arrays: where it begins in each, how long it is, and the step in each. */
+type VisitRow = (
+  first: number,
+  second: number,
+  count: number,
+  firstStep: number,
+  secondStep: number,
+) => void;
+
+/**
+ * Calls `visit` with the rows of a box in row-major order. Axes that lie behind each other in both arrays are one, so that
+ * rows are as long as they can be: what is done for an element is a loop of the caller's, not a call.
+ */
+export function forEachRow(
+  shape: readonly number[],
+  first: Walk,
+  second: Walk,
+  visit: VisitRow,
+): void {
+  if (shape.includes(0)) return;
+  const axes = joinedAxes(shape, first.strides, second.strides);
+  const inner = axes.pop() ?? { extent: 1, first: 0, second: 0 };
+  const index = new Array<number>(axes.length).fill(0);
+  let left = first.start;
+  let right = second.start;
+  for (;;) {
+    visit(left, right, inner.extent, inner.first, inner.second);
+    let at = axes.length - 1;
+    for (; at >= 0; at--) {
+      const axis = axes[at] as JoinedAxis;
+      const next = (index[at] as number) + 1;
+      if (next < axis.extent) {
+        index[at] = next;
+        left += axis.first;
+        right += axis.second;
+        break;
+      }
+      index[at] = 0;
+      left -= axis.first * (axis.extent - 1);
+      right -= axis.second * (axis.extent - 1);
+    }
+    if (at < 0) return;
+  }
+}
+
+interface JoinedAxis {
+  readonly extent: number;
+  readonly first: number;
+  readonly second: number;
+}
+
+function joinedAxes(
+  shape: readonly number[],
+  first: readonly number[],
+  second: readonly number[],
+): JoinedAxis[] {
+  const axes: JoinedAxis[] = [];
+  for (const [axis, extent] of shape.entries()) {
+    if (extent === 1) continue;
+    const own = { extent, first: first[axis] as number, second: second[axis] as number };
+    const outer = axes.at(-1);
+    if (outer?.first === own.first * extent && outer.second === own.second * extent)
+      axes[axes.length - 1] = { ...own, extent: outer.extent * extent };
+    else axes.push(own);
+  }
+  return axes;
+}
+
+/** Calls `visit` with two places for every index of a box, in row-major order. */
+export function forEachPlace(
+  shape: readonly number[],
+  first: Walk,
+  second: Walk,
+  visit: (first: number, second: number) => void,
+): void {
+  forEachRow(shape, first, second, (left, right, count, leftStep, rightStep) => {
+    for (let i = 0; i < count; i++) visit(left + i * leftStep, right + i * rightStep);
+  });
 }
 
 /** Copies a box from one tensor's lanes to another's. */
@@ -86,14 +139,32 @@ export function copyBox(
   to: Walk,
 ): void {
   const { lanes } = source;
-  if (slotsOf(source.element) === 1) {
-    forEachPlace(shape, from, to, (left, right) => {
-      target[right] = lanes[left] as never;
-    });
-    return;
-  }
-  forEachPlace(shape, from, to, (left, right) => {
-    target[2 * right] = lanes[2 * left] as never;
-    target[2 * right + 1] = lanes[2 * left + 1] as never;
+  // Elements of several words are rows of words, so that only three kinds of arrays are copied.
+  const words = wordsOf(lanes);
+  const targetWords = wordsOf(target);
+  const perElement = slotsOf(source.element) * (lanes.BYTES_PER_ELEMENT / words.BYTES_PER_ELEMENT);
+  const spread = ({ start, strides }: Walk): Walk => ({
+    start: start * perElement,
+    strides: [...strides.map((stride) => stride * perElement), 1],
   });
+  forEachRow(
+    [...shape, perElement],
+    spread(from),
+    spread(to),
+    (left, right, count, leftStep, rightStep) => {
+      if (leftStep === 1 && rightStep === 1 && count >= 16)
+        targetWords.set(words.subarray(left, left + count), right);
+      else
+        for (let i = 0; i < count; i++)
+          targetWords[right + i * rightStep] = words[left + i * leftStep] as number;
+    },
+  );
+}
+
+/** The bits of lanes, as unsigned integers of at most 32 bits. */
+function wordsOf(lanes: ElementLanes): Uint8Array | Uint16Array | Uint32Array {
+  const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: bytes } = lanes;
+  if (bytes === 1) return new Uint8Array(buffer, byteOffset, byteLength);
+  if (bytes === 2) return new Uint16Array(buffer, byteOffset, byteLength / 2);
+  return new Uint32Array(buffer, byteOffset, byteLength / 4);
 }

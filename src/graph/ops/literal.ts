@@ -37,6 +37,7 @@ export function expandLanes({ type, splat, lanes }: Literal): ElementLanes {
   if (count === 0) return allocateElementLanes(type.element, 0);
   if (!splat || count === 1) return lanes;
   const all = allocateElementLanes(type.element, count);
-  for (let i = 0; i < all.length; i++) all[i] = lanes[i % slots] as never;
+  if (slots === 1) all.fill(lanes[0] as never);
+  else for (let i = 0; i < all.length; i++) all[i] = lanes[i % slots] as never;
   return all;
 }
