@@ -34,8 +34,16 @@ import { operandsOf, regionsOf } from "../graph/ops/traverse.ts";
 import { isTensor } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 
-import { chosenDevice, disposeValue, downloaded, isHeld, runOnDevice } from "./device.ts";
+import {
+  chosenDevice,
+  disposeHeldValue,
+  downloaded,
+  isHeld,
+  noteMade,
+  runOnDevice,
+} from "./device.ts";
 import type { DeviceInput } from "./device.ts";
+import { isGone, markGone, requirePresent } from "./gone.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
 const producers = new WeakMap<GraphValue, AnyGraphOp>();
@@ -86,9 +94,17 @@ export function originOf(kind: string): Origin {
   return { name: [...scopes, short].join("/"), location: captureLocation() };
 }
 
+/** What an op needs, its regions' captures included. */
+function usedBy(op: AnyGraphOp): readonly GraphValue[] {
+  return [...operandsOf(op), ...regionsOf(op).flatMap(capturesOf)];
+}
+
 /** Records what a builder holds. */
 export function keep(ops: readonly AnyGraphOp[]): void {
-  for (const op of ops) for (const value of op.results) producers.set(value, op);
+  for (const op of ops) {
+    for (const value of usedBy(op)) requirePresent(value);
+    for (const value of op.results) producers.set(value, op);
+  }
 }
 
 /** Records an op and gives its results. */
@@ -144,13 +160,13 @@ export function graphOf(
     if (seen.has(op)) continue;
     seen.add(op);
     pending.push({ op });
-    const used = [...operandsOf(op), ...regionsOf(op).flatMap(capturesOf)];
-    for (const operand of [...used].reverse()) pending.push({ value: operand });
+    for (const operand of [...usedBy(op)].reverse()) pending.push({ value: operand });
   }
   return { ops, free: [...free] };
 }
 
 function dataOf(value: GraphValue): Tensor {
+  requirePresent(value);
   const found = computed.get(value);
   if (found !== undefined) return found;
   if (isHeld(value))
@@ -177,15 +193,27 @@ export function runGraph(
   return evaluate(moduleOf(graph), "main", inputs, limits).filter(isTensorDatum);
 }
 
+/** What values that are still to be computed need. */
+function neededBy(missing: readonly GraphValue[]): ReturnType<typeof graphOf> {
+  const needed = graphOf(missing, new Set());
+  for (const value of needed.free) requirePresent(value, true);
+  return needed;
+}
+
+/** Whether a value is still to be computed. */
+export function isPending(value: GraphValue): boolean {
+  return !computed.has(value) && !isHeld(value);
+}
+
 /** Computes values that have no data yet, in one run. */
 export function compute(values: readonly GraphValue[], limits: RunLimits = {}): readonly Tensor[] {
   const missing = values.filter((value) => !computed.has(value));
   if (missing.length > 0) {
-    const { ops, free } = graphOf(missing, new Set());
+    const { ops, free } = neededBy(missing);
     const results = runGraph(graphRegion(free, ops, missing), free.map(dataOf), limits);
     for (const [i, value] of missing.entries()) {
       const tensor = results[i];
-      if (tensor !== undefined) computed.set(value, tensor);
+      if (tensor !== undefined) setMade(value, tensor);
       // The data is there, so how it came about need not be kept.
       producers.delete(value);
     }
@@ -199,9 +227,9 @@ export function onDevice(
   values: readonly GraphValue[],
   limits: RunLimits = {},
 ): readonly DeviceInput[] {
-  const missing = [...new Set(values.filter((value) => !computed.has(value) && !isHeld(value)))];
+  const missing = [...new Set(values.filter(isPending))];
   if (missing.length > 0) {
-    const { ops, free } = graphOf(missing, new Set());
+    const { ops, free } = neededBy(missing);
     runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf), missing, { limits });
     // How it came about need not be kept.
     for (const value of missing) producers.delete(value);
@@ -210,11 +238,13 @@ export function onDevice(
 }
 
 function inputOf(value: GraphValue): DeviceInput {
+  requirePresent(value);
   return { value, data: isHeld(value) ? undefined : dataOf(value) };
 }
 
 /** The data of a value, wherever it is computed. */
 async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
+  requirePresent(value);
   const device = chosenDevice();
   const known = computed.get(value);
   if (known !== undefined) return known;
@@ -222,13 +252,35 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const begins = !isHeld(value);
   const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
   const data = input?.data ?? (await downloaded(value, limits, begins));
-  computed.set(value, data);
+  // It may have been disposed of meanwhile.
+  if (!isGone(value)) computed.set(value, data);
   producers.delete(value);
   return data;
 }
 
 export function setData(value: GraphValue, data: Tensor): void {
   computed.set(value, data);
+}
+
+/** The data of a value that the evaluator has computed. */
+export function setMade(value: GraphValue, data: Tensor): void {
+  setData(value, data);
+  noteMade(value);
+}
+
+/** Gives up the memory of values, wherever it is; using them afterwards is an error. */
+export function disposeValues(values: readonly GraphValue[]): void {
+  markGone(values, "disposed of");
+  for (const value of values) {
+    computed.delete(value);
+    disposeHeldValue(value);
+  }
+}
+
+/** Gives the memory of values to a call that is about to run. */
+export function donateValues(values: readonly GraphValue[]): void {
+  markGone(values, "donated");
+  for (const value of values) computed.delete(value);
 }
 
 export function typeOfArray(value: GraphValue): TensorType {
@@ -274,9 +326,9 @@ export class LazyArray<D extends DTypeName = DTypeName> {
     return toNested(await this.read(limits));
   }
 
-  /** Gives its memory on a device back; on the host there is nothing to give. */
+  /** Gives its memory back, on a device at once; using it afterwards is an error. Doing it twice is harmless. */
   dispose(): void {
-    disposeValue(this.value);
+    disposeValues([this.value]);
   }
 
   [disposeSymbol](): void {

@@ -20,7 +20,6 @@ import { tensorTypeOf } from "../graph/lower/storage.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation, settledLocation } from "../support/location.ts";
 import { LimitedProgram } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
@@ -173,7 +172,12 @@ async function settledArrays(entries: readonly Held[]): Promise<readonly DeviceA
   return settled.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
 }
 
-/** Runs `body`; gives what it returned and the values that it put on a device. */
+/** Says that a value was computed, to the scope that is open. */
+export function noteMade(value: GraphValue): void {
+  openScopes.at(-1)?.push(value);
+}
+
+/** Runs `body`; gives what it returned and the values that were computed for it. */
 export function tracked<R>(body: () => R): {
   readonly result: R;
   readonly made: readonly GraphValue[];
@@ -196,7 +200,7 @@ function hold(value: GraphValue, device: Device, ready: Promise<DeviceArray>): v
   const entry: Held = { type: tensorTypeOf(value), device, ready, isDisposed: false };
   ready.catch(() => undefined);
   held.set(value, entry);
-  openScopes.at(-1)?.push(value);
+  noteMade(value);
   forgotten.register(value, entry, entry);
 }
 
@@ -213,21 +217,16 @@ async function disposeHeld(entry: Held): Promise<void> {
   }
 }
 
-/** Gives a value's memory on the device back; reading it afterwards is an error. */
-export function disposeValue(value: GraphValue): void {
+/** Gives a value's memory on a device back, after what was asked for before; on the host there is nothing to give. */
+export function disposeHeldValue(value: GraphValue): void {
   const entry = held.get(value);
   if (entry !== undefined) void disposeHeld(entry);
 }
 
 function requireHeld(value: GraphValue): Held {
   const entry = held.get(value);
-  if (entry !== undefined && !entry.isDisposed) return entry;
-  throw new TilewrightError({
-    code: "TW9314",
-    message: "an array was used after it was disposed of",
-    expected: "an array that still has its memory",
-    found: "a disposed array",
-  });
+  if (entry !== undefined) return entry;
+  throw new Error("a device holds the values that it is asked for");
 }
 
 /** An array of the device, or the data of what lies elsewhere. */

@@ -54,7 +54,6 @@ async function expectBoth<A extends LazyArray>(
     const result = jit(f)(x);
     expect(await result.values(), "device").toEqual(wanted);
     result.dispose();
-    x.dispose();
   } finally {
     await useDevice();
   }

@@ -13,9 +13,10 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
-import { compute, onDevice, runGraph, setData } from "./array.ts";
+import { compute, donateValues, onDevice, runGraph, setMade } from "./array.ts";
 import { chosenDevice, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
+import { requirePresent } from "./gone.ts";
 import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
@@ -82,11 +83,13 @@ export function jit<A extends readonly unknown[], R>(
   const call = (...args: A): R => {
     requirePlaces(name, donate, Math.max(f.length, args.length));
     const { leaves, structure } = flatten(args);
+    for (const { value } of leaves) requirePresent(value);
     const types = leaves.map(({ value }) => typeText(value.type));
     const key = `${structure} ${types.join()}`;
     const program = programs.get(key) ?? compile(args, structure, types);
     programs.set(key, program);
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
+    for (const value of program.recording.captures) requirePresent(value);
     const values = isRecording()
       ? inlineCall(program.graph, inputs)
       : run(program.graph, inputs, { donated: donatedLeaves(args, donate), limits });
@@ -139,21 +142,22 @@ function run(
   inputs: readonly GraphValue[],
   { donated, limits }: Pick<Required<DeviceRun>, "donated" | "limits">,
 ): readonly GraphValue[] {
+  requireOnce(inputs, donated);
   const device = chosenDevice();
+  const given = donated.map((place) => inputs[place] as GraphValue);
   if (device !== undefined) {
     const targets = graph.results.map(({ type }) => graphValue(type));
-    requireOnce(inputs, donated);
-    runOnDevice(device, graph, onDevice(device, inputs), targets, {
-      donated,
-      limits,
-      isKept: true,
-    });
+    const sources = onDevice(device, inputs);
+    donateValues(given);
+    runOnDevice(device, graph, sources, targets, { donated, limits, isKept: true });
     return targets;
   }
-  const results = runGraph(graph, compute(inputs), limits);
+  const sources = compute(inputs);
+  donateValues(given);
+  const results = runGraph(graph, sources, limits);
   return results.map((tensor, i) => {
     const value = graphValue(graph.results[i]?.type ?? { kind: "token" });
-    setData(value, tensor);
+    setMade(value, tensor);
     return value;
   });
 }

@@ -10,6 +10,7 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { inlineRegion, namedWithin } from "../graph/ops/rebuild.ts";
 import { tokenType } from "../graph/ops/types.ts";
 import { graphOf, keep, LazyArray, named, scopeName, unnamed } from "./array.ts";
+import { requirePresent } from "./gone.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 export interface Recording<R> {
@@ -49,6 +50,7 @@ export function recordFunction<A extends readonly unknown[], R>(
         found: "a promise",
       });
     const results = flatten(result).leaves.map(({ value }) => value);
+    for (const value of results) requirePresent(value);
     const { ops, free } = graphOf(results, new Set(parameters), since);
     return { graph: graphRegion([...parameters, ...free], ops, results), captures: free, result };
   } finally {

@@ -4,8 +4,10 @@
  *   const w = scope(() => step(step(w0)));       the first step's result goes, the second's stays
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { onDevice } from "./array.ts";
-import { chosenDevice, disposeValue, isHeld, tracked } from "./device.ts";
+import { compute, disposeValues, isPending, onDevice } from "./array.ts";
+import { chosenDevice, tracked } from "./device.ts";
+import { requirePresent } from "./gone.ts";
+import { isRecording } from "./record.ts";
 import { flatten } from "./tree.ts";
 
 export function scope<R>(body: () => R): R {
@@ -18,14 +20,16 @@ export function scope<R>(body: () => R): R {
       found: "a promise",
     });
   const returned = flatten(result).leaves.map(({ value }) => value);
+  for (const value of returned) requirePresent(value);
+  // A function that is being recorded computes nothing.
+  if (isRecording()) return result;
   // What is returned and not computed yet needs what is about to go.
+  const pending = returned.filter(isPending);
   const device = chosenDevice();
-  const pending = returned.filter((value) => !isHeld(value));
+  const { made: late } = tracked(() =>
+    device === undefined ? compute(pending) : onDevice(device, pending),
+  );
   const kept = new Set(returned);
-  if (device !== undefined && pending.length > 0) {
-    const { made: computed } = tracked(() => onDevice(device, pending));
-    for (const value of computed) if (!kept.has(value)) disposeValue(value);
-  }
-  for (const value of made) if (!kept.has(value)) disposeValue(value);
+  disposeValues([...made, ...late].filter((value) => !kept.has(value)));
   return result;
 }

@@ -27,6 +27,8 @@ import {
   when,
   whileLoop,
 } from "../../src/lang/index.ts";
+import { useDevice } from "../../src/arrays/index.ts";
+import { goneChecks } from "../arrays/gone-uses.ts";
 import type { Check } from "./check.ts";
 import { emptyArrayChecks } from "./empty-arrays.ts";
 
@@ -306,7 +308,18 @@ const checks: { readonly [name: string]: Check["run"] } = {
   profiles,
   "failed assertions": failedAssertions,
   ...emptyArrayChecks,
+  "arrays that are gone": goneArrays,
 };
+
+/** Arrays that were disposed of or donated: the table of all uses. */
+async function goneArrays(device: Device): Promise<void> {
+  await useDevice(device);
+  try {
+    for (const { run } of goneChecks) await run();
+  } finally {
+    await useDevice();
+  }
+}
 
 export const runtimeChecks: readonly Check[] = Object.entries(checks).map(([name, run]) => ({
   name: `runtime: ${name}`,

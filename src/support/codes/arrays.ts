@@ -86,11 +86,11 @@ export const arrayCodes = registerCodes({
     remedy: "give arrays with equally many examples, or say which arguments have none",
   },
   TW9314: {
-    title: "array used after it was disposed of",
+    title: "array used after it was disposed of or donated",
     cause:
-      "dispose() gave the array's memory on its device back, and then it was read or computed with.",
+      "dispose() gave the array's memory back, or a call that it was donated to took it. Then it was read, computed with or donated, or something was computed that had been recorded from it.",
     example: "x.dispose(); await x.read()",
-    remedy: "dispose of an array after its last use",
+    remedy: "dispose of an array after its last use, and go on with what a donating call returns",
   },
   TW9315: {
     title: "array on a device that is no longer chosen",
