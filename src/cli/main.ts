@@ -12,6 +12,12 @@ endWithReader(stdout, exit, (error) => {
 });
 endWithReader(stderr, exit, () => process.exit(1));
 
+// What a program throws after it was begun, and nobody catches, is told as everything else is; unless the program listens itself.
+process.on("uncaughtException", (error: unknown) => {
+  if (process.listenerCount("uncaughtException") > 1) return;
+  stderr.write(`${failureText(error)}\n`, () => process.exit(1));
+});
+
 const status = await runCommandLine(process.argv.slice(2));
 // A program that went well may still have set an exit status of its own.
 if (status !== 0) process.exitCode = status;

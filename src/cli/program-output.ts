@@ -9,19 +9,25 @@ export async function redirectOutput<T>(
   take: (text: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { stdout } = process;
-  const original = Object.getOwnPropertyDescriptor(stdout, "write");
-  Object.defineProperty(stdout, "write", {
-    value: writer(take),
-    configurable: true,
-    writable: true,
-  });
+  const restore = replaceWrite(process.stdout, writer(take) as (...written: unknown[]) => boolean);
   try {
     return await work();
   } finally {
-    if (original === undefined) Reflect.deleteProperty(stdout, "write");
-    else Object.defineProperty(stdout, "write", original);
+    restore();
   }
+}
+
+/** Gives a stream another `write`; what comes back gives it its own again. */
+function replaceWrite(
+  stream: NodeJS.WriteStream,
+  write: (...written: unknown[]) => boolean,
+): () => void {
+  const original = Object.getOwnPropertyDescriptor(stream, "write");
+  Object.defineProperty(stream, "write", { value: write, configurable: true, writable: true });
+  return () => {
+    if (original === undefined) Reflect.deleteProperty(stream, "write");
+    else Object.defineProperty(stream, "write", original);
+  };
 }
 
 type WriteCallback = (error?: Error | null) => void;
@@ -46,4 +52,32 @@ export function runUserCode<T>(output: Output, work: () => Promise<T>): Promise<
   return redirectOutput((text) => {
     output.text(text);
   }, work);
+}
+
+/** Runs `work`; says whether anything was written to standard output or standard error meanwhile. */
+export async function noticingOutput<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly hasPrinted: boolean }> {
+  let hasPrinted = false;
+  const restore = [process.stdout, process.stderr].map((stream) => {
+    const write = stream.write.bind(stream) as (...written: unknown[]) => boolean;
+    return replaceWrite(stream, (...written) => {
+      hasPrinted = true;
+      return write(...written);
+    });
+  });
+  try {
+    return { result: await work(), hasPrinted };
+  } finally {
+    for (const each of restore) each();
+  }
+}
+
+/** Waits until the program has nothing left to do. */
+export function idle(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once("beforeExit", () => {
+      resolve();
+    });
+  });
 }

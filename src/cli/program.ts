@@ -150,8 +150,8 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .command("run")
     .summary("run a file's main, or its kernels on random inputs")
     .description(
-      "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on " +
-        "seeded random inputs and prints its outputs. A file with neither is a plain script. Files that end " +
+      "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel and operation " +
+        "on seeded random inputs and prints its outputs. A file with neither is a plain script. Files that end " +
         "in .mlir are programs of StableHLO: @main, or the only function, of each of them runs.",
     )
     .addArgument(fileArgument())
@@ -275,7 +275,7 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
     .command("simulate")
     .summary("look for races and deadlocks under many schedules")
     .description(
-      "Runs main, or every exported kernel on random inputs, under the fixed schedule and under " +
+      "Runs main, or every exported kernel and operation on random inputs, under the fixed schedule and under " +
         "seeded random and adversarial ones, with every check of the simulator; or on the emulator, which " +
         "runs their PTX. Prints each finding once and exits with status 1 if there is any.",
     )

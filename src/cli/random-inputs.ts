@@ -16,14 +16,14 @@ import { fromNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { convertValue } from "../formats/values.ts";
-import type { Kernel } from "../ir/node.ts";
+import type { KernelInterface } from "../ir/node.ts";
 import { processors } from "../ir/size.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import { Random } from "../support/random.ts";
 import type { Target } from "../targets/target.ts";
-import type { ExportedKernel } from "./user-module.ts";
+import type { Launchable } from "./user-module.ts";
 
 export type Dimensions = { readonly [name: string]: number };
 
@@ -31,7 +31,7 @@ const defaultExtent = 1000;
 
 /** The value of every dimension of the kernel; the number of processors is that of the target. */
 export function chooseDimensions(
-  kernel: Kernel,
+  kernel: KernelInterface,
   given: Dimensions,
   target: Pick<Target, "processors">,
   extent = defaultExtent,
@@ -48,7 +48,7 @@ export function chooseDimensions(
 }
 
 /** Refuses values for dimensions that no kernel has. */
-export function requireTaken(given: Dimensions, kernels: readonly ExportedKernel[]): void {
+export function requireTaken(given: Dimensions, kernels: readonly Launchable[]): void {
   const known = kernels.flatMap(({ definition }) =>
     definition.kernel.dimensions.map(({ name }) => name),
   );
@@ -65,7 +65,7 @@ export function requireTaken(given: Dimensions, kernels: readonly ExportedKernel
 
 /** Random inputs and in-out arrays for a launch with these dimensions. */
 export function randomInputs(
-  kernel: Kernel,
+  kernel: KernelInterface,
   dimensions: Dimensions,
   seed: number,
 ): RunArguments<KernelDefinition> {
@@ -86,7 +86,7 @@ export function randomInputs(
  * What a report has to say of random inputs: whole numbers in memory are often indices, or ends of groups, which random ones are not.
  * Undefined where the kernel has none.
  */
-export function randomNote({ parameters }: Kernel, seed: number): string | undefined {
+export function randomNote({ parameters }: KernelInterface, seed: number): string | undefined {
   const named = parameters.flatMap(({ name, role, value: { type } }) =>
     type.kind === "ref" && role !== "output" && type.dtype.kind.endsWith("signed") ? [name] : [],
   );

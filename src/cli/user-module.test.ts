@@ -61,7 +61,7 @@ describe("selectKernels", () => {
     expect(refusal(() => selectKernels(other, undefined))).toMatchObject({
       code: "TW5001",
       summary: "a.ts exports no kernel",
-      found: "x, y",
+      found: "x (1), y (2)",
     });
   });
 });

@@ -46,6 +46,9 @@ export interface DiagnosticDetails {
 /** Where a report says that it is one, to every copy of the library in the program. */
 const report = Symbol.for("tilewright.report");
 
+/** By which Node asks an object how it is to be printed. */
+const inspected = Symbol.for("nodejs.util.inspect.custom");
+
 /** The one error class of tilewright. `message` is the whole report, ready to print. */
 export class TilewrightError extends Error {
   /** Reports are plain data, so that one of another copy of the library is as good as an own one. */
@@ -85,8 +88,15 @@ export class TilewrightError extends Error {
       position: location?.position,
       generated: location?.generated,
     }));
+    // Before there is a message, whose own place would be taken for a frame.
+    const frames = userFrames(this.stack ?? "");
     this.message = formatReport(this);
-    this.stack = [`${this.name}: ${this.message}`, ...userFrames(this.stack ?? "")].join("\n");
+    this.stack = [`${this.name}: ${this.message}`, ...frames].join("\n");
+  }
+
+  /** @internal What Node prints of it, uncaught too: the report says what the fields hold, so that they need not follow. */
+  [inspected](): string {
+    return this.stack ?? this.message;
   }
 
   /** The same report with further notes. */

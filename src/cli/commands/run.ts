@@ -15,11 +15,11 @@ import { Dumps } from "../dump.ts";
 import { formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import { writeProfiles } from "../profile-file.ts";
-import { runUserCode } from "../program-output.ts";
+import { idle, noticingOutput, runUserCode } from "../program-output.ts";
 import { chooseDimensions, randomInputs, randomNote, requireTaken } from "../random-inputs.ts";
 import type { Dimensions } from "../random-inputs.ts";
-import { loadUserModule, selectKernels } from "../user-module.ts";
-import type { ExportedKernel, UserModule } from "../user-module.ts";
+import { loadUserModule, nothingDone, selectLaunchables } from "../user-module.ts";
+import type { Launchable, UserModule } from "../user-module.ts";
 
 export interface RunSettings {
   readonly file: string;
@@ -39,12 +39,18 @@ export interface RunSettings {
 
 export async function runCommand(settings: RunSettings, output: Output): Promise<number> {
   const { file, programArguments, kernel, dimensions, seed, dump, profile } = settings;
-  const module = await runUserCode(output, () => loadUserModule(file, programArguments));
+  const { result: module, hasPrinted } = await noticingOutput(() =>
+    runUserCode(output, () => loadUserModule(file, programArguments)),
+  );
   const callsMain = module.main !== undefined && kernel === undefined;
-  const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
-  const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
+  const count = module.kernels.length + module.operations.length;
+  const isScript = !callsMain && count === 0 && kernel === undefined;
+  const kernels = callsMain || isScript ? [] : selectLaunchables(module, kernel);
   requireTaken(dimensions, kernels);
-  if (isScript) return endScript(settings, output);
+  if (isScript) {
+    if (!hasPrinted && Object.keys(module.exports).length > 0) await requireOutput(module);
+    return endScript(settings, output);
+  }
   const compilations: CompilationRecord[] = [];
   const profiles: KernelProfile[] = [];
   const { limits } = settings;
@@ -72,6 +78,13 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
     if (dump !== undefined) await dumpAll(compilations, device.target, dump, output);
   }
   return 0;
+}
+
+/** Fails where a script that only exports something ends without having printed anything. */
+async function requireOutput(module: UserModule): Promise<void> {
+  // What it has begun, and does not wait for, may print yet.
+  const { hasPrinted } = await noticingOutput(idle);
+  if (!hasPrinted && process.exitCode === undefined) throw nothingDone(module);
 }
 
 /** A script has run, on devices of its own where it has any, so that no other is opened: nothing is left to run, to profile or to dump. */
@@ -107,7 +120,7 @@ function isPlainObject(value: unknown): boolean {
 }
 
 async function runKernels(
-  kernels: readonly ExportedKernel[],
+  kernels: readonly Launchable[],
   device: Device,
   settings: RunSettings,
   output: Output,
@@ -118,7 +131,7 @@ async function runKernels(
 }
 
 async function runKernel(
-  { name, definition }: ExportedKernel,
+  { name, definition }: Launchable,
   device: Device,
   { seed, dimensions: given, limits }: RunSettings,
   output: Output,

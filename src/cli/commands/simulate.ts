@@ -24,8 +24,8 @@ import type { Output } from "../output.ts";
 import { redirectOutput, runUserCode } from "../program-output.ts";
 import { chooseDimensions, randomInputs, randomNote, requireTaken } from "../random-inputs.ts";
 import type { Dimensions } from "../random-inputs.ts";
-import { loadUserModule, selectKernels } from "../user-module.ts";
-import type { ExportedKernel, UserModule } from "../user-module.ts";
+import { loadUserModule, selectLaunchables } from "../user-module.ts";
+import type { Launchable, UserModule } from "../user-module.ts";
 
 export interface SimulateSettings {
   readonly file: string;
@@ -85,13 +85,13 @@ function subjectsOf(module: UserModule, settings: SimulateSettings): readonly Su
     requireTaken(dimensions, []);
     return [{ name: "main", run: async (device) => main(device) }];
   }
-  const kernels = selectKernels(module, kernel);
+  const kernels = selectLaunchables(module, kernel);
   requireTaken(dimensions, kernels);
   return kernels.map((exported) => kernelSubject(exported, settings));
 }
 
 function kernelSubject(
-  { name, definition }: ExportedKernel,
+  { name, definition }: Launchable,
   { dimensions: given, seed, target }: SimulateSettings,
 ): Subject {
   const dimensions = chooseDimensions(definition.kernel, given, target);

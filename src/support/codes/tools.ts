@@ -108,6 +108,13 @@ export const toolCodes = registerCodes({
     example: "tilewright run step.mlir --inputs step.npz  # of another user, who alone may read it",
     remedy: "give a file that may be read, or the right to read this one",
   },
+  TW5017: {
+    title: "file that does nothing",
+    cause:
+      "The file exports functions, arrays or other values, none of which `tilewright run` can run by itself: it calls main(device), and runs kernels and operations. Its own lines printed nothing, so nobody would see that anything ran.",
+    example: "export const step = jit((x) => mul(x, 2))   // nobody calls it",
+    remedy: "export async function main(device) { … } that calls it and prints what it gives",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
