@@ -11,6 +11,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import process from "node:process";
+import { environmentValues } from "../cuda/environment.ts";
 import { usageIn } from "../ptx/notes/assembler-notes.ts";
 import type { Usage } from "../ptx/notes/assembler-notes.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -36,7 +37,8 @@ export function findTool(
 }
 
 function thisProcess(): Surroundings {
-  return { platform: process.platform, environment: process.env, exists: existsSync };
+  const environment = environmentValues(["PATH", "CUDA_HOME", "CUDA_PATH"]);
+  return { platform: process.platform, environment, exists: existsSync };
 }
 
 /** PTX for one target. */

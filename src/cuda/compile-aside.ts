@@ -23,10 +23,13 @@ export interface CompileAsideOptions {
 /** Each helper takes a context's memory of the GPU. */
 const mostHelpers = 8;
 
+/** Written so that no bundler follows it: of a helper alone, without what it imports, nothing is gained. */
+const ownAddress = import.meta.url;
+
 /** There is none in the sources, nor in bundles: everything is then compiled where it is used. */
 function helperFile(): string | undefined {
   try {
-    const file = fileURLToPath(new URL("./compile-helper.js", import.meta.url));
+    const file = fileURLToPath(new URL("./compile-helper.js", ownAddress));
     return existsSync(file) ? file : undefined;
   } catch {
     return undefined;

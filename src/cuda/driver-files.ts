@@ -13,6 +13,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { environmentValue } from "./environment.ts";
 
 const keepNothing = "CUDA_CACHE_DISABLE";
 const folderName = "CUDA_CACHE_PATH";
@@ -23,8 +24,8 @@ export class DriverFiles {
   /** Does `start`, in which the driver looks at its settings, with a folder for it where it has none. */
   async during<T>(start: () => Promise<T>): Promise<T> {
     const before = {
-      [keepNothing]: process.env[keepNothing],
-      [folderName]: process.env[folderName],
+      [keepNothing]: environmentValue(keepNothing),
+      [folderName]: environmentValue(folderName),
     };
     if (this.#folder !== undefined || before[keepNothing] !== "1") return start();
     this.#folder = ownFolder();

@@ -3,7 +3,10 @@ import process from "node:process";
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { driverFunctions, functionNames } from "./functions.ts";
-import { koffiPackage, libraryNames, loadDriver } from "./native.ts";
+import { driverPresence, libraryNames } from "./driver-presence.ts";
+import type { Presence } from "./driver-presence.ts";
+import { koffiPackage, loadDriver } from "./native.ts";
+import type { Finders } from "./native.ts";
 
 interface Bound {
   readonly symbol: string;
@@ -34,7 +37,26 @@ function fakeKoffi(library: string, absent = "") {
     free: () => undefined,
     view: (_pointer: bigint, bytes: number) => new ArrayBuffer(bytes),
   };
-  return { load: () => Promise.resolve({ default: koffi }), bound, loaded };
+  const finders: Finders = {
+    findPackage: () => Promise.resolve({ loaded: koffi }),
+    presence: () => ({ driver: "here", found: library }),
+  };
+  return { finders, bound, loaded };
+}
+
+/** The libraries of this process, where the system lists them. */
+function sharedObjects(): readonly string[] {
+  const report: unknown = process.report?.getReport();
+  const { sharedObjects: paths } = report as { readonly sharedObjects?: readonly string[] };
+  return paths ?? [];
+}
+
+/** No koffi, on a machine with or without a driver. */
+function withoutKoffi(driver: Presence["driver"]): Finders {
+  return {
+    findPackage: () => Promise.resolve({ problem: "Cannot find module" }),
+    presence: () => ({ driver, found: "libcuda.so.1: the loader's words" }),
+  };
 }
 
 const linux = { platform: "linux", architecture: "x64" };
@@ -48,13 +70,13 @@ async function reportOf(work: Promise<unknown>): Promise<TilewrightError> {
 describe("the driver's library", () => {
   test("is looked for under each of its names", async () => {
     const koffi = fakeKoffi("/usr/lib/wsl/lib/libcuda.so.1");
-    await loadDriver(linux, koffi.load);
+    await loadDriver(linux, koffi.finders);
     expect(koffi.loaded).toEqual(libraryNames(linux));
-    expect(libraryNames({ platform: "win32", architecture: "x64" })).toEqual(["nvcuda.dll"]);
+    expect(libraryNames({ platform: "win32" })).toEqual(["nvcuda.dll"]);
   });
 
   test("that is nowhere is reported with every place", async () => {
-    const report = await reportOf(loadDriver(linux, fakeKoffi("elsewhere").load));
+    const report = await reportOf(loadDriver(linux, fakeKoffi("elsewhere").finders));
     expect(report.code).toBe("TW4501");
     expect(report.found).toBe(
       libraryNames(linux)
@@ -71,24 +93,103 @@ describe("the driver's library", () => {
 
   test("without one of the functions is too old", async () => {
     const report = await reportOf(
-      loadDriver(linux, fakeKoffi("libcuda.so.1", "cuLaunchKernelEx").load),
+      loadDriver(linux, fakeKoffi("libcuda.so.1", "cuLaunchKernelEx").finders),
     );
     expect(report.code).toBe("TW4504");
     expect(report.summary).toContain("cuLaunchKernelEx");
   });
 
-  test("cannot be called without koffi's package", async () => {
-    const machine = { platform: "linux", architecture: "vax" };
-    const report = await reportOf(loadDriver(machine));
+  test("cannot be called without koffi's package, which is a mistake where there is a driver", async () => {
+    const report = await reportOf(loadDriver(linux, withoutKoffi("here")));
     expect(report.code).toBe("TW4503");
-    expect(report.summary).toContain(koffiPackage(machine));
+    expect(report.summary).toContain(koffiPackage(linux));
+    expect(report.found).toBe("Cannot find module");
+    expect(report.remedy).toContain("npm install --include=optional");
+  });
+
+  test("is missing, rather than koffi, where both are", async () => {
+    const report = await reportOf(loadDriver(linux, withoutKoffi("absent")));
+    expect([report.code, report.summary]).toEqual(["TW4501", "this machine has no NVIDIA driver"]);
+    expect(report.found).toBe("libcuda.so.1: the loader's words");
+    expect(report.notes.map(({ message }) => message).join()).toContain(koffiPackage(linux));
+  });
+
+  test("may not be looked for everywhere", async () => {
+    const report = await reportOf(loadDriver(linux, withoutKoffi("unknown")));
+    expect(report.code).toBe("TW4501");
+    expect(report.summary).toContain("the host does not let this program look");
+    expect(report.remedy).toContain("--allow-ffi");
+  });
+});
+
+describe("without koffi", () => {
+  const presence = (words: readonly string[], platform = "linux") => {
+    const asked: string[] = [];
+    const dlopen = (_module: object, path: string) => {
+      asked.push(path);
+      const problem = words[asked.length - 1];
+      if (problem !== undefined) throw new Error(problem);
+    };
+    return { ...driverPresence({ platform }, { dlopen, env: { SystemRoot: "D:\\W" } }), asked };
+  };
+  const absent = "libcuda.so.1: cannot open shared object file: No such file or directory";
+
+  test.each([
+    ["Node", ["Module did not self-register: 'libcuda.so.1'."]],
+    ["Bun", ["symbol 'napi_register_module_v1' not found in native module. Is this …?"]],
+    ["Deno", ["Unable to find register Node-API module at libcuda.so.1"]],
+    ["whoever takes it as an addon", []],
+    ["Node, in WSL", [absent, "Module did not self-register: '/usr/lib/wsl/…'."]],
+  ])("a driver is seen by %s", (_host, words) => {
+    expect(presence(words).driver).toBe("here");
+  });
+
+  test.each([
+    ["glibc", absent],
+    ["musl", "Error loading shared library libcuda.so.1: No such file or directory"],
+    ["another architecture", "libcuda.so.1: wrong ELF class: ELFCLASS32"],
+  ])("there is none, says %s", (_loader, words) => {
+    const { driver, found, asked } = presence([words, words]);
+    expect([driver, asked]).toEqual(["absent", libraryNames({ platform: "linux" })]);
+    expect(found).toContain(words);
+  });
+
+  test("nobody knows where loading is forbidden", () => {
+    const words = "Cannot load native addon because loading addons is disabled.";
+    expect(presence([words, words]).driver).toBe("unknown");
+    expect(presence([absent, words]).driver).toBe("unknown");
+    expect(driverPresence({ platform: "linux" }, {}).driver).toBe("unknown");
+  });
+
+  test("Windows is asked for the library of its own folder", () => {
+    const { driver, asked } = presence(["The specified module could not be found."], "win32");
+    expect([driver, asked]).toEqual(["absent", ["D:\\W\\System32\\nvcuda.dll"]]);
+  });
+
+  test("other systems have none", () => {
+    expect(presence([], "darwin")).toEqual({ driver: "absent", found: "", asked: [] });
+  });
+
+  test("this very host tells a library that is there from one that is not", () => {
+    const libraries = sharedObjects().filter((path) => /lib(?:m|c)\b.*\.so/.test(path));
+    const { dlopen } = process;
+    const asking = (library: string) => ({
+      dlopen: (module: object) => {
+        dlopen(module, library);
+      },
+    });
+    for (const library of libraries)
+      expect(driverPresence({ platform: "linux" }, asking(library)).driver).toBe("here");
+    const nowhere = driverPresence({ platform: "linux" }, asking("libnowhere-at-all.so.1"));
+    expect(nowhere.driver).toBe(process.platform === "linux" ? "absent" : nowhere.driver);
+    expect(libraries.length).toBeGreaterThan(process.platform === "linux" ? 0 : -1);
   });
 });
 
 describe("a loaded driver", () => {
   test("has every function of the table, by its symbol and forms", async () => {
     const koffi = fakeKoffi("libcuda.so.1");
-    const driver = await loadDriver(linux, koffi.load);
+    const driver = await loadDriver(linux, koffi.finders);
     expect(koffi.bound.map(({ symbol }) => symbol)).toEqual(
       functionNames.map((name) => driverFunctions[name].symbol),
     );
@@ -103,7 +204,7 @@ describe("a loaded driver", () => {
   });
 
   test("gives host memory at multiples of 128", async () => {
-    const driver = await loadDriver(linux, fakeKoffi("libcuda.so.1").load);
+    const driver = await loadDriver(linux, fakeKoffi("libcuda.so.1").finders);
     const { address, bytes } = driver.allocateHost(100);
     expect([address, bytes.byteLength]).toEqual([1024, 100]);
   });

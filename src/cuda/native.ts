@@ -4,8 +4,13 @@
  *
  *   libcuda.so.1 ──koffi──▶ one JavaScript function for each entry of `functions.ts`
  */
-import { createRequire } from "node:module";
+import process from "node:process";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { RelatedNote } from "../support/diagnostics.ts";
+import { findPackage, remedyOf } from "./binding.ts";
+import type { FoundPackage } from "./binding.ts";
+import { driverPresence, firstLine, libraryNames } from "./driver-presence.ts";
+import type { Platform, Presence } from "./driver-presence.ts";
 import type { AsideName, Driver, HostMemory } from "./driver.ts";
 import { driverFunctions, functionNames } from "./functions.ts";
 import type {
@@ -34,12 +39,6 @@ interface KoffiFunction {
   async(...values: readonly [...number[], (error: Error | null, result: number) => void]): void;
 }
 
-/** The machine that a library is looked for on. */
-export interface Platform {
-  readonly platform: string;
-  readonly architecture: string;
-}
-
 const typeNames: { readonly [F in ArgumentForm]: string } = {
   i32: "int32",
   u32: "uint32",
@@ -47,51 +46,61 @@ const typeNames: { readonly [F in ArgumentForm]: string } = {
   u64: "uint64",
 };
 
-/** Where the driver's library is looked for, in order; a plain name means the system's own places. */
-export function libraryNames({ platform }: Platform): readonly string[] {
-  if (platform === "win32") return ["nvcuda.dll"];
-  if (platform === "linux") return ["libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"];
-  return [];
-}
-
 /** The package of koffi for a platform. */
 export function koffiPackage({ platform, architecture }: Platform): string {
   return `@koromix/koffi-${platform}-${architecture}`;
 }
 
+/** What finds koffi and the driver; tests bring others. */
+export interface Finders {
+  readonly findPackage: (name: string) => Promise<FoundPackage>;
+  /** Whether there is a driver, asked without koffi. */
+  readonly presence: (machine: Platform) => Presence;
+}
+
+const hostFinders: Finders = {
+  findPackage,
+  presence: (machine) => driverPresence(machine, process),
+};
+
 /** Loads what calls the driver, then the driver. */
 export async function loadDriver(
   machine: Platform,
-  loadPackage: (name: string) => Promise<unknown> = requirePackage,
+  finders: Finders = hostFinders,
 ): Promise<Driver> {
   const names = libraryNames(machine);
   if (names.length === 0) throw missingDriver(machine, []);
-  const koffi = await loadKoffi(machine, loadPackage);
+  const koffi = await loadKoffi(machine, finders);
   return new NativeDriver(koffi, loadLibrary(koffi, names, machine));
 }
 
-/** As `import()`, which reads such a package twice, once for its names: 21 ms instead of 28 of what opening a GPU takes. */
-function requirePackage(name: string): Promise<unknown> {
-  const loaded: unknown = createRequire(import.meta.url)(name);
-  return Promise.resolve({ default: loaded });
-}
-
-async function loadKoffi(
-  machine: Platform,
-  loadPackage: (name: string) => Promise<unknown>,
-): Promise<Koffi> {
+/** Where there is no driver, nothing is wrong with lacking what calls it: installed without it on purpose, for a machine like this. */
+async function loadKoffi(machine: Platform, finders: Finders): Promise<Koffi> {
   const name = koffiPackage(machine);
-  try {
-    const loaded = (await loadPackage(name)) as { readonly default: Koffi };
-    return loaded.default;
-  } catch (error) {
+  const found = await finders.findPackage(name);
+  if ("loaded" in found) return found.loaded as Koffi;
+  const { driver, found: places } = finders.presence(machine);
+  const note = {
+    message: `the package ${name}, which calls it, cannot be loaded either: ${found.problem}`,
+  };
+  if (driver === "absent") throw missingDriver(machine, [places], note);
+  if (driver === "unknown")
     throw new TilewrightError({
-      code: "TW4503",
-      message: `the package ${name}, which calls the NVIDIA driver, cannot be loaded`,
-      expected: `${name}, installed beside tilewright`,
-      found: error instanceof Error ? firstLine(error.message) : String(error),
+      code: "TW4501",
+      message: "the host does not let this program look for an NVIDIA driver",
+      expected: "a program that may load libraries",
+      found: places,
+      remedy:
+        "allow it: deno run --allow-ffi --allow-read --allow-env, node --allow-addons; or open another device by its name",
+      notes: [note],
     });
-  }
+  throw new TilewrightError({
+    code: "TW4503",
+    message: `there is an NVIDIA driver, but the package ${name}, which calls it, cannot be loaded`,
+    expected: `${name}, installed beside tilewright`,
+    found: found.problem,
+    remedy: `${remedyOf(name)}; or open another device by its name`,
+  });
 }
 
 function loadLibrary(koffi: Koffi, names: readonly string[], machine: Platform): KoffiLibrary {
@@ -100,23 +109,24 @@ function loadLibrary(koffi: Koffi, names: readonly string[], machine: Platform):
     try {
       return koffi.load(name);
     } catch (error) {
-      problems.push(`${name}: ${error instanceof Error ? firstLine(error.message) : "not loaded"}`);
+      problems.push(`${name}: ${firstLine(error)}`);
     }
   }
   throw missingDriver(machine, problems);
 }
 
-function missingDriver(machine: Platform, problems: readonly string[]): TilewrightError {
+function missingDriver(
+  machine: Platform,
+  problems: readonly string[],
+  note?: RelatedNote,
+): TilewrightError {
   return new TilewrightError({
     code: "TW4501",
     message: "this machine has no NVIDIA driver",
     expected: libraryNames(machine).join(" or ") || "Linux or Windows",
     found: problems.join("\n") || `${machine.platform}, which NVIDIA has no driver for`,
+    notes: note === undefined ? [] : [note],
   });
-}
-
-function firstLine(text: string): string {
-  return text.split("\n")[0] ?? "";
 }
 
 const alignment = 128;

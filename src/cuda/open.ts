@@ -15,6 +15,7 @@ import { loadDriver } from "./native.ts";
 import type { Opening } from "./opening.ts";
 import { startAhead } from "./start.ts";
 
+export { tellStandIn } from "./stand-in.ts";
 export { compileAside } from "./compile-aside.ts";
 export { readCompiled } from "./compiled-files.ts";
 export { appendTuning, namedTuning, readTuning, replaceTuning } from "./tuning-files.ts";

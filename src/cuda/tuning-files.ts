@@ -7,11 +7,13 @@ import { delimiter } from "node:path";
 import process from "node:process";
 import { TuningTable } from "../device/tuning/table.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { environmentValue } from "./environment.ts";
 
 /** The files that TILEWRIGHT_TUNING names, with the system's separator of paths between them. */
 export function namedTuning(): readonly string[] {
-  const { TILEWRIGHT_TUNING: named = "" } = process.env;
-  return named.split(delimiter).filter((path) => path !== "");
+  return (environmentValue("TILEWRIGHT_TUNING") ?? "")
+    .split(delimiter)
+    .filter((path) => path !== "");
 }
 
 /** What a file holds; nothing where there is none, or one that was hardly begun, and that is allowed. */

@@ -69,8 +69,16 @@ function askCache(cache: KernelCache, traced: Kernel): void {
   const text = kernelText(traced, "messages");
   cache.readKernel(text, build);
   cache.readPlan(text, build);
-  // The first file that a process reads takes milliseconds; any will do.
-  readFileSync(fileURLToPath(import.meta.url));
+  readSomeFile();
+}
+
+/** The first file that a process reads takes milliseconds; any will do. In bundles there may be none of this address, or no address. */
+function readSomeFile(): void {
+  try {
+    readFileSync(fileURLToPath(import.meta.url));
+  } catch {
+    // Whoever reads the first file takes those milliseconds.
+  }
 }
 
 /** What happens to a kernel that is compiled and kept, and to one that was. */

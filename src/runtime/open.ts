@@ -39,8 +39,8 @@ const openers: { readonly [N in DeviceName]: Opener } = {
   },
 };
 
-/** What tells that a machine has no GPU to open; everything else is wrong with one that it has. */
-const noGpu: ReadonlySet<DiagnosticCode> = new Set(["TW4501", "TW4502", "TW4503"]);
+/** What tells that a machine has no GPU to open; everything else is wrong with one that it has, or with the installation. */
+const noGpu: ReadonlySet<DiagnosticCode> = new Set(["TW4501", "TW4502"]);
 
 /**
  * Opens a device: the GPU, or the simulator where there is none, or the one named. Dispose of it when
@@ -87,9 +87,10 @@ async function openBest(options: CheckedOptions & DeviceOptions): Promise<Device
   try {
     return await openers.gpu(options);
   } catch (error) {
-    if (error instanceof TilewrightError && noGpu.has(error.code))
-      return openers.simulator(options);
-    throw error;
+    if (!(error instanceof TilewrightError && noGpu.has(error.code))) throw error;
+    const { tellStandIn } = await import("../cuda/open.ts");
+    tellStandIn("simulator", error);
+    return openers.simulator(options);
   }
 }
 

@@ -56,6 +56,13 @@ export class TilewrightError extends Error {
     return typeof value === "object" && value !== null && report in value;
   }
 
+  /**
+   * What Node prints of an uncaught error begins with it, and bundlers rename classes.
+   *
+   * @internal
+   */
+  static override readonly name = "TilewrightError";
+
   override readonly name = "TilewrightError";
   readonly code: DiagnosticCode;
   /** The report's first line without its code. */

@@ -8,10 +8,14 @@
  *   https://example.org/axpy.js, <text>                           as they are
  */
 
-/** The working directory; undefined in a browser, which has none. */
+/** The working directory; undefined in a browser, which has none, and where it is gone or the host does not tell. */
 export function workingDirectory(): string | undefined {
   const { process } = globalThis as { readonly process?: { readonly cwd?: () => string } };
-  return process?.cwd?.();
+  try {
+    return process?.cwd?.();
+  } catch {
+    return undefined;
+  }
 }
 
 /** A path as seen from `folder`, with slashes on every system. */

@@ -150,7 +150,8 @@ function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
  */
 export class LimitedProgram {
   readonly #watch: LimitWatch | undefined;
-  readonly #stop = new AbortController();
+  /** Hosts such as edge workers refuse to make one while modules are loaded, and nothing needs it where there is no limit. */
+  readonly #stop: AbortController | undefined;
   readonly #endListening: () => void;
   readonly #breaks = new Breaks();
   /** Who hears at once that a limit was reached. */
@@ -164,6 +165,7 @@ export class LimitedProgram {
   constructor(limits: RunLimits) {
     const watch = hasLimits(limits) ? new LimitWatch(limits) : undefined;
     this.#watch = watch;
+    this.#stop = watch && new AbortController();
     this.#endListening =
       watch?.onReached(() => {
         this.#end(watch.reached(this.#steps));
@@ -172,7 +174,7 @@ export class LimitedProgram {
 
   /** Undefined where there is no limit. */
   get stop(): AbortSignal | undefined {
-    return this.#watch === undefined ? undefined : this.#stop.signal;
+    return this.#stop?.signal;
   }
 
   /** Counts a step that is about to be taken; throws where a limit has been reached. */
@@ -192,13 +194,13 @@ export class LimitedProgram {
   }
 
   #end(reached: ReachedLimit | undefined): void {
-    if (reached !== undefined) this.#stop.abort(new StoppedProgram(reached));
+    if (reached !== undefined) this.#stop?.abort(new StoppedProgram(reached));
     for (const hear of [...this.#waiting]) hear();
   }
 
   /** Runs a launch of the program whose turn has come, unless the program has been stopped meanwhile. */
   async launch(execute: (stop: AbortSignal) => Promise<void>): Promise<void> {
-    const stop = this.#stop.signal;
+    const stop = this.#stop?.signal;
     if (stop.aborted) return;
     const running = execute(stop);
     const ended = running.then(
@@ -227,7 +229,7 @@ export class LimitedProgram {
     let hear = (): void => undefined;
     const stopped = new Promise<void>((resolve) => {
       hear = resolve;
-      if (this.#stop.signal.aborted) resolve();
+      if (this.#stop?.signal.aborted) resolve();
     });
     this.#waiting.add(hear);
     try {

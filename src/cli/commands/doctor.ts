@@ -30,7 +30,6 @@ const oldestNode = 20;
 /** What tells that a machine has no GPU to use, by the part that is missing. */
 const missingParts: { readonly [code: string]: "driver" | "gpu" } = {
   TW4501: "driver",
-  TW4503: "driver",
   TW4502: "gpu",
 };
 

@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import process from "node:process";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { environmentValues } from "../environment.ts";
 
 export interface CacheSettings {
   /** Undefined where nothing is kept. */
@@ -18,7 +19,7 @@ export interface CacheSettings {
 export interface Surroundings {
   readonly environment: { readonly [name: string]: string | undefined };
   readonly platform: string;
-  readonly home: string;
+  readonly home: string | undefined;
 }
 
 const defaultLimit = 2 ** 30;
@@ -35,15 +36,35 @@ export function cacheSettings(surroundings: Surroundings = hostSurroundings()): 
 }
 
 function hostSurroundings(): Surroundings {
-  return { environment: process.env, platform: process.platform, home: homedir() };
+  return {
+    environment: environmentValues([
+      "TILEWRIGHT_CACHE",
+      "TILEWRIGHT_CACHE_LIMIT",
+      "LOCALAPPDATA",
+      "XDG_CACHE_HOME",
+    ]),
+    platform: process.platform,
+    home: homeFolder(),
+  };
 }
 
-function defaultFolder({ environment, platform, home }: Surroundings): string {
-  if (platform === "win32") {
-    const local = environment["LOCALAPPDATA"] ?? win32.join(home, "AppData", "Local");
-    return win32.join(local, "tilewright");
+/** Undefined where the host does not tell: a user without a home, or no permission to ask for it. */
+function homeFolder(): string | undefined {
+  try {
+    return homedir();
+  } catch {
+    return undefined;
   }
-  return posix.join(environment["XDG_CACHE_HOME"] || posix.join(home, ".cache"), "tilewright");
+}
+
+/** Undefined where there is no folder of the user to keep anything in. */
+function defaultFolder({ environment, platform, home }: Surroundings): string | undefined {
+  if (platform === "win32") {
+    const local = environment["LOCALAPPDATA"] ?? (home && win32.join(home, "AppData", "Local"));
+    return local && win32.join(local, "tilewright");
+  }
+  const caches = environment["XDG_CACHE_HOME"] || (home && posix.join(home, ".cache"));
+  return caches && posix.join(caches, "tilewright");
 }
 
 function limitOf(text: string): number {

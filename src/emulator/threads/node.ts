@@ -5,9 +5,12 @@ import { Worker } from "node:worker_threads";
 import type { OpenPort } from "./helper.ts";
 import type { Answer } from "./job.ts";
 
+/** Written so that no bundler follows it: of a worker alone, without what it imports, nothing is gained. */
+const ownAddress = import.meta.url;
+
 /** Throws in bundles whose format has no place of its own. */
 function workerFile(): URL {
-  return new URL("./node-worker.js", import.meta.url);
+  return new URL("./node-worker.js", ownAddress);
 }
 
 /** One where threads would find no file to load: in the sources, and in bundles. */

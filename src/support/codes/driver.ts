@@ -18,9 +18,10 @@ export const driverCodes = registerCodes({
   TW4503: {
     title: "no library for calling the driver",
     cause:
-      "Calling the driver takes the package of koffi for this platform, an optional dependency of tilewright that was not installed.",
-    example: "npm install --omit=optional",
-    remedy: "install tilewright with its optional dependencies, on a platform that they exist for",
+      "The NVIDIA driver is on this machine, but not what calls it: the package of koffi for this platform, an optional dependency of tilewright that was not installed, or that a bundler left behind.",
+    example: "npm install --omit=optional, or a server bundled into one file",
+    remedy:
+      "install tilewright with its optional dependencies; where it is bundled, keep it out of the bundle",
   },
   TW4504: {
     title: "driver too old",

@@ -1,0 +1,16 @@
+/**
+ * What `open()` says, once a process, when another device stands in for a GPU: it is slower by far, and nobody asked for it.
+ *
+ *   tilewright: open() uses the simulator: this machine has no NVIDIA driver (TW4501); open("simulator") says nothing
+ */
+import type { TilewrightError } from "../support/diagnostics.ts";
+
+let isTold = false;
+
+export function tellStandIn(device: string, { code, summary }: TilewrightError): void {
+  if (isTold) return;
+  isTold = true;
+  console.warn(
+    `tilewright: open() uses the ${device}: ${summary} (${code}); open("${device}") says nothing`,
+  );
+}
