@@ -56,6 +56,17 @@ function keepApart(apart: ReadonlySet<string>): Plugin {
   };
 }
 
+/**
+ * Classes under their own names. The bundler renames one that speaks of itself, `var Tile = class _Tile`, and that is what consoles print;
+ * what it named so means this class everywhere in the file, and no other name hides the class where it is spoken of.
+ */
+function withClassNames(text: string): string {
+  let named = text;
+  for (const [, name = ""] of text.matchAll(/^var (\w+) = class _\1\b/gm))
+    named = named.replace(new RegExp(`(?<![\\w$.#])_${name}(?![\\w$])`, "g"), name);
+  return named;
+}
+
 /** Imports of modules that stay apart by their paths from the file at `path`. */
 function placed(text: string, path: string): string {
   return text.replace(new RegExp(`"${apartScheme}([^"]+)"`, "g"), (_, built: string) => {
@@ -94,7 +105,7 @@ export async function joinedModules(
   return new Map(
     outputFiles.map(({ path, text }) => {
       const own = relative(outdir, path).replaceAll("\\", "/");
-      return [own, placed(text, own)];
+      return [own, placed(withClassNames(text), own)];
     }),
   );
 }

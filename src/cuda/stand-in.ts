@@ -3,6 +3,7 @@
  *
  *   tilewright: open() uses the simulator: this machine has no NVIDIA driver (TW4501); open("simulator") says nothing
  */
+import { warn } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 
 let isTold = false;
@@ -10,7 +11,7 @@ let isTold = false;
 export function tellStandIn(device: string, { code, summary }: TilewrightError): void {
   if (isTold) return;
   isTold = true;
-  console.warn(
+  warn(
     `tilewright: open() uses the ${device}: ${summary} (${code}); open("${device}") says nothing`,
   );
 }
