@@ -206,6 +206,9 @@ describe.skipIf(process.platform !== "linux")("an installation without optional 
 
 /** Throws at what hosts refuse while modules are loaded, where the library does it, and wherever it reads the environment. */
 const strictHost = (entries: readonly string[]): string => `
+import fs from "node:fs";
+import module from "node:module";
+import os from "node:os";
 import process from "node:process";
 const library = ${JSON.stringify(library)};
 const refused = [];
@@ -240,6 +243,10 @@ Object.defineProperty(process, "env", { value: new Proxy(variables, {
   has: (target, name) => (refuse("the environment's " + String(name)), name in target),
   ownKeys: (target) => (refuse("the environment"), Reflect.ownKeys(target)),
 }) });
+// Without permissions these throw later, too.
+for (const name of ["existsSync", "readFileSync", "statSync", "realpathSync"]) trap(fs, name);
+for (const [owner, name] of [[os, "homedir"], [os, "tmpdir"], [process, "cwd"], [process, "dlopen"]]) trap(owner, name);
+module.syncBuiltinESMExports();
 const renamed = [];
 for (const entry of ${JSON.stringify(entries)}) {
   const exports = await import(entry);

@@ -74,7 +74,16 @@ function bundlerName(): Bundler | undefined {
 /** Whether this file is not where it was installed. */
 function isBundled(): boolean {
   const path = ownPath();
-  return path === undefined || !/[\\/]cuda[\\/]binding\.[jt]s$/.test(path) || !existsSync(path);
+  return path === undefined || !/[\\/]cuda[\\/]binding\.[jt]s$/.test(path) || !isThere(path);
+}
+
+/** Where the host does not tell (Deno without --allow-read), a path is taken as it is. */
+function isThere(path: string): boolean {
+  try {
+    return existsSync(path);
+  } catch {
+    return true;
+  }
 }
 
 function ownPath(): string | undefined {

@@ -150,8 +150,7 @@ function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
  */
 export class LimitedProgram {
   readonly #watch: LimitWatch | undefined;
-  /** Hosts such as edge workers refuse to make one while modules are loaded, and nothing needs it where there is no limit. */
-  readonly #stop: AbortController | undefined;
+  #controller: AbortController | undefined;
   readonly #endListening: () => void;
   readonly #breaks = new Breaks();
   /** Who hears at once that a limit was reached. */
@@ -165,16 +164,20 @@ export class LimitedProgram {
   constructor(limits: RunLimits) {
     const watch = hasLimits(limits) ? new LimitWatch(limits) : undefined;
     this.#watch = watch;
-    this.#stop = watch && new AbortController();
     this.#endListening =
       watch?.onReached(() => {
         this.#end(watch.reached(this.#steps));
       }) ?? (() => undefined);
   }
 
+  /** Made when it is needed: while modules are loaded, hosts such as edge workers let nobody make one. */
+  get #stop(): AbortController {
+    return (this.#controller ??= new AbortController());
+  }
+
   /** Undefined where there is no limit. */
   get stop(): AbortSignal | undefined {
-    return this.#stop?.signal;
+    return this.#watch === undefined ? undefined : this.#stop.signal;
   }
 
   /** Counts a step that is about to be taken; throws where a limit has been reached. */
@@ -194,13 +197,13 @@ export class LimitedProgram {
   }
 
   #end(reached: ReachedLimit | undefined): void {
-    if (reached !== undefined) this.#stop?.abort(new StoppedProgram(reached));
+    if (reached !== undefined) this.#stop.abort(new StoppedProgram(reached));
     for (const hear of [...this.#waiting]) hear();
   }
 
   /** Runs a launch of the program whose turn has come, unless the program has been stopped meanwhile. */
   async launch(execute: (stop: AbortSignal) => Promise<void>): Promise<void> {
-    const stop = this.#stop?.signal;
+    const stop = this.#stop.signal;
     if (stop.aborted) return;
     const running = execute(stop);
     const ended = running.then(
@@ -229,7 +232,7 @@ export class LimitedProgram {
     let hear = (): void => undefined;
     const stopped = new Promise<void>((resolve) => {
       hear = resolve;
-      if (this.#stop?.signal.aborted) resolve();
+      if (this.#stop.signal.aborted) resolve();
     });
     this.#waiting.add(hear);
     try {
