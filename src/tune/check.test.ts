@@ -18,11 +18,11 @@ class PlayedGpu extends SimulatorBackend {
 const n = dim("n");
 const quick = { rounds: 6, launches: 2, cases: [{ n: 512 }] };
 
-/** Two choices, of which each makes something of x. */
+/** Three choices, of which each makes something of x. */
 function mapped(dtype: DType, make: (x: Tile<"f32">, span: number) => Tile<"f32">) {
   const format = dtype as typeof f32;
   return tunable({
-    ...{ name: "mapped", choices: { span: [128, 256] } },
+    ...{ name: "mapped", choices: { span: [64, 128, 256] } },
     make: ({ span }) =>
       kernel(
         {
@@ -111,7 +111,7 @@ test("integers that a first choice does not write are found, and others are not 
 test("arrays that are updated are as they were given in every run", async () => {
   const added = (factor: number) =>
     tunable({
-      ...{ name: "added", choices: { span: [128, 256] } },
+      ...{ name: "added", choices: { span: [64, 128, 256] } },
       make: ({ span }) =>
         kernel(
           {

@@ -1,11 +1,19 @@
 /** `tilewright/tune`: kernels with choices, and a tuner that measures them. */
 export { TuningTable } from "../device/tuning/table.ts";
-export type { Choice, ChoiceValue, Rejection, Sizes, TuningLine } from "../device/tuning/line.ts";
+export type {
+  Choice,
+  ChoiceValue,
+  Judge,
+  Rejection,
+  Sizes,
+  TuningLine,
+} from "../device/tuning/line.ts";
 export type { GivenInputs } from "./arrays.ts";
 export type { TuneOptions, TuneProgress } from "./options.ts";
 export { powerOfTwo } from "./buckets.ts";
 export { TuneReport } from "./report.ts";
 export type { CaseReport } from "./report.ts";
+export type { Verdict } from "./verdict.ts";
 export { tunable } from "./tunable.ts";
 export type { ChoiceLists, ChoiceOf, TunableSpec } from "./tunable.ts";
 export { tune } from "./tune.ts";

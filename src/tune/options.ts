@@ -31,7 +31,7 @@ export interface TuneOptions {
   readonly file?: string | undefined;
   /** Inputs of a case by name; those that are not given are random. */
   readonly inputs?: ((sizes: Sizes) => GivenInputs) | undefined;
-  /** The right results for some inputs; those of the operation's plainest choice, or of the first candidate, unless given. */
+  /** The right results for some inputs; unless given those of the operation's plainest choice, or what most choices agree on. */
   readonly reference?:
     | ((
         inputs: { readonly [name: string]: HostArray | HostValue },

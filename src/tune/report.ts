@@ -9,6 +9,7 @@
  */
 import { isMeasured, isRejected } from "../device/tuning/line.ts";
 import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
+import type { Verdict } from "./verdict.ts";
 
 export interface CaseReport {
   readonly sizes: Sizes;
@@ -19,8 +20,10 @@ export interface CaseReport {
   readonly lines: readonly TuningLine[];
   /** How many of them were measured or rejected now; the others are from before. */
   readonly fresh: number;
-  /** Choices that there was no time for. */
+  /** Choices that there was no time for, or of which nobody knows whether they are right. */
   readonly left: number;
+  /** What the results of new choices were held against; nothing where there were none, or no GPU. */
+  readonly checked?: Verdict;
 }
 
 export class TuneReport {
@@ -48,7 +51,7 @@ function pairs(record: { readonly [name: string]: unknown }, between: string): s
     .join(between);
 }
 
-function caseText({ sizes, modelled, lines, fresh, left }: CaseReport): string {
+function caseText({ sizes, modelled, lines, fresh, left, checked }: CaseReport): string {
   const times = lines.flatMap((line) => (isRejected(line) ? [] : [line]));
   const best = times[0]?.us ?? NaN;
   const gpu = lines[0]?.gpu ?? "";
@@ -75,8 +78,9 @@ function caseText({ sizes, modelled, lines, fresh, left }: CaseReport): string {
     .map(
       ({ rejected: why, choice, reason }) => `  rejected, ${why}: ${pairs(choice, " ")}: ${reason}`,
     );
-  const unmeasured =
-    left === 0 ? [] : [`  not measured, for want of time or as "most" says: ${left}`];
+  const why = checked?.by === "undecided" ? "" : ', for want of time or as "most" says';
+  const unmeasured = left === 0 ? [] : [`  not measured${why}: ${left}`];
+  const judged = checked === undefined ? [] : [`  ${checked.text}`];
   const head = `${pairs(sizes, ", ")} ${said} (${fresh} of ${lines.length} choices are new)`;
-  return `${[head, ...texts, ...rejected, ...unmeasured].join("\n")}\n`;
+  return `${[head, ...judged, ...texts, ...rejected, ...unmeasured].join("\n")}\n`;
 }

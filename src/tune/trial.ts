@@ -24,11 +24,19 @@ import type { Candidate } from "./candidate.ts";
 import { reasonOf } from "./candidate.ts";
 import { differenceOf, poison } from "./check.ts";
 import type { TuneSettings } from "./options.ts";
+import { byReference, byTrusted, verdictOf } from "./verdict.ts";
+import type { Group, Verdict } from "./verdict.ts";
 
 /** What came of trying a candidate. */
 export type Outcome =
   | { readonly us: number; readonly spread: number; readonly rounds: number }
   | { readonly rejected: "compile" | "wrong"; readonly reason: string };
+
+/** Candidates that gave the same, and a copy of it. */
+interface Agreeing extends Group {
+  readonly candidates: Candidate[];
+  readonly outputs: ReadonlyMap<string, DeviceArray>;
+}
 
 type Reference = NonNullable<TuneSettings["reference"]>;
 
@@ -50,8 +58,12 @@ export class Trial {
   readonly #dispose: readonly (() => void)[];
   /** What arrays that are updated hold before a run. */
   readonly #before: ReadonlyMap<string, DeviceArray>;
-  /** What outputs must be; from the reference, from a choice that is trusted, or from the first candidate that ran. */
-  #expected: ReadonlyMap<string, DeviceArray> | undefined;
+  /** What outputs must be, from the reference or a choice that is trusted, and which of them it was. */
+  #expected:
+    | { readonly outputs: ReadonlyMap<string, DeviceArray>; readonly verdict: Verdict }
+    | undefined;
+  /** Where nothing is expected: candidates by what they gave. */
+  readonly #groups: Agreeing[] = [];
 
   private constructor(
     device: Device,
@@ -107,20 +119,53 @@ export class Trial {
 
   dispose(): void {
     for (const dispose of this.#dispose) dispose();
-    disposeAll([...(this.#expected?.values() ?? []), ...this.#before.values()]);
+    const kept = [this.#expected, ...this.#groups].flatMap((each) => [
+      ...(each?.outputs.values() ?? []),
+    ]);
+    disposeAll([...kept, ...this.#before.values()]);
   }
 
-  /** Whether a candidate compiles, runs, and gives what is expected. */
-  async check({ operation }: Pick<Candidate, "operation">): Promise<Outcome | undefined> {
+  /** Whether it is known what is right before any candidate runs. */
+  get isTold(): boolean {
+    return this.#expected !== undefined;
+  }
+
+  /** Why a candidate is out of the question; where nothing is expected, what it gave counts in `verdict`. */
+  async check(candidate: Candidate): Promise<Outcome | undefined> {
+    const { operation } = candidate;
     const outputs = this.#outputs(operation);
     const failed = await this.#run(operation, outputs, 0);
     if (failed !== undefined) return failed;
-    if (this.#expected === undefined) {
-      this.#expected = await this.#copies(outputs);
-      return this.#unwritten(operation, outputs);
+    if (this.#expected !== undefined) {
+      const reason = await this.#difference(outputs, this.#expected.outputs);
+      return reason === undefined ? undefined : { rejected: "wrong", reason };
     }
-    const reason = await this.#difference(outputs, this.#expected);
-    return reason === undefined ? undefined : { rejected: "wrong", reason };
+    for (const group of this.#groups)
+      if ((await this.#difference(outputs, group.outputs)) === undefined) {
+        group.candidates.push(candidate);
+        return undefined;
+      }
+    const written = await this.#written(operation, outputs);
+    if ("failed" in written) return written.failed;
+    this.#groups.push({ candidates: [candidate], ...written });
+    return undefined;
+  }
+
+  /** Who said what is right, once candidates were checked, and which of them turn out to be wrong; nobody where none ran. */
+  async verdict(isComplete: boolean): Promise<{
+    readonly verdict: Verdict | undefined;
+    readonly wrong: ReadonlyMap<Candidate, string>;
+  }> {
+    if (this.#expected !== undefined) return { verdict: this.#expected.verdict, wrong: new Map() };
+    if (this.#groups.length === 0) return { verdict: undefined, wrong: new Map() };
+    const { verdict, right } = verdictOf(this.#groups, isComplete);
+    const wrong = new Map<Candidate, string>();
+    for (const group of this.#groups) {
+      if (right === undefined || group === right) continue;
+      const reason = (await this.#difference(group.outputs, right.outputs)) ?? "its results differ";
+      for (const candidate of group.candidates) wrong.set(candidate, `${reason}; ${verdict.text}`);
+    }
+    return { verdict, wrong };
   }
 
   /** Runs it once, on results that were spoilt and arrays that are as they were given. */
@@ -247,25 +292,31 @@ export class Trial {
     return copies;
   }
 
-  /** Elements that the first candidate left as they were, which differ where it runs on others: it is no measure for others. */
-  async #unwritten(
+  /** A copy of what was given; an outcome where elements are left as they were or differ in every run, which are no measure for others. */
+  async #written(
     operation: Operation,
     outputs: ReadonlyMap<string, DeviceArray>,
-  ): Promise<Outcome | undefined> {
-    const first = this.#expected ?? new Map<string, DeviceArray>();
+  ): Promise<
+    { readonly outputs: ReadonlyMap<string, DeviceArray> } | { readonly failed: Outcome }
+  > {
+    const first = await this.#copies(outputs);
     const failed = await this.#run(operation, outputs, 1);
     const reason = failed === undefined ? await this.#difference(outputs, first) : undefined;
-    if (failed === undefined && reason === undefined) return undefined;
+    if (failed === undefined && reason === undefined) return { outputs: first };
     disposeAll([...first.values()]);
-    this.#expected = undefined;
     const why = "elements are not written, or NaN, or others in every run";
-    return failed ?? { rejected: "wrong", reason: `${why}: ${reason ?? ""}` };
+    return { failed: failed ?? { rejected: "wrong", reason: `${why}: ${reason ?? ""}` } };
   }
 
-  /** What the operation's plainest choice gives. Where that cannot run, the first candidate is the measure. */
+  /** What the operation's plainest choice gives. Where that cannot run, candidates are held against each other. */
   async #expectTrusted(operation: Operation): Promise<void> {
     const choice = operation.choices?.trusted?.(this.#sizes, this.#device.target);
-    if (choice !== undefined) await this.check({ operation: operation.with(choice) });
+    if (choice === undefined) return;
+    const trusted = operation.with(choice);
+    const outputs = this.#outputs(trusted);
+    if ((await this.#run(trusted, outputs, 0)) !== undefined) return;
+    const written = await this.#written(trusted, outputs);
+    if ("outputs" in written) this.#expected = { ...written, verdict: byTrusted };
   }
 
   async #expectReference(operation: Operation, reference: Reference): Promise<void> {
@@ -278,7 +329,7 @@ export class Trial {
         inputs[name] = await this.#device.download(value);
     const given = reference(inputs, this.#sizes);
     const expected = new Map<string, DeviceArray>();
-    this.#expected = expected;
+    this.#expected = { outputs: expected, verdict: byReference };
     for (const name of written.keys()) {
       const result = given[name];
       if (result === undefined)

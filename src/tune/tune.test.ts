@@ -193,6 +193,134 @@ describe("on a GPU", () => {
     expect(report.best()).not.toEqual({ span: 128 });
   });
 
+  /** Choices whose kernels multiply by different factors, and what a tuner without a reference makes of them. */
+  const planted = async (factors: { readonly [span: number]: number }, options = {}) => {
+    const operation = tunable({
+      name: "planted",
+      choices: { span: Object.keys(factors).map(Number) },
+      make: ({ span }) => scaled(span, factors[span] ?? NaN),
+    });
+    const report = await tune(device, operation, { cases, file, ...quick, ...options });
+    const lines = report.cases[0]?.lines ?? [];
+    const spans = (rejected: boolean) =>
+      lines
+        .filter((line) => "rejected" in line === rejected)
+        .map(({ choice }) => Number(choice["span"]))
+        .sort((left, right) => left - right);
+    return {
+      report,
+      lines,
+      checked: report.cases[0]?.checked,
+      taken: spans(false),
+      wrong: spans(true),
+    };
+  };
+
+  test.each([32, 64, 128, 256, 512])(
+    "without a reference most choices are right, wherever the model ranks the wrong one: %i",
+    async (span) => {
+      const factors = { 32: 3, 64: 3, 128: 3, 256: 3, 512: 3, [span]: 3.5 };
+      const { report, checked, taken, wrong, lines } = await planted(factors);
+      expect(wrong).toEqual([span]);
+      expect(taken).toHaveLength(4);
+      expect(report.best()).not.toEqual({ span });
+      expect(checked).toEqual({
+        by: "majority",
+        text: "no reference: 4 of 5 choices agree on the results",
+      });
+      expect(report.table()).toContain("no reference: 4 of 5 choices agree on the results");
+      expect(report.table()).toMatch(/rejected, wrong: span=\d+: out differs by .* 4 of 5 choices/);
+      expect(lines[0]).toMatchObject({ checked: "majority" });
+      expect(readFileSync(file, "utf8")).toContain('"checked":"majority"');
+    },
+  );
+
+  test("two wrong choices that agree are two against three", async () => {
+    for (const wrong of [
+      [32, 64],
+      [256, 512],
+    ] as const) {
+      rmSync(file, { force: true });
+      const factors = { 32: 3, 64: 3, 128: 3, 256: 3, 512: 3, [wrong[0]]: 4, [wrong[1]]: 4 };
+      const found = await planted(factors);
+      expect(found.wrong).toEqual(wrong);
+      expect(found.checked?.text).toContain("3 of 5 choices agree");
+    }
+  });
+
+  test.each([
+    [{ 128: 3, 256: 4 }, "the 2 choices agree on (1, 1)"],
+    [{ 64: 3, 128: 3, 256: 4, 512: 4 }, "the 4 choices agree on (2, 2)"],
+    [{ 64: 3, 128: 4, 256: 5 }, "the 3 choices agree on (1, 1, 1)"],
+    [{ 64: 3, 128: 3, 256: 4, 512: 5 }, "the 4 choices agree on (2, 1, 1)"],
+  ])(
+    "where choices do not agree nothing is kept, and the report says so: %j",
+    async (factors, words) => {
+      const { report, checked, lines } = await planted(factors);
+      expect(checked?.by).toBe("undecided");
+      expect(report.table()).toContain(`no result that more than half of ${words}: none is kept`);
+      expect(lines).toEqual([]);
+      expect(report.best()).toBeUndefined();
+      expect(report.cases[0]).toMatchObject({ fresh: 0, left: Object.keys(factors).length });
+      expect(readFileSync(file, "utf8")).toBe(TuningTable.start);
+      // What they are asked again with a reference, they are told one by one.
+      const reference = ({ x }: { readonly [name: string]: unknown }) => ({
+        out: fromNumbers(
+          f32,
+          [512],
+          toNumbers(x as HostArray).map((value) => 3 * value),
+        ),
+      });
+      const again = await planted(factors, { reference });
+      expect(again.checked?.by).toBe("reference");
+      expect(again.taken).toEqual(
+        Object.entries(factors).flatMap(([span, factor]) => (factor === 3 ? [Number(span)] : [])),
+      );
+    },
+  );
+
+  test("a choice that is alone is measured, and said to be checked by nobody", async () => {
+    const { report, checked, lines } = await planted({ 128: 3.5 });
+    expect(checked?.by).toBe("alone");
+    expect(report.table()).toContain("one choice alone ran: nobody has checked its results");
+    expect(lines).toMatchObject([{ checked: "alone" }]);
+  });
+
+  test("choices that were measured before are asked about new ones, and may be outvoted", async () => {
+    await planted({ 128: 3, 256: 3 });
+    const more = await planted({ 64: 4, 128: 3, 256: 3 });
+    expect(more.wrong).toEqual([64]);
+    expect(more.checked?.text).toContain("2 of 3 choices agree");
+    rmSync(file);
+    await planted({ 128: 3.5 });
+    const outvoted = await planted({ 64: 3, 128: 3.5, 256: 3 });
+    expect(outvoted).toMatchObject({ wrong: [128], taken: [64, 256] });
+  });
+
+  test("results within what the order of sums makes of them agree, and those that are never written do not", async () => {
+    const near = await planted({ 64: 3, 128: 3 * (1 + 2 ** -12), 256: 3 * (1 + 2 ** -13) });
+    expect(near).toMatchObject({ wrong: [], taken: [64, 128, 256] });
+    rmSync(file);
+    const nan = await planted({ 64: NaN, 128: NaN, 256: 3 });
+    expect(nan).toMatchObject({ wrong: [64, 128], taken: [256], checked: { by: "alone" } });
+  });
+
+  test("time that is over before a second choice ran leaves the first undecided", async () => {
+    const clock = vi.spyOn(performance, "now");
+    let passed = 0;
+    clock.mockImplementation(() => passed);
+    const onProgress = ({ doing }: { readonly doing: string }) => {
+      if (doing === "checking") passed += 2000;
+    };
+    try {
+      const found = await planted({ 64: 3, 128: 3, 256: 3 }, { seconds: 1, onProgress });
+      expect(found.checked?.text).toContain("time was over before a second choice ran");
+      expect(found.lines).toEqual([]);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
   test("an interrupt keeps what was measured, and the next run goes on", async () => {
     const controller = new AbortController();
     const stopping = tune(device, mine([32, 64, 128, 256, 512, 1024, 2048, 4096]), {

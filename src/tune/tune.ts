@@ -11,8 +11,8 @@
 import type { Device } from "../device/device.ts";
 import type { Operation } from "../device/operation.ts";
 import type { OperationChoices } from "../device/tuning/advice.ts";
-import { identityOf, isRejected, lineText, recordText } from "../device/tuning/line.ts";
-import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
+import { identityOf, isMeasured, isRejected, lineText, recordText } from "../device/tuning/line.ts";
+import type { Choice, Judge, Sizes, TuningLine } from "../device/tuning/line.ts";
 import { ratesOf } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
 import { placedAt, TilewrightError } from "../support/diagnostics.ts";
@@ -26,6 +26,7 @@ import { TuneReport } from "./report.ts";
 import type { CaseReport } from "./report.ts";
 import { Trial } from "./trial.ts";
 import type { Outcome } from "./trial.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** Tunes an operation for each case; without a GPU choices are ranked by a model. */
 export async function tune(
@@ -159,6 +160,7 @@ class Tuner {
     const fresh = this.#fresh(planned);
     this.#all += fresh.length;
     const found: TuningLine[] = [];
+    let checked: Verdict | undefined;
     const tell = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
       const line = {
         ...this.#start(bucket, candidate.choice, candidate.key),
@@ -178,7 +180,7 @@ class Tuner {
         this.#done += 1;
         this.#progress(sizes, "estimating");
       }
-    else if (fresh.length > 0) await this.#measure(sizes, bucket, candidates, fresh, tell);
+    else if (fresh.length > 0) checked = await this.#measure(planned, fresh, tell);
     const lines = this.#linesOf(bucket, [...candidates, ...list.rejected]);
     this.#current.push(...lines);
     const newOnes = new Set(found.map(identityOf)).size;
@@ -191,57 +193,74 @@ class Tuner {
       lines,
       fresh: newOnes,
       left,
+      ...(checked !== undefined && { checked }),
     };
   }
 
   async #measure(
-    sizes: Sizes,
-    bucket: Sizes,
-    candidates: readonly Candidate[],
+    { sizes, bucket, list: { candidates } }: PlannedCase,
     fresh: readonly Candidate[],
-    tell: (candidate: Candidate, outcome: Outcome) => Promise<void>,
-  ): Promise<void> {
+    tell: (candidate: Candidate, outcome: Finding) => Promise<void>,
+  ): Promise<Verdict | undefined> {
     const { signal } = this.#settings;
     const trial = await Trial.start(this.#device, this.#operation, sizes, this.#settings);
     try {
       const good: Candidate[] = [];
-      for (const candidate of fresh) {
+      let unseen = 0;
+      // Those that were measured before are asked as well where choices are held against each other.
+      const known = trial.isTold ? [] : this.#measured(bucket, candidates);
+      for (const candidate of [...fresh, ...known.map((each) => each.candidate)]) {
         signal?.throwIfAborted();
-        if (!this.#mayGoOn()) break;
+        if (!this.#mayGoOn()) {
+          unseen += 1;
+          continue;
+        }
         this.#progress(sizes, "checking");
         const outcome = await trial.check(candidate);
+        if (!fresh.includes(candidate)) continue;
         if (outcome === undefined) good.push(candidate);
         else {
           this.#done += 1;
           await tell(candidate, outcome);
         }
       }
+      const { verdict, wrong } = await trial.verdict(unseen === 0);
+      for (const [candidate, reason] of wrong) {
+        if (fresh.includes(candidate)) this.#done += 1;
+        await tell(candidate, { rejected: "wrong", reason });
+      }
+      if (verdict === undefined || verdict.by === "undecided") {
+        this.#done += good.length;
+        return verdict;
+      }
+      const { by } = verdict;
       this.#progress(sizes, "timing");
       const timed = new Set<Candidate>();
       await trial.time(
-        good,
-        this.#fastestKnown(bucket, candidates),
+        good.filter((candidate) => !wrong.has(candidate)),
+        this.#measured(bucket, candidates)[0],
         async (candidate, outcome) => {
           if (!timed.has(candidate)) this.#done += 1;
           timed.add(candidate);
-          await tell(candidate, outcome);
+          await tell(candidate, { ...outcome, ...("us" in outcome && { checked: by }) });
           this.#progress(sizes, "timing");
         },
         () => this.#mayGoOn(),
       );
+      return verdict;
     } finally {
       trial.dispose();
     }
   }
 
-  /** The fastest candidate that was measured before, whose time is the scale for new ones. */
-  #fastestKnown(bucket: Sizes, candidates: readonly Candidate[]) {
+  /** Candidates that were measured before, the fastest first: its time is the scale for new ones. */
+  #measured(bucket: Sizes, candidates: readonly Candidate[]) {
     const known = candidates.flatMap((candidate) => {
       const { choice, key } = candidate;
       const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
-      return line === undefined || !("rounds" in line) ? [] : [{ candidate, us: line.us }];
+      return line === undefined || !isMeasured(line) ? [] : [{ candidate, us: line.us }];
     });
-    return known.toSorted((left, right) => left.us - right.us)[0];
+    return known.toSorted((left, right) => left.us - right.us);
   }
 
   #mayGoOn(): boolean {
@@ -302,7 +321,7 @@ class Tuner {
 }
 
 type Finding =
-  | Outcome
+  | (Outcome & { readonly checked?: Judge })
   | { readonly us: number; readonly source: "model" }
   | { readonly rejected: string; readonly reason: string };
 

@@ -17,7 +17,7 @@ export interface OperationChoices {
   readonly bucket: (dimensions: Sizes) => Sizes;
   /** What can be tried for some sizes, in any order. */
   readonly candidates: (dimensions: Sizes, target: Target) => readonly Choice[];
-  /** The choice whose results others are held against: the plainest one. The first one that runs unless given. */
+  /** The choice whose results others are held against: the plainest one. What most choices agree on is right unless given. */
   readonly trusted?: ((dimensions: Sizes, target: Target) => Choice) | undefined;
   /** What a model thinks that a choice takes, in seconds; what `cost()` comes to unless given. */
   readonly estimate?:

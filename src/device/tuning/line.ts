@@ -25,6 +25,13 @@ export interface Choice {
 const rejections = ["plan", "compile", "model", "wrong"] as const;
 export type Rejection = (typeof rejections)[number];
 
+/**
+ * What the results of a measured choice were held against: what the caller gave, the choice that the operation trusts, or what most choices
+ * agree on; nothing where it was alone.
+ */
+const judges = ["reference", "trusted", "majority", "alone"] as const;
+export type Judge = (typeof judges)[number];
+
 /** What a line is of. */
 export interface TunedWork {
   readonly op: string;
@@ -46,6 +53,8 @@ export interface MeasuredLine extends LineStart {
   readonly us: number;
   readonly spread: number;
   readonly rounds: number;
+  /** Lines of before have none. */
+  readonly checked?: Judge;
 }
 
 /** What a model estimates where there is no GPU; never taken for a measurement. */
@@ -120,7 +129,7 @@ export function wrongPart(value: unknown): string | undefined {
   const part = (name: string, holds: boolean): string | undefined =>
     holds ? undefined : `${name} that is ${JSON.stringify(value[name]) ?? "missing"}`;
   const texts = ["op", "variant", "key", "gpu", "target", "driver"];
-  const { bucket, choice, us, rejected, reason, source, spread, rounds } = value;
+  const { bucket, choice, us, rejected, reason, source, spread, rounds, checked } = value;
   const isValue = (each: unknown): boolean =>
     ["string", "number", "boolean"].includes(typeof each) && !Number.isNaN(each);
   const start =
@@ -135,5 +144,9 @@ export function wrongPart(value: unknown): string | undefined {
     );
   const time = part("us", typeof us === "number" && us > 0);
   if (time !== undefined || source !== undefined) return time ?? part("source", source === "model");
-  return part("spread", typeof spread === "number") ?? part("rounds", Number.isSafeInteger(rounds));
+  return (
+    part("spread", typeof spread === "number") ??
+    part("rounds", Number.isSafeInteger(rounds)) ??
+    part("checked", checked === undefined || judges.includes(checked as Judge))
+  );
 }
