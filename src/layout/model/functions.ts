@@ -26,6 +26,7 @@ import { axesLayout, fitsShape, replicatedLayout, splat } from "../algebra/regis
 import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
 import { reshapeLayout, splitFlat } from "../algebra/reshape.ts";
 import type { LayoutFunction } from "../solver/system.ts";
+import { spreadLayouts } from "./spread.ts";
 
 type Shape = readonly number[];
 
@@ -34,6 +35,8 @@ export interface TileFunction extends LayoutFunction<RegisterLayout, RegisterLay
   source(result: RegisterLayout): RegisterLayout | undefined;
   /** That layout fills registers, and is tried only for the sake of what the user asked for. */
   readonly wasteful: boolean;
+  /** Others that lead to the result, in which lanes that hold copies of it share out what it lacks. */
+  spread(result: RegisterLayout, bits: number, warps: number): readonly RegisterLayout[];
 }
 
 /** Whether a cast leaves elements in another order of registers (`Functions.widen`): integers of 4 bits as f16 or bf16. */
@@ -46,7 +49,11 @@ export function widensHalves({ operands: { source }, attributes: { dtype } }: Op
 /** The side of a product whose operand is asked for. */
 export type Side = "left" | "right";
 
-type Rule = Pick<TileFunction, "apply" | "source"> & { readonly wasteful?: boolean };
+type Rule = Pick<TileFunction, "apply" | "source"> & {
+  readonly wasteful?: boolean;
+  /** Axes of the argument that the result lacks. */
+  readonly lacking?: readonly number[];
+};
 
 export class Functions {
   readonly #functions = new Map<string, TileFunction>();
@@ -91,6 +98,7 @@ export class Functions {
       apply: (layout) => reduceLayout(layout, shape, axes),
       source: (result) => broadcastLayout(result, spread),
       wasteful: true,
+      lacking: axes,
     });
   }
 
@@ -108,6 +116,7 @@ export class Functions {
         return needed && reshapeLayout(needed, keptShape, from);
       },
       source: (result) => broadcastLayout(result, spread),
+      lacking: dropped,
     });
   }
 
@@ -163,15 +172,20 @@ export class Functions {
     name: string,
     from: Shape,
     to: Shape,
-    { apply, source, wasteful = false }: Rule,
+    { apply, source, wasteful = false, lacking = [] }: Rule,
   ): TileFunction {
     const known = this.#functions.get(name);
     if (known !== undefined) return known;
+    const whole = this.#remembering(to, from, source);
     const made: TileFunction = {
       name,
       apply: this.#remembering(from, to, apply),
-      source: this.#remembering(to, from, source),
+      source: whole,
       wasteful,
+      spread: (result, bits, warps) => {
+        const own = lacking.length === 0 ? undefined : whole(result);
+        return own === undefined ? [] : spreadLayouts(own, lacking, { shape: from, bits, warps });
+      },
     };
     this.#functions.set(name, made);
     this.#remembered += 1;

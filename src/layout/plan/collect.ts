@@ -29,6 +29,10 @@ const room: { readonly [C in ProposalClass]: number } = {
   memory: 12,
   fallback: 16,
 };
+/** And how many more once wishes have come through reductions and repetitions. */
+const moreForWishes = 10;
+/** Kernels of more slots are at the limits of the solver as it is. */
+const mostSlotsForWishes = 1000;
 
 /** A way for layouts to travel: as they are, or through a function forth or back. */
 interface Link {
@@ -37,15 +41,31 @@ interface Link {
   readonly back: boolean;
 }
 
+/** A layout that somebody wants of a slot. */
+interface Wish {
+  readonly layout: RegisterLayout;
+  /** The user does, rather than an instruction. */
+  readonly asked: boolean;
+}
+
 function carry({ through, back }: Link, layout: RegisterLayout): RegisterLayout | undefined {
   if (through === undefined) return layout;
   return back ? through.source(layout) : through.apply(layout);
 }
 
-/** Candidates of every slot, by its index. */
-export function gatherCandidates(context: LayoutContext): readonly (readonly AnyLayout[])[] {
+/** What is offered to a function's argument besides, in which lanes share out what the result lacks. */
+function spread({ to, through, back }: Link, layout: RegisterLayout): readonly RegisterLayout[] {
+  return back && through !== undefined ? through.spread(layout, to.dtype.bits, to.warps) : [];
+}
+
+/** Candidates of every slot, by its index; `wishes` says whether those are among them that come through reductions and repetitions. */
+export function gatherCandidates(
+  context: LayoutContext,
+  { wishes = true }: { readonly wishes?: boolean } = {},
+): readonly (readonly AnyLayout[])[] {
   const gathering = new Gathering(context);
   gathering.run();
+  if (wishes && context.slots.length <= mostSlotsForWishes) gathering.spreadWishes();
   return gathering.candidates();
 }
 
@@ -56,6 +76,8 @@ class Gathering {
   readonly #found: Map<string, AnyLayout>[];
   readonly #links: Link[][];
   readonly #queue: { readonly slot: RegisterSlot; readonly layout: RegisterLayout }[] = [];
+  /** What users and instructions want of each slot. */
+  readonly #wishes: Wish[][];
 
   constructor(context: LayoutContext) {
     this.#context = context;
@@ -63,6 +85,7 @@ class Gathering {
     this.#normalizers = context.slots.map(({ shape }) => functions.normalizer(shape));
     this.#found = context.slots.map(() => new Map<string, AnyLayout>());
     this.#links = context.slots.map(() => []);
+    this.#wishes = context.slots.map(() => []);
   }
 
   run(): void {
@@ -73,11 +96,42 @@ class Gathering {
       for (const statement of this.#context.statements)
         this.#proposeNeeds(statement, proposalClass);
       this.#travel(proposalClass);
+      if (proposalClass === "pin" || proposalClass === "instruction")
+        this.#noteWishes(proposalClass === "pin");
     }
     this.#fillEmpty();
     this.#spreadOut();
     this.#defineFunctions();
     this.#completeImages();
+  }
+
+  /**
+   * Operands of reductions, and what tiles are repeated to, get layouts in which lanes share out what the wanted layouts of the small
+   * tile leave to copies. They come last, and take nobody's room.
+   */
+  spreadWishes(): void {
+    const limits = this.#found.map(({ size }) => size + moreForWishes);
+    const offer = (to: RegisterSlot, layouts: readonly RegisterLayout[]): void => {
+      for (const layout of layouts) this.#offer(to, layout, limits[to.index] ?? 0);
+    };
+    for (const slot of this.#context.slots)
+      if (slot.kind === "register")
+        for (const wish of this.#wishesOf(slot))
+          for (const link of this.#linksOf(slot))
+            if (!this.#isMet(link, wish)) offer(link.to, spread(link, wish.layout));
+    // What is asked of a tile may be cheap to reach from where memory would have it.
+    for (const slot of this.#context.slots)
+      if (slot.kind === "register" && this.#wishesOf(slot).some(({ asked }) => asked))
+        for (const layout of this.#registersOf(slot))
+          for (const link of this.#linksOf(slot)) offer(link.to, spread(link, layout));
+    // What is taken in on the way joins the end of the list that is being walked.
+    for (const { slot, layout } of this.#queue)
+      for (const link of this.#linksOf(slot)) {
+        const carried = carry(link, layout);
+        if (carried !== undefined) offer(link.to, [carried]);
+        offer(link.to, spread(link, layout));
+      }
+    this.#queue.length = 0;
   }
 
   candidates(): readonly (readonly AnyLayout[])[] {
@@ -108,6 +162,12 @@ class Gathering {
     return links;
   }
 
+  #wishesOf(slot: RegisterSlot): Wish[] {
+    const wishes = this.#wishes[slot.index];
+    if (wishes === undefined) throw new Error(`slot ${slot.index} is unknown`);
+    return wishes;
+  }
+
   #layoutsOf(slot: Slot): Map<string, AnyLayout> {
     const layouts = this.#found[slot.index];
     if (layouts === undefined) throw new Error(`slot ${slot.index} is unknown`);
@@ -116,6 +176,14 @@ class Gathering {
 
   #registersOf(slot: RegisterSlot): RegisterLayout[] {
     return [...this.#layoutsOf(slot).values()] as RegisterLayout[];
+  }
+
+  /** What slots have once pins or instructions have travelled, somebody wants. */
+  #noteWishes(asked: boolean): void {
+    for (const slot of this.#context.slots)
+      if (slot.kind === "register")
+        for (const layout of this.#registersOf(slot).slice(this.#wishesOf(slot).length))
+          this.#wishesOf(slot).push({ layout, asked });
   }
 
   #proposeNeeds(statement: Statement, proposalClass: ProposalClass): void {
@@ -155,6 +223,16 @@ class Gathering {
       }
     }
     this.#queue.length = 0;
+  }
+
+  /** Whether the argument was told to lie so that an instruction finds what it wants, without copies. */
+  #isMet({ to, through, back }: Link, { layout, asked }: Wish): boolean {
+    if (!back || through === undefined) return true;
+    if (asked) return false;
+    const copies = through.source(layout)?.text;
+    return this.#wishesOf(to).some(
+      (wish) => wish.layout.text !== copies && through.apply(wish.layout)?.text === layout.text,
+    );
   }
 
   /** Slots that nobody proposed anything for are read and written by nothing that would care. */

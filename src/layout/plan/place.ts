@@ -152,13 +152,38 @@ export function* findPlacement(
     yield;
     const solution = solve(statements.stated.system);
     yield;
-    if (solution.status === "solved") return finish(selected, target, statements, solution);
+    if (solution.status === "solved") {
+      const found = { statements, solution };
+      const best = solution.optimal ? found : cheaper(found, withoutWishes(statements, options));
+      return finish(selected, target, best.statements, best.solution);
+    }
     if (solution.status === "undecided")
       throw new Error(`the layouts of ${kernel.name} are too entangled to be solved`);
     const culprit = refusableDot(statements, solution.conflict.constraints, refused);
     if (culprit === undefined) throw explainConflict(statements, solution.conflict);
     refused = new Map([...refused, culprit]);
   }
+}
+
+type Solved = Solution & { readonly status: "solved" };
+
+interface Found {
+  readonly statements: Statements;
+  readonly solution: Solved;
+}
+
+/** What is found among fewer candidates: of a kernel that is too entangled for all of them to be weighed, this may be the better. */
+function withoutWishes({ context }: Statements, options: PlaceOptions): Found | undefined {
+  const candidates = gatherCandidates(context, { wishes: false });
+  const stated = buildSystem(context, candidates, options);
+  const solution = solve(stated.system);
+  return solution.status === "solved"
+    ? { statements: { context, candidates, stated }, solution }
+    : undefined;
+}
+
+function cheaper(one: Found, other: Found | undefined): Found {
+  return other !== undefined && other.solution.cost < one.solution.cost ? other : one;
 }
 
 function* state(
@@ -203,7 +228,7 @@ function finish(
   { kernel, products }: Selected,
   target: Target,
   { context, stated }: Statements,
-  solution: Solution & { readonly status: "solved" },
+  solution: Solved,
 ): Placement {
   const layoutOf = (slot: Slot): RegisterLayout | SharedLayout => {
     const variable = stated.variables[slot.index];
