@@ -1,11 +1,13 @@
 /** Functions of arrays at their edges: infinities, zeros, empty axes and narrow floats, on the evaluator and on a device. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../device/device.ts";
+import { f32 } from "../formats/dtype.ts";
 import { open } from "../runtime/open.ts";
 import {
   add,
   array,
   argmax,
+  argsort,
   argmin,
   astype,
   cumsum,
@@ -25,6 +27,7 @@ import {
   scan,
   shiftRight,
   sum,
+  topK,
   useDevice,
   variance,
   whileLoop,
@@ -252,4 +255,30 @@ describe("plain numbers", () => {
 test("signed integers keep their sign where they are shifted to the right", async () => {
   await expectBoth((x) => shiftRight(x, 1), array([-8, 7, -1], "i32"), [-4, 3, -1]);
   await expectBoth((x) => shiftRight(x, 4), array([240, 15], "u8"), [15, 0]);
+});
+
+describe("the largest elements", () => {
+  const special = [0, -0, NaN, 3, -0, 0, -5, Infinity, NaN, -Infinity, 3];
+  // A NaN with a sign, which some comparisons put below all numbers.
+  const signed = Float32Array.from([...special, ...special, 1]);
+  new Uint32Array(signed.buffer)[5] = 0xffc00000;
+
+  test.each([5, 23])(
+    "are the first %i of a descending sort, zeros and NaN of any sign too",
+    async (k) => {
+      for (const dtype of ["f32", "bf16", "f8e5m2"] as const) {
+        const x = () => astype(array({ dtype: f32, shape: [signed.length], data: signed }), dtype);
+        const wanted = await argsort(x(), { descending: true }).values();
+        const indices = (wanted as number[]).slice(0, k);
+        await expectBoth((y: LazyArray) => topK(y, k)[1], x(), indices);
+        const values = indices.map((place) => signed[place]);
+        await expectBoth((y: LazyArray) => topK(y, k)[0], x(), values);
+      }
+    },
+  );
+
+  test("have the derivatives of what they were taken from", async () => {
+    const largest = (x: F32): F32 => sum(mul(topK(x, 2)[0], array([2, 5])));
+    expect(await grad(largest)(array([1, 9, -0, 4])).values()).toEqual([0, 2, 0, 5]);
+  });
 });

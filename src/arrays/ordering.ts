@@ -4,6 +4,9 @@ import { tensorType } from "../graph/ops/types.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import { LazyArray, recordAll, typeOfArray } from "./array.ts";
+import { isFloatElement } from "../graph/ops/elements.ts";
+import { abs, greater, where } from "./functions.ts";
+import { takeAlongAxis } from "./indexing.ts";
 import { axisOf, iota } from "./shapes.ts";
 
 export interface SortOptions {
@@ -17,7 +20,7 @@ export interface SortOptions {
 function sorted(inputs: readonly LazyArray[], options: SortOptions): readonly GraphValue[] {
   const [first] = inputs;
   const types = inputs.map(({ value }) => tensorType(typeOfArray(value).element, []));
-  const isFloat = types[0]?.element.includes("f") === true;
+  const isFloat = types[0] !== undefined && isFloatElement(types[0].element);
   const comparator = new GraphBuilder().region(
     types.flatMap((type) => [type, type]),
     (inner, [lhs, rhs]) =>
@@ -53,11 +56,19 @@ export function argsort(x: LazyArray, options: SortOptions = {}): LazyArray<"i32
   return new LazyArray<"i32">(value as GraphValue);
 }
 
-/** The k largest elements of the last axis, in order, and their indices. */
+/** The k largest elements of the last axis, in the order of a descending `sort`, and their indices. */
 export function topK<D extends DTypeName>(
   x: LazyArray<D>,
   k: number,
 ): readonly [values: LazyArray<D>, indices: LazyArray<"i32">] {
-  const [values, indices] = recordAll("chlo.top_k", { operand: x.value }, { k });
-  return [new LazyArray<D>(values as GraphValue), new LazyArray<"i32">(indices as GraphValue)];
+  const isFloat = isFloatElement(typeOfArray(x.value).element);
+  const keys = isFloat ? withoutSigns(x) : x;
+  const [values, found] = recordAll("chlo.top_k", { operand: keys.value }, { k });
+  const indices = new LazyArray<"i32">(found as GraphValue);
+  return [isFloat ? takeAlongAxis(x, indices) : new LazyArray<D>(values as GraphValue), indices];
+}
+
+/** Zeros and NaN without their signs, by which the order of `chlo.top_k` tells them apart. */
+function withoutSigns<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  return where(greater(abs(x), 0), x, abs(x));
 }

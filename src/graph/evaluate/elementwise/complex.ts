@@ -75,9 +75,26 @@ export function divide(a: Complex, b: Complex): Complex {
 
 function divideByInfinity(a: Complex, b: Complex): Complex {
   if (!Number.isFinite(a.re) || !Number.isFinite(a.im)) return complex(NaN, NaN);
-  const direction = (part: number) => (Math.abs(part) === Infinity ? Math.sign(part) : part * 0);
+  const direction = (part: number) =>
+    Math.abs(part) === Infinity ? Math.sign(part) : zeroLike(part);
   const unit = complex(direction(b.re), direction(b.im));
   return complex(0 * (a.re * unit.re + a.im * unit.im), 0 * (a.im * unit.re - a.re * unit.im));
+}
+
+/** 1 / z, whose parts have the signs of the conjugate's, those of zeros too. */
+function reciprocal(z: Complex): Complex {
+  const size = Math.max(Math.abs(z.re), Math.abs(z.im));
+  if (size === 0) return divide(one, z);
+  if (size === Infinity) return complex(zeroLike(z.re), zeroLike(-z.im));
+  const power = 2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(size))));
+  const { re, im } = scaled(z, power);
+  const norm = re * re + im * im;
+  return scaled(complex(re / norm, -im / norm), power);
+}
+
+/** A zero of the sign of a number; NaN stays. */
+function zeroLike(part: number): number {
+  return Math.abs(part) === Infinity ? 0 * Math.sign(part) : part * 0;
 }
 
 export function magnitude({ re, im }: Complex): number {
@@ -136,7 +153,7 @@ export function squareRoot({ re, im }: Complex): Complex {
 }
 
 export function reciprocalRoot(z: Complex): Complex {
-  return divide(one, squareRoot(z));
+  return reciprocal(squareRoot(z));
 }
 
 export function cubeRoot(z: Complex): Complex {
@@ -196,7 +213,7 @@ export function tangent(z: Complex): Complex {
 }
 
 export function logistic(z: Complex): Complex {
-  return divide(one, add(one, exponential(negate(z))));
+  return reciprocal(plusReal(exponential(negate(z)), 1));
 }
 
 export function arcCosine(z: Complex): Complex {

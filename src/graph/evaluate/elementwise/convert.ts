@@ -127,6 +127,8 @@ export function reducePrecision(
   const { exponentBits: own, bias } = floatExponents[element];
   const isNarrower = exponentBits < own;
   return (value) => {
+    // Without mantissa bits there is no NaN.
+    if (value !== value) return mantissaBits === 0 ? Infinity : NaN;
     if (!Number.isFinite(value) || value === 0) return value;
     const exponent = Math.max(exponentOf(value), 1 - bias);
     const parity = mantissaBits === 0 ? exponent + bias + 1 : 0;

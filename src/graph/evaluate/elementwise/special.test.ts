@@ -76,6 +76,26 @@ const inverses = [
 ] as const;
 
 describe("functions of complex numbers", () => {
+  // The limit from inside says the signs: 1 / √z turns by minus half the angle, and logistic goes as e^z and 1 - e^-z.
+  test.each([
+    ["rsqrt", complex.reciprocalRoot, [Infinity, 1], [0, -0]],
+    ["rsqrt", complex.reciprocalRoot, [Infinity, -1], [0, 0]],
+    ["rsqrt", complex.reciprocalRoot, [-Infinity, 1], [0, -0]],
+    ["rsqrt", complex.reciprocalRoot, [-Infinity, -1], [0, 0]],
+    ["rsqrt", complex.reciprocalRoot, [4, 0], [0.5, -0]],
+    ["rsqrt", complex.reciprocalRoot, [4, -0], [0.5, 0]],
+    ["logistic", complex.logistic, [Infinity, 1], [1, 0]],
+    ["logistic", complex.logistic, [Infinity, -1], [1, -0]],
+    ["logistic", complex.logistic, [-Infinity, 1], [0, 0]],
+    ["logistic", complex.logistic, [-Infinity, -1], [0, -0]],
+    ["logistic", complex.logistic, [-Infinity, 2], [-0, 0]],
+    ["logistic", complex.logistic, [0, 0], [0.5, 0]],
+    ["logistic", complex.logistic, [0, -0], [0.5, -0]],
+  ] as const)("%s of %o at infinities and on the real axis", (_, f, [re, im], [x, y]) => {
+    const found = f({ re, im });
+    expect([found.re, found.im]).toEqual([x, y]);
+  });
+
   test.each(inverses)("%o and %o", (f, inverse, range) => {
     const random = new Random(9);
     for (let i = 0; i < 300; i++) {

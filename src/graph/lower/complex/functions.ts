@@ -90,14 +90,32 @@ export function divide(a: ComplexReal, b: ComplexReal): ComplexReal {
   const isZero = size.is("EQ", 0);
   const isInfinite = size.is("EQ", Infinity);
   const isTopFinite = a.re.isFinite().and(a.im.isFinite());
-  const beyond = isTopFinite.pick(a.re.fill(0), NaN);
-  const special = (plain: Real, top: Real): Real =>
-    isInfinite.pick(beyond, isZero.pick(top.div(b.re.abs()), plain));
-  return pair(special(real, a.re), special(imaginary, a.im));
+  const [u, v] = [direction(b.re), direction(b.im)];
+  const beyond = (turned: Real): Real => isTopFinite.pick(turned.mul(0), NaN);
+  const special = (plain: Real, top: Real, turned: Real): Real =>
+    isInfinite.pick(beyond(turned), isZero.pick(top.div(b.re.abs()), plain));
+  return pair(
+    special(real, a.re, a.re.mul(u).add(a.im.mul(v))),
+    special(imaginary, a.im, a.im.mul(u).sub(a.re.mul(v))),
+  );
 }
 
+/** Where a part of an infinite number points: what is finite beside the infinite is a zero of its sign. */
+function direction(part: Real): Real {
+  return part.abs().is("EQ", Infinity).pick(part.sign(), part.mul(0));
+}
+
+/** 1 / z, whose parts have the signs of the conjugate's, those of zeros too. */
 function reciprocal(z: ComplexReal): ComplexReal {
-  return divide(pair(z.re.fill(1), z.re.fill(0)), z);
+  const size = z.re.abs().max(z.im.abs());
+  const scale = size.is("EQ", 0).or(size.isFinite().not()).pick(1, size);
+  const [re, im] = [z.re.div(scale), z.im.div(scale)];
+  const norm = re.mul(re).add(im.mul(im));
+  const isZero = size.is("EQ", 0);
+  const isInfinite = size.is("EQ", Infinity);
+  const special = (part: Real, ofZero: Real): Real =>
+    isInfinite.pick(direction(part).mul(0), isZero.pick(ofZero, part.div(norm).div(scale)));
+  return pair(special(re, re.fill(Infinity)), special(im.neg(), re.fill(NaN)));
 }
 
 export function sign(z: ComplexReal): ComplexReal {

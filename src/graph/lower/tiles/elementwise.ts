@@ -257,5 +257,8 @@ export function reducePrecision(x: Tile, exponent: number, mantissa: number): Ti
     rounded = select(rounded.lt(least), at(0n), select(rounded.ge(beyond), infinity, rounded));
   }
   const result = rounded.or(sign).cast(stored.dtype).bitcast(x.dtype);
-  return select(magnitude.lt(infinity), result, x);
+  // Without mantissa bits there is no NaN.
+  const isKept = mantissa === 0 ? magnitude.eq(infinity) : magnitude.ge(infinity);
+  const special = mantissa === 0 ? infinity.cast(stored.dtype).bitcast(x.dtype) : x;
+  return select(magnitude.lt(infinity), result, select(isKept, x, special));
 }
