@@ -275,8 +275,9 @@ export const scan = checked("scan", [functionKind, tree, tree, scanOptions], con
 // Limits are looked at by the function itself.
 const anything = (): boolean => true;
 const jitOptions = options(
-  "{ name, donate, signal, timeLimit, stepLimit }, where donate lists arguments by their places",
+  "{ name, donate, cacheSize, signal, timeLimit, stepLimit }, where donate lists arguments by their places and cacheSize is a whole number from 1",
   {
+    cacheSize: isWhole(1),
     name: (given) => typeof given === "string",
     donate: isListOf(isWhole(0)),
     signal: anything,
@@ -354,4 +355,5 @@ const device: ArgumentKind = {
   holds: (value) => value instanceof Device,
 };
 export const scope = checked("scope", [functionKind], scopes.scope);
-export const useDevice = checked("useDevice", [optional(device)], devices.useDevice);
+const deviceOptions = options("{ cacheSize }, a whole number from 1", { cacheSize: isWhole(1) });
+export const useDevice = checked("useDevice", [optional(device), deviceOptions], devices.useDevice);

@@ -41,19 +41,33 @@ const programs = new Map<Device, DevicePrograms>();
 /** Values that are made while a scope is open, the innermost last. */
 const openScopes: GraphValue[][] = [];
 
+export interface UseDeviceOptions {
+  /**
+   * Programs of compiled functions that the device keeps loaded, of all functions together; 128 unless given. The one that has not run for
+   * longest makes room, and is loaded again when it is called.
+   */
+  readonly cacheSize?: number | undefined;
+}
+
 /**
  * Chooses where arrays are computed from now on; without a device, on the evaluator. Resolves when the programs of the
  * device that was chosen before have run and are given back; await it before disposing of that device.
  */
-export async function useDevice(device?: Device): Promise<void> {
+export async function useDevice(device?: Device, options: UseDeviceOptions = {}): Promise<void> {
   const before = chosen;
+  const { cacheSize } = options;
+  const left =
+    before === undefined || (before === device && cacheSize === undefined)
+      ? undefined
+      : programs.get(before);
   chosen = device;
-  const left = before === undefined || before === device ? undefined : programs.get(before);
-  if (before === undefined || left === undefined) return;
-  programs.delete(before);
-  await queue.run(async () => {
-    left.dispose();
-  });
+  if (before !== undefined && left !== undefined) programs.delete(before);
+  if (device !== undefined && cacheSize !== undefined)
+    programs.set(device, new DevicePrograms(device, cacheSize));
+  if (left !== undefined)
+    await queue.run(async () => {
+      left.dispose();
+    });
 }
 
 export function chosenDevice(): Device | undefined {

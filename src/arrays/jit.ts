@@ -5,6 +5,7 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { requireRunLimits } from "../support/run-limits.ts";
+import { Recent } from "../support/recent.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pipeline.ts";
@@ -14,9 +15,10 @@ import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
 import { compute, donateValues, onDevice, runGraph, setMade } from "./array.ts";
-import { chosenDevice, runOnDevice } from "./device.ts";
+import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
 import { requirePresent } from "./gone.ts";
+import { settleLocations } from "./programs.ts";
 import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
@@ -31,11 +33,12 @@ export interface Compilation {
 
 export interface Compiled<A extends readonly unknown[], R> {
   (...args: A): R;
-  /** Every compilation so far, with its reason. */
+  /** The compilations so far, the last 1,024 of them, with their reasons. */
   readonly compilations: readonly Compilation[];
 }
 
 interface Program<R> {
+  readonly structure: string;
   readonly recording: Recording<R>;
   readonly graph: GraphRegion;
 }
@@ -44,6 +47,12 @@ function simplified(graph: GraphRegion): GraphRegion {
   return runPasses(moduleOf(graph)).functions.get("main")?.body ?? graph;
 }
 
+/** Kinds of arguments that a function is kept compiled for unless told. */
+const keptKinds = 128;
+
+/** Compilations that are remembered. */
+const keptCompilations = 1024;
+
 /** Limits hold for each call. */
 export interface JitOptions extends RunLimits {
   readonly name?: string | undefined;
@@ -51,6 +60,11 @@ export interface JitOptions extends RunLimits {
    * Arguments, by their places, whose memory the results may take: on a device their arrays are disposed of by the call.
    */
   readonly donate?: readonly number[] | undefined;
+  /**
+   * Programs that are kept, one for each structure, shapes, dtypes and static values of the arguments; 128 unless given. The one that has not
+   * been called for longest makes room, and gives its memory on devices back.
+   */
+  readonly cacheSize?: number | undefined;
 }
 
 /** A function that is recorded once for each kind of arguments. */
@@ -63,21 +77,23 @@ export function jit<A extends readonly unknown[], R>(
   const limits = { signal, timeLimit, stepLimit };
   const { donate = [] } = options;
   const name = `jit(${options.name ?? (f.name || "f")})`;
-  const programs = new Map<string, Program<R>>();
-  const structures = new Set<string>();
+  const programs = new Recent<string, Program<R>>(options.cacheSize ?? keptKinds, ({ graph }) => {
+    forgetPrograms(graph);
+  });
   const compilations: Compilation[] = [];
 
   const compile = (args: A, structure: string, types: readonly string[]): Program<R> => {
+    const isKnown = programs.values().some((known) => known.structure === structure);
     const reason =
-      structures.size === 0
-        ? "first call"
-        : structures.has(structure)
-          ? "new shapes"
-          : "new structure";
-    structures.add(structure);
+      compilations.length === 0 ? "first call" : isKnown ? "new shapes" : "new structure";
     compilations.push(Object.freeze({ reason, types }));
+    if (compilations.length > keptCompilations) compilations.shift();
     const recording = recordForCalls(name, f, args);
-    return { recording, graph: simplified(recording.graph) };
+    const graph = simplified(recording.graph);
+    // The program lives as long as the function; what stacks of its recording can reach need not.
+    settleLocations(recording.graph);
+    settleLocations(graph);
+    return { structure, recording, graph };
   };
 
   const call = (...args: A): R => {

@@ -19,6 +19,11 @@ export class Recent<K, V> {
     return this.#entries.size;
   }
 
+  /** All that is kept, which counts as no use of it. */
+  values(): readonly V[] {
+    return [...this.#entries.values()];
+  }
+
   get(key: K): V | undefined {
     const value = this.#entries.get(key);
     if (value !== undefined) this.set(key, value);
