@@ -66,7 +66,7 @@ describe("doctor", () => {
     expect(status).toBe(0);
     expect(text.split("\n")).toEqual([
       "part           status   what was found",
-      "Node.js        ok       v20.11.0 (20 or later is needed)",
+      "Node.js        ok       v20.11.0 (20.6 or later is needed)",
       "platform       ok       linux x64",
       "NVIDIA driver  missing  this machine has no NVIDIA driver",
       "GPU            missing  none can be opened; nothing else needs one",
@@ -167,7 +167,10 @@ describe("doctor", () => {
   test("a Node that is too old is a failure", async () => {
     const { status, text } = await doctor({ ...bare, nodeVersion: "v18.20.0" });
     expect(status).toBe(1);
-    expect(text).toContain("Node.js        missing  v18.20.0 (20 or later is needed)");
+    expect(text).toContain("Node.js        missing  v18.20.0 (20.6 or later is needed)");
+    const old = await doctor({ ...bare, nodeVersion: "v20.5.1" });
+    expect(old.status).toBe(1);
+    expect((await doctor({ ...bare, nodeVersion: "v20.6.0" })).status).toBe(0);
   });
 });
 

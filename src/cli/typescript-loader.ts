@@ -11,13 +11,14 @@
  * hundreds, so that what of it the file imports, or one that it imports, is loaded before.
  */
 import { readFile } from "node:fs/promises";
-import { register } from "node:module";
+import * as nodeModules from "node:module";
 import { resolve } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { locationAt } from "../support/location.ts";
+import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Position } from "../support/location.ts";
+import { oldestNode } from "./oldest-node.ts";
 import { builtFrom } from "./own-build.ts";
 
 /** Where this very file runs as TypeScript, the host erases types already. */
@@ -25,12 +26,28 @@ let registered = import.meta.url.endsWith(".ts");
 
 function registerHooks(): void {
   if (registered) return;
+  const register = requireHooks(nodeModules, process.version);
   registered = true;
   // Newer Nodes warn of `register`, for which the older ones have nothing else: no matter of whoever runs a kernel.
   const { noDeprecation = false } = process;
   process.noDeprecation = true;
   register(new URL("./typescript-hooks.js", import.meta.url));
   process.noDeprecation = noDeprecation;
+}
+
+/** What has Node ask hooks; looked up, since a program that imports a name which its Node lacks does not even start. */
+export function requireHooks(
+  { register }: { readonly register?: typeof nodeModules.register },
+  version: string,
+): typeof nodeModules.register {
+  if (register !== undefined) return register;
+  throw new TilewrightError({
+    code: "TW5018",
+    message: `Node ${version} cannot run files from the command line`,
+    location: unknownLocation,
+    expected: `Node ${oldestNode} or later`,
+    found: version,
+  });
 }
 
 /** The exports of the module at `path`, a path relative to the working directory. */

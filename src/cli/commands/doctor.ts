@@ -2,7 +2,7 @@
  * `tilewright doctor`: what this machine has, whether kernels run on it, and which device will be used and
  * why. Nothing optional that is missing counts as a failure.
  *
- *   Node.js        ok       v20.20.2 (20 or later is needed)
+ *   Node.js        ok       v20.20.2 (20.6 or later is needed)
  *   NVIDIA driver  ok       CUDA 12.8, PTX up to 8.7
  *   GPU            ok       NVIDIA H200, compute capability 9.0; kernels are compiled for sm_90a
  *   …
@@ -15,6 +15,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { checkingDevices } from "../../runtime/open-options.ts";
 import { formatBytes, formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
+import { isNewEnough, oldestNode } from "../oldest-node.ts";
 import type { GpuTrial, Probes } from "../probes.ts";
 
 export type Status = "ok" | "missing" | "failed";
@@ -24,8 +25,6 @@ export interface Finding {
   readonly status: Status;
   readonly detail: string;
 }
-
-const oldestNode = 20;
 
 /** What tells that a machine has no GPU to use, by the part that is missing. */
 const missingParts: { readonly [code: string]: "driver" | "gpu" } = {
@@ -80,10 +79,9 @@ function missingPart(error: Error): "driver" | "gpu" | undefined {
 }
 
 function nodeFinding({ nodeVersion }: Probes): Finding {
-  const major = Number(/^v(\d+)/.exec(nodeVersion)?.[1] ?? 0);
   return {
     name: "Node.js",
-    status: major >= oldestNode ? "ok" : "missing",
+    status: isNewEnough(nodeVersion) ? "ok" : "missing",
     detail: `${nodeVersion} (${oldestNode} or later is needed)`,
   };
 }

@@ -115,6 +115,12 @@ export const toolCodes = registerCodes({
     example: "export const step = jit((x) => mul(x, 2))   // nobody calls it",
     remedy: "export async function main(device) { … } that calls it and prints what it gives",
   },
+  TW5018: {
+    title: "Node too old for the command line",
+    cause: "Files are loaded through hooks of Node's, which this version does not have yet.",
+    example: "tilewright run axpy.ts with Node 20.0",
+    remedy: "use Node 20.6 or later",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
