@@ -3,8 +3,10 @@
  * result is wrong or memory grows.
  *
  *   --work NAME      launches (of one kernel), kernels (all different, on one device), rounds (open, fail, dispose)
- *                    or everything, which it is unless given
- *   --device NAME    simulator, emulator or gpu; emulator unless given
+ *                    or everything, which it is unless given. Of arrays: reads (without jit), gradients (without jit),
+ *                    statics (values that are all different) and patterns (random lives), after which the device's account
+ *                    must be empty but for the programs that are kept
+ *   --device NAME    simulator, emulator or gpu; emulator unless given. Those of arrays run on the evaluator, too
  *   --count N        how many; no end unless given
  *   --minutes N      how long at most; 1 unless given
  *   --pause N        seconds of rest after each step, for machines that others use too; 0 unless given
@@ -54,7 +56,7 @@ async function deviceMemory(): Promise<() => number | undefined> {
 
 const anyTime = { from: 0, whole: false };
 const workName = namedOption("work", settings.work, workNames);
-const deviceName = namedOption("device", settings.device, deviceNames);
+const deviceName = namedOption("device", settings.device, [...deviceNames, "evaluator"] as const);
 const every = numberOption("every", settings.every, anyTime);
 const count = numberOption("count", settings.count);
 const seconds = 60 * numberOption("minutes", settings.minutes, anyTime);
@@ -82,7 +84,7 @@ while (total < count && watch.seconds < seconds) {
   if (watch.note(total)) keep();
   if (pause > 0) await rest(1000 * pause);
 }
-work.end();
+await work.end();
 watch.note(total, true);
 keep();
 

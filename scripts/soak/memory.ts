@@ -26,7 +26,7 @@ export const measures = ["heap", "external", "resident", "device"] as const;
 export type Measure = (typeof measures)[number];
 
 setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
+export const collectGarbage = runInNewContext("gc") as () => void;
 
 export class MemoryWatch {
   readonly samples: Sample[] = [];

@@ -17,6 +17,11 @@ import {
   toNumbers,
 } from "tilewright";
 import type { Device, DeviceName, KernelDefinition } from "tilewright";
+import { refuse } from "../arguments.ts";
+import { repeat } from "./arrays.ts";
+import type { ArrayWorkName } from "./arrays.ts";
+
+export type SoakDevice = DeviceName | "evaluator";
 
 const n = dim("n");
 const size = 64;
@@ -94,7 +99,7 @@ export type Done = { -readonly [W in Exclude<WorkName, "everything">]?: number }
 /** Something to do again and again: `step` says how much it has done. */
 export interface Work {
   step(): Promise<Done>;
-  end(): void;
+  end(): void | Promise<void>;
 }
 
 const launchesAStep = 1000;
@@ -175,19 +180,42 @@ async function everything(name: DeviceName): Promise<Work> {
       const ofRounds = turn % 10 === 0 ? await brief.step() : {};
       return { launches: launchesAStep, kernels: kernelsATurn, ...ofRounds };
     },
-    end: () => {
-      steady.end();
-      various.end();
+    end: async () => {
+      await steady.end();
+      await various.end();
       device.dispose();
     },
   };
 }
 
-const makers = { launches, kernels, rounds, everything };
+/** Programs of arrays, which run on the evaluator, too. */
+function ofArrays(work: ArrayWorkName): (name: SoakDevice) => Promise<Work> {
+  return (name) => repeat(work, name);
+}
+
+/** The evaluator runs programs of arrays alone. */
+function onDevices(make: (name: DeviceName) => Promise<Work>): (name: SoakDevice) => Promise<Work> {
+  return (name) => {
+    if (name === "evaluator")
+      refuse("--device evaluator is for reads, gradients, statics, patterns");
+    return make(name);
+  };
+}
+
+const makers = {
+  launches: onDevices(launches),
+  kernels: onDevices(kernels),
+  rounds: onDevices(rounds),
+  everything: onDevices(everything),
+  reads: ofArrays("reads"),
+  gradients: ofArrays("gradients"),
+  statics: ofArrays("statics"),
+  patterns: ofArrays("patterns"),
+};
 
 export type WorkName = keyof typeof makers;
 export const workNames = Object.keys(makers) as readonly WorkName[];
 
-export function makeWork(name: WorkName, device: DeviceName): Promise<Work> {
+export function makeWork(name: WorkName, device: SoakDevice): Promise<Work> {
   return makers[name](device);
 }

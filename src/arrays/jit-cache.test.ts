@@ -28,7 +28,7 @@ test("static values are compiled once as long as they are kept, and the one that
   ]);
 });
 
-test("128 kinds of arguments are kept unless told, and 1,024 compilations remembered", () => {
+test("128 kinds of arguments are kept unless told", () => {
   const f = jit(scaled);
   const x = array([1]);
   for (let factor = 0; factor < 129; factor++) f(x, factor);
@@ -36,8 +36,6 @@ test("128 kinds of arguments are kept unless told, and 1,024 compilations rememb
   expect(f.compilations.length).toBe(129);
   f(x, 0);
   expect(f.compilations.length).toBe(130);
-  for (let factor = 129; factor < 1100; factor++) f(x, factor);
-  expect(f.compilations.length).toBe(1024);
 });
 
 test("new shapes are told from new structures among what is kept", () => {
