@@ -156,4 +156,27 @@ testMistakes("leading axes of dot", [
     expected: "[2]",
     found: "[3]",
   },
+  {
+    name: "a precision that nobody knows",
+    code: "TW2001",
+    make: () =>
+      trace(() => {
+        dot(zeros(f32, [16, 16]), zeros(f32, [16, 8]), { precision: "fp32" as "ieee" }); // <- here
+      }),
+    message: "precision of dot is not one of native, ieee, tf32, tf32x3, bf16x3, bf16x6, bf16x9",
+    expected: "one of native, ieee, tf32, tf32x3, bf16x3, bf16x6, bf16x9",
+    found: 'the text "fp32"',
+  },
+  {
+    name: "formats that do not multiply",
+    code: "TW2031",
+    make: () =>
+      trace(() => {
+        dot(zeros(f16, [16, 16]), zeros(i32, [16, 8])); // <- here
+      }),
+    message: "dot does not multiply f16 by i32",
+    expected:
+      "two of f64, f32, tf32, f16, bf16 or f4e2m1fn, two of f8e4m3fn and f8e5m2, two of i4 and u4, or two of i8 and u8",
+    found: "f16 and i32",
+  },
 ]);

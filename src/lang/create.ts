@@ -1,19 +1,20 @@
 /** Functions that make tiles and scalars from nothing, or one tile from several. */
 import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
+import { partPrecisions, productPrecisions } from "../ir/precisions.ts";
 import { sameShape, shapeText } from "../ir/size.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { requireDType } from "../formats/kinds.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { optionText, requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
 import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./scalar.ts";
 import { isSize, sizeValue } from "./sizes.ts";
-import { splitPrecisions, splitTerms, splitTile, finiteCorrections } from "./split.ts";
+import { finiteCorrections, splitTerms, splitTile, summedDepth } from "./split.ts";
 import type { SplitPrecision } from "./split.ts";
 import { Tile } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
@@ -132,6 +133,7 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   const location = captureLocation();
   requireKnownOptions("dot", options, ["accumulator", "precision", "dtype"], "TW1033", location);
   const { accumulator, precision = "native" } = options;
+  requirePrecision(precision, location);
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
   const { dtype = dotDType(left.dtype) } = options;
@@ -190,8 +192,20 @@ function requireItems(
   });
 }
 
+function requirePrecision(precision: string, location: Location): void {
+  const taken: readonly string[] = [...productPrecisions, ...partPrecisions];
+  if (taken.includes(precision)) return;
+  throw new TilewrightError({
+    code: "TW2001",
+    message: `precision of dot is not one of ${taken.join(", ")}`,
+    location,
+    expected: `one of ${taken.join(", ")}`,
+    found: optionText(precision),
+  });
+}
+
 function isSeveralProducts(precision: string): precision is Exclude<SplitPrecision, "tf32"> {
-  return precision !== "tf32" && (splitPrecisions as readonly string[]).includes(precision);
+  return (partPrecisions as readonly string[]).includes(precision);
 }
 
 function requireSingle(
@@ -212,25 +226,56 @@ function requireSingle(
   });
 }
 
-/** The products of parts, summed from the smallest; what they come to is added to the accumulator in f32. */
+/**
+ * The sum of products of parts. The smaller ones correct the greatest, and are summed by the tensor cores; the greatest is summed a stretch of k at a time,
+ * and the stretches are added up in f32, rounded to nearest:
+ *
+ *   a0·b0 of k 0 to 63   +   a0·b0 of k 64 to 127   +   (a1·b0 + a0·b1 of all k)   +   the accumulator
+ */
 function splitDot<R extends DTypeName>(
   left: Tile<"f32">,
   right: Tile<"f32">,
   precision: SplitPrecision,
   accumulator: Tile<R> | undefined,
 ): Tile<R> {
+  const split = splitTerms(precision);
   const lefts = splitTile(left, precision);
   const rights = splitTile(right, precision);
-  let sum: Tile<"f32"> | undefined;
-  for (const [ofLeft, ofRight] of splitTerms(precision).terms) {
+  const partsOf = ([ofLeft, ofRight]: (typeof split.terms)[number]) => {
     const [one, other] = [lefts[ofLeft], rights[ofRight]];
     if (one === undefined || other === undefined) throw new Error("a product has both its parts");
-    if (sum !== undefined && ofLeft === 0 && ofRight === 0) sum = finiteCorrections(sum);
-    sum = dot(one, other, { dtype: dtypes.f32, ...(sum !== undefined && { accumulator: sum }) });
-  }
-  if (sum === undefined) throw new Error("a product has parts");
+    return [one, other] as const;
+  };
+  const greatest = stretchedDot(...partsOf([0, 0]), summedDepth(split));
+  const corrections = split.terms
+    .filter(([ofLeft, ofRight]) => ofLeft + ofRight > 0)
+    .reduce<Tile<"f32"> | undefined>(
+      (sum, term) => dot(...partsOf(term), { dtype: dtypes.f32, ...(sum && { accumulator: sum }) }),
+      undefined,
+    );
+  const sum = corrections ? greatest.add(finiteCorrections(corrections)) : greatest;
   const total = sum as unknown as Tile<R>;
   return accumulator === undefined ? total : accumulator.add(total);
+}
+
+/** A product whose stretches along k are added up in f32. */
+function stretchedDot(
+  left: Tile<"bf16" | "tf32">,
+  right: Tile<"bf16" | "tf32">,
+  stretch: number,
+): Tile<"f32"> {
+  const [rows = 1, depth = 1] = left.shape;
+  const [, columns = 1] = right.shape;
+  const dtype = dtypes.f32;
+  if (depth <= stretch) return dot(left, right, { dtype });
+  return Array.from({ length: Math.ceil(depth / stretch) }, (_, at) => {
+    const [start, length] = [at * stretch, Math.min(stretch, depth - at * stretch)];
+    const [one, other] = [
+      left.slice([0, start], [rows, length]),
+      right.slice([start, 0], [length, columns]),
+    ];
+    return dot(one, other, { dtype });
+  }).reduce((sum, product) => sum.add(product));
 }
 
 function dotDType(dtype: DType): DType {

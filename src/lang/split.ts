@@ -16,9 +16,10 @@
  */
 import { bf16, f32, tf32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
+import { partPrecisions } from "../ir/precisions.ts";
 import type { Tile } from "./tile.ts";
 
-export const splitPrecisions = ["tf32", "tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const;
+export const splitPrecisions = ["tf32", ...partPrecisions] as const;
 export type SplitPrecision = (typeof splitPrecisions)[number];
 
 export interface SplitTerms {
@@ -46,6 +47,14 @@ const allTerms: { readonly [P in SplitPrecision]: SplitTerms } = {
 
 export function splitTerms(precision: SplitPrecision): SplitTerms {
   return allTerms[precision];
+}
+
+/**
+ * How much of k tensor cores sum of the greatest products, 64 bytes of it, before these are added up in f32: two instructions. They cut off what does not
+ * fit, which of longer sums would be the greatest error of all; each addition rounds to nearest.
+ */
+export function summedDepth({ dtype }: Pick<SplitTerms, "dtype">): number {
+  return 512 / dtype.bits;
 }
 
 /**

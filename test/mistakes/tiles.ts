@@ -253,7 +253,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
         dot(tile, tile.transpose()); // <- dot of f32 without a precision
       }),
     message: "dot of f32 must say with which precision it multiplies",
-    expected: 'precision: "ieee" or precision: "tf32"',
+    expected: 'precision: one of "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6", "bf16x9"',
     found: "no precision",
   },
   {

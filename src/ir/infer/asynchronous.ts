@@ -26,7 +26,7 @@ import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferContext, InferRules } from "./draft.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
-import { wgmmaAccumulators } from "./matrix.ts";
+import { operandsText, wgmmaAccumulators } from "./matrix.ts";
 import { requireAccumulator } from "./tiles.ts";
 
 /** Limits of a tensor map: axes, elements along each, and the grain of the innermost one. */
@@ -205,7 +205,7 @@ function checkProduct(
   const accumulators = wgmmaAccumulators(a.dtype, b.dtype);
   if (accumulators.length === 0)
     fail(draft, "TW2077", `wgmma does not multiply ${a.dtype.name} by ${b.dtype.name}`, {
-      expected: "two of tf32, f16 or bf16, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
+      expected: operandsText(wgmmaAccumulators),
       found: `${a.dtype.name} and ${b.dtype.name}`,
       ...(a.dtype.name === "f32" && { remedy: "declare the operands as tf32, or cast them to it" }),
     });

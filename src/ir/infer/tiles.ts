@@ -8,6 +8,7 @@ import {
 import { f32, i32 } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { tileOps } from "../ops/tiles.ts";
+import { singlePrecisions } from "../precisions.ts";
 import { shapeText } from "../size.ts";
 import { dataShape, dataType, sameType, tileType, typeText } from "../types.ts";
 import type { TileType, Type } from "../types.ts";
@@ -24,10 +25,11 @@ import {
   sameDTypes,
   sameShapes,
   tileOperand,
+  listText,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferRules } from "./draft.ts";
-import { dotAccumulators } from "./matrix.ts";
+import { dotAccumulators, operandsText } from "./matrix.ts";
 
 function broadcast(draft: Draft<"broadcast">): readonly Type[] {
   const source = dataOperand(draft, "the operand", draft.operands.source);
@@ -122,14 +124,12 @@ function checkDotFormats(draft: Draft<"dot">, left: MatrixType, right: MatrixTyp
   const accumulators = dotAccumulators(left.dtype, right.dtype);
   if (accumulators.length === 0)
     fail(draft, "TW2031", `dot does not multiply ${left.dtype.name} by ${right.dtype.name}`, {
-      expected:
-        "two of f64, f32, tf32, f16, bf16 or f4e2m1fn, two of f8e4m3fn and f8e5m2, two of i8 and u8, or two of i4 and u4",
+      expected: operandsText(dotAccumulators),
       found: `${left.dtype.name} and ${right.dtype.name}`,
     });
   if (left.dtype === f32 && precision === "native")
     fail(draft, "TW2032", "dot of f32 must say with which precision it multiplies", {
-      expected:
-        'precision: "ieee" or precision: "tf32", or "tf32x3", "bf16x3", "bf16x6", "bf16x9" for products of parts',
+      expected: `precision: ${listText(singlePrecisions.map((each) => `"${each}"`))}`,
       found: "no precision",
     });
   if (left.dtype !== f32 && precision !== "native")

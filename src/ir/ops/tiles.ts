@@ -4,6 +4,7 @@ import {
   reduceFunctions,
   scanFunctions,
 } from "../../formats/arithmetic/functions.ts";
+import { productPrecisions } from "../precisions.ts";
 import { computes, computesEach, defineOps } from "./define.ts";
 
 /** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
@@ -91,7 +92,7 @@ export const tileOps = defineOps({
     operands: { left: "one", right: "one", accumulator: "optional" },
     attributes: {
       dtype: "dtype",
-      precision: ["native", "ieee", "tf32"],
+      precision: productPrecisions,
       instruction: "text?",
       warps: "integers?",
     },

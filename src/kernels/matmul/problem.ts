@@ -8,6 +8,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { acceptsDot } from "../../formats/arithmetic/index.ts";
+import { dotAccumulators, operandsText } from "../../ir/infer/matrix.ts";
 import { multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array } from "../../lang/index.ts";
@@ -147,7 +148,7 @@ export function accumulatorOf(of: string, a: DType, b: DType, location: Location
   throw refused(
     "TW9901",
     `${of} has no product of ${a.name} and ${b.name}`,
-    "two of bf16, f16, f32, f64, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
+    operandsText(dotAccumulators),
     `${a.name} and ${b.name}`,
     location,
   );
