@@ -57,11 +57,6 @@ export class Naming {
     this.#buffers = names?.buffers ?? sharedVariables(program);
   }
 
-  /** Whether it is a kernel of ours, whose threads and axes have names. */
-  get isOwn(): boolean {
-    return this.#names?.program !== undefined;
-  }
-
   warp(index: number, block: number): string {
     const program = this.#names?.program;
     if (program === undefined) return `warp ${index} of block ${block}`;

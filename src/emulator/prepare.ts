@@ -181,7 +181,8 @@ export function prepareOn(
   const parameters = parameterMemory(program, launch);
   const constants = constantMemory(program, symbols);
   const naming = new Naming(heap, program, launch.names);
-  const given = { parameters, constants, symbols, target, seed, checks, marks, naming };
+  const { isOwn = false } = launch;
+  const given = { parameters, constants, symbols, target, seed, checks, marks, naming, isOwn };
   return new Launch({ program, memory: heap, ...given });
 }
 

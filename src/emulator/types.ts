@@ -15,6 +15,8 @@ export interface EmulatedLaunch {
   readonly sharedBytes: number;
   /** The bytes of each `.param`, in order. */
   readonly parameters: readonly Uint8Array[];
+  /** Whether it is a kernel of ours, which promises more than PTX demands and is held to it. */
+  readonly isOwn?: boolean | undefined;
   /** What reports call its parts, besides what the module tells. */
   readonly names?: LaunchNames | undefined;
 }

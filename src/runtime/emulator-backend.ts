@@ -190,6 +190,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
           cluster: program.cluster,
           sharedBytes: program.sharedBytes,
           parameters: program.parameters.map((each) => lent.bytesOf(each)),
+          isOwn: true,
           names: namesOf(launch, lent.counters),
         },
         this.#memory,

@@ -11,6 +11,8 @@ import { kernelText } from "./emulated-blocks.ts";
 
 export interface DividedLaunch {
   readonly name: string;
+  /** Whether it is held to what kernels of ours promise. */
+  readonly isOwn?: boolean;
   readonly body: string;
   /** Shared variables and the like. */
   readonly module?: string;
@@ -144,6 +146,17 @@ export const dividedLaunches: readonly DividedLaunch[] = [
   },
   {
     ...words,
+    name: "an arrival left over in one block, of a kernel of ours",
+    module: ".shared .align 8 .b8 box[8];",
+    body: `${here} setp.ne.u32 %p1, %r3, 0; @%p1 bra $end; mov.u32 %r6, box; mbarrier.init.shared.b64 [%r6], 2;
+      setp.ne.u32 %p1, %r1, 23; @%p1 bra $end; mbarrier.arrive.shared.b64 %d10, [%r6];
+      $end: st.global.b32 [%d9], %r0; ret;`,
+    isOwn: true,
+    end: "taken back",
+    unchecked: "shared",
+  },
+  {
+    ...words,
     name: "a barrier that one block waits at for ever",
     body: `${here} setp.ne.u32 %p1, %r1, 13; @%p1 bra $end; bar.sync 0, 96; $end: st.global.b32 [%d9], %r1; ret;`,
     end: "taken back",
@@ -227,6 +240,7 @@ export async function recordLaunch(
         cluster,
         sharedBytes: 0,
         parameters,
+        isOwn: launch.isOwn,
       },
       memory,
       { target: targets.sm_90a, ...options },

@@ -32,6 +32,7 @@ import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 export interface CheckedLaunch {
   readonly heap: MemoryViews;
   readonly naming: Naming;
+  readonly isOwn: boolean;
   site(number: number): Site;
   findSite(number: number): Site | undefined;
   report(details: DiagnosticDetails): void;
@@ -143,7 +144,7 @@ export class Checker {
   }
 
   #elementStorePart(number: number): ElementStorePart | undefined {
-    if (!this.#launch.naming.isOwn) return undefined;
+    if (!this.#launch.isOwn) return undefined;
     const known = this.#elementStoreParts[number];
     if (known !== undefined) return known === "neither" ? undefined : known;
     const [before, site, after] = [number - 1, number, number + 1].map((each) =>

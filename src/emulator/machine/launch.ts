@@ -36,6 +36,7 @@ export interface LaunchOptions {
   readonly seed: number;
   readonly checks: boolean;
   readonly naming: Naming;
+  readonly isOwn: boolean;
   /** Takes note of what is touched, for a program that was compiled for it. */
   readonly marks?: Marks | undefined;
 }
@@ -49,6 +50,7 @@ export class Launch implements WarpHost, MachineView {
   readonly arrays: readonly ArrayBytes[];
   readonly checks: boolean;
   readonly naming: Naming;
+  readonly isOwn: boolean;
   readonly findings: TilewrightError[] = [];
   readonly printed: string[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
@@ -82,14 +84,11 @@ export class Launch implements WarpHost, MachineView {
     this.#random = new Random(seed);
     this.checks = checks;
     this.naming = naming;
+    this.isOwn = options.isOwn;
     this.arrays = arraysOf(program.provenance, parameters, memory);
     this.#addresses = new AddressMap(memory, constants, parameters, naming);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
-  }
-
-  get isOwn(): boolean {
-    return this.naming.isOwn;
   }
 
   get lastCommit(): Instruction | undefined {
