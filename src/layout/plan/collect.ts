@@ -30,7 +30,7 @@ const room: { readonly [C in ProposalClass]: number } = {
   fallback: 16,
 };
 /** And how many more once wishes have come through reductions and repetitions. */
-const moreForWishes = 10;
+const moreForWishes = 6;
 /** Kernels of more slots are at the limits of the solver as it is. */
 const mostSlotsForWishes = 1000;
 

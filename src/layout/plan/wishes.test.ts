@@ -311,11 +311,11 @@ function randomReduction(random: Random) {
 }
 
 /**
- * Layouts are proposed by somebody: where the cheapest one deals lanes in a way that nobody asks for, what is found is dearer. Of 100 kernels
- * it is the cheapest for 90, and never more than half as dear again.
+ * Layouts are proposed by somebody, and a slot has room for a few: where the cheapest one deals lanes in a way that nobody asks for, what is
+ * found is dearer, of few kernels and by less than half.
  */
 test("no assignment of layouts of a small kernel costs less, but for few", () => {
-  const seeds = takesAll ? 100 : 5;
+  const seeds = takesAll ? 20 : 5;
   let cheapest = 0;
   const dearer: string[] = [];
   for (let seed = 0; seed < seeds; seed += 1) {
