@@ -23,11 +23,10 @@ export function requireKnownOptions(
   }
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
-    const meant = nearestName(name, known);
-    const message = `unknown option ${name} of ${what}`;
+    const meant = nearestName(name, known, wrongOfFew);
     throw new TilewrightError({
       code,
-      message: meant === undefined ? message : `${message}; did you mean ${meant}?`,
+      message: `unknown option ${name} of ${what}${didYouMean(name, known, wrongOfFew)}`,
       location,
       expected: namesText(known),
       found: name,
@@ -99,13 +98,31 @@ function formatName(value: object): string | undefined {
   return typeof name === "string" && typeof bits === "number" ? `the dtype ${name}` : undefined;
 }
 
+/** Letters of a name that may be wrong: the options of one call are few, the ops of a dialect many. */
+const wrongOfFew = 1 / 2;
+const wrongOfMany = 1 / 4;
+
 /** The name that was probably meant: one that begins alike, or that few changes lead to. */
-function nearestName(name: string, known: readonly string[]): string | undefined {
+export function nearestName(
+  name: string,
+  known: readonly string[],
+  wrong = wrongOfMany,
+): string | undefined {
+  // Nobody mistypes so much, and comparing takes time for each pair of letters.
+  if (name.length > longestName) return undefined;
   const candidates = known
     .map((other) => ({ other, distance: nameDistance(name.toLowerCase(), other.toLowerCase()) }))
-    .filter(({ other, distance }) => distance <= Math.max(name.length, other.length) / 2)
+    .filter(({ other, distance }) => distance <= Math.max(name.length, other.length) * wrong)
     .sort((left, right) => left.distance - right.distance);
   return candidates[0]?.other;
+}
+
+const longestName = 100;
+
+/** `; did you mean add?`, where one of the known names is near. */
+export function didYouMean(name: string, known: readonly string[], wrong = wrongOfMany): string {
+  const meant = nearestName(name, known, wrong);
+  return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
 /** How many letters must be put in, taken out or replaced; none for an abbreviation. */

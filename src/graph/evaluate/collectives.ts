@@ -34,7 +34,7 @@ function* exchange(
   { group }: Meeting,
   value: readonly Datum[],
 ): Steps<readonly (readonly Tensor[])[]> {
-  const answer = yield { kind: "exchange", channel: op.kind, group, value };
+  const answer = yield { op, kind: "exchange", channel: op.kind, group, value };
   return answer as readonly (readonly Tensor[])[];
 }
 

@@ -79,7 +79,10 @@ function unitOf(element: ElementType, most: number): number {
   if (!isFloatElement(part)) return 0;
   const largest = settler(part)(most) as number;
   const above = nextAfter(part)(largest, Infinity);
-  return Number.isFinite(above) ? above - largest : largest - nextAfter(part)(largest, 0);
+  // Beyond the largest number lies infinity, NaN, or, where there is neither, minus zero.
+  return above > largest && above !== Infinity
+    ? above - largest
+    : largest - nextAfter(part)(largest, 0);
 }
 
 function placesWhere(count: number, isWrong: (index: number) => boolean): readonly number[] {

@@ -8,7 +8,8 @@ import { GraphBuilder } from "../infer/builder.ts";
 import type { GraphOp, GraphRegion } from "../ops/index.ts";
 import { graphRegion, graphValue, isTensor } from "../ops/index.ts";
 import { kernelCallOf } from "../ops/kernel-calls.ts";
-import { callMeaningOf } from "../transform/expand/calls.ts";
+import { didYouMean } from "../../support/options.ts";
+import { callMeaningOf, callTargets } from "../transform/expand/calls.ts";
 import { expectAlmostEqual, expectClose, expectEqual } from "./checks.ts";
 import { countOf, emptyTensor, tensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
@@ -131,6 +132,9 @@ export function evaluateCustomCall(
   if (meaning !== undefined)
     return frame.session.runRegion(meaning, frame.data(op.operands.inputs), frame);
   const call = Object.hasOwn(calls, target) ? calls[target] : undefined;
-  if (call === undefined) throw unsupported(op, `nothing is known of a call target ${target}`);
+  if (call === undefined) {
+    const near = didYouMean(target, [...Object.keys(calls), ...callTargets]);
+    throw unsupported(op, `nothing is known of a call target ${target}${near}`);
+  }
   return call(op, frame);
 }

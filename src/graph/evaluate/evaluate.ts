@@ -150,8 +150,7 @@ function* runRegion(
   const { limits } = frame.session;
   for (const [index, op] of region.ops.entries()) {
     limits.step(op.location);
-    const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
-    const results = isSteps(outcome) ? yield* outcome : outcome;
+    const results = yield* runOp(op, frame);
     for (const [i, value] of op.results.entries()) {
       const datum = results[i] as Datum;
       requireDeclared(op, value, datum, frame);
@@ -160,6 +159,21 @@ function* runRegion(
     for (const value of dying[index] ?? []) frame.forget(value);
   }
   return frame.data(region.results);
+}
+
+/** Reports that say the line of the op that they are about: the innermost that was run. */
+const located = new WeakSet<TilewrightError>();
+
+function* runOp(op: AnyGraphOp, frame: Frame): Steps<readonly Datum[]> {
+  try {
+    const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
+    return isSteps(outcome) ? yield* outcome : outcome;
+  } catch (error) {
+    if (!(error instanceof TilewrightError) || located.has(error)) throw error;
+    const report = error.located(op.location);
+    located.add(report);
+    throw report;
+  }
 }
 
 /** What an op makes of numbers that it is given when it runs has the type that the program was written for. */

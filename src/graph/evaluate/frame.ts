@@ -25,8 +25,8 @@ export interface ProcessPlace {
   readonly partition: number;
 }
 
-/** What a process waits for. */
-export type Request =
+/** What a process waits for, and where. */
+export type Request = { readonly op: AnyGraphOp } & (
   | {
       /** Each member of `group` brings `value`; all get all values, in the order of the group. */
       readonly kind: "exchange";
@@ -37,7 +37,8 @@ export type Request =
   | { readonly kind: "receive"; readonly channel: string }
   | { readonly kind: "send"; readonly channel: string; readonly value: readonly Datum[] }
   | { readonly kind: "infeed" }
-  | { readonly kind: "outfeed"; readonly value: readonly Datum[] };
+  | { readonly kind: "outfeed"; readonly value: readonly Datum[] }
+);
 
 export type Steps<T> = Generator<Request, T, readonly (readonly Datum[])[]>;
 

@@ -106,6 +106,7 @@ function deadlock(processes: readonly Process[]): TilewrightError {
   return new TilewrightError({
     code: "TW9503",
     message: "processes wait for each other and none can go on",
+    location: processes.find(({ waiting: request }) => request !== undefined)?.waiting?.op.location,
     expected: "the same collectives in the same order in all processes of a group",
     found: waiting.join("; "),
   });

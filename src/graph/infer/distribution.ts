@@ -109,7 +109,6 @@ function operandType(
   draft: Draft<
     | "stablehlo.collective_permute"
     | "stablehlo.cross-replica-sum"
-    | "interpreter.print"
     | "interpreter.probe"
   >,
 ): readonly GraphType[] {
@@ -201,6 +200,6 @@ export const testingRules: InferRules<keyof typeof testingOps> = {
   },
   "check.expect_serialized_eq": nothing,
   "interpreter.run_parallel": declared,
-  "interpreter.print": operandType,
+  "interpreter.print": nothing,
   "interpreter.probe": operandType,
 };

@@ -5,6 +5,7 @@
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { operandsOf } from "../ops/traverse.ts";
+import { isOpaque } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
 import { distributionRules, testingRules } from "./distribution.ts";
 import type { Draft, InferRules } from "./draft.ts";
@@ -28,12 +29,6 @@ const rules: InferRules<GraphOpKind> = {
 /** The types of an op's results. */
 export function inferTypes<K extends GraphOpKind>(draft: Draft<K>): readonly GraphType[] {
   return rules[draft.kind](draft);
-}
-
-/** Whether a type, or one within it, is carried as text: nothing can be inferred from it. */
-function isOpaque(type: GraphType): boolean {
-  if (type.kind === "tuple" || type.kind === "future") return type.members.some(isOpaque);
-  return type.kind === "opaque";
 }
 
 /** The types that an op's results should have; undefined where shapes or elements are not known. */

@@ -1,5 +1,6 @@
 /** The lowering of every op kind: a new op does not compile until it has one here. */
 import type { AnyGraphOp } from "../ops/node.ts";
+import { unknownOpReason } from "../ops/table.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
 import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
@@ -112,7 +113,10 @@ export const lowerings: Lowerings<GraphOpKind> = {
     operands: ({ operands }) => [operands.input],
   },
   "sdy.manual_computation": between,
-  foreign: refuse("it is of no known dialect"),
+  foreign: {
+    form: "choose",
+    by: ({ attributes }) => refuse(unknownOpReason(attributes.op_name)),
+  },
   "stablehlo.replica_id": between,
   "stablehlo.partition_id": between,
   "stablehlo.all_gather": between,

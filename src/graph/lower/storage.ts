@@ -20,7 +20,7 @@ import { elements, isComplexElement, partOf } from "../ops/elements.ts";
 import type { ElementType } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
 import { textNameOf } from "../ops/traverse.ts";
-import { isTensor, typeText } from "../ops/types.ts";
+import { isOpaque, isTensor, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 
 const narrow: { readonly [E in ElementType]?: DType } = {
@@ -72,6 +72,11 @@ function noElements(type: string, location: Location | undefined): TilewrightErr
     found: type,
     ...(isDynamic && { remedy: "lower the program for arguments of known shapes" }),
   });
+}
+
+/** Refuses a type whose shape or elements are not known. */
+export function requireKnownType(type: GraphType, location: Location): void {
+  if (isOpaque(type)) throw noElements(typeText(type), location);
 }
 
 /** Refuses an op that gives what a device cannot hold. */

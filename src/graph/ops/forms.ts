@@ -51,6 +51,8 @@ export interface Form<T> {
   /** Whether it may be absent, or has a value then; undefined where it has to be there. */
   readonly presence?: "optional" | "default";
   readonly fallback?: T;
+  /** What an enumeration has. */
+  readonly words?: readonly string[];
   /** Undefined where the attribute is something else. */
   read(attribute: Attribute): T | undefined;
   write(value: T): Attribute;

@@ -12,6 +12,7 @@ import { productOps } from "./products.ts";
 import { reductionOps } from "./reductions.ts";
 import type { Attributes, GraphOpSchema, Operands, Regions } from "./schema.ts";
 import { shapeOps } from "./shapes.ts";
+import { didYouMean } from "../../support/options.ts";
 import { testingOps } from "./testing.ts";
 
 const table = Object.freeze({
@@ -34,6 +35,16 @@ export type GraphRegions<K extends GraphOpKind> = Regions<Table[K]["regions"]>;
 
 /** The table with its entries' form but without their literal types, for generic code. */
 export const graphOpTable: { readonly [K in GraphOpKind]: GraphOpSchema } = table;
+
+/** Every op that text can name. */
+export const graphOpNames: readonly string[] = Object.keys(table).filter(
+  (name) => name !== "foreign",
+);
+
+/** Why an op that the table does not have cannot run. */
+export function unknownOpReason(name: string): string {
+  return `it is of no known dialect${didYouMean(name, graphOpNames)}`;
+}
 
 export function isGraphOpKind(name: string): name is GraphOpKind {
   return Object.hasOwn(table, name);

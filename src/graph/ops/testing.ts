@@ -74,10 +74,10 @@ export const testingOps = defineGraphOps({
   },
   "interpreter.print": {
     ...check,
-    summary: "Its operand, which is printed.",
+    summary: "Prints its operand.",
     operands: { operand: "one" },
     attributes: {},
-    text: "short",
+    text: "expect",
   },
   "interpreter.probe": {
     ...check,

@@ -64,6 +64,12 @@ export function isTensor(type: GraphType): type is TensorType {
   return type.kind === "tensor";
 }
 
+/** Whether a type, or one within it, is carried as text: nothing can be inferred from it. */
+export function isOpaque(type: GraphType): boolean {
+  if (type.kind === "tuple" || type.kind === "future") return type.members.some(isOpaque);
+  return type.kind === "opaque";
+}
+
 /** The type as StableHLO's text has it. */
 export function typeText(type: GraphType): string {
   switch (type.kind) {

@@ -3,12 +3,42 @@
  * and branches too, and drops private functions that nothing calls any more. Composites keep their functions: a lowering may
  * know them by name.
  */
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { graphRegion } from "../ops/node.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/node.ts";
 import { inlineRegion, namedWithin, replaceOperands } from "../ops/rebuild.ts";
 import { opsWithin } from "../ops/traverse.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
+
+const emptyRegion = graphRegion([], [], []);
+
+/** Ops that calls may become. */
+const mostOps = 2 ** 20;
+
+/** Fails where the calls of a function are more ops than can be written out. */
+function requireFinite(module: GraphModule): void {
+  const counts = new Map<string, number>();
+  const countOf = (name: string): number => {
+    const known = counts.get(name);
+    if (known !== undefined) return known;
+    let count = 0;
+    for (const op of opsWithin(module.functions.get(name)?.body ?? emptyRegion)) {
+      count += 1 + (op.kind === "func.call" ? countOf(op.attributes.callee) : 0);
+      if (count > mostOps)
+        throw new TilewrightError({
+          code: "TW9109",
+          message: `@${name} is more ops than can be written out`,
+          location: op.location,
+          expected: `at most ${mostOps} ops`,
+          found: "more",
+        });
+    }
+    counts.set(name, count);
+    return count;
+  };
+  for (const name of module.functions.keys()) countOf(name);
+}
 
 function inlineCalls(region: GraphRegion, module: GraphModule): GraphRegion {
   const replaced = new Map<GraphValue, GraphValue>();
@@ -56,5 +86,8 @@ function dropUnused(module: GraphModule): GraphModule {
 
 export const inlinePass: GraphPass = {
   name: "inline",
-  run: (module) => dropUnused(mapBodies(module, (body) => inlineCalls(body, module))),
+  run(module) {
+    requireFinite(module);
+    return dropUnused(mapBodies(module, (body) => inlineCalls(body, module)));
+  },
 };

@@ -14,13 +14,20 @@ import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
 import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
-import { cannotRun, heldType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
+import { cannotRun, heldType, requireKnownType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
-import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type {
+  AnyGraphOp,
+  GraphFunction,
+  GraphModule,
+  GraphOp,
+  GraphRegion,
+  GraphValue,
+} from "../ops/node.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import { opsWithin } from "../ops/traverse.ts";
+import { opsWithin, regionsOf } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
@@ -36,7 +43,6 @@ import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 function devicePasses(name: string): readonly GraphPass[] {
   return [
-    inlinePass,
     expandPass,
     inlinePass,
     splitComplexPass(name),
@@ -49,23 +55,49 @@ function devicePasses(name: string): readonly GraphPass[] {
   ];
 }
 
+/** The module with this function alone for others to call, so that what only others need is dropped. */
+function only(module: GraphModule, name: string): GraphModule {
+  const functions = new Map(
+    Array.from(module.functions, ([key, each]) => [
+      key,
+      { ...each, visibility: key === name ? "public" : "private" } as const,
+    ]),
+  );
+  return { ...module, functions };
+}
+
+function functionOf(module: GraphModule, name: string): GraphFunction {
+  const found = module.functions.get(name);
+  if (found !== undefined) return found;
+  throw new TilewrightError({
+    code: "TW9504",
+    message: `the module has no function @${name}`,
+    expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
+    found: `@${name}`,
+  });
+}
+
+/** Refuses values whose shape or elements are carried as text: no pass can compute with them. */
+function requireKnownTypes(region: GraphRegion, location: Location): void {
+  for (const { type } of region.parameters) requireKnownType(type, location);
+  for (const op of region.ops) {
+    for (const { type } of op.results) requireKnownType(type, op.location);
+    for (const inner of regionsOf(op)) requireKnownTypes(inner, op.location);
+  }
+}
+
 /** The plan of a function; arguments at the places of `donated` may be overwritten by results. */
 export function compilePlan(
   module: GraphModule,
   name: string,
   donated: readonly number[] = [],
 ): Plan {
-  const declared = module.functions.get(name)?.body;
-  const found = runPasses(module, devicePasses(name)).functions.get(name);
-  if (found === undefined || declared === undefined)
-    throw new TilewrightError({
-      code: "TW9504",
-      message: `the module has no function @${name}`,
-      expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
-      found: `@${name}`,
-    });
-  const compiler = new Compiler();
-  return withAliases(compiler.compile(found.body, declared, name, found.location), donated);
+  const { body: declared, location } = functionOf(module, name);
+  const inlined = inlinePass.run(only(module, name));
+  for (const { body, location: place } of inlined.functions.values())
+    requireKnownTypes(body, place);
+  const { body } = functionOf(runPasses(inlined, devicePasses(name)), name);
+  return withAliases(new Compiler().compile(body, declared, name, location), donated);
 }
 
 class Compiler {

@@ -16,6 +16,8 @@ import { ResourceTable } from "./resources.ts";
 import type { Scanner } from "./scanner.ts";
 import { parseType } from "./types.ts";
 
+const mostRead = 10_000;
+
 const definition = /^[ \t]*([#!][\w$.-]+)[ \t]*=/gm;
 
 export class AliasTable implements Aliases {
@@ -23,6 +25,9 @@ export class AliasTable implements Aliases {
   readonly #resources: ResourceTable;
   readonly #positions: ReadonlyMap<string, number>;
   readonly #locations = new Map<string, TextLocation | undefined>();
+  /** Names that are being read, one within the other, and all that the outermost has led to. */
+  #open = 0;
+  #read = 0;
 
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
@@ -35,17 +40,25 @@ export class AliasTable implements Aliases {
     );
   }
 
-  #read<T>(name: string, read: () => T): T | undefined {
+  #meaning<T>(name: string, read: () => T): T | undefined {
     const position = this.#positions.get(name);
-    return position === undefined ? undefined : this.#scanner.elsewhere(position, read);
+    if (position === undefined) return undefined;
+    if (this.#open === 0) this.#read = 0;
+    // Names that stand for lists of such names double with every step.
+    if (++this.#read > mostRead)
+      this.#scanner.tooDeep(`${mostRead} names within what one stands for`, "more");
+    this.#open++;
+    const found = this.#scanner.elsewhere(position, read);
+    this.#open--;
+    return found;
   }
 
   attribute(name: string): Attribute | undefined {
-    return this.#read(`#${name}`, () => parseAttribute(this.#scanner, this));
+    return this.#meaning(`#${name}`, () => parseAttribute(this.#scanner, this));
   }
 
   type(name: string): GraphType | undefined {
-    return this.#read(`!${name}`, () => parseType(this.#scanner, (other) => this.type(other)));
+    return this.#meaning(`!${name}`, () => parseType(this.#scanner, (other) => this.type(other)));
   }
 
   resource(name: string, type: TensorType): Literal | undefined {
@@ -56,7 +69,7 @@ export class AliasTable implements Aliases {
     if (!this.#locations.has(name))
       this.#locations.set(
         name,
-        this.#read(`#${name}`, () =>
+        this.#meaning(`#${name}`, () =>
           parseTrailingLocation(this.#scanner, (other) => this.location(other)),
         ),
       );

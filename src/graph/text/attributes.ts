@@ -26,6 +26,10 @@ export interface Aliases {
 }
 
 export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
+  return scanner.nested(() => parseNestedAttribute(scanner, aliases));
+}
+
+function parseNestedAttribute(scanner: Scanner, aliases: Aliases): Attribute {
   const item = (): Attribute => parseAttribute(scanner, aliases);
   const type = (): GraphType => parseType(scanner, (name) => aliases.type(name));
   if (scanner.accept("true")) return flagAttribute(true);

@@ -35,7 +35,8 @@ export function parseDense(text: string, type: TensorType): Literal {
   const count = sizeOf(type.shape);
   const pieces = piecesOf(text);
   const splat = pieces[0] !== "[" && pieces.length > 0;
-  const lanes = allocateElementLanes(type.element, splat ? 1 : count);
+  // Where the list is shorter than the type, reading it fails: there are no more elements than pieces of text.
+  const lanes = allocateElementLanes(type.element, splat ? 1 : Math.min(count, pieces.length));
   const reader = new ElementReader(pieces, type, lanes);
   if (splat) reader.element();
   else if (pieces.length > 0) reader.level(0);

@@ -23,6 +23,10 @@ import { functionTypeText, typesText } from "./types.ts";
 
 /** An attribute after its label, without its type: `[1, 2]`, `0`, `true`, `THREE_FRY`, `"ij,jk->ik"`. */
 export function readBare(reader: OpReader): Attribute {
+  return reader.scanner.nested(() => readNestedBare(reader));
+}
+
+function readNestedBare(reader: OpReader): Attribute {
   const { scanner } = reader;
   if (scanner.seesNumber()) {
     const text = scanner.number();
@@ -80,9 +84,7 @@ function readHead(reader: OpReader, name: string): Head {
         continue;
       }
       if (!scanner.seesWord()) break;
-      const label = scanner.word();
-      const attribute =
-        labels[label] ?? scanner.unexpected(`one of ${Object.keys(labels).join(", ")}`);
+      const attribute = scanner.wordOf(labels);
       scanner.expect("=");
       attributes.set(attribute, readBare(reader));
     } while (scanner.accept(","));

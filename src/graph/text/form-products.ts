@@ -1,5 +1,5 @@
 /** Short forms of products and convolutions. */
-import { arrayAttribute, dialectAttribute } from "../ops/attribute.ts";
+import { arrayAttribute, dialectAttribute, listAttribute } from "../ops/attribute.ts";
 import type { Attribute } from "../ops/attribute.ts";
 import { precisions, rows } from "../ops/forms.ts";
 import { algorithmFields, writeConvolution, writeStructure } from "../ops/structures.ts";
@@ -15,6 +15,20 @@ function readPair(reader: OpReader): readonly [string, string] {
   return [left, bareText(readBare(reader))];
 }
 
+/** The labels of a product: attributes, or pairs of lists of axes. */
+const dotLabels = {
+  batching_dims: "batching",
+  contracting_dims: "contracting",
+  precision: "precision",
+  algorithm: "algorithm",
+} as const;
+
+/** A list of words, which may be empty. */
+function readWords(reader: OpReader): Attribute {
+  const found = readBare(reader);
+  return found.kind === "array" && found.items.length === 0 ? listAttribute([]) : found;
+}
+
 /** `stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1], … : (T, T) -> U`. */
 export const dotGeneralForm: FormRule = {
   read(reader) {
@@ -25,19 +39,18 @@ export const dotGeneralForm: FormRule = {
     const fields: string[] = [];
     const attributes = new Map<string, Attribute>();
     while (scanner.accept(",")) {
-      const label = scanner.word("a label such as contracting_dims");
+      const label = scanner.wordOf(dotLabels);
       scanner.expect("=");
-      if (label === "precision") attributes.set("precision_config", readBare(reader));
+      if (label === "precision") attributes.set("precision_config", readWords(reader));
       else if (label === "algorithm")
         attributes.set(
           "algorithm",
           dialectAttribute("stablehlo.dot_algorithm", scanner.balanced("<")),
         );
-      else if (label === "batching_dims" || label === "contracting_dims") {
+      else {
         const [lhs, rhs] = readPair(reader);
-        const kind = label === "batching_dims" ? "batching" : "contracting";
-        fields.push(`lhs_${kind}_dimensions = ${lhs}`, `rhs_${kind}_dimensions = ${rhs}`);
-      } else scanner.unexpected("batching_dims, contracting_dims, precision or algorithm");
+        fields.push(`lhs_${label}_dimensions = ${lhs}`, `rhs_${label}_dimensions = ${rhs}`);
+      }
     }
     attributes.set("dot_dimension_numbers", dialectAttribute("stablehlo.dot", fields.join(", ")));
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
@@ -81,8 +94,7 @@ const windowLabels: { readonly [label: string]: string } = {
 function readWindow(reader: OpReader): readonly (readonly [string, Attribute])[] {
   const { scanner } = reader;
   return scanner.list("{", "}", () => {
-    const label = scanner.word("a label such as stride");
-    const name = windowLabels[label] ?? scanner.unexpected(Object.keys(windowLabels).join(", "));
+    const name = scanner.wordOf(windowLabels);
     scanner.expect("=");
     if (name !== "padding") {
       const flags = name === "window_reversal";
@@ -91,7 +103,10 @@ function readWindow(reader: OpReader): readonly (readonly [string, Attribute])[]
       const bools = items.map((item) => (item === "0" ? "false" : item === "1" ? "true" : item));
       return [name, flags ? arrayAttribute("i1", bools) : found] as const;
     }
-    const pairs = scanner.list("[", "]", () => scanner.list("[", "]", () => scanner.integer()));
+    const pairs = scanner.list("[", "]", () => {
+      const pair = scanner.list("[", "]", () => scanner.integer());
+      return pair.length === 2 ? pair : scanner.unexpected("two numbers for each axis");
+    });
     return [name, rows.write(pairs)] as const;
   });
 }

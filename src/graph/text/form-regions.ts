@@ -6,20 +6,29 @@ import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sameType, tensorType, typeText } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
-import { unknownLocation } from "../../support/location.ts";
 import { dictionaryText } from "./attributes.ts";
 import { operandList } from "./form.ts";
 import type { FormRule, NamedParameter, OpReader, OpWriter } from "./form.ts";
 import { bareText, readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
-import { opOfParts } from "./parts.ts";
 import { functionTypeText, typesText } from "./types.ts";
 
+/** The name after `applies`, and where it stands. */
+interface Applied {
+  readonly name: string;
+  readonly position: number;
+}
+
+function readApplied({ scanner }: OpReader): Applied | undefined {
+  if (!scanner.accept("applies")) return undefined;
+  const { position } = scanner;
+  return { name: scanner.word("an op's name"), position };
+}
+
 /** The region that `applies stablehlo.add` stands for. */
-function appliedRegion(name: string, type: GraphType): GraphRegion {
+function appliedRegion(reader: OpReader, { name, position }: Applied, type: GraphType): GraphRegion {
   const parameters = [graphValue(type), graphValue(type)];
-  const at = { location: unknownLocation, name: "" };
   const parts = { operands: parameters, attributes: new Map(), regions: [], resultTypes: [type] };
-  const op = opOfParts(name, parts, at);
+  const op = reader.build(name, parts, position);
   return graphRegion(parameters, [op], op.results);
 }
 
@@ -77,7 +86,7 @@ export const reduceForm: FormRule = {
       inits.push(reader.operand());
       scanner.expect(")");
     } while (scanner.accept(","));
-    const applied = scanner.accept("applies") ? scanner.word("an op's name") : undefined;
+    const applied = readApplied(reader);
     scanner.expect("across");
     scanner.expect("dimensions");
     scanner.expect("=");
@@ -88,21 +97,24 @@ export const reduceForm: FormRule = {
     const region =
       applied === undefined
         ? readReducer(reader, inputs.length)
-        : appliedRegion(applied, scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")));
+        : appliedRegion(reader, applied, scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")));
     return { operands, attributes, regions: [region], resultTypes };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
     if (op.kind !== "stablehlo.reduce") return undefined;
     const { body } = op.regions;
     const half = operands.length / 2;
-    if (half < 1 || body.parameters.length !== operands.length) return undefined;
+    if (half < 1 || op.operands.inputs.length !== half) return undefined;
+    if (body.parameters.length !== operands.length) return undefined;
     const applied = half === 1 ? plainOp(body) : undefined;
     const init = operands[half];
     // `applies` gives the region the type of the initial value.
     const plain =
       applied !== undefined &&
       init !== undefined &&
-      sameType(scalarOf(init.type), body.parameters[0]?.type ?? init.type);
+      [...body.parameters, ...body.results].every(({ type }) =>
+        sameType(scalarOf(init.type), type),
+      );
     const pairs = operands
       .slice(0, half)
       .map(
@@ -143,8 +155,10 @@ export const whileForm: FormRule = {
   write(op, { operands, attributes }, writer) {
     if (op.kind !== "stablehlo.while") return undefined;
     const { cond, body } = op.regions;
-    const carried = operands.length;
-    if (cond.parameters.length !== carried || body.parameters.length !== carried) return undefined;
+    // The types of what is carried are written once.
+    const types = typesText(typesOf(operands));
+    const all = [cond.parameters, body.parameters, op.results];
+    if (all.some((values) => typesText(typesOf(values)) !== types)) return undefined;
     const inits = operandList(operands, writer).split(", ");
     const pairs = cond.parameters.map((parameter, i) => {
       const name = writer.define(parameter);
@@ -152,9 +166,9 @@ export const whileForm: FormRule = {
       if (twin !== undefined) writer.define(twin, parameter);
       return `${name} = ${inits[i]}`;
     });
-    const types = carried === 0 ? "" : ` : ${typesText(typesOf(operands))}`;
+    const carried = operands.length === 0 ? "" : ` : ${types}`;
     const rest = attributes.size === 0 ? "" : ` attributes ${dictionaryText(attributes)}`;
-    const head = `(${pairs.join(", ")})${types}${rest}`;
+    const head = `(${pairs.join(", ")})${carried}${rest}`;
     return `${head}${writer.continuation}cond ${writer.region(cond, false)} do ${writer.region(body, false)}`;
   },
 };

@@ -21,6 +21,8 @@ export interface OpReader {
   checkTypes(operands: readonly GraphValue[], types: readonly GraphType[]): void;
   /** `%a: T`, with a location that is not kept. */
   parameter(): NamedParameter;
+  /** The op of a name, which stands at a position of the text. */
+  build(name: string, parts: OpParts, position: number): AnyGraphOp;
   /** `{ … }`; its parameters are those given, or those of the block's label. */
   region(parameters?: readonly NamedParameter[]): GraphRegion;
 }
@@ -42,7 +44,8 @@ export interface OpWriter {
 }
 
 export interface FormRule {
-  read(reader: OpReader, name: string): OpParts;
+  /** Reads what follows the op's name, which stands at `position`. */
+  read(reader: OpReader, name: string, position: number): OpParts;
   /** What follows the op's name; undefined where only the generic form can say it. */
   write(op: AnyGraphOp, parts: OpParts, writer: OpWriter): string | undefined;
 }

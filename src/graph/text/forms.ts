@@ -13,6 +13,8 @@ import {
   selectForm,
   shortForm,
 } from "./form-labelled.ts";
+import { graphOpNames, isGraphOpKind } from "../ops/table.ts";
+import { nearestName } from "../../support/options.ts";
 import { convolutionForm, dotGeneralForm } from "./form-products.ts";
 import { manualComputationForm, reduceForm, scanForm, whileForm } from "./form-regions.ts";
 import {
@@ -27,10 +29,14 @@ import {
 
 /** An op that text has in generic form alone. */
 const genericForm: FormRule = {
-  read(reader, name) {
-    return reader.scanner.fail("TW9009", `${name} is read in generic form alone`, {
-      expected: `"${name}"(…)`,
+  read(reader, name, position) {
+    const meant = isGraphOpKind(name) ? undefined : nearestName(name, graphOpNames);
+    const message = `${name} is read in generic form alone`;
+    return reader.scanner.fail("TW9009", meant ? `${message}; did you mean ${meant}?` : message, {
+      position,
+      expected: meant ?? `"${name}"(…)`,
       found: name,
+      remedy: meant && `write ${meant}`,
     });
   },
   write: () => undefined,

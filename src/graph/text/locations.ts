@@ -19,7 +19,11 @@ const unknown: TextLocation = Object.freeze({ name: "", position: undefined });
 export type LocationAliases = (name: string) => TextLocation | undefined;
 
 /** What stands between `loc(` and `)`. */
-export function parseLocation(scanner: Scanner, aliases: LocationAliases): TextLocation {
+function parseLocation(scanner: Scanner, aliases: LocationAliases): TextLocation {
+  return scanner.nested(() => parseNestedLocation(scanner, aliases));
+}
+
+function parseNestedLocation(scanner: Scanner, aliases: LocationAliases): TextLocation {
   const recurse = (): TextLocation => parseLocation(scanner, aliases);
   if (scanner.accept("unknown")) return unknown;
   if (scanner.accept("callsite")) {

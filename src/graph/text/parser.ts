@@ -32,7 +32,7 @@ const terminators: ReadonlySet<string> = new Set([
 ]);
 
 /** Names that may stand for longer ones. */
-const abbreviations: { readonly [word: string]: string } = { call: "func.call" };
+const abbreviations: ReadonlyMap<string, string> = new Map([["call", "func.call"]]);
 
 const nothing: AttributeMap = new Map<string, Attribute>();
 
@@ -120,6 +120,10 @@ export class OpParser implements OpReader {
   }
 
   region(parameters?: readonly NamedParameter[]): GraphRegion {
+    return this.scanner.nested(() => this.#region(parameters));
+  }
+
+  #region(parameters?: readonly NamedParameter[]): GraphRegion {
     const { scanner } = this;
     scanner.expect("{");
     this.#scopes.push(new Map());
@@ -206,15 +210,15 @@ export class OpParser implements OpReader {
     const position = scanner.position;
     const generic = scanner.seesString();
     const written = generic ? scanner.string() : scanner.word("an op");
-    const name = abbreviations[written] ?? written;
-    const parts = generic ? this.#genericParts() : this.#shortParts(name);
+    const name = abbreviations.get(written) ?? written;
+    const parts = generic ? this.#genericParts() : this.#shortParts(name, position);
     const place = this.trailingLocation();
-    const op = this.#build(name, parts, position, place);
+    const op = this.build(name, parts, position, place);
     this.#defineResults(results, op, start);
     return op;
   }
 
-  #build(name: string, parts: OpParts, position: number, place?: TextLocation): AnyGraphOp {
+  build(name: string, parts: OpParts, position: number, place?: TextLocation): AnyGraphOp {
     try {
       const location = this.#locate(position, place);
       return opOfParts(name, parts, { location, name: place?.name ?? "" });
@@ -269,9 +273,9 @@ export class OpParser implements OpReader {
       }
   }
 
-  #shortParts(name: string): OpParts {
+  #shortParts(name: string, position: number): OpParts {
     const form = isGraphOpKind(name) ? graphOpTable[name].text : "generic";
-    return formRules[form].read(this, name);
+    return formRules[form].read(this, name, position);
   }
 
   #genericParts(): OpParts {

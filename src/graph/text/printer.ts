@@ -19,7 +19,7 @@ import { dictionaryText } from "./attributes.ts";
 import type { OpWriter } from "./form.ts";
 import { formRules } from "./forms.ts";
 import { locationText } from "./locations.ts";
-import { partsOf } from "./parts.ts";
+import { partsOf, writtenSegments } from "./parts.ts";
 import type { OpParts } from "./parts.ts";
 import { quoted, symbolText } from "./scanner.ts";
 import { functionTypeText, typesText } from "./types.ts";
@@ -27,6 +27,8 @@ import { functionTypeText, typesText } from "./types.ts";
 export interface PrintOptions {
   /** Prints the names and places of ops that were read or recorded with them; off unless asked for. */
   readonly locations?: boolean | undefined;
+  /** Prints every op in the generic form `"dialect.op"(…)`, which tools without our short forms read; off unless asked for. */
+  readonly generic?: boolean | undefined;
 }
 
 /** A module as text. */
@@ -52,14 +54,16 @@ function trailing(attributes: AttributeMap | undefined): string {
 
 class FunctionPrinter implements OpWriter {
   readonly #locations: boolean;
+  readonly #isGeneric: boolean;
   readonly #names = new Map<GraphValue, string>();
   #results = 0;
   #parameters = 0;
   #depth = 1;
   #terminator = "return";
 
-  constructor({ locations = false }: PrintOptions) {
+  constructor({ locations = false, generic = false }: PrintOptions) {
     this.#locations = locations;
+    this.#isGeneric = generic;
   }
 
   get #indent(): string {
@@ -122,7 +126,8 @@ class FunctionPrinter implements OpWriter {
     const outer = this.#terminator;
     this.#terminator = op.kind.startsWith("sdy.") ? "sdy.return" : "stablehlo.return";
     const parts = partsOf(op);
-    const short = formRules[graphOpTable[op.kind].text].write(op, parts, this);
+    const form = this.#isGeneric ? "generic" : graphOpTable[op.kind].text;
+    const short = formRules[form].write(op, parts, this);
     const text = short === undefined ? this.#generic(op, parts) : `${op.kind}${short}`;
     this.#terminator = outer;
     return `${results}${text}${this.#location(op)}`;
@@ -139,18 +144,10 @@ class FunctionPrinter implements OpWriter {
   #generic(op: AnyGraphOp, { operands, attributes, regions, resultTypes }: OpParts): string {
     const name = textNameOf(op);
     const values = operands.map((value) => this.value(value)).join(", ");
-    const printed = new Map(
-      [...attributes].filter(([key]) => op.kind !== "foreign" || key !== "op_name"),
-    );
-    // Groups of operands of unequal sizes are told apart by their sizes alone.
-    if (op.kind === "chlo.scan")
-      printed.set(
-        "operandSegmentSizes",
-        arrayAttribute("i32", [
-          String(op.operands.inputs.length),
-          String(op.operands.inits.length),
-        ]),
-      );
+    const printed = new Map(attributes);
+    const sizes = writtenSegments(op);
+    if (sizes !== undefined)
+      printed.set("operandSegmentSizes", arrayAttribute("i32", sizes.map(String)));
     const properties = printed.size === 0 ? "" : ` <${dictionaryText(printed)}>`;
     const bodies =
       regions.length === 0

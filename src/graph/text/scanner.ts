@@ -7,6 +7,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
+import { didYouMean } from "../../support/options.ts";
 import { locationAt } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 
@@ -19,6 +20,8 @@ const symbolPattern = /@(?:[\w$.-]+|"[^"\\]*(?:\\.[^"\\]*)*")/y;
 const stringPattern = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 const integerPattern = /-?(?:0x[0-9a-fA-F]+|\d+)/y;
 const numberPattern = /[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y;
+/** Levels of lists, types, regions and aliases within each other. Nobody writes as many, and whoever walks a program takes stack for each. */
+export const deepest = 256;
 const closers: { readonly [open: string]: string } = { "<": ">", "(": ")", "[": "]", "{": "}" };
 
 export class Scanner {
@@ -28,6 +31,7 @@ export class Scanner {
   readonly #firstLine: number;
   #position = 0;
   #end = 0;
+  #depth = 0;
   /** Where each line starts; found when the first location is asked for. */
   #lineStarts: readonly number[] | undefined;
 
@@ -44,6 +48,20 @@ export class Scanner {
     const result = read();
     this.#position = before;
     return result;
+  }
+
+  /** Reads something that may hold others of its kind. */
+  nested<T>(read: () => T): T {
+    if (this.#depth === deepest) this.tooDeep(`${deepest} levels within each other`, "more");
+    this.#depth++;
+    const result = read();
+    this.#depth--;
+    return result;
+  }
+
+  tooDeep(expected: string, found: string): never {
+    const message = "the text is nested too deeply";
+    return this.fail("TW9010", message, { expected: `at most ${expected}`, found });
   }
 
   /** Where the next token starts. */
@@ -204,6 +222,20 @@ export class Scanner {
     return this.fail("TW9001", `${found} does not belong here`, { expected, found });
   }
 
+  /** A word that stands for an entry of a table. */
+  wordOf<T>(table: { readonly [word: string]: T }): T {
+    const { position } = this;
+    const known = Object.keys(table);
+    const word = this.word(`one of ${known.join(", ")}`);
+    const entry = Object.hasOwn(table, word) ? table[word] : undefined;
+    if (entry !== undefined) return entry;
+    return this.fail("TW9001", `\`${word}\` does not belong here${didYouMean(word, known)}`, {
+      position,
+      expected: known.length === 0 ? "a value such as %0" : `one of ${known.join(", ")}`,
+      found: `\`${word}\``,
+    });
+  }
+
   fail(
     code: DiagnosticCode,
     message: string,
@@ -217,6 +249,7 @@ interface FailureDetails {
   readonly position?: number;
   readonly expected: string;
   readonly found: string;
+  readonly remedy?: string | undefined;
 }
 
 /** One space where the text outside strings has several. */

@@ -1,8 +1,10 @@
 /** Types in program text. What has no known shape and element is carried as its text. */
-import { isElementType } from "../ops/elements.ts";
+import { nearestName } from "../../support/options.ts";
+import { elementTypes, isElementType } from "../ops/elements.ts";
 import { futureType, opaqueType, tensorType, tokenType, tupleType } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import { typeText } from "../ops/types.ts";
+import { deepest } from "./scanner.ts";
 import type { Scanner } from "./scanner.ts";
 
 const staticTensor = /tensor<((?:\d+x)*)([a-z]\w*|complex<f32>|complex<f64>)>/y;
@@ -10,25 +12,89 @@ const staticTensor = /tensor<((?:\d+x)*)([a-z]\w*|complex<f32>|complex<f64>)>/y;
 const known = new Map<string, TensorType>();
 
 function parseTensor(scanner: Scanner): GraphType {
+  const { position } = scanner;
   const text = scanner.match(staticTensor);
   if (text === undefined) {
     scanner.expect("tensor");
-    return opaqueType(`tensor<${scanner.balanced("<")}>`);
+    const body = scanner.balanced("<");
+    requireTensorBody(scanner, position, body);
+    return opaqueType(`tensor<${body}>`);
   }
   const found = known.get(text);
   if (found !== undefined) return found;
   const inner = text.slice("tensor<".length, -1);
   const extents = /^(?:\d+x)*/.exec(inner)?.[0] ?? "";
   const element = inner.slice(extents.length);
-  if (!isElementType(element)) return opaqueType(text);
+  if (!isElementType(element)) {
+    requireTensorBody(scanner, position, inner);
+    return opaqueType(text);
+  }
   const shape = extents === "" ? [] : extents.slice(0, -1).split("x").map(Number);
+  requireCountable(scanner, position, text, shape);
   const type = tensorType(element, shape);
   known.set(text, type);
   return type;
 }
 
+/** Elements of MLIR that are none of StableHLO's, and words that types of other dialects begin with: both are kept as text. */
+const otherElement = /^(?:s?i\d+|ui\d+|f80|f128|tf32|none)$/;
+const containers = ["tensor", "tuple", "memref", "vector", "complex"];
+
+function refuseName(
+  scanner: Scanner,
+  position: number,
+  name: string,
+  known: readonly string[],
+): never {
+  const meant = nearestName(name, known);
+  return scanner.fail("TW9012", `there is no type ${name}${meant ? `; did you mean ${meant}?` : ""}`, {
+    position,
+    expected: meant ?? known.join(", "),
+    found: name,
+    remedy: meant && `write ${meant}`,
+  });
+}
+
+/** Refuses what stands between `tensor<` and `>` where it has elements that nobody knows, or no shape. */
+function requireTensorBody(scanner: Scanner, position: number, body: string): void {
+  const [, element] = /^(?:\*x|(?:(?:\d+|\?)x)*)([A-Za-z_!][^,]*)(?:,.*)?$/s.exec(body) ?? [];
+  if (element === undefined)
+    scanner.fail("TW9001", `\`tensor<${body}>\` is no type`, {
+      position,
+      expected: "extents and an element type, such as tensor<2x?xf32>",
+      found: `tensor<${body}>`,
+    });
+  const name = element.trim();
+  if (!/^\w+$/.test(name) || isElementType(name) || otherElement.test(name)) return;
+  refuseName(scanner, position, name, elementTypes);
+}
+
+/** Fails where numbers cannot count the elements, or the axes are more than anything can be nested. */
+function requireCountable(
+  scanner: Scanner,
+  position: number,
+  text: string,
+  shape: readonly number[],
+): void {
+  if (shape.length > deepest) scanner.tooDeep(`${deepest} axes`, `${shape.length}`);
+  const count = shape.reduce((product, extent) => product * Math.max(extent, 1), 1);
+  if (count > Number.MAX_SAFE_INTEGER)
+    scanner.fail("TW9011", "the type has more elements than can be counted", {
+      position,
+      expected: "at most 2^53 - 1 elements",
+      found: text,
+    });
+}
+
 /** A type; `aliases` looks up the names that the text gives to types. */
 export function parseType(
+  scanner: Scanner,
+  aliases: (name: string) => GraphType | undefined,
+): GraphType {
+  return scanner.nested(() => parseNestedType(scanner, aliases));
+}
+
+function parseNestedType(
   scanner: Scanner,
   aliases: (name: string) => GraphType | undefined,
 ): GraphType {
@@ -41,7 +107,10 @@ export function parseType(
     scanner.expect("->");
     return opaqueType(functionTypeText(inputs, parseResultTypes(scanner, aliases)));
   }
+  const { position } = scanner;
   const word = scanner.word("a type");
+  if (!isElementType(word) && !otherElement.test(word) && !containers.includes(word))
+    refuseName(scanner, position, word, [...elementTypes, ...containers]);
   return opaqueType(scanner.sees("<") ? `${word}<${scanner.balanced("<")}>` : word);
 }
 
@@ -49,12 +118,15 @@ function parseDialectType(
   scanner: Scanner,
   aliases: (name: string) => GraphType | undefined,
 ): GraphType {
+  const { position } = scanner;
   const name = scanner.match(/![\w$.]+/y) ?? scanner.unexpected("a type");
   if (name === "!stablehlo.token" || name === "!mhlo.token") return tokenType;
   if (name === "!stablehlo.future")
     return futureType(scanner.list("<", ">", () => parseType(scanner, aliases)));
   const alias = aliases(name.slice(1));
   if (alias !== undefined) return alias;
+  if (name.startsWith("!stablehlo."))
+    refuseName(scanner, position, name, ["!stablehlo.token", "!stablehlo.future"]);
   return opaqueType(scanner.sees("<") ? `${name}<${scanner.balanced("<")}>` : name);
 }
 

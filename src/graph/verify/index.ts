@@ -4,6 +4,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
+import { didYouMean } from "../../support/options.ts";
 import { expectedTypes } from "../infer/index.ts";
 import type {
   AnyGraphOp,
@@ -27,8 +28,8 @@ function sameTypes(left: readonly GraphType[], right: readonly GraphType[]): boo
 /** Throws the first mistake of a program. */
 export function verifyGraph(module: GraphModule): void {
   for (const each of module.functions.values()) verifyRegion(each.body, new Set(), module);
-  const finished = new Set<string>();
-  for (const each of module.functions.values()) refuseRecursion(module, each, [], finished);
+  const depths = new Map<string, number>();
+  for (const each of module.functions.values()) callDepth(module, each, [], depths);
 }
 
 /** A value that nothing defines is a mistake of whoever built the graph, not of a user: text cannot say it. */
@@ -80,9 +81,11 @@ function verifyCall(op: AnyGraphOp, module: GraphModule): void {
   const name = calleeOf(op);
   if (name === undefined) return;
   const callee = module.functions.get(name);
-  const names = [...module.functions.keys()].map((each) => `@${each}`).join(", ");
-  if (callee === undefined)
-    return failCall(op.location, `${op.kind}: there is no function @${name}`, names, `@${name}`);
+  if (callee === undefined) {
+    const known = [...module.functions.keys()].map((each) => `@${each}`);
+    const message = `${op.kind}: there is no function @${name}${didYouMean(`@${name}`, known)}`;
+    return failCall(op.location, message, known.join(", "), `@${name}`);
+  }
   const signature = (inputs: readonly GraphValue[], results: readonly GraphValue[]): string =>
     `(${typesText(inputs.map(({ type }) => type))}) -> ${typesText(results.map(({ type }) => type))}`;
   const expected = signature(callee.body.parameters, callee.body.results);
@@ -91,13 +94,19 @@ function verifyCall(op: AnyGraphOp, module: GraphModule): void {
     failCall(op.location, `${op.kind}: @${name} takes and returns others`, expected, found);
 }
 
-function refuseRecursion(
+/** Calls within each other: whoever runs or inlines them takes stack for each. */
+const deepestCalls = 256;
+
+/** How many calls within each other a function makes; fails where they come to no end, or to a late one. */
+function callDepth(
   module: GraphModule,
   called: GraphFunction,
   path: readonly string[],
-  finished: Set<string>,
-): void {
-  if (finished.has(called.name)) return;
+  depths: Map<string, number>,
+): number {
+  const known = depths.get(called.name);
+  if (known !== undefined) return known;
+  let depth = 0;
   for (const op of opsWithin(called.body)) {
     const name = calleeOf(op);
     const next = name === undefined ? undefined : module.functions.get(name);
@@ -111,7 +120,17 @@ function refuseRecursion(
         expected: "functions that call others only",
         found: [...trail, name].map((each) => `@${each}`).join(" -> "),
       });
-    refuseRecursion(module, next, trail, finished);
+    const below = trail.length > deepestCalls ? 0 : callDepth(module, next, trail, depths);
+    depth = Math.max(depth, 1 + below);
+    if (depth > deepestCalls || trail.length > deepestCalls)
+      throw new TilewrightError({
+        code: "TW9109",
+        message: `@${called.name} leads to calls that are nested too deeply`,
+        location: op.location,
+        expected: `at most ${deepestCalls} calls within each other`,
+        found: "more",
+      });
   }
-  finished.add(called.name);
+  depths.set(called.name, depth);
+  return depth;
 }

@@ -64,4 +64,23 @@ export const graphTextCodes = registerCodes({
     example: "%0 = tensor.dim %arg0, %c0 : tensor<?xf32>",
     remedy: 'write it in generic form: "dialect.op"(%a) : (T) -> T',
   },
+  TW9010: {
+    title: "program text that is nested too deeply",
+    cause:
+      "Lists, types, regions or locations stand within each other over too many levels, or names stand for each other in a circle.",
+    example: "#a = [#a]",
+    remedy: "write it with fewer levels, and names that lead to an end",
+  },
+  TW9011: {
+    title: "tensor with more elements than can be counted",
+    cause: "The product of a type's extents is 2^53 or more.",
+    example: "tensor<99999999999x99999999999xf32>",
+    remedy: "write a smaller shape",
+  },
+  TW9012: {
+    title: "type that programs do not have",
+    cause: "No element type or type of StableHLO has this name, and no other dialect is named.",
+    example: "tensor<4xf33>",
+    remedy: "write one of the element types that docs/stablehlo-operations.md lists",
+  },
 });

@@ -50,6 +50,13 @@ export const graphCodes = registerCodes({
     example: "func.func @f() { call @f() : () -> ()  return }",
     remedy: "write the repetition as stablehlo.while",
   },
+  TW9109: {
+    title: "calls of a program that go too deep or become too many ops",
+    cause:
+      "Calls are written out before a program is compiled. Functions that call each other twice over many levels become more ops than anybody can hold.",
+    example: "func.func @f0() { call @f1()  call @f1() }   // and so on, to @f30",
+    remedy: "call the functions from a stablehlo.while, or fewer of them",
+  },
   TW9201: {
     title: "op of a program without a derivative",
     cause:

@@ -1,4 +1,5 @@
 /** Rules of loops, branches, calls and tuples. */
+import { unknownOpReason } from "../../ops/table.ts";
 import type { GraphRules } from "../../ops/index.ts";
 import * as control from "../control.ts";
 import { evaluateCustomCall } from "../custom-calls.ts";
@@ -48,6 +49,6 @@ export const controlRules = {
   "tilewright.name": (op, frame) => [frame.datum(op.operands.operand)],
   "tilewright.stop_gradient": (op, frame) => [frame.datum(op.operands.operand)],
   foreign: (op) => {
-    throw unsupported(op, "it is of no known dialect");
+    throw unsupported(op, unknownOpReason(op.attributes.op_name));
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

@@ -10,23 +10,23 @@ import { refuse } from "./shared.ts";
 
 function* receive(op: GraphOp<"stablehlo.recv">): Steps<readonly Datum[]> {
   const channel = String(op.attributes.channel_handle.handle);
-  const [value = []] = yield { kind: "receive", channel };
+  const [value = []] = yield { op, kind: "receive", channel };
   return [...value, tokenDatum];
 }
 
 function* send(op: GraphOp<"stablehlo.send">, frame: Frame): Steps<readonly Datum[]> {
   const channel = String(op.attributes.channel_handle.handle);
-  yield { kind: "send", channel, value: frame.data(op.operands.inputs) };
+  yield { op, kind: "send", channel, value: frame.data(op.operands.inputs) };
   return [tokenDatum];
 }
 
-function* infeed(): Steps<readonly Datum[]> {
-  const [value = []] = yield { kind: "infeed" };
+function* infeed(op: GraphOp<"stablehlo.infeed">): Steps<readonly Datum[]> {
+  const [value = []] = yield { op, kind: "infeed" };
   return [...value, tokenDatum];
 }
 
 function* outfeed(op: GraphOp<"stablehlo.outfeed">, frame: Frame): Steps<readonly Datum[]> {
-  yield { kind: "outfeed", value: frame.data(op.operands.inputs) };
+  yield { op, kind: "outfeed", value: frame.data(op.operands.inputs) };
   return [tokenDatum];
 }
 

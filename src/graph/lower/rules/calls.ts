@@ -2,7 +2,8 @@
 import type { Tile } from "../../../lang/index.ts";
 import { kernelCallOf } from "../../ops/kernel-calls.ts";
 import type { KernelCall } from "../../ops/kernel-calls.ts";
-import { callMeaningOf } from "../../transform/expand/calls.ts";
+import { didYouMean } from "../../../support/options.ts";
+import { callMeaningOf, callTargets } from "../../transform/expand/calls.ts";
 import type { CallMeaning } from "../../transform/expand/calls.ts";
 import { expandZeros } from "../expand/library.ts";
 import { kernelLibraryCall } from "../library.ts";
@@ -75,6 +76,8 @@ export const callLowering: CallLowering = {
     const meaning = callMeaningOf(target);
     if (meaning !== undefined) return meant(meaning);
     const found = Object.hasOwn(calls, target) ? calls[target] : undefined;
-    return found ?? refuse(`nothing is known of a call target ${target}`);
+    if (found !== undefined) return found;
+    const near = didYouMean(target, [...Object.keys(calls), ...callTargets]);
+    return refuse(`nothing is known of a call target ${target}${near}`);
   },
 };

@@ -174,3 +174,6 @@ const meanings: ReadonlyMap<string, CallMeaning> = new Map<string, CallMeaning>(
 export function callMeaningOf(target: string): CallMeaning | undefined {
   return meanings.get(target);
 }
+
+/** The targets that mean other ops. */
+export const callTargets: readonly string[] = [...meanings.keys()];
