@@ -70,7 +70,11 @@ const options = (...names: readonly string[]): ArgumentKind =>
   });
 
 export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
-export const printGraph = checked("printGraph", [module, options("locations", "generic")], text.printGraph);
+export const printGraph = checked(
+  "printGraph",
+  [module, options("locations", "generic")],
+  text.printGraph,
+);
 export const verifyGraph = checked("verifyGraph", [module], verification.verifyGraph);
 export const tensorOfArray = checked(
   "tensorOfArray",

@@ -112,12 +112,18 @@ export function nearestName(
   if (name.length > longestName) return undefined;
   const candidates = known
     .map((other) => ({ other, distance: nameDistance(name.toLowerCase(), other.toLowerCase()) }))
-    .filter(({ other, distance }) => distance <= Math.max(name.length, other.length) * wrong)
+    .filter(({ other, distance }) => distance <= mostWrong(name, other, wrong))
     .sort((left, right) => left.distance - right.distance);
   return candidates[0]?.other;
 }
 
 const longestName = 100;
+
+/** How far apart two names may be: one letter of any that has more. */
+function mostWrong(name: string, other: string, wrong: number): number {
+  const length = Math.max(name.length, other.length);
+  return Math.max(length > 1 ? 1 : 0, length * wrong);
+}
 
 /** `; did you mean add?`, where one of the known names is near. */
 export function didYouMean(name: string, known: readonly string[], wrong = wrongOfMany): string {
@@ -125,16 +131,20 @@ export function didYouMean(name: string, known: readonly string[], wrong = wrong
   return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
-/** How many letters must be put in, taken out or replaced; none for an abbreviation. */
+/** How many letters must be put in, taken out, replaced, or swapped with the next; none for an abbreviation. */
 function nameDistance(left: string, right: string): number {
   if (left.length > 1 && right.startsWith(left)) return 0;
+  let before: readonly number[] = [];
   let row = Array.from({ length: right.length + 1 }, (_, column) => column);
   for (const [index, letter] of [...left].entries()) {
     const next = [index + 1];
     for (const [column, other] of [...right].entries()) {
       const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+      const isSwapped = letter === right[column - 1] && left[index - 1] === other;
+      const swapped = isSwapped ? (before[column - 1] ?? Infinity) + 1 : Infinity;
+      next.push(Math.min(replaced, swapped, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
     }
+    before = row;
     row = next;
   }
   return row[right.length] ?? 0;

@@ -181,7 +181,10 @@ async function lead(): Promise<Progress> {
 }
 
 if (settings.serve) {
-  serveBatches(campaign, () => gpu?.close());
+  serveBatches(
+    (seeds) => campaign.run(seeds),
+    () => gpu?.close(),
+  );
 } else {
   const { seed, next, tally } = await lead();
   const { corpus, failures, ...counts } = tally;

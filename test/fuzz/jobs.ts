@@ -8,7 +8,6 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import process from "node:process";
-import type { Campaign, Tally } from "./campaign.ts";
 
 /** Seeds in a row. */
 export interface Batch {
@@ -20,49 +19,67 @@ export function* seedsOf({ first, count }: Batch): Generator<number> {
   for (let seed = first; seed < first + count; seed++) yield seed;
 }
 
-/** Serves batches to the process that has started this one, until it wants no more. */
-export function serveBatches(campaign: Campaign, done: () => void): void {
+/** Serves batches to the process that has started this one, until it wants no more or is gone. */
+export function serveBatches<Tally extends object>(
+  run: (seeds: Iterable<number>) => Promise<Tally>,
+  done: () => void,
+): void {
+  // An interrupt is for the process that leads: it wants no more, and batches that were begun are ended.
+  process.on("SIGINT", () => undefined);
+  process.on("disconnect", () => process.exit());
   process.on("message", (batch: Batch | "end") => {
     if (batch === "end") {
       done();
       process.disconnect();
-    } else void campaign.run(seedsOf(batch)).then((tally) => process.send?.(tally));
+    } else void run(seedsOf(batch)).then((tally) => process.send?.(tally));
   });
   process.send?.("ready");
+}
+
+export interface BatchLimits {
+  /** A process that takes longer for a batch hangs: it is ended, which is an error. */
+  readonly milliseconds?: number | undefined;
 }
 
 /**
  * Starts processes by a command and has them run batches for as long as `next` gives any. Resolves when all are done;
  * one that ends early is an error, once the others are done.
  */
-export async function shareBatches(
+export async function shareBatches<Tally extends object>(
   command: readonly string[],
   processes: number,
   next: () => Batch | undefined,
   onTally: (tally: Tally) => void,
+  limits: BatchLimits = {},
 ): Promise<void> {
   const ends = Array.from({ length: processes }, () => {
     const child = spawn(process.execPath, command, { stdio: ["ignore", 2, 2, "ipc"] });
-    return servedBy(child, next, onTally);
+    return servedBy(child, next, onTally, limits);
   });
   const failed = (await Promise.allSettled(ends)).find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
 }
 
-function servedBy(
+function servedBy<Tally extends object>(
   child: ChildProcess,
   next: () => Batch | undefined,
   onTally: (tally: Tally) => void,
+  { milliseconds }: BatchLimits,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let at: Batch | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     child.on("message", (message: Tally | "ready") => {
+      clearTimeout(timer);
       if (message !== "ready") onTally(message);
       at = next();
       child.send(at ?? "end");
+      if (at !== undefined && milliseconds !== undefined)
+        timer = setTimeout(() => child.kill("SIGKILL"), milliseconds);
     });
     child.on("error", reject);
     child.on("exit", (code) => {
+      clearTimeout(timer);
       if (at === undefined && code === 0) resolve();
       else reject(new Error(`a process ended with ${code} at seeds from ${at?.first} on`));
     });

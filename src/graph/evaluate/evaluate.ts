@@ -17,13 +17,17 @@ import {
   applyGraphRule,
   graphRegion,
   isTensor,
+  laneBytes,
   moduleOf,
   operandsOf,
   regionsOf,
   sameType,
+  sizeOf,
+  slotsOf,
+  textNameOf,
   typeText,
 } from "../ops/index.ts";
-import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/index.ts";
+import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue, TensorType } from "../ops/index.ts";
 import { datumText, emptyTensor, typeOf } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
@@ -161,10 +165,26 @@ function* runRegion(
   return frame.data(region.results);
 }
 
+/** Bytes of one value. A process may have room for more, but fills it for long, and takes it from everybody else. */
+const mostBytes = 2 ** 32;
+
+function requireRoom(op: AnyGraphOp, type: TensorType): void {
+  const bytes = sizeOf(type.shape) * slotsOf(type.element) * laneBytes(type.element);
+  if (bytes <= mostBytes) return;
+  throw new TilewrightError({
+    code: "TW9506",
+    message: `${textNameOf(op)} gives a value that is too large to evaluate`,
+    location: op.location,
+    expected: `at most ${mostBytes} bytes, ${mostBytes / 2 ** 30} GiB, a value`,
+    found: `${bytes} bytes, ${typeText(type)}`,
+  });
+}
+
 /** Reports that say the line of the op that they are about: the innermost that was run. */
 const located = new WeakSet<TilewrightError>();
 
 function* runOp(op: AnyGraphOp, frame: Frame): Steps<readonly Datum[]> {
+  for (const { type } of op.results) if (isTensor(type)) requireRoom(op, type);
   try {
     const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
     return isSteps(outcome) ? yield* outcome : outcome;

@@ -107,9 +107,7 @@ function collectiveReduce(draft: Draft<"stablehlo.collective_reduce">): readonly
 
 function operandType(
   draft: Draft<
-    | "stablehlo.collective_permute"
-    | "stablehlo.cross-replica-sum"
-    | "interpreter.probe"
+    "stablehlo.collective_permute" | "stablehlo.cross-replica-sum" | "interpreter.probe"
   >,
 ): readonly GraphType[] {
   return [draft.operands.operand.type];

@@ -178,6 +178,11 @@ export function laneConstructor(name: ElementType): LaneConstructor {
   return found;
 }
 
+/** Bytes of a slot of an element's lanes. */
+export function laneBytes(name: ElementType): number {
+  return laneConstructor(name).BYTES_PER_ELEMENT;
+}
+
 /** Slots that an element takes in its lanes. */
 export function slotsOf(name: ElementType): 1 | 2 {
   return isComplexElement(name) ? 2 : 1;

@@ -43,7 +43,7 @@ import type {
   StructureFields,
 } from "./structures.ts";
 import { readMeshGroups } from "./mesh.ts";
-import { tensorType } from "./types.ts";
+import { sizeOf, tensorType } from "./types.ts";
 
 export interface Form<T> {
   /** What the attribute is, for reports. */
@@ -77,10 +77,21 @@ export function withDefault<T>(form: Form<T>, fallback: T): DefaultForm<T> {
   return { ...form, presence: "default", fallback };
 }
 
+/** A whole number that a number of ours is; undefined where it would be another. */
+function exact(value: bigint): number | undefined {
+  const number = Number(value);
+  return BigInt(number) === value ? number : undefined;
+}
+
+function allExact(values: readonly bigint[]): readonly number[] | undefined {
+  const numbers = values.map(exact);
+  return numbers.every((each) => each !== undefined) ? Object.freeze(numbers) : undefined;
+}
+
 function integerOf(type: string): Form<number> {
   return {
     what: `an integer such as \`1 : ${type}\``,
-    read: (attribute) => (attribute.kind === "integer" ? Number(attribute.value) : undefined),
+    read: (attribute) => (attribute.kind === "integer" ? exact(attribute.value) : undefined),
     write: (value) => integerAttribute(value, type),
   };
 }
@@ -138,16 +149,20 @@ export const literalForm: Form<Literal> = {
   write: denseAttribute,
 };
 
-/** A floating-point number, kept exactly as an f64. */
+/** A finite floating-point number as a decimal, kept exactly as an f64. */
 export const real: Form<number> = {
   what: "a number such as `1.0 : f32`",
-  read: (found) => (found.kind === "float" ? Number(found.text) : undefined),
-  write: (number) =>
-    Object.freeze({
-      kind: "float",
-      text: number.toExponential().replace(/^(-?\d)e/, "$1.0e"),
-      type: "f64",
-    }),
+  read(found) {
+    const number = found.kind === "float" && !found.text.includes("x") ? Number(found.text) : NaN;
+    return Number.isFinite(number) ? number : undefined;
+  },
+  write(number) {
+    const digits = Math.abs(number)
+      .toExponential()
+      .replace(/^(\d)e/, "$1.0e");
+    const isNegative = number < 0 || Object.is(number, -0);
+    return Object.freeze({ kind: "float", text: isNegative ? `-${digits}` : digits, type: "f64" });
+  },
 };
 
 export function list<T>(item: Form<T>): Form<readonly T[]> {
@@ -162,12 +177,24 @@ export function list<T>(item: Form<T>): Form<readonly T[]> {
   };
 }
 
-function numbersOf(found: Literal): readonly number[] {
-  return Object.freeze(Array.from(expandLanes(found), Number));
+/** A list that one element stands for is written out: a short text could make a long one. */
+const longestList = 2 ** 20;
+
+/** The numbers of a list of `rank` axes; undefined where it is none. */
+function numbersOf(found: Attribute, rank: number): readonly number[] | undefined {
+  if (found.kind !== "dense" || found.literal.type.shape.length !== rank) return undefined;
+  return sizeOf(found.literal.type.shape) > longestList ? undefined : allNumbersOf(found.literal);
+}
+
+function allNumbersOf(found: Literal): readonly number[] | undefined {
+  const lanes = expandLanes(found);
+  return lanes instanceof BigInt64Array || lanes instanceof BigUint64Array
+    ? allExact(Array.from(lanes))
+    : Object.freeze(Array.from(lanes, Number));
 }
 
 function wholeNumbers(items: readonly string[]): readonly number[] | undefined {
-  return items.every((item) => /^-?\d+$/.test(item)) ? Object.freeze(items.map(Number)) : undefined;
+  return items.every((item) => /^-?\d+$/.test(item)) ? allExact(items.map(BigInt)) : undefined;
 }
 
 export const integers: Form<readonly number[]> = {
@@ -175,8 +202,7 @@ export const integers: Form<readonly number[]> = {
   read(found) {
     if (found.kind === "array") return wholeNumbers(found.items);
     if (found.kind === "list") return list(integer).read(found);
-    if (found.kind !== "dense" || found.literal.type.shape.length !== 1) return undefined;
-    return numbersOf(found.literal);
+    return numbersOf(found, 1);
   },
   write: (values) => arrayAttribute("i64", values.map(String)),
 };
@@ -189,7 +215,8 @@ export const flags: Form<readonly boolean[]> = {
         ? Object.freeze(found.items.map((item) => item === "true"))
         : undefined;
     if (found.kind !== "dense" || found.literal.type.element !== "i1") return undefined;
-    return Object.freeze(numbersOf(found.literal).map((each) => each !== 0));
+    const numbers = numbersOf(found, found.literal.type.shape.length);
+    return numbers && Object.freeze(numbers.map((each) => each !== 0));
   },
   write: (values) => arrayAttribute("i1", values.map(String)),
 };
@@ -198,9 +225,9 @@ export const flags: Form<readonly boolean[]> = {
 export const rows: Form<readonly (readonly number[])[]> = {
   what: "rows of integers such as `dense<[[0, 1]]> : tensor<1x2xi64>`",
   read(found) {
-    if (found.kind !== "dense" || found.literal.type.shape.length !== 2) return undefined;
+    const all = numbersOf(found, 2);
+    if (all === undefined || found.kind !== "dense") return undefined;
     const [count = 0, width = 0] = found.literal.type.shape;
-    const all = numbersOf(found.literal);
     return Object.freeze(
       Array.from({ length: count }, (_, row) =>
         Object.freeze(all.slice(row * width, (row + 1) * width)),

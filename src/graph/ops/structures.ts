@@ -71,18 +71,23 @@ interface FieldForm {
   write(value: unknown): string;
 }
 
+/** A whole number, which has one zero. */
+export function wholeNumber(text: string): number {
+  return Number(text) + 0;
+}
+
 const numbersField: FieldForm = {
   absent: Object.freeze([]),
   read(text) {
     if (!/^\[[-\d,\s]*\]$/.test(text)) return undefined;
     const items = text.slice(1, -1).trim();
-    return Object.freeze(items === "" ? [] : items.split(",").map(Number));
+    return Object.freeze(items === "" ? [] : items.split(",").map(wholeNumber));
   },
   write: (value) => `[${(value as readonly number[]).join(", ")}]`,
 };
 const numberField: FieldForm = {
   absent: 0,
-  read: (text) => (/^-?\d+$/.test(text) ? Number(text) : undefined),
+  read: (text) => (/^-?\d+$/.test(text) ? wholeNumber(text) : undefined),
   write: String,
 };
 const wordField: FieldForm = { absent: undefined, read: (text) => text, write: String };

@@ -41,9 +41,13 @@ export const graphOpNames: readonly string[] = Object.keys(table).filter(
   (name) => name !== "foreign",
 );
 
+const dialects = new Set(graphOpNames.map((name) => name.slice(0, name.indexOf("."))));
+
 /** Why an op that the table does not have cannot run. */
 export function unknownOpReason(name: string): string {
-  return `it is of no known dialect${didYouMean(name, graphOpNames)}`;
+  const dialect = name.slice(0, name.indexOf("."));
+  const why = dialects.has(dialect) ? `${dialect} has no such op` : "it is of no known dialect";
+  return why + didYouMean(name, graphOpNames);
 }
 
 export function isGraphOpKind(name: string): name is GraphOpKind {

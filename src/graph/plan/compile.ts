@@ -14,7 +14,14 @@ import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
 import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
-import { cannotRun, heldType, requireKnownType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
+import {
+  cannotRun,
+  heldType,
+  requireKnownType,
+  requireStorage,
+  storageOf,
+  tensorTypeOf,
+} from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type {

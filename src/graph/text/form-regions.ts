@@ -25,7 +25,11 @@ function readApplied({ scanner }: OpReader): Applied | undefined {
 }
 
 /** The region that `applies stablehlo.add` stands for. */
-function appliedRegion(reader: OpReader, { name, position }: Applied, type: GraphType): GraphRegion {
+function appliedRegion(
+  reader: OpReader,
+  { name, position }: Applied,
+  type: GraphType,
+): GraphRegion {
   const parameters = [graphValue(type), graphValue(type)];
   const parts = { operands: parameters, attributes: new Map(), regions: [], resultTypes: [type] };
   const op = reader.build(name, parts, position);
@@ -97,7 +101,11 @@ export const reduceForm: FormRule = {
     const region =
       applied === undefined
         ? readReducer(reader, inputs.length)
-        : appliedRegion(reader, applied, scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")));
+        : appliedRegion(
+            reader,
+            applied,
+            scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")),
+          );
     return { operands, attributes, regions: [region], resultTypes };
   },
   write(op, { operands, attributes, resultTypes }, writer) {

@@ -30,8 +30,11 @@ import {
 /** An op that text has in generic form alone. */
 const genericForm: FormRule = {
   read(reader, name, position) {
-    const meant = isGraphOpKind(name) ? undefined : nearestName(name, graphOpNames);
-    const message = `${name} is read in generic form alone`;
+    const isKnown = isGraphOpKind(name);
+    const meant = isKnown ? undefined : nearestName(name, graphOpNames);
+    const message = isKnown
+      ? `${name} is read in generic form alone`
+      : `${name} is no op that is known here`;
     return reader.scanner.fail("TW9009", meant ? `${message}; did you mean ${meant}?` : message, {
       position,
       expected: meant ?? `"${name}"(…)`,

@@ -8,6 +8,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
 import { didYouMean } from "../../support/options.ts";
+import { wholeNumber } from "../ops/structures.ts";
 import { locationAt } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 
@@ -166,7 +167,7 @@ export class Scanner {
   }
 
   integer(): number {
-    return Number(this.match(integerPattern) ?? this.unexpected("an integer"));
+    return wholeNumber(this.match(integerPattern) ?? this.unexpected("an integer"));
   }
 
   /** A number as it is written. */

@@ -47,12 +47,16 @@ function refuseName(
   known: readonly string[],
 ): never {
   const meant = nearestName(name, known);
-  return scanner.fail("TW9012", `there is no type ${name}${meant ? `; did you mean ${meant}?` : ""}`, {
-    position,
-    expected: meant ?? known.join(", "),
-    found: name,
-    remedy: meant && `write ${meant}`,
-  });
+  return scanner.fail(
+    "TW9012",
+    `there is no type ${name}${meant ? `; did you mean ${meant}?` : ""}`,
+    {
+      position,
+      expected: meant ?? known.join(", "),
+      found: name,
+      remedy: meant && `write ${meant}`,
+    },
+  );
 }
 
 /** Refuses what stands between `tensor<` and `>` where it has elements that nobody knows, or no shape. */

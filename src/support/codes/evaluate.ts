@@ -35,4 +35,10 @@ export const evaluateCodes = registerCodes({
     example: 'evaluate(module, "main", []) // of a function with a parameter',
     remedy: "give one value for each parameter, with its element type and shape",
   },
+  TW9506: {
+    title: "value that is too large to evaluate",
+    cause: "An op of the program gives a value of more than 4 GiB, which is the evaluator's limit.",
+    example: "%0 = stablehlo.iota dim = 0 : tensor<1000000000000xi32>",
+    remedy: "evaluate the program for smaller shapes, or run it on a device",
+  },
 });

@@ -10,7 +10,7 @@ import { opCases } from "../every-op.ts";
 const folders = ["test/graph/text-fuzz/seeds", "test/fixtures/programs"];
 
 /** Longer programs take a run long, and have little that others lack. */
-const longest = 6000;
+const longest = 2500;
 
 function writtenPrograms(): readonly string[] {
   const files = folders.flatMap((folder) => listFiles(folder, /\.mlir$/).map(readText));

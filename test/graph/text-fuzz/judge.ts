@@ -53,7 +53,9 @@ function stage<T>(name: string, work: () => T): T {
 function refusalOf(name: string, error: unknown): Error {
   if (!(error instanceof TilewrightError)) {
     const text = error instanceof Error ? error.stack : String(error);
-    return new Problem(`${name} throws without a code: ${text?.split("\n").slice(0, 6).join("\n")}`);
+    return new Problem(
+      `${name} throws without a code: ${text?.split("\n").slice(0, 6).join("\n")}`,
+    );
   }
   const place = [error.position, error.generated].find((each) => each?.file === file);
   return place === undefined
@@ -89,8 +91,8 @@ function elementsOf(type: GraphType): number {
 
 function isRun(module: GraphModule): boolean {
   const sizes = [...module.functions.values()].flatMap(({ body }) =>
-    [...body.parameters, ...Array.from(opsWithin(body), ({ results }) => results).flat()].map(({ type }) =>
-      elementsOf(type),
+    [...body.parameters, ...Array.from(opsWithin(body), ({ results }) => results).flat()].map(
+      ({ type }) => elementsOf(type),
     ),
   );
   const middle = sizes.filter((size) => size > mostElements && size < refusedElements);
@@ -101,7 +103,13 @@ function inputOf({ element, shape }: TensorType, random: Random): Tensor {
   const { kind } = elements[element];
   const count = sizeOf(shape) * slotsOf(element);
   const numbers = Float64Array.from({ length: count }, () =>
-    kind === "bool" ? random.below(2) : kind === "unsigned" ? random.below(4) : kind === "signed" ? random.below(4) - (elements[element].bits > 2 ? 1 : 2) : random.below(64) / 16 - 2,
+    kind === "bool"
+      ? random.below(2)
+      : kind === "unsigned"
+        ? random.below(4)
+        : kind === "signed"
+          ? random.below(4) - (elements[element].bits > 2 ? 1 : 2)
+          : random.below(64) / 16 - 2,
   );
   if (element === "ui64") return tensor(element, shape, BigUint64Array.from(numbers, BigInt));
   if (isWideElement(element)) return tensor(element, shape, BigInt64Array.from(numbers, BigInt));
@@ -112,18 +120,28 @@ function inputOf({ element, shape }: TensorType, random: Random): Tensor {
 function inputsOf({ body }: GraphFunction): readonly Tensor[] | undefined {
   const random = new Random(7);
   const types = body.parameters.map(({ type }) => type);
-  if (!types.every((type) => isTensor(type) && sizeOf(type.shape) <= mostElements)) return undefined;
+  if (!types.every((type) => isTensor(type) && sizeOf(type.shape) <= mostElements))
+    return undefined;
   return (types as readonly TensorType[]).map((type) => inputOf(type, random));
 }
 
 const limits = { stepLimit: 4000 };
 
-function evaluated(name: string, module: GraphModule, called: string, inputs: readonly Tensor[]): readonly Datum[] {
+function evaluated(
+  name: string,
+  module: GraphModule,
+  called: string,
+  inputs: readonly Tensor[],
+): readonly Datum[] {
   return stage(name, () => evaluate(module, called, inputs, limits));
 }
 
 /** The first result that differs, by the rule of programs. */
-function difference(found: readonly Datum[], ours: readonly Datum[], reference: readonly Datum[]): string | undefined {
+function difference(
+  found: readonly Datum[],
+  ours: readonly Datum[],
+  reference: readonly Datum[],
+): string | undefined {
   for (const [i, each] of ours.entries()) {
     const other = found[i];
     const exact = reference[i];
@@ -138,7 +156,12 @@ function difference(found: readonly Datum[], ours: readonly Datum[], reference: 
 /** Kinds whose results no two of those who run them need share. */
 const unpredictable = new Set(["stablehlo.rng"]);
 
-async function simulated(device: Device, name: string, module: GraphModule, inputs: readonly Tensor[]): Promise<readonly Datum[]> {
+async function simulated(
+  device: Device,
+  name: string,
+  module: GraphModule,
+  inputs: readonly Tensor[],
+): Promise<readonly Datum[]> {
   try {
     const program = await Program.load(device, compilePlan(module, name));
     try {
@@ -170,14 +193,20 @@ class Judge {
       try {
         verifyGraph(simplified);
       } catch (error) {
-        throw new Problem(`passes make a program that is refused: ${String(error)}\n${printGraph(simplified)}`);
+        throw new Problem(
+          `passes make a program that is refused: ${String(error)}\n${printGraph(simplified)}`,
+        );
       }
       for (const each of module.functions.values())
         if (each.visibility === "public") await this.#function(each, module, simplified);
     }
   }
 
-  async #function(called: GraphFunction, module: GraphModule, simplified: GraphModule): Promise<void> {
+  async #function(
+    called: GraphFunction,
+    module: GraphModule,
+    simplified: GraphModule,
+  ): Promise<void> {
     const { name } = called;
     const plan = (): string => planText(compilePlan(module, name));
     const inputs = isRun(module) ? inputsOf(called) : undefined;
@@ -200,7 +229,9 @@ class Judge {
       Array.from(opsWithin(body)).every(({ kind }) => !unpredictable.has(kind)),
     );
     const reference = isPredictable
-      ? stage("the widened evaluator", () => evaluate(module, name, inputs, { ...limits, widened: true }))
+      ? stage("the widened evaluator", () =>
+          evaluate(module, name, inputs, { ...limits, widened: true }),
+        )
       : undefined;
     if (reference !== undefined) {
       const passed = evaluated("the evaluator after passes", simplified, name, inputs);
@@ -211,7 +242,10 @@ class Judge {
     if (this.#device === undefined || reference === undefined) return;
     const found = await simulated(this.#device, name, module, inputs);
     this.stage = "simulated";
-    this.#require("on the simulator", difference(found, ours.filter(isTensorDatum), reference.filter(isTensorDatum)));
+    this.#require(
+      "on the simulator",
+      difference(found, ours.filter(isTensorDatum), reference.filter(isTensorDatum)),
+    );
   }
 
   #require(where: string, what: string | undefined): void {
@@ -229,7 +263,8 @@ export async function judge(text: string, device?: Device): Promise<Verdict> {
     return { stage: judging.stage };
   } catch (error) {
     if (error instanceof TilewrightError) return { stage: judging.stage, code: error.code };
-    const problem = error instanceof Problem ? error.message : `the judge: ${String((error as Error).stack)}`;
+    const problem =
+      error instanceof Problem ? error.message : `the judge: ${String((error as Error).stack)}`;
     return { stage: judging.stage, problem };
   }
 }

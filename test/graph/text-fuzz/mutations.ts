@@ -50,8 +50,7 @@ function atPattern(
   };
 }
 
-const token =
-  /"(?:[^"\\]|\\.)*"|[%@#!^]?[\w$.-]+|->|::|[^\s\w]/g;
+const token = /"(?:[^"\\]|\\.)*"|[%@#!^]?[\w$.-]+|->|::|[^\s\w]/g;
 const type = /tensor<(?:[^<>]|<[^<>]*>)*>|tuple<[^<>]*>|!stablehlo\.token/g;
 const value = /%[\w$.-]+(?:#\d+)?/g;
 const closing: { readonly [open: string]: string } = { "{": "}", "(": ")", "[": "]", "<": ">" };
@@ -163,7 +162,9 @@ const changeAttributes: Change = (text, random) => {
       random.below(4) === 0 ? ` {${entry}}${found}` : found,
     );
   }
-  const items = pieces(text.slice(span.start + 1, span.end - 1)).filter((each) => each.trim() !== "");
+  const items = pieces(text.slice(span.start + 1, span.end - 1)).filter(
+    (each) => each.trim() !== "",
+  );
   const at = random.below(items.length);
   const [name = "", ...rest] = (items[at] ?? "").split("=");
   const changes: readonly (() => readonly string[])[] = [
@@ -196,16 +197,27 @@ const changeRegion: Change = (text, random) => {
     () =>
       labels.length === 0
         ? text
-        : replaced(text, random.pick(labels), `^bb0(%q: ${randomType(random)}, %r: ${randomType(random)}):`),
+        : replaced(
+            text,
+            random.pick(labels),
+            `^bb0(%q: ${randomType(random)}, %r: ${randomType(random)}):`,
+          ),
     () => {
       const body = bodies.length === 0 ? undefined : bracketAt(text, random.pick(bodies).start);
-      return body === undefined ? text : replaced(text, body, random.pick(["{}", "{ stablehlo.return }", "{ return }"]));
+      return body === undefined
+        ? text
+        : replaced(text, body, random.pick(["{}", "{ stablehlo.return }", "{ return }"]));
     },
     () => {
       const region = randomBracket(text, random, "{");
-      return region === undefined ? text : replaced(text, region, `${textOf(text, region)}, ${textOf(text, region)}`);
+      return region === undefined
+        ? text
+        : replaced(text, region, `${textOf(text, region)}, ${textOf(text, region)}`);
     },
-    () => text.replace(/(stablehlo\.return|return) [^\n]*/g, (found, word: string) => random.below(3) === 0 ? word : found),
+    () =>
+      text.replace(/(stablehlo\.return|return) [^\n]*/g, (found, word: string) =>
+        random.below(3) === 0 ? word : found,
+      ),
     () => text.replace(/(stablehlo\.return|return) /, () => "^bb1:\n return "),
   ];
   return random.pick(changes)();
@@ -233,7 +245,11 @@ const changeFunctions: Change = (text, random) => {
   const changes: readonly (() => string)[] = [
     () => text.replace(/(func\.)?call @[\w$]+/g, `call ${name}`),
     () => text.replaceAll(name, random.pick([...names, "@missing", '@"\\00"', "@main"])),
-    () => text.replace(/\n(\s*)(return|stablehlo\.return)/, (found) => `\n call @main() : () -> ()${found}`),
+    () =>
+      text.replace(
+        /\n(\s*)(return|stablehlo\.return)/,
+        (found) => `\n call @main() : () -> ()${found}`,
+      ),
     () => `${text}\n${text}`,
     () => `module {\n${text}\n}`,
     // Each calls the next twice: 2^chain calls when they are written out.
@@ -264,7 +280,8 @@ const nest: Change = (text, random) => {
       ),
     (each) =>
       `#deep0 = [1, 2]\n${Array.from({ length: Math.min(depth, 60) }, (_, i) => `#deep${i + 1} = [#deep${i}, #deep${i}]`).join("\n")}\n${each.replace(/\{/, () => `{deep = #deep${Math.min(depth, 60)}, `)}`,
-    (each) => `#loc9 = loc(#loc9)\n#cycle = [#cycle]\n!cycle = tuple<!cycle>\n${each.replace(type, random.pick(["!cycle", "tensor<f32> loc(#loc9)"])).replace(/\{/, "{c = #cycle, ")}`,
+    (each) =>
+      `#loc9 = loc(#loc9)\n#cycle = [#cycle]\n!cycle = tuple<!cycle>\n${each.replace(type, random.pick(["!cycle", "tensor<f32> loc(#loc9)"])).replace(/\{/, "{c = #cycle, ")}`,
     (each) => {
       const line = /\n\s*(%[\w]+) = (stablehlo\.\w+) (%[\w]+)( : tensor<[^>]*>)\n/.exec(each);
       if (line === null) return each;
@@ -328,8 +345,12 @@ const byToken: readonly Change[] = [
 const byStructure: readonly Change[] = [
   atPattern(type, (found, random) => nearType(found, random)),
   atPattern(type, (found, random) => nearType(found, random)),
-  atPattern(/\b(?:[bi]?u?[fi]\d+|f8E\w+|complex<f\d+>)(?=>)/g, (_, random) => random.pick(elementNames)),
-  atPattern(/\b\d+(?=x)/g, (_, random) => random.pick(["0", "1", "2", "3", "5", "?", "1000000", "1000000000000"])),
+  atPattern(/\b(?:[bi]?u?[fi]\d+|f8E\w+|complex<f\d+>)(?=>)/g, (_, random) =>
+    random.pick(elementNames),
+  ),
+  atPattern(/\b\d+(?=x)/g, (_, random) =>
+    random.pick(["0", "1", "2", "3", "5", "?", "1000000", "1000000000000"]),
+  ),
   changeAttributes,
   changeAttributes,
   swapOperands,

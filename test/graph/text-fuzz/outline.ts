@@ -1,5 +1,10 @@
 /** A program as plain data, without names, numbers of values and places: what parsing what was printed must give back. */
-import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../../../src/graph/ops/node.ts";
+import type {
+  AnyGraphOp,
+  GraphModule,
+  GraphRegion,
+  GraphValue,
+} from "../../../src/graph/ops/node.ts";
 import { operandsOf, regionsOf } from "../../../src/graph/ops/traverse.ts";
 import { typeText } from "../../../src/graph/ops/types.ts";
 
@@ -11,7 +16,9 @@ function plain(_: string, value: unknown): unknown {
   if (ArrayBuffer.isView(value))
     return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength)).join();
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1)));
+  return Object.fromEntries(
+    Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1)),
+  );
 }
 
 class Outliner {
