@@ -26,7 +26,9 @@ export function literal(type: TensorType, lanes: ElementLanes): Literal {
   if (!(lanes instanceof constructor)) throw new Error(`${type.element} has lanes of another kind`);
   if (lanes.length !== slots && lanes.length !== count * slots)
     throw new Error(`${lanes.length} lanes do not fill ${count} elements`);
-  return Object.freeze({ type, splat: lanes.length === slots && count !== 0, lanes });
+  // What has no elements may be written with one, which is none of them.
+  if (count === 0) return Object.freeze({ type, splat: false, lanes: new constructor(0) });
+  return Object.freeze({ type, splat: lanes.length === slots, lanes });
 }
 
 /** All elements' lanes: those of the literal itself, or copies of its one element. */

@@ -81,13 +81,17 @@ const numbersField: FieldForm = {
   read(text) {
     if (!/^\[[-\d,\s]*\]$/.test(text)) return undefined;
     const items = text.slice(1, -1).trim();
-    return Object.freeze(items === "" ? [] : items.split(",").map(wholeNumber));
+    const numbers = items === "" ? [] : items.split(",").map(wholeNumber);
+    return numbers.every(Number.isSafeInteger) ? Object.freeze(numbers) : undefined;
   },
   write: (value) => `[${(value as readonly number[]).join(", ")}]`,
 };
 const numberField: FieldForm = {
   absent: 0,
-  read: (text) => (/^-?\d+$/.test(text) ? wholeNumber(text) : undefined),
+  read: (text) => {
+    const number = /^-?\d+$/.test(text) ? wholeNumber(text) : NaN;
+    return Number.isSafeInteger(number) ? number : undefined;
+  },
   write: String,
 };
 const wordField: FieldForm = { absent: undefined, read: (text) => text, write: String };

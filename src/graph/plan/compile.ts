@@ -5,7 +5,7 @@
  */
 import { fromLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { TilewrightError } from "../../support/diagnostics.ts";
+import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { splitComplexPass } from "../lower/complex/pass.ts";
 import { expandPass } from "../lower/expand/pass.ts";
@@ -261,7 +261,16 @@ class Compiler {
     this.#launch({ title, ops, inputs, results, key: "" }, outputs, last.name, steps);
   }
 
+  /** What a kernel of an op is refused for is told with the op's line. */
   #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
+    try {
+      this.#lower(op, wanted, steps);
+    } catch (error) {
+      throw placedAt(op.location, error);
+    }
+  }
+
+  #lower(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
     const lowering = loweringOf(op);
     switch (lowering.form) {
       case "map":

@@ -210,8 +210,9 @@ export const operandsForm: FormRule = {
     return { operands, attributes, regions: noRegions, resultTypes };
   },
   write(op, parts, writer) {
-    if (parts.operands.length === 0) return undefined;
-    return `${writeHead(op, parts, writer)} : ${typesText(typesOf(parts.operands))}`;
+    const types = typesText(typesOf(parts.operands));
+    if (parts.operands.length === 0 || typesText(parts.resultTypes) !== types) return undefined;
+    return `${writeHead(op, parts, writer)} : ${types}`;
   },
 };
 

@@ -9,7 +9,7 @@ import type { GraphType } from "../ops/types.ts";
 import { dictionaryText } from "./attributes.ts";
 import { operandList } from "./form.ts";
 import type { FormRule, NamedParameter, OpReader, OpWriter } from "./form.ts";
-import { bareText, readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
+import { readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
 import { functionTypeText, typesText } from "./types.ts";
 
 /** The name after `applies`, and where it stands. */
@@ -236,8 +236,12 @@ export const manualComputationForm: FormRule = {
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.manual_computation") return undefined;
     const { in_shardings: inputs, out_shardings: outputs, manual_axes: axes } = op.attributes;
+    const fields = { in_shardings: inputs, out_shardings: outputs, manual_axes: axes };
+    const isShort = ([label, { kind, ...rest }]: readonly [string, Attribute]): boolean =>
+      kind === "dialect" && "name" in rest && rest.name === `sdy.${label}` && "body" in rest;
+    if (!Object.entries(fields).every(isShort)) return undefined;
     const body = (attribute: Attribute): string =>
-      attribute.kind === "dialect" ? (attribute.body ?? "") : bareText(attribute);
+      attribute.kind === "dialect" ? (attribute.body ?? "") : "";
     const shardings = `in_shardings=[${body(inputs)}] out_shardings=[${body(outputs)}]`;
     const parameters = op.regions.body.parameters.map(
       (value) => `${writer.define(value)}: ${typeText(value.type)}`,
