@@ -258,16 +258,14 @@ class Compiler {
     const outputs = results.map((value) => this.#output(value, wanted));
     const last = group.at(-1) as AnyGraphOp;
     const title = kindName(last);
-    this.#launch({ title, ops, inputs, results, key: "" }, outputs, last.name, steps);
+    placing(last.location, () => {
+      this.#launch({ title, ops, inputs, results, key: "" }, outputs, last.name, steps);
+    });
   }
 
   /** What a kernel of an op is refused for is told with the op's line. */
   #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
-    try {
-      this.#lower(op, wanted, steps);
-    } catch (error) {
-      throw placedAt(op.location, error);
-    }
+    placing(op.location, () => this.#lower(op, wanted, steps));
   }
 
   #lower(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
@@ -577,6 +575,15 @@ function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): 
 
 function shapeText(op: AnyGraphOp): string {
   return op.results.map((value) => tensorTypeOf(value).shape.join()).join(";");
+}
+
+/** Runs `body`; what is refused in it without a place is told with this one. */
+function placing(location: Location, body: () => void): void {
+  try {
+    body();
+  } catch (error) {
+    throw placedAt(location, error);
+  }
 }
 
 function kindName(op: AnyGraphOp): string {
