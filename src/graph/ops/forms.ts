@@ -80,7 +80,7 @@ export function withDefault<T>(form: Form<T>, fallback: T): DefaultForm<T> {
 /** A whole number that a number of ours is; undefined where it would be another. */
 function exact(value: bigint): number | undefined {
   const number = Number(value);
-  return BigInt(number) === value ? number : undefined;
+  return Number.isSafeInteger(number) ? number : undefined;
 }
 
 function allExact(values: readonly bigint[]): readonly number[] | undefined {
