@@ -24,12 +24,12 @@ const folderOrder = [
   "device",
   "cuda",
   "runtime",
-  "testing",
   "bench",
   "tune",
   "kernels",
   "graph",
   "arrays",
+  "testing",
   "cli",
 ];
 const entry = "src/index.ts";

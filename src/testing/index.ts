@@ -1,5 +1,7 @@
 /** `tilewright/testing`: helpers for kernel tests, in vitest or any other runner, without a GPU. */
 export { checkKernel } from "./check-kernel.ts";
 export type { CheckOptions } from "./check-kernel.ts";
+export { checkMeaning } from "./check-meaning.ts";
+export type { MeaningOptions, MeaningReport } from "./check-meaning.ts";
 export { compareWithReference } from "./compare.ts";
 export type { Comparison, Reference } from "./compare.ts";

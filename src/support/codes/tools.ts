@@ -135,4 +135,13 @@ export const toolCodes = registerCodes({
     example: "out.atomicAdd(partial); // floats added in the order the blocks arrive",
     remedy: "order the updates, or pass { deterministic: false } and compare within a bound",
   },
+  TW5103: {
+    title: "derivative that is not the slope",
+    cause:
+      "checkMeaning compares the derivative of a kernel's meaning with differences of the meaning's values in float64. They differ where a function within it has a derivative of its own, or none, that is not that of its values.",
+    example:
+      "fromKernel(scale, (x) => mul(stopGradient(x), 2))   // its derivative is 0, its slope 2",
+    remedy:
+      "mend customVjp or stopGradient in the meaning, or pass { derivatives: false } where that is meant",
+  },
 });

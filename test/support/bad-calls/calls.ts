@@ -2,8 +2,9 @@
 import * as library from "tilewright";
 import type { GivenArray, Tile } from "tilewright";
 import { bf16, f32, i32, u32 } from "tilewright";
+import { fromKernel, zeros } from "tilewright/arrays";
 import { Emulator } from "tilewright/emulator";
-import { checkKernel, compareWithReference } from "tilewright/testing";
+import { checkKernel, checkMeaning, compareWithReference } from "tilewright/testing";
 import { arrayCalls } from "./array-calls.ts";
 import { given, host, member, method, traced, untyped } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
@@ -17,6 +18,13 @@ import { pipelineCalls } from "./pipeline-calls.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 
 const dtype = parameter(() => f32);
+/** A kernel beside what it means. */
+const meant = fromKernel(
+  library.kernel({ name: "meant", outputs: { out: library.array(f32, [8]) } }, ({ out }) => {
+    out.store(0);
+  }),
+  () => zeros([8]),
+);
 const shape = parameter(() => [8], "list", "numbers");
 const tileShape = parameter(() => [8], "numbers");
 const memoryShape = parameter(() => [8], "list", "numbers");
@@ -511,6 +519,11 @@ const opening: readonly BadCall[] = [
     name: "checkKernel",
     parameters: [definition, parameter(() => ({ x: numbers })), options(() => ({ schedules: 1 }))],
     call: (...values) => (checkKernel as unknown as Untyped)(...values),
+  },
+  {
+    name: "checkMeaning",
+    parameters: [parameter(() => meant), options(() => ({ dimensions: {}, derivatives: false }))],
+    call: (...values) => (checkMeaning as unknown as Untyped)(...values),
   },
   {
     name: "compareWithReference",
