@@ -41,14 +41,24 @@ interface Ended {
 /** Runs a program of Node's, whatever its exit status. */
 function run(
   file: string,
-  settings: { readonly cwd?: string; readonly libraries?: string } = {},
+  settings: {
+    readonly cwd?: string;
+    readonly libraries?: string;
+    readonly node?: readonly string[];
+    readonly arguments?: readonly string[];
+  } = {},
 ): Promise<Ended> {
-  const { cwd = folder, libraries } = settings;
+  const { cwd = folder, libraries, node = [], arguments: given = [] } = settings;
   const env = { ...process.env, ...(libraries !== undefined && { LD_LIBRARY_PATH: libraries }) };
   return new Promise((resolve) => {
-    execFile(process.execPath, [file], { cwd, env }, (_error, stdout, stderr) => {
-      resolve({ stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [...node, file, ...given],
+      { cwd, env },
+      (_error, stdout, stderr) => {
+        resolve({ stdout, stderr });
+      },
+    );
   });
 }
 
@@ -279,6 +289,47 @@ describe("a host that allows little", () => {
       renamed: ["LazyArray for Array"],
       device: hasDriver ? "gpu" : "simulator",
     });
+  });
+});
+
+/** What a page under \`script-src 'self'\` does to code that is made of text, and to WebAssembly. */
+const strictPolicy = `
+import { bf16, f32, fromNumbers, kernel, array, open, toNumbers } from "tilewright";
+import { matmul } from "tilewright/kernels";
+const numbers = (count, step) => Array.from({ length: count }, (_, i) => ((i * step) % 17) / 4 - 2);
+const a = fromNumbers(bf16, [33, 70], numbers(33 * 70, 5));
+const b = fromNumbers(bf16, [70, 41], numbers(70 * 41, 7));
+const device = await open("simulator");
+const product = async () => [...toNumbers((await device.run(matmul({ a: bf16, b: bf16 }), { a, b })).out)];
+const forbid = process.argv.includes("forbid");
+if (forbid) WebAssembly.Module = function () { throw new WebAssembly.CompileError("blocked by policy"); };
+const found = await product();
+const double = kernel(
+  { name: "double", inputs: { x: array(f32, [8]) }, outputs: { out: array(f32, [8]) } },
+  ({ x, out }) => out.store(x.load().mul(2)),
+);
+const emulator = await open("emulator");
+let code = "none";
+try {
+  await emulator.run(double, { x: fromNumbers(f32, [8], numbers(8, 1)) });
+} catch (error) {
+  code = error.code;
+}
+console.log(JSON.stringify({ found, code }));
+`;
+
+describe("a policy that forbids code made of text", () => {
+  test("leaves the simulator its numbers, and the emulator says what it lacks", async () => {
+    const file = join(installed, "policy.mjs");
+    writeFileSync(file, strictPolicy);
+    const allowed = JSON.parse((await run(file)).stdout) as { found: number[]; code: string };
+    const forbidden = await run(file, {
+      node: ["--disallow-code-generation-from-strings"],
+      arguments: ["forbid"],
+    });
+    expect(allowed.code).toBe("none");
+    expect(allowed.found).toHaveLength(33 * 41);
+    expect(JSON.parse(forbidden.stdout)).toEqual({ found: allowed.found, code: "TW8024" });
   });
 });
 

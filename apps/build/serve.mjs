@@ -14,11 +14,23 @@ const types = {
   ".woff2": "font/woff2",
 };
 
+/** The file that a URL names; undefined where there is none, null where it is no URL. */
 function fileOf(folder, url) {
-  const path = normalize(decodeURIComponent(new URL(url, "http://host").pathname));
+  const path = pathOf(url);
+  if (path === null) return null;
   const file = join(folder, path);
   const candidates = [file, `${file}.html`, join(file, "index.html")];
   return candidates.find((each) => existsSync(each) && statSync(each).isFile());
+}
+
+/** Anybody in the same browser can ask for anything: `//`, `/%E0%A4%A`. */
+function pathOf(url) {
+  try {
+    const path = normalize(decodeURIComponent(new URL(url, "http://host").pathname));
+    return path.includes("\0") ? null : path;
+  } catch {
+    return null;
+  }
 }
 
 /** What was compressed before, by file: as long as the file is the same, it is sent again. */
@@ -37,8 +49,8 @@ function compressedBytes(file) {
 export function serve(folder, port) {
   const server = createServer((request, response) => {
     const file = fileOf(folder, request.url ?? "/");
-    if (file === undefined) {
-      response.writeHead(404).end("not found");
+    if (file === undefined || file === null) {
+      response.writeHead(file === null ? 400 : 404).end(file === null ? "no URL" : "not found");
       return;
     }
     const type = types[extname(file)] ?? "application/octet-stream";

@@ -326,3 +326,51 @@ ${tries.join("\n")}
     expect(await page.textContent(".refused")).toContain("connect-src");
   });
 });
+
+/** A program that finds the port on which its worker speaks to the page, and speaks on it itself. */
+const forger = (body: string): string => `
+const send = MessagePort.prototype.postMessage;
+let port: MessagePort | undefined;
+MessagePort.prototype.postMessage = function (this: MessagePort, ...given: never[]) {
+  port = this;
+  return (send as (...values: never[]) => void).apply(this, given);
+} as never;
+console.log("found");
+await new Promise((resolve) => setTimeout(resolve, 50));
+const forge = (message: unknown): void => (send as (value: unknown) => void).call(port, message);
+${body}
+await new Promise(() => undefined);
+export {};
+`;
+
+describe("what a worker says is checked and limited", () => {
+  const nonsense = [
+    ["a report that is none", 'forge({ kind: "finished", report: { findings: 5 } });'],
+    [
+      "a report without numbers",
+      'forge({ kind: "finished", report: { findings: [], launches: [{}], kernels: [], milliseconds: 1 } });',
+    ],
+    ["a message of no kind", 'forge({ kind: "constructor" });'],
+    ["no message", "forge(null);"],
+  ] as const;
+  test.each(nonsense)("%s", async (_, body) => {
+    await paste(page, forger(body));
+    expect(await verdict(page)).toMatch(/^Stopped: it sent what no program sends/);
+    expect(await page.textContent("[data-testid=verdict]")).toContain(
+      "what is no message of a run",
+    );
+  });
+
+  test("a flood of messages", async () => {
+    const flood =
+      'for (let i = 0; i < 300_000; i++) forge({ kind: "progress", message: "<b>" + i });';
+    await paste(page, forger(flood));
+    expect(await verdict(page)).toMatch(/^Stopped: it sent what no program sends/);
+    expect(await page.textContent("[data-testid=verdict]")).toContain("more than 20000 messages");
+  });
+
+  test("the next program runs as ever", async () => {
+    await openItem(page, "axpy");
+    expect(await verdict(page)).toMatch(/^No findings/);
+  });
+});

@@ -191,12 +191,25 @@ function sourcesOf(texts: readonly string[]): readonly string[] {
 }
 
 function compiledSource(source: string): readonly StepFunction[] {
-  // The text is made from the module's instructions alone, which the loader has taken apart and checked.
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval
-  const make = new Function("helpers", `${source}];`) as (
-    given: typeof helpers,
-  ) => readonly StepFunction[];
-  return make(helpers);
+  return maker(source)(helpers);
+}
+
+function maker(source: string): (given: typeof helpers) => readonly StepFunction[] {
+  try {
+    // The text is made from the module's instructions alone, which the loader has taken apart and checked.
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval
+    return new Function("helpers", `${source}];`) as ReturnType<typeof maker>;
+  } catch (error) {
+    // Pages whose policy forbids it throw this, and so do workers of the edge.
+    if (!(error instanceof EvalError)) throw error;
+    throw new TilewrightError({
+      code: "TW8024",
+      message: "the emulator may not compile PTX to JavaScript here",
+      location: unknownLocation,
+      expected: "a page or a worker whose policy allows 'unsafe-eval'",
+      found: error.message,
+    });
+  }
 }
 
 /** Compiles the text of the steps that are text. */

@@ -343,14 +343,26 @@ interface KernelExports {
   readonly multiply: (...operands: (number | bigint)[]) => number;
 }
 
-let kernel: KernelExports | undefined;
+let kernel: KernelExports | "forbidden" | undefined;
 
-function kernelOf(bytes: number): KernelExports {
-  kernel ??= new WebAssembly.Instance(new WebAssembly.Module(moduleBytes()))
-    .exports as unknown as KernelExports;
+/** The kernel with so much memory; undefined where WebAssembly may not be compiled, as under a strict policy of a page. */
+function kernelOf(bytes: number): KernelExports | undefined {
+  kernel ??= compiledKernel() ?? "forbidden";
+  if (kernel === "forbidden") return undefined;
   const missing = bytes - kernel.memory.buffer.byteLength;
   if (missing > 0) kernel.memory.grow(Math.ceil(missing / 65536));
   return kernel;
+}
+
+function compiledKernel(): KernelExports | undefined {
+  if (typeof WebAssembly === "undefined") return undefined;
+  try {
+    const module = new WebAssembly.Module(moduleBytes());
+    return new WebAssembly.Instance(module).exports as unknown as KernelExports;
+  } catch (error) {
+    if (error instanceof WebAssembly.CompileError) return undefined;
+    throw error;
+  }
 }
 
 /** A job for the kernel: how large it is, and where its parts are to be written. */
@@ -379,7 +391,7 @@ export interface PanelShape {
   readonly mantissaBits: number;
 }
 
-/** Room for a job. The views are good until the next job is asked for. */
+/** Room for a job; undefined where the kernel may not be compiled. The views are good until the next job is asked for. */
 export function panelJob({
   rows,
   panels,
@@ -387,7 +399,7 @@ export function panelJob({
   steps,
   fraction,
   mantissaBits,
-}: PanelShape): PanelJob {
+}: PanelShape): PanelJob | undefined {
   const aCount = rows * depth * steps;
   const bCount = panels * panelColumns * depth * steps;
   const cCount = rows * panels * panelColumns;
@@ -395,7 +407,9 @@ export function panelJob({
     (elements) => 4 * elements,
   );
   const [aValues = 0, aExponents = 0, bValues = 0, bExponents = 0, c = 0] = starts;
-  const { memory, multiply: run } = kernelOf(c + 4 * cCount);
+  const found = kernelOf(c + 4 * cCount);
+  if (found === undefined) return undefined;
+  const { memory, multiply: run } = found;
   const { buffer } = memory;
   const mask = -(1n << BigInt(52 - mantissaBits));
   return {

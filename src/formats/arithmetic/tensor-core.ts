@@ -280,6 +280,7 @@ function sumPanels(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32
   const panels = Math.ceil(b.rows / panelColumns);
   const shape = { rows: a.rows, panels, depth: a.k, steps: 1, fraction, mantissaBits };
   const job = panelJob(shape);
+  if (job === undefined) return false;
   if (b.rows % panelColumns !== 0) {
     job.bValues.fill(0);
     job.bExponents.fill(zeroExponent);

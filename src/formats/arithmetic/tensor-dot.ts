@@ -91,6 +91,7 @@ function multiplyFast(
   const padded = steps * step;
   const panels = Math.ceil(columns / panelColumns);
   const job = panelJob({ rows, panels, depth: step, steps, fraction, mantissaBits });
+  if (job === undefined) return false;
   if (padded !== depths) job.aExponents.fill(zeroExponent);
   for (let index = 0; index < rows; index++) {
     const from = (row + index) * k + depth;

@@ -143,4 +143,12 @@ export const emulatorCodes = registerCodes({
     example: "st.shared [%own]; ld.shared [%next]; // no bar.warp.sync in between",
     remedy: "put bar.warp.sync, or a barrier of the block, between the two",
   },
+  TW8024: {
+    title: "no emulator under this policy",
+    cause:
+      "The emulator compiles PTX to JavaScript, which the content security policy of the page, or the host of a worker at the edge, forbids.",
+    example: "Content-Security-Policy: default-src 'self' // and open(\"emulator\")",
+    remedy:
+      "use the simulator, which needs nothing of the kind, or allow 'unsafe-eval' for the page or worker that opens the emulator",
+  },
 });

@@ -265,6 +265,7 @@ function statusText(run: RunState): string {
   if (run.kind === "running") return `${run.message} …`;
   if (run.kind === "stopped") return "Stopped";
   if (run.kind === "not loaded") return "Not loaded";
+  if (run.kind === "cut off") return "Stopped: it sent what no program sends";
   if (run.kind === "timed out") return `Stopped: it took longer than ${run.seconds} s`;
   const { findings, milliseconds } = run.report;
   const codes = [...new Set(findings.map(({ code }) => code))];

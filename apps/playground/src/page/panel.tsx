@@ -89,6 +89,12 @@ function PanelContent(props: PanelProps) {
   if (run.kind === "stopped") return <Empty>The run was stopped.</Empty>;
   if (run.kind === "not loaded")
     return <Empty>The compiler could not be loaded. Run tries it again.</Empty>;
+  if (run.kind === "cut off")
+    return (
+      <p class="verdict bad" data-testid="verdict">
+        {run.why}
+      </p>
+    );
   if (run.kind === "timed out")
     return (
       <p class="verdict bad" data-testid="verdict">

@@ -16,6 +16,7 @@ import type {
   Settings,
   ToWorker,
 } from "../protocol.ts";
+import { heardMessage, isAnswer, mostMessages } from "./heard.ts";
 import { WorkerParts } from "./worker-parts.ts";
 import type { PartFile } from "../parts.ts";
 
@@ -29,7 +30,8 @@ export type RunEnd =
   | { readonly kind: "finished"; readonly report: RunReport }
   | { readonly kind: "stopped" }
   | { readonly kind: "not loaded" }
-  | { readonly kind: "timed out"; readonly seconds: number };
+  | { readonly kind: "timed out"; readonly seconds: number }
+  | { readonly kind: "cut off"; readonly why: string };
 
 /** A question that could not be answered, with why. */
 export class Unanswered extends Error {
@@ -42,6 +44,7 @@ export class Unanswered extends Error {
 }
 
 interface Waiting {
+  readonly name: QuestionName;
   readonly resolve: (answer: never) => void;
   readonly reject: (error: Error) => void;
 }
@@ -51,7 +54,10 @@ class RemoteWorker {
   readonly #port: MessagePort;
   readonly #questions = new Map<number, Waiting>();
   #asked = 0;
+  #heard = 0;
   onMessage: (message: FromWorker) => void = () => undefined;
+  /** Called when the worker says what no worker says, after which nothing of it is heard. */
+  onNonsense: (why: string) => void = () => undefined;
   /** Called with a part of the code that the worker has need of. */
   onNeed: (part: string) => void = () => undefined;
 
@@ -59,8 +65,11 @@ class RemoteWorker {
     this.id = id;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    port1.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      this.#take(data);
+    port1.onmessage = ({ data }: MessageEvent<unknown>) => {
+      const message = heardMessage(data);
+      if ((this.#heard += 1) > mostMessages) this.#refuse(`more than ${mostMessages} messages`);
+      else if (message === undefined) this.#refuse("what is no message of a run");
+      else this.#take(message);
     };
     frame.postMessage({ kind: "start", id, starter, files }, "*", [port2]);
   }
@@ -72,13 +81,20 @@ class RemoteWorker {
   ask<N extends QuestionName>(name: N, asks: Questions[N]["asks"]): Promise<Questions[N]["gives"]> {
     const id = this.#asked++;
     return new Promise((resolve, reject) => {
-      this.#questions.set(id, { resolve, reject });
+      this.#questions.set(id, { name, resolve, reject });
       this.post({ kind: "ask", id, question: { name, ...asks } } as ToWorker);
     });
   }
 
+  #refuse(why: string): void {
+    const tell = this.onNonsense;
+    this.close();
+    tell(`The program sent ${why}, and was stopped.`);
+  }
+
   close(): void {
     this.#port.close();
+    this.onNonsense = () => undefined;
     this.onMessage = () => undefined;
     for (const { reject } of this.#questions.values()) reject(new Error("the program has ended"));
     this.#questions.clear();
@@ -95,8 +111,10 @@ class RemoteWorker {
     }
     const waiting = this.#questions.get(message.id);
     this.#questions.delete(message.id);
-    if (message.kind === "answered") waiting?.resolve(message.answer as never);
-    else waiting?.reject(new Unanswered(message.finding));
+    if (message.kind === "failed") waiting?.reject(new Unanswered(message.finding));
+    else if (waiting !== undefined && isAnswer(waiting.name, message.answer))
+      waiting.resolve(message.answer as never);
+    else waiting?.reject(new Error("the program answered something else"));
   }
 }
 
@@ -136,6 +154,10 @@ export class Runner {
       this.#stop = () => {
         clearTimeout(timer);
         resolve({ kind: "stopped" });
+      };
+      worker.onNonsense = (why) => {
+        clearTimeout(timer);
+        resolve({ kind: "cut off", why });
       };
       worker.onMessage = (message) => {
         if (message.kind === "printed") events.printed(message.text);

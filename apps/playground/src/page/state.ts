@@ -7,7 +7,8 @@ export type RunState =
   | { readonly kind: "finished"; readonly report: RunReport; readonly number: number }
   | { readonly kind: "stopped" }
   | { readonly kind: "not loaded" }
-  | { readonly kind: "timed out"; readonly seconds: number };
+  | { readonly kind: "timed out"; readonly seconds: number }
+  | { readonly kind: "cut off"; readonly why: string };
 
 export interface Session {
   readonly program: Program;

@@ -42,14 +42,18 @@ export function useRun(runner: Runner): RunControl {
     setPrinted([]);
     setRefused([]);
     const lines: string[] = [];
+    let refusals = 0;
+    let told = "";
     const end = await runner.run(program, settings, seconds, {
       printed: (text) => {
         if (lines.length < mostPrinted) lines.push(text);
       },
       refused: (what) => {
-        setRefused((before) => (before.length < mostRefused ? [...before, what] : before));
+        if (++refusals <= mostRefused) setRefused((before) => [...before, what]);
       },
       progress: (message) => {
+        if (message === told) return;
+        told = message;
         if (own === number.current)
           setRun((before) => (before.kind === "running" ? { ...before, message } : before));
       },
