@@ -5,8 +5,10 @@
  *   --work NAME      launches (of one kernel), kernels (all different, on one device), rounds (open, fail, dispose)
  *                    or everything, which it is unless given. Of arrays: reads (without jit), gradients (without jit),
  *                    statics (values that are all different) and patterns (random lives), after which the device's account
- *                    must be empty but for the programs that are kept
+ *                    must be empty but for the programs that are kept. Of the emulator with threads: memory (random
+ *                    programs of a device against a model of its arrays) and programs (of arrays)
  *   --device NAME    simulator, emulator or gpu; emulator unless given. Those of arrays run on the evaluator, too
+ *   --seed N         where memory and programs begin; 0 unless given
  *   --count N        how many; no end unless given
  *   --minutes N      how long at most; 1 unless given
  *   --pause N        seconds of rest after each step, for machines that others use too; 0 unless given
@@ -32,6 +34,7 @@ import type { Done } from "./work.ts";
 const settings = scriptOptions(import.meta.url, {
   work: { type: "string", default: "everything" },
   device: { type: "string", default: "emulator" },
+  seed: { type: "string", default: "0" },
   count: { type: "string", default: "Infinity" },
   minutes: { type: "string", default: "1" },
   pause: { type: "string", default: "0" },
@@ -62,7 +65,8 @@ const count = numberOption("count", settings.count);
 const seconds = 60 * numberOption("minutes", settings.minutes, anyTime);
 const pause = numberOption("pause", settings.pause, anyTime);
 
-const work = await makeWork(workName, deviceName);
+const seed = numberOption("seed", settings.seed, { from: 0 });
+const work = await makeWork(workName, deviceName, seed);
 const watch = new MemoryWatch(await deviceMemory(), every);
 const { samples } = watch;
 const done: Done = {};

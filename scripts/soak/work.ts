@@ -18,8 +18,10 @@ import {
 } from "tilewright";
 import type { Device, DeviceName, KernelDefinition } from "tilewright";
 import { refuse } from "../arguments.ts";
+import type { ScheduleCounts } from "../../test/support/memory-schedules.ts";
 import { repeat } from "./arrays.ts";
 import type { ArrayWorkName } from "./arrays.ts";
+import { memory, programs } from "./emulator-threads.ts";
 
 export type SoakDevice = DeviceName | "evaluator";
 
@@ -94,7 +96,9 @@ async function failInKernel(device: Device): Promise<void> {
 }
 
 /** How much was done, by what it is. */
-export type Done = { -readonly [W in Exclude<WorkName, "everything">]?: number };
+export type Done = {
+  -readonly [W in Exclude<WorkName, "everything"> | keyof ScheduleCounts]?: number;
+};
 
 /** Something to do again and again: `step` says how much it has done. */
 export interface Work {
@@ -202,6 +206,16 @@ function onDevices(make: (name: DeviceName) => Promise<Work>): (name: SoakDevice
   };
 }
 
+/** Work of the emulator with threads; seeds count from the first. */
+function onThreads(
+  make: (firstSeed: number) => Promise<Work>,
+): (name: SoakDevice, firstSeed: number) => Promise<Work> {
+  return (name, firstSeed) => {
+    if (name !== "emulator") refuse("memory and programs are for --device emulator");
+    return make(firstSeed);
+  };
+}
+
 const makers = {
   launches: onDevices(launches),
   kernels: onDevices(kernels),
@@ -211,11 +225,13 @@ const makers = {
   gradients: ofArrays("gradients"),
   statics: ofArrays("statics"),
   patterns: ofArrays("patterns"),
+  memory: onThreads(memory),
+  programs: onThreads(programs),
 };
 
 export type WorkName = keyof typeof makers;
 export const workNames = Object.keys(makers) as readonly WorkName[];
 
-export function makeWork(name: WorkName, device: SoakDevice): Promise<Work> {
-  return makers[name](device);
+export function makeWork(name: WorkName, device: SoakDevice, firstSeed: number): Promise<Work> {
+  return makers[name](device, firstSeed);
 }

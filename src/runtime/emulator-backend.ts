@@ -7,6 +7,7 @@
 import type { Compiled, Launch } from "../device/backend.ts";
 import type { MemoryUse } from "../device/memory-account.ts";
 import { WorkerPool, EmulatedMemory, emulateWith } from "../emulator/index.ts";
+import type { WorkerPoolOptions } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
 import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
@@ -54,6 +55,11 @@ export interface EmulatorDeviceOptions {
   readonly memoryLimit?: number;
 }
 
+/** For tests, which choose the threads and what is handed over to them. */
+export interface EmulatorHooks {
+  readonly pool?: WorkerPoolOptions;
+}
+
 type EmulatorLaunch = Launch<EmulatorAllocation, Executable>;
 
 const ringWords = 2 ** 16;
@@ -78,11 +84,11 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   readonly #pool: WorkerPool;
   override readonly code: EmulatedCodeBackend;
 
-  constructor(options: EmulatorDeviceOptions = {}) {
+  constructor(options: EmulatorDeviceOptions & EmulatorHooks = {}) {
     super(options.memoryLimit);
     this.target = options.target ?? defaultTarget;
     this.#options = options;
-    this.#pool = new WorkerPool({ threads: options.threads });
+    this.#pool = new WorkerPool({ threads: options.threads, ...options.pool });
     const { seed, checks, onFindings } = options;
     this.code = new EmulatedCodeBackend({
       memory: this.#memory,
