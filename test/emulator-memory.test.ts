@@ -3,6 +3,7 @@
  * and programs of arrays. `npm run soak -- --work memory` and `--work programs` do the same for long, on real threads.
  */
 import { describe, expect, test, vi } from "vitest";
+import type { Answer } from "../src/emulator/threads/job.ts";
 import { Random } from "../src/support/random.ts";
 import { withHostTurns } from "./support/clocks.ts";
 import { runArrayProgram } from "./support/emulated-programs.ts";
@@ -40,11 +41,14 @@ describe("arrays hold what a schedule makes of them", () => {
   });
 });
 
-describe("programs of arrays give what they should", () => {
-  // The last of three kinds takes as long as all others.
-  test.each(seeds(2, 30))("seed %i", async (seed) => {
+test("programs of arrays give what they should, on threads", async () => {
+  const answers: Answer[] = [];
+  // A sum of 122,236 elements, and products of 128 × 128; convolutions take as long as all others.
+  for (const seed of takesAll ? seeds(0, 30) : [6, 4]) {
     const host = new PretendedThreads(new Random(~seed));
     await runArrayProgram({ seed, host, threads: 3, size: 0.8 });
-    expect(host.answers.length).toBeGreaterThan(0);
-  });
+    answers.push(...host.answers);
+  }
+  expect(answers.length).toBeGreaterThan(0);
+  expect(answers).not.toContain(undefined);
 });
