@@ -43,8 +43,8 @@ describe("arrays hold what a schedule makes of them", () => {
 
 test("programs of arrays give what they should, on threads", async () => {
   const answers: Answer[] = [];
-  // A sum of 65,993 elements, and products of 80 × 80; convolutions take as long as all others.
-  for (const seed of takesAll ? seeds(0, 30) : [3, 4]) {
+  // A sum of 65,993 elements; products and convolutions take longer.
+  for (const seed of takesAll ? seeds(0, 30) : [3]) {
     const host = new PretendedThreads(new Random(~seed));
     await runArrayProgram({ seed, host, threads: 3, size: 0.5 });
     answers.push(...host.answers);

@@ -18,6 +18,8 @@ import { Random } from "../../src/support/random.ts";
 
 const n = dim("n");
 const block = 128;
+/** Of what kernels work on: what more there is, the emulator would take long for. */
+const mostElements = 10 * block;
 
 const arrays = { grid: { i: cdiv(n, block) }, inputs: { k: scalar(i32), x: array(i32, [n]) } };
 
@@ -103,6 +105,8 @@ class Schedule {
   readonly #random: Random;
   readonly #device: Device;
   readonly #limit: number;
+  /** Of arrays that kernels work on: few, so that many are alike. */
+  readonly #lengths: readonly number[];
   readonly #live: Known[] = [];
   readonly #pending: Promise<void>[] = [];
   readonly #counts: ScheduleCounts = {
@@ -115,6 +119,7 @@ class Schedule {
     const random = new Random(seed);
     this.#random = random;
     this.#limit = random.below(3) === 0 ? 50_000 : 1e9;
+    this.#lengths = [1, ...Array.from({ length: 3 }, () => 1 + random.below(mostElements))];
     const threads = 1 + random.below(8);
     const checks = random.below(2) === 0;
     const backend = new EmulatorBackend({
@@ -138,6 +143,8 @@ class Schedule {
     const random = this.#random;
     const steps: readonly (() => void)[] = [
       () => this.#allocate(),
+      () => this.#allocate(),
+      () => this.#upload(),
       () => this.#upload(),
       () => this.#write(),
       () => this.#launch(),
@@ -157,19 +164,12 @@ class Schedule {
   /** Nothing, a promise, some turns of the host, or all that was issued. */
   async #passTime(): Promise<void> {
     const random = this.#random;
-    switch (random.below(8)) {
-      case 0:
-        return this.#synchronize();
-      case 1:
-      case 2:
-        for (let turns = random.below(6); turns >= 0; turns--)
-          await new Promise<void>((resolve) => void setImmediate(resolve));
-        return;
-      case 3:
-        await Promise.resolve();
-        return;
-      default:
-    }
+    const kind = random.below(12);
+    if (kind === 0) return this.#synchronize();
+    if (kind < 3) await Promise.resolve();
+    if (kind < 6) return;
+    for (let turns = random.below(4); turns >= 0; turns--)
+      await new Promise<void>((resolve) => void setImmediate(resolve));
   }
 
   /* ---- arrays ---- */
@@ -178,9 +178,11 @@ class Schedule {
     const random = this.#random;
     const kind = random.below(12);
     if (kind === 0) return 0;
-    // Around what the heap has to begin with, and beyond what it has after that.
-    if (kind === 1) return 2 ** (13 + random.below(5)) + random.below(64) - 32;
-    return 1 + random.below(6 * block);
+    if (kind > 3) return random.pick(this.#lengths);
+    // About as much as the heap has left, so that it grows or just does not.
+    const { used, reserved } = this.#device.memory;
+    const left = Math.max(0, reserved - used) / 4;
+    return Math.min(2 ** 18, Math.floor(left * (0.5 + random.uniform())));
   }
 
   /** An array of the device, unless that is more than it may have. */
@@ -288,12 +290,12 @@ class Schedule {
 
   /** An array that a launch may read, of few enough elements for the emulator. */
   #input(): Known | undefined {
-    return this.#some(({ isWritten, length }) => isWritten && length <= 6 * block);
+    return this.#some(({ isWritten, length }) => isWritten && length <= mostElements);
   }
 
   #launch(): void {
     const x = this.#input() ?? this.#upload();
-    if (x === undefined || x.length > 6 * block) return;
+    if (x === undefined || x.length > mostElements) return;
     const random = this.#random;
     const k = random.below(100);
     const { length } = x;
@@ -303,7 +305,7 @@ class Schedule {
     const sum = this.#some((each) => each !== x && each.length === 1 && each.isWritten);
     const kind = random.below(3);
     if (kind === 0 && y !== undefined) {
-      this.#issue(update, { k, x: x.array, y: y.array }, y, (at) =>
+      this.#issue(update, { k, x: x.array, y: y.array }, length, y, (at) =>
         plus(Math.imul(y.content?.[at] ?? 0, 5), x.content?.[at] ?? 0, k),
       );
       if (x.content === undefined) y.content = undefined;
@@ -312,7 +314,7 @@ class Schedule {
     if (kind === 1 && sum !== undefined) {
       const blocks = Math.ceil(length / block);
       const added = x.content?.reduce((all, value) => plus(all, value), Math.imul(k, blocks));
-      this.#issue(total, { k, x: x.array, sum: sum.array }, sum, () =>
+      this.#issue(total, { k, x: x.array, sum: sum.array }, length, sum, () =>
         plus(sum.content?.[0] ?? 0, added ?? 0),
       );
       if (added === undefined) sum.content = undefined;
@@ -321,16 +323,17 @@ class Schedule {
     const out = this.#some(isLike) ?? this.#allocate(length);
     if (out === undefined) return;
     out.content ??= new Int32Array(length);
-    this.#issue(combine, { k, x: x.array, out: out.array }, out, (at) =>
+    this.#issue(combine, { k, x: x.array, out: out.array }, length, out, (at) =>
       plus(Math.imul(x.content?.[at] ?? 0, 3), k),
     );
     if (x.content === undefined) out.content = undefined;
   }
 
-  /** Issues a launch that writes an array; some are aborted, some may take few steps only. */
+  /** Issues a launch over some elements that writes an array; some are aborted, some may take few steps only. */
   #issue(
     definition: KernelDefinition,
-    args: { readonly [name: string]: unknown },
+    args: { readonly k: number; readonly [name: string]: unknown },
+    elements: number,
     written: Known,
     valueAt: (at: number) => number,
   ): void {
@@ -339,9 +342,9 @@ class Schedule {
     const controller = new AbortController();
     const limits =
       ended === 0 ? { signal: controller.signal } : ended === 1 ? { stepLimit: 10 } : {};
-    this.issued.push(`${definition.kernel.name} of ${args["k"]} to ${written.name}`);
+    this.issued.push(`${definition.kernel.name} of ${args.k} to ${written.name}`);
     this.#device.launch(definition, args as never, limits as never);
-    const { content, length } = written;
+    const { content } = written;
     written.content = content && Int32Array.from(content, (_, at) => valueAt(at));
     if (ended > 1) {
       written.isWritten = true;
@@ -349,7 +352,7 @@ class Schedule {
     }
     this.issued.push(ended === 0 ? "which is aborted" : "which may take 10 steps");
     if (ended === 0) abortLater(controller, random.below(8));
-    if (length === 0) return;
+    if (elements === 0) return;
     written.content = undefined;
     if (ended === 1) this.#fails = "yes";
     else if (this.#fails === "no") this.#fails = "maybe";
@@ -373,7 +376,9 @@ class Schedule {
   }
 
   #fail(): void {
-    const x = this.#some(({ isWritten, length }) => isWritten && length > 0 && length <= 6 * block);
+    const x = this.#some(
+      ({ isWritten, length }) => isWritten && length > 0 && length <= mostElements,
+    );
     const out = this.#some((each) => each !== x && each.length === x?.length);
     if (x === undefined || out === undefined) return;
     const k = this.#random.below(Math.ceil(x.length / block));
@@ -388,14 +393,13 @@ class Schedule {
     this.issued.push("synchronize");
     const fails = this.#fails;
     this.#fails = "no";
-    const error: unknown = await this.#device.synchronize().then(
-      () => undefined,
-      (reason: unknown) => reason,
-    );
-    if (error !== undefined && !launchCodes.has(codeOf(error))) throw error;
-    if (error !== undefined) this.#counts.failures += 1;
-    if (fails === "no" && error !== undefined) throw error;
-    if (fails === "yes" && error === undefined) throw new Error("a failure was not told");
+    try {
+      await this.#device.synchronize();
+      if (fails === "yes") throw new Error("a failure was not told");
+    } catch (error) {
+      if (fails === "no" || !launchCodes.has(codeOf(error))) throw error;
+      this.#counts.failures += 1;
+    }
     await Promise.all(this.#pending.splice(0));
   }
 
