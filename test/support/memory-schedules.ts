@@ -352,10 +352,11 @@ class Schedule {
     }
     this.issued.push(ended === 0 ? "which is aborted" : "which may take 10 steps");
     if (ended === 0) abortLater(controller, random.below(8));
+    // One that is aborted before its turn says so, however little it has to do.
+    if (ended === 0 && this.#fails === "no") this.#fails = "maybe";
     if (elements === 0) return;
     written.content = undefined;
     if (ended === 1) this.#fails = "yes";
-    else if (this.#fails === "no") this.#fails = "maybe";
   }
 
   /** A run with arrays of the host. */
