@@ -27,7 +27,7 @@ import type { OpDetails, Origin } from "../graph/infer/builder.ts";
 import { capturesOf } from "../graph/ops/captures.ts";
 import { elementOfDType, elements } from "../graph/ops/elements.ts";
 import type { ElementType } from "../graph/ops/elements.ts";
-import { graphRegion, moduleOf } from "../graph/ops/node.ts";
+import { graphRegion, graphValue, moduleOf } from "../graph/ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import type { GraphAttributes, GraphOpKind, GraphOperands } from "../graph/ops/table.ts";
 import { operandsOf, regionsOf } from "../graph/ops/traverse.ts";
@@ -42,6 +42,8 @@ import {
   noteMade,
   runOnDevice,
 } from "./device.ts";
+import { computeNow, computeWithBreaks } from "./deferred.ts";
+import type { DeferredResult, DeferredRun } from "./deferred.ts";
 import type { DeviceInput } from "./device.ts";
 import { isGone, markGone, requirePresent } from "./gone.ts";
 
@@ -169,6 +171,8 @@ function dataOf(value: GraphValue): Tensor {
   requirePresent(value);
   const found = computed.get(value);
   if (found !== undefined) return found;
+  const result = deferred.get(value);
+  if (result !== undefined) return settled(value, computeNow(result));
   if (isHeld(value))
     throw new TilewrightError({
       code: "TW9315",
@@ -202,12 +206,54 @@ function neededBy(missing: readonly GraphValue[]): ReturnType<typeof graphOf> {
 
 /** Whether a value is still to be computed. */
 export function isPending(value: GraphValue): boolean {
-  return !computed.has(value) && !isHeld(value);
+  return !computed.has(value) && !isHeld(value) && !deferred.has(value);
+}
+
+/** Results of runs of the evaluator that wait until somebody reads. */
+const deferred = new WeakMap<GraphValue, DeferredResult>();
+
+/** Keeps the data of a value that was deferred or recorded. */
+function settled(value: GraphValue, data: Tensor): Tensor {
+  deferred.delete(value);
+  // How it came about need not be kept.
+  producers.delete(value);
+  if (!isGone(value)) setMade(value, data);
+  return data;
+}
+
+/** The data of values, or the runs that compute it under `limits`. */
+function runsOf(
+  values: readonly GraphValue[],
+  limits: RunLimits,
+): readonly (Tensor | DeferredResult)[] {
+  for (const value of values) requirePresent(value);
+  const missing = [...new Set(values.filter(isPending))];
+  const { ops, free } = neededBy(missing);
+  const inputs = free.map((value) => deferred.get(value) ?? dataOf(value));
+  const run: DeferredRun = { graph: graphRegion(free, ops, missing), inputs, limits };
+  return values.map((value) => {
+    const index = missing.indexOf(value);
+    return index >= 0 ? { run, index } : (deferred.get(value) ?? dataOf(value));
+  });
+}
+
+/** A call of a compiled function that runs when one of its results is needed. */
+export function defer(
+  graph: GraphRegion,
+  inputs: readonly GraphValue[],
+  limits: RunLimits,
+): readonly GraphValue[] {
+  const run: DeferredRun = { graph, inputs: runsOf(inputs, {}), limits };
+  return graph.results.map(({ type }, index) => {
+    const value = graphValue(type);
+    deferred.set(value, { run, index });
+    return value;
+  });
 }
 
 /** Computes values that have no data yet, in one run. */
 export function compute(values: readonly GraphValue[], limits: RunLimits = {}): readonly Tensor[] {
-  const missing = values.filter((value) => !computed.has(value));
+  const missing = values.filter((value) => !computed.has(value) && !deferred.has(value));
   if (missing.length > 0) {
     const { ops, free } = neededBy(missing);
     const results = runGraph(graphRegion(free, ops, missing), free.map(dataOf), limits);
@@ -248,7 +294,12 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const device = chosenDevice();
   const known = computed.get(value);
   if (known !== undefined) return known;
-  if (device === undefined && !isHeld(value)) return compute([value], limits)[0] ?? dataOf(value);
+  if (device === undefined && !isHeld(value)) {
+    const [run] = runsOf([value], limits);
+    return run !== undefined && "run" in run
+      ? settled(value, await computeWithBreaks(run))
+      : dataOf(value);
+  }
   const begins = !isHeld(value);
   const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
   const data = input?.data ?? (await downloaded(value, limits, begins));
@@ -273,6 +324,7 @@ export function disposeValues(values: readonly GraphValue[]): void {
   markGone(values, "disposed of");
   for (const value of values) {
     computed.delete(value);
+    deferred.delete(value);
     disposeHeldValue(value);
   }
 }

@@ -14,7 +14,7 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
-import { compute, donateValues, onDevice, runGraph, setMade } from "./array.ts";
+import { compute, defer, donateValues, onDevice, runGraph, setMade } from "./array.ts";
 import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
 import { requirePresent } from "./gone.ts";
@@ -152,7 +152,10 @@ function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]):
   });
 }
 
-/** Runs a graph: on the evaluator now, so that the results have data, or on the chosen device in its turn. */
+/**
+ * Runs a graph: on the evaluator now, so that the results have data, or on the chosen device in its turn. With a signal the
+ * evaluator waits until a result is read: nobody can abort anything while JavaScript runs without a break.
+ */
 function run(
   graph: GraphRegion,
   inputs: readonly GraphValue[],
@@ -168,6 +171,7 @@ function run(
     runOnDevice(device, graph, sources, targets, { donated, limits, isKept: true });
     return targets;
   }
+  if (limits.signal?.aborted === false && given.length === 0) return defer(graph, inputs, limits);
   const sources = compute(inputs);
   donateValues(given);
   const results = runGraph(graph, sources, limits);

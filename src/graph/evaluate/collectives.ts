@@ -4,7 +4,7 @@ import { emptyTensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { unsupported } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";
-import { mapTensors } from "./map.ts";
+import { mapInPieces } from "./map.ts";
 import { exchangeMode, processGroups, processIndex } from "./processes.ts";
 import type { GroupMode } from "./processes.ts";
 import { scalarRegion } from "./region.ts";
@@ -58,40 +58,37 @@ export function* allGather(
   const meeting = meetingOf(rows, mode, frame);
   if (meeting === undefined) return zeros(op, frame);
   const values = yield* exchange(op, meeting, operands);
-  return operands.map((_, i) =>
-    concatenate(
-      values.map((each) => each[i] as Tensor),
-      dimension,
-      frame.result(op, i),
-    ),
-  );
+  const results: Tensor[] = [];
+  for (let i = 0; i < operands.length; i++) {
+    const parts = values.map((each) => each[i] as Tensor);
+    results.push(yield* concatenate(parts, dimension, frame.result(op, i)));
+  }
+  return results;
 }
 
 /** The sum, or whatever the region computes, of one operand over all members. */
-function combined(
+function* combined(
   values: readonly Tensor[],
   region: GraphRegion,
   frame: Frame,
   op: AnyGraphOp,
-): Tensor {
+): Steps<Tensor> {
   const run = scalarRegion(region, frame, op);
   const [first, ...rest] = values as [Tensor, ...Tensor[]];
   // The region may compute in another type than the operands have.
   const [parameter] = region.parameters;
   const element = parameter === undefined ? first.element : frame.typeOf(parameter, op).element;
-  const widen = (value: Tensor) =>
-    value.element === element
-      ? value
-      : mapTensors(
-          emptyTensor({ element, shape: value.shape }),
-          conversion(value.element, element),
-          [value],
-        );
-  return rest.reduce<Tensor>(
-    (sum, value) =>
-      mapTensors(emptyTensor({ element, shape: first.shape }), run, [sum, widen(value)]),
-    widen(first),
-  );
+  const widen = function* (value: Tensor): Steps<Tensor> {
+    if (value.element === element) return value;
+    const wide = emptyTensor({ element, shape: value.shape });
+    return yield* mapInPieces(wide, conversion(value.element, element), [value]);
+  };
+  let sum = yield* widen(first);
+  for (const value of rest) {
+    const target = emptyTensor({ element, shape: first.shape });
+    sum = yield* mapInPieces(target, run, [sum, yield* widen(value)]);
+  }
+  return sum;
 }
 
 export function* allReduce(
@@ -104,18 +101,16 @@ export function* allReduce(
   const meeting = meetingOf(rows, mode, frame);
   if (meeting === undefined) return zeros(op, frame);
   const values = yield* exchange(op, meeting, operands);
-  return operands.map((_, i) =>
-    combined(
-      values.map((each) => each[i] as Tensor),
-      region,
-      frame,
-      op,
-    ),
-  );
+  const results: Tensor[] = [];
+  for (let i = 0; i < operands.length; i++) {
+    const parts = values.map((each) => each[i] as Tensor);
+    results.push(yield* combined(parts, region, frame, op));
+  }
+  return results;
 }
 
 /** Part `index` of `count` along an axis. */
-function part(value: Tensor, axis: number, index: number, count: number): Tensor {
+function part(value: Tensor, axis: number, index: number, count: number): Steps<Tensor> {
   const extent = (value.shape[axis] as number) / count;
   const starts = value.shape.map((_, each) => (each === axis ? index * extent : 0));
   const limits = value.shape.map((each, at) => (at === axis ? (index + 1) * extent : each));
@@ -138,13 +133,13 @@ export function* reduceScatter(
   const meeting = meetingOf(rows, mode, frame);
   if (meeting === undefined) return zeros(op, frame);
   const values = yield* exchange(op, meeting, [operand]);
-  const sum = combined(
+  const sum = yield* combined(
     values.map((each) => each[0] as Tensor),
     region,
     frame,
     op,
   );
-  return [part(sum, dimension, meeting.position, meeting.group.length)];
+  return [yield* part(sum, dimension, meeting.position, meeting.group.length)];
 }
 
 export function* allToAll(
@@ -157,12 +152,14 @@ export function* allToAll(
   const meeting = meetingOf(groups.rows, groups.mode, frame);
   if (meeting === undefined) return zeros(op, frame);
   const values = yield* exchange(op, meeting, operands);
-  return operands.map((_, i) => {
-    const parts = values.map((each) =>
-      part(each[i] as Tensor, axes.split, meeting.position, axes.count),
-    );
-    return concatenate(parts, axes.concat, frame.result(op, i));
-  });
+  const results: Tensor[] = [];
+  for (let i = 0; i < operands.length; i++) {
+    const parts: Tensor[] = [];
+    for (const each of values)
+      parts.push(yield* part(each[i] as Tensor, axes.split, meeting.position, axes.count));
+    results.push(yield* concatenate(parts, axes.concat, frame.result(op, i)));
+  }
+  return results;
 }
 
 /** Operands of the first of the group, or each of the member whose place the last operand has. */
@@ -199,14 +196,8 @@ export function* collectiveReduce(
   if (meeting === undefined) return zeros(op, frame);
   const values = yield* exchange(op, meeting, [operand]);
   if (meeting.position !== 0) return zeros(op, frame);
-  return [
-    combined(
-      values.map((each) => each[0] as Tensor),
-      region,
-      frame,
-      op,
-    ),
-  ];
+  const parts = values.map((each) => each[0] as Tensor);
+  return [yield* combined(parts, region, frame, op)];
 }
 
 export function* collectivePermute(

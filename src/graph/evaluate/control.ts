@@ -53,28 +53,31 @@ export function* scan(
   let carries: readonly Datum[] = inits;
   for (let step = 0; step < extent; step++) {
     const at = reversed ? extent - 1 - step : step;
-    const slices = inputs.map((input) => sliceAt(input, dimension, at));
+    const slices: Tensor[] = [];
+    for (const input of inputs) slices.push(yield* sliceAt(input, dimension, at));
     const results = yield* frame.session.runRegion(body, [...slices, ...carries], frame);
     for (const [i, column] of columns.entries()) column[at] = results[i] as Tensor;
     carries = results.slice(outputs);
   }
-  const stacked = columns.map((column, i) => stack(column, dimension, frame.result(op, i)));
+  const stacked: Tensor[] = [];
+  for (const [i, column] of columns.entries())
+    stacked.push(yield* stack(column, dimension, frame.result(op, i)));
   return [...stacked, ...carries];
 }
 
-function sliceAt(input: Tensor, axis: number, at: number): Tensor {
+function* sliceAt(input: Tensor, axis: number, at: number): Steps<Tensor> {
   const starts = input.shape.map((_, each) => (each === axis ? at : 0));
   const sizes = input.shape.map((extent, each) => (each === axis ? 1 : extent));
   return reshaped(
-    dynamicSlice(input, starts, sizes),
+    yield* dynamicSlice(input, starts, sizes),
     input.shape.filter((_, each) => each !== axis),
   );
 }
 
-function stack(column: readonly Tensor[], axis: number, type: TensorType): Tensor {
+function* stack(column: readonly Tensor[], axis: number, type: TensorType): Steps<Tensor> {
   if (column.length === 0) return emptyTensor(type);
   const shape = type.shape.map((extent, each) => (each === axis ? 1 : extent));
-  return concatenate(
+  return yield* concatenate(
     column.map((each) => reshaped(each, shape)),
     axis,
     type,

@@ -9,10 +9,12 @@
 import type { ConvolutionNumbers, TensorType } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 import { rowProducts } from "./products.ts";
 import { writer } from "./scalars.ts";
 import { allocateElementLanes, sizeOf, slotsOf } from "../ops/index.ts";
-import { forEachIndex, placeOf, stridesOf } from "./strides.ts";
+import { forEachIndex, indicesOf, placeOf, stridesOf } from "./strides.ts";
 
 export interface SpatialWindow {
   readonly stride: number;
@@ -32,12 +34,12 @@ export interface ConvolutionSettings {
 /** Pairs of places, relative to a batch and feature: [input, kernel]. */
 type Tap = readonly [input: number, kernel: number];
 
-export function convolve(
+export function* convolve(
   input: Tensor,
   kernel: Tensor,
   type: TensorType,
   settings: ConvolutionSettings,
-): Tensor {
+): Steps<Tensor> {
   const { numbers, featureGroups, batchGroups } = settings;
   const inputStrides = stridesOf(input.shape);
   const kernelStrides = stridesOf(kernel.shape);
@@ -68,29 +70,31 @@ export function convolve(
   for (let b = 0; b < batches; b++) for (let f = 0; f < features; f++) rowOf(b, f);
   const kernelStarts = Array.from({ length: features }, (_, f) => f * kernelOutput);
   const kernelRows = new Map<string, Tensor>();
-  forEachIndex(
-    spatialAxes.map((axis) => type.shape[axis] as number),
-    (position) => {
-      const taps = tapsAt(input, kernel, position, settings);
-      const length = taps.length * channels;
-      const left = rowsOf(input, inputStarts, placesOf(taps, 0, channels, inputFeature));
-      const kernelPlaces = placesOf(taps, 1, channels, kernelInput);
-      // Most positions meet the same taps of the kernel.
-      const key = taps.map(([, place]) => place).join();
-      const right = kernelRows.get(key) ?? rowsOf(kernel, kernelStarts, kernelPlaces);
-      kernelRows.set(key, right);
-      const sum = rowProducts(left, right, type.element, products);
-      const place = placeOf(position, spatialStrides);
-      for (let b = 0; b < batches; b++)
-        for (let f = 0; f < features; f++) {
-          const target =
-            place +
-            b * (resultStrides[numbers.output_batch_dimension] as number) +
-            f * (resultStrides[numbers.output_feature_dimension] as number);
-          write(target, sum(rowOf(b, f) * length, f * length, length));
-        }
-    },
-  );
+  let work = 0;
+  for (const position of indicesOf(spatialAxes.map((axis) => type.shape[axis] as number))) {
+    const taps = tapsAt(input, kernel, position, settings);
+    const length = taps.length * channels;
+    const left = rowsOf(input, inputStarts, placesOf(taps, 0, channels, inputFeature));
+    const kernelPlaces = placesOf(taps, 1, channels, kernelInput);
+    // Most positions meet the same taps of the kernel.
+    const key = taps.map(([, place]) => place).join();
+    const right = kernelRows.get(key) ?? rowsOf(kernel, kernelStarts, kernelPlaces);
+    kernelRows.set(key, right);
+    const sum = rowProducts(left, right, type.element, products);
+    const place = placeOf(position, spatialStrides);
+    for (let b = 0; b < batches; b++)
+      for (let f = 0; f < features; f++) {
+        const target =
+          place +
+          b * (resultStrides[numbers.output_batch_dimension] as number) +
+          f * (resultStrides[numbers.output_feature_dimension] as number);
+        write(target, sum(rowOf(b, f) * length, f * length, length));
+        work += 8 + length;
+        if (work < pieceWork) continue;
+        work = 0;
+        yield pause;
+      }
+  }
   return result;
 }
 

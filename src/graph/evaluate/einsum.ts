@@ -2,18 +2,20 @@
 import type { TensorType } from "../ops/index.ts";
 import { emptyTensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 import { binaryForms } from "./elementwise/binary.ts";
 import { conversion } from "./elementwise/convert.ts";
 import { chooseForm } from "./elementwise/forms.ts";
 import { reader, settler, writer } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
-import { forEachIndex, placeOf, stridesOf } from "./strides.ts";
+import { indicesOf, placeOf, stridesOf } from "./strides.ts";
 
-export function einsum(
+export function* einsum(
   operands: readonly Tensor[],
   config: string,
   type: TensorType,
-): Tensor | undefined {
+): Steps<Tensor | undefined> {
   const [inputs = "", output = ""] = config.replaceAll(/\s/g, "").split("->");
   const labels = inputs.split(",");
   if (!/^[a-zA-Z,]*$/.test(inputs) || labels.length !== operands.length) return undefined;
@@ -44,19 +46,19 @@ export function einsum(
   const write = writer(type.element, result.lanes);
   const readResult = reader(result);
   const settle = settler(type.element);
-  forEachIndex(
-    letters.map((letter) => extents.get(letter) ?? 1),
-    (index) => {
-      const factors = readers.map((read, i) =>
-        read(placeOf(index, strides[i] as readonly number[])),
-      );
-      const product = factors.reduce<Scalar>(
-        (left, right, i) => (i === 0 ? right : settle(multiply(left, right))),
-        factors[0] as Scalar,
-      );
-      const target = placeOf(index, outputStrides);
-      write(target, add(readResult(target), product));
-    },
-  );
+  let work = 0;
+  for (const index of indicesOf(letters.map((letter) => extents.get(letter) ?? 1))) {
+    const factors = readers.map((read, i) => read(placeOf(index, strides[i] as readonly number[])));
+    const product = factors.reduce<Scalar>(
+      (left, right, i) => (i === 0 ? right : settle(multiply(left, right))),
+      factors[0] as Scalar,
+    );
+    const target = placeOf(index, outputStrides);
+    write(target, add(readResult(target), product));
+    work += 8;
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
+  }
   return result;
 }

@@ -31,7 +31,7 @@ import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue, TensorType } fro
 import { datumText, emptyTensor, typeOf } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
-import { Frame, unsupported } from "./frame.ts";
+import { atOnce, Frame, pause, unsupported } from "./frame.ts";
 import type { RuleResult, Session, Steps } from "./frame.ts";
 import { mapTensors } from "./map.ts";
 import { runProcesses } from "./processes.ts";
@@ -59,6 +59,7 @@ function sessionOf(module: GraphModule, options: EvaluationOptions): Session {
     print: options.print ?? (() => undefined),
     probes: new Map<string, Tensor[]>(),
     limits: new LimitedProgram(options),
+    hasBreaks: false,
     runRegion,
     runFunction,
   };
@@ -73,13 +74,52 @@ export function evaluate(
 ): readonly Datum[] {
   requireRunLimits("evaluate", options, captureLocation());
   const session = sessionOf(module, options);
+  const { limits } = session;
   try {
-    const kept = inputs.map((datum) => stored(datum, session));
-    const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
-    return results;
+    const steps = evaluation(name, inputs, session);
+    let step = steps.next([]);
+    for (; step.done !== true; step = steps.next([])) limits.look();
+    return step.value;
   } finally {
-    session.limits.end();
+    limits.end();
   }
+}
+
+/**
+ * The same with breaks for the host, so that timers are on time and signals are aborted while it runs: the event loop has its
+ * turn between two pauses.
+ */
+export async function evaluateWithBreaks(
+  module: GraphModule,
+  name: string,
+  inputs: readonly Datum[],
+  options: EvaluationOptions = {},
+): Promise<readonly Datum[]> {
+  requireRunLimits("evaluate", options, captureLocation());
+  const session = { ...sessionOf(module, options), hasBreaks: true };
+  const { limits } = session;
+  try {
+    const steps = evaluation(name, inputs, session);
+    let step = steps.next([]);
+    for (; step.done !== true; step = steps.next([])) {
+      await limits.pause();
+      limits.look();
+    }
+    return step.value;
+  } finally {
+    limits.end();
+  }
+}
+
+/** What is left to the caller of these steps are pauses: one process answers itself. */
+function* evaluation(
+  name: string,
+  inputs: readonly Datum[],
+  session: Session,
+): Steps<readonly Datum[]> {
+  const kept = inputs.map((datum) => stored(datum, session));
+  const [results = []] = yield* runProcesses([runFunction(name, kept, session)], () => undefined);
+  return results;
 }
 
 /** Evaluates a single op, such as a check of what a device computed, on values for its operands. */
@@ -87,7 +127,8 @@ export function runCheck(op: AnyGraphOp, operands: readonly Tensor[]): void {
   const frame = new Frame(sessionOf(moduleOf(graphRegion([], [], [])), {}));
   const tensors = operandsOf(op).filter(({ type }) => isTensor(type));
   for (const [i, value] of tensors.entries()) frame.define(value, operands[i] as Tensor);
-  applyGraphRule(evaluationRules, op, frame);
+  const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
+  if (isSteps(outcome)) atOnce(outcome);
 }
 
 /** An input as the session keeps it. */
@@ -151,7 +192,7 @@ function* runRegion(
   const dying = lastUses(region);
   for (const [i, parameter] of region.parameters.entries())
     frame.define(parameter, inputs[i] as Datum);
-  const { limits } = frame.session;
+  const { limits, hasBreaks } = frame.session;
   for (const [index, op] of region.ops.entries()) {
     limits.step(op.location);
     const results = yield* runOp(op, frame);
@@ -161,6 +202,7 @@ function* runRegion(
       frame.define(value, datum);
     }
     for (const value of dying[index] ?? []) frame.forget(value);
+    if (hasBreaks) yield pause;
   }
   return frame.data(region.results);
 }

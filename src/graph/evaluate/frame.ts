@@ -40,7 +40,27 @@ export type Request = { readonly op: AnyGraphOp } & (
   | { readonly kind: "outfeed"; readonly value: readonly Datum[] }
 );
 
-export type Steps<T> = Generator<Request, T, readonly (readonly Datum[])[]>;
+/** Between two pieces of work: limits are looked at, and the host may have its turn. */
+export interface Pause {
+  readonly kind: "pause";
+}
+
+export const pause: Pause = Object.freeze({ kind: "pause" });
+
+/** Elements, products or comparisons, roughly, between two pauses of an op. */
+export const pieceWork = 2 ** 15;
+
+export type Steps<T> = Generator<Request | Pause, T, readonly (readonly Datum[])[]>;
+
+/** Takes all steps at once; undefined where processes would have to meet. */
+export function atOnce<T>(
+  steps: Steps<T>,
+  look = (): void => undefined,
+): { readonly value: T } | undefined {
+  let step = steps.next([]);
+  for (; step.done !== true && step.value.kind === "pause"; step = steps.next([])) look();
+  return step.done === true ? { value: step.value } : undefined;
+}
 
 /** What a rule gives: results, or steps that end in results. */
 export type RuleResult = readonly Datum[] | Steps<readonly Datum[]>;
@@ -61,6 +81,8 @@ export interface Session {
   readonly probes: Map<string, Tensor[]>;
   /** Asked before each op. */
   readonly limits: LimitedProgram;
+  /** Whether the host has its turn between two ops. */
+  readonly hasBreaks: boolean;
   /** How the ops of a region are run. */
   readonly runRegion: (
     region: GraphRegion,

@@ -10,13 +10,17 @@
  */
 import type { GatherNumbers, GraphRegion, ScatterNumbers } from "../ops/index.ts";
 import type { AnyGraphOp } from "../ops/index.ts";
-import { slotsOf } from "../ops/index.ts";
+import { sizeOf, slotsOf } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
-import type { Frame } from "./frame.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Frame, Steps } from "./frame.ts";
 import { regionFunction } from "./region.ts";
 import { reader, writer } from "./scalars.ts";
-import { forEachIndex, forEachPlace, placeOf, stridesOf } from "./strides.ts";
+import { indicesOf, placeOf, stridesOf, visitPlaces } from "./strides.ts";
+
+/** What finding the place of a window counts as, beside its elements. */
+const eachWindow = 16;
 
 /** `values` with `value` inserted before position `at`, or at the end. */
 function withInserted(values: readonly number[], at: number, value: number): number[] {
@@ -63,13 +67,13 @@ function axesBeside(rank: number, ...taken: readonly (readonly number[])[]): rea
   );
 }
 
-export function gather(
+export function* gather(
   operand: Tensor,
   indices: Tensor,
   numbers: GatherNumbers,
   sizes: readonly number[],
   shape: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   const result = emptyTensor({ element: operand.element, shape });
   const rank = operand.shape.length;
   const batchAxes = axesBeside(shape.length, numbers.offset_dims);
@@ -88,33 +92,35 @@ export function gather(
   const strides = stridesOf(shape);
   const window = windowAxes.map((axis) => sizes[axis] as number);
   const slots = slotsOf(operand.element);
-  forEachIndex(
-    batchAxes.map((axis) => shape[axis] as number),
-    (batch) => {
-      const start = readStart(batch).map((each, axis) =>
-        Math.min(Math.max(each, 0), (operand.shape[axis] as number) - (sizes[axis] as number)),
-      );
-      const from = {
-        start: placeOf(start, own),
-        strides: windowAxes.map((axis) => own[axis] as number),
-      };
-      const to = {
-        start: placeOf(
-          batch,
-          batchAxes.map((axis) => strides[axis] as number),
-        ),
-        strides: numbers.offset_dims.map((axis) => strides[axis] as number),
-      };
-      forEachPlace(window, from, to, (source, target) => {
-        for (let slot = 0; slot < slots; slot++)
-          result.lanes[slots * target + slot] = operand.lanes[slots * source + slot] as never;
-      });
-    },
-  );
+  let work = 0;
+  for (const batch of indicesOf(batchAxes.map((axis) => shape[axis] as number))) {
+    const start = readStart(batch).map((each, axis) =>
+      Math.min(Math.max(each, 0), (operand.shape[axis] as number) - (sizes[axis] as number)),
+    );
+    const from = {
+      start: placeOf(start, own),
+      strides: windowAxes.map((axis) => own[axis] as number),
+    };
+    const to = {
+      start: placeOf(
+        batch,
+        batchAxes.map((axis) => strides[axis] as number),
+      ),
+      strides: numbers.offset_dims.map((axis) => strides[axis] as number),
+    };
+    yield* visitPlaces(window, from, to, (source, target) => {
+      for (let slot = 0; slot < slots; slot++)
+        result.lanes[slots * target + slot] = operand.lanes[slots * source + slot] as never;
+    });
+    work += eachWindow + sizeOf(window);
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
+  }
   return result;
 }
 
-export function scatter(
+export function* scatter(
   inputs: readonly Tensor[],
   indices: Tensor,
   updates: readonly Tensor[],
@@ -122,7 +128,7 @@ export function scatter(
   region: GraphRegion,
   frame: Frame,
   op: AnyGraphOp,
-): readonly Tensor[] {
+): Steps<readonly Tensor[]> {
   const results = inputs.map(({ element, shape, lanes }) => tensor(element, shape, lanes.slice()));
   const [{ shape: operandShape } = { shape: [] }] = inputs;
   const [{ shape: updateShape } = { shape: [] }] = updates;
@@ -145,29 +151,33 @@ export function scatter(
   const own = stridesOf(operandShape);
   const strides = stridesOf(updateShape);
   const combine = combiner(results, updates, regionFunction(region, frame, op));
-  forEachIndex(
-    scatterAxes.map((axis) => updateShape[axis] as number),
-    (batch) => {
-      const start = readStart(batch);
-      const fits = start.every(
-        (each, axis) =>
-          each >= 0 && each + (sizes[axis] as number) <= (operandShape[axis] as number),
-      );
-      if (!fits) return;
-      const from = {
-        start: placeOf(
-          batch,
-          scatterAxes.map((axis) => strides[axis] as number),
-        ),
-        strides: numbers.update_window_dims.map((axis) => strides[axis] as number),
-      };
-      const to = {
-        start: placeOf(start, own),
-        strides: windowAxes.map((axis) => own[axis] as number),
-      };
-      forEachPlace(window, from, to, combine);
-    },
-  );
+  let work = 0;
+  const each = 4 + 2 * region.ops.length;
+  for (const batch of indicesOf(scatterAxes.map((axis) => updateShape[axis] as number))) {
+    work += eachWindow + each * sizeOf(window);
+    if (work >= pieceWork) {
+      work = 0;
+      yield pause;
+    }
+    const start = readStart(batch);
+    const fits = start.every(
+      (place, axis) =>
+        place >= 0 && place + (sizes[axis] as number) <= (operandShape[axis] as number),
+    );
+    if (!fits) continue;
+    const from = {
+      start: placeOf(
+        batch,
+        scatterAxes.map((axis) => strides[axis] as number),
+      ),
+      strides: numbers.update_window_dims.map((axis) => strides[axis] as number),
+    };
+    const to = {
+      start: placeOf(start, own),
+      strides: windowAxes.map((axis) => own[axis] as number),
+    };
+    yield* visitPlaces(window, from, to, combine, each);
+  }
   return results;
 }
 

@@ -1,11 +1,14 @@
 /** interpreter.run_parallel: a grid of functions as processes, rows replicas, columns partitions. */
 import type { GraphOp } from "../ops/index.ts";
 import type { Datum } from "./datum.ts";
-import { unsupported } from "./frame.ts";
-import type { Frame, Session } from "./frame.ts";
+import { atOnce, unsupported } from "./frame.ts";
+import type { Frame, Session, Steps } from "./frame.ts";
 import { runProcesses } from "./processes.ts";
 
-export function runGrid(op: GraphOp<"interpreter.run_parallel">, frame: Frame): readonly Datum[] {
+export function* runGrid(
+  op: GraphOp<"interpreter.run_parallel">,
+  frame: Frame,
+): Steps<readonly Datum[]> {
   const { session } = frame;
   const { programs, infeed: queues = [] } = op.attributes;
   const partitions = programs[0]?.length ?? 0;
@@ -28,9 +31,9 @@ export function runGrid(op: GraphOp<"interpreter.run_parallel">, frame: Frame): 
   const infeed = (): readonly Datum[] | undefined => {
     const queue = queues[next++];
     if (queue === undefined) return undefined;
-    const step = session.runFunction(queue, [], session, op).next();
-    if (step.done !== true) throw unsupported(op, "a queue of the host cannot wait for processes");
-    return step.value;
+    const fed = atOnce(session.runFunction(queue, [], session, op));
+    if (fed === undefined) throw unsupported(op, "a queue of the host cannot wait for processes");
+    return fed.value;
   };
-  return runProcesses(processes, infeed).flat();
+  return (yield* runProcesses(processes, infeed)).flat();
 }

@@ -1,7 +1,7 @@
 /** What the rest of the project uses of the evaluator. */
 export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./datum.ts";
 export type { Datum, Tensor } from "./datum.ts";
-export { evaluate } from "./evaluate.ts";
+export { evaluate, evaluateWithBreaks } from "./evaluate.ts";
 export type { EvaluationOptions } from "./evaluate.ts";
 export { numbersOf, reader } from "./scalars.ts";
 export type { Scalar } from "./scalars.ts";

@@ -3,6 +3,8 @@ import type { ElementType, TensorType } from "../ops/index.ts";
 import { isComplexElement, sizeOf } from "../ops/index.ts";
 import { emptyTensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 import * as complex from "./elementwise/complex.ts";
 import { conversion } from "./elementwise/convert.ts";
 import { reader, writer } from "./scalars.ts";
@@ -44,34 +46,45 @@ function complexWriter(
 }
 
 /** The factor of every matrix; NaN throughout its triangle where a matrix is not positive definite. */
-export function cholesky(a: Tensor, lower: boolean): Tensor {
+export function* cholesky(a: Tensor, lower: boolean): Steps<Tensor> {
   const n = a.shape.at(-1) ?? 0;
   const result = emptyTensor(a);
   const read = complexReader(a);
   const write = complexWriter(a.element, result);
+  let work = 0;
   for (let matrix = 0; matrix < sizeOf(a.shape.slice(0, -2)); matrix++) {
     const at = (i: number, j: number) => matrix * n * n + i * n + j;
     const entry = (i: number, j: number) =>
       lower ? read(at(i, j)) : complex.conjugate(read(at(j, i)));
-    const factor = choleskyFactor(n, entry, arithmeticOf(a));
+    const factor = yield* choleskyFactor(n, entry, arithmeticOf(a));
     for (let i = 0; i < n; i++)
       for (let j = 0; j <= i; j++) {
         const value = (factor[i] as Complex[])[j] as Complex;
         if (lower) write(at(i, j), value);
         else write(at(j, i), complex.conjugate(value));
       }
+    work += 4 + 2 * n * n * n;
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
   }
   return result;
 }
 
-function choleskyFactor(
+function* choleskyFactor(
   n: number,
   entry: (i: number, j: number) => Complex,
   { subtract, multiply }: Arithmetic,
-): Complex[][] {
+): Steps<Complex[][]> {
   const rows = Array.from({ length: n }, () => new Array<Complex>(n).fill(complex.complex(0, 0)));
+  let work = 0;
   for (let j = 0; j < n; j++)
     for (let i = j; i < n; i++) {
+      work += 4 * (1 + j);
+      if (work >= pieceWork) {
+        work = 0;
+        yield pause;
+      }
       let sum = entry(i, j);
       for (let k = 0; k < j; k++) {
         const left = (rows[i] as Complex[])[k] as Complex;
@@ -95,7 +108,11 @@ export interface TriangularSettings {
 }
 
 /** Solves op(a)·x = b, or x·op(a) = b, for every matrix. */
-export function triangularSolve(a: Tensor, b: Tensor, settings: TriangularSettings): Tensor {
+export function* triangularSolve(
+  a: Tensor,
+  b: Tensor,
+  settings: TriangularSettings,
+): Steps<Tensor> {
   const { leftSide, lower, unitDiagonal, transpose } = settings;
   const n = a.shape.at(-1) ?? 0;
   const [rows = 0, columns = 0] = b.shape.slice(-2);
@@ -108,6 +125,7 @@ export function triangularSolve(a: Tensor, b: Tensor, settings: TriangularSettin
   // x·A = b is solved as the transposed system, so that unknowns always lie along a column.
   const swapped = isTransposed === leftSide;
   const isLower = lower !== swapped;
+  let work = 0;
   for (let matrix = 0; matrix < sizeOf(a.shape.slice(0, -2)); matrix++)
     for (let other = 0; other < others; other++) {
       const at = (i: number) =>
@@ -117,21 +135,31 @@ export function triangularSolve(a: Tensor, b: Tensor, settings: TriangularSettin
         const value = read(matrix * n * n + (swapped ? j * n + i : i * n + j));
         return transpose === "ADJOINT" ? complex.conjugate(value) : value;
       };
-      const found = substitute(n, isLower, entry, (i) => readRight(at(i)), arithmeticOf(a));
+      const found = yield* substitute(n, isLower, entry, (i) => readRight(at(i)), arithmeticOf(a));
       for (const [i, value] of found.entries()) write(at(i), value);
+      work += 4 + 2 * n * n;
+      if (work < pieceWork) continue;
+      work = 0;
+      yield pause;
     }
   return result;
 }
 
-function substitute(
+function* substitute(
   n: number,
   isLower: boolean,
   entry: (i: number, j: number) => Complex,
   right: (i: number) => Complex,
   { subtract, multiply, divide }: Arithmetic,
-): readonly Complex[] {
+): Steps<readonly Complex[]> {
   const solution = new Array<Complex>(n).fill(complex.complex(0, 0));
+  let work = 0;
   for (let step = 0; step < n; step++) {
+    work += 4 * (1 + step);
+    if (work >= pieceWork) {
+      work = 0;
+      yield pause;
+    }
     const i = isLower ? step : n - 1 - step;
     let sum = right(i);
     for (let known = 0; known < step; known++) {
@@ -146,12 +174,12 @@ function substitute(
 export type FourierKind = "FFT" | "IFFT" | "RFFT" | "IRFFT";
 
 /** The transform of the last axes, one axis after another. */
-export function fourier(
+export function* fourier(
   operand: Tensor,
   kind: FourierKind,
   lengths: readonly number[],
   type: TensorType,
-): Tensor {
+): Steps<Tensor> {
   const rank = operand.shape.length;
   const first = rank - lengths.length;
   const sign = kind === "FFT" || kind === "RFFT" ? -1 : 1;
@@ -166,7 +194,7 @@ export function fourier(
     const line =
       isHalved && kind === "IRFFT" ? (row: readonly Complex[]) => mirrored(row, length) : undefined;
     const kept = isHalved && kind === "RFFT" ? Math.floor(length / 2) + 1 : length;
-    [values, shape] = alongAxis(values, shape, axis, kept, (row) =>
+    [values, shape] = yield* alongAxis(values, shape, axis, kept, (row) =>
       transform(line?.(row) ?? row, sign, kept),
     );
   }
@@ -188,13 +216,15 @@ function mirrored(half: readonly Complex[], length: number): readonly Complex[] 
   });
 }
 
-function transform(row: readonly Complex[], sign: number, count: number): Complex[] {
+function* transform(row: readonly Complex[], sign: number, count: number): Steps<Complex[]> {
   const n = row.length;
   const roots = Array.from({ length: n }, (_, k) => {
     const angle = (2 * Math.PI * k) / n;
     return complex.complex(Math.cos(angle), sign * Math.sin(angle));
   });
-  return Array.from({ length: count }, (_, k) => {
+  const results: Complex[] = [];
+  let work = 0;
+  for (let k = 0; k < count; k++) {
     let re = 0;
     let im = 0;
     for (let j = 0; j < n; j++) {
@@ -203,28 +233,40 @@ function transform(row: readonly Complex[], sign: number, count: number): Comple
       re += value.re * root.re - value.im * root.im;
       im += value.re * root.im + value.im * root.re;
     }
-    return complex.complex(re, im);
-  });
+    results.push(complex.complex(re, im));
+    work += n;
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
+  }
+  return results;
 }
 
-function alongAxis(
+function* alongAxis(
   values: readonly Complex[],
   shape: readonly number[],
   axis: number,
   extent: number,
-  map: (row: readonly Complex[]) => readonly Complex[],
-): [Complex[], readonly number[]] {
+  map: (row: readonly Complex[]) => Steps<readonly Complex[]>,
+): Steps<[Complex[], readonly number[]]> {
   const own = shape[axis] as number;
   const inner = sizeOf(shape.slice(axis + 1));
   const outer = sizeOf(shape.slice(0, axis));
   const result = new Array<Complex>(outer * extent * inner);
+  let work = 0;
   for (let o = 0; o < outer; o++)
     for (let i = 0; i < inner; i++) {
+      work += own * (4 + Math.min(extent, pieceWork / own));
+      if (work >= pieceWork) {
+        work = 0;
+        yield pause;
+      }
       const row = Array.from(
         { length: own },
         (_, k) => values[(o * own + k) * inner + i] as Complex,
       );
-      for (const [k, value] of map(row).entries()) result[(o * extent + k) * inner + i] = value;
+      for (const [k, value] of (yield* map(row)).entries())
+        result[(o * extent + k) * inner + i] = value;
     }
   return [result, shape.map((each, at) => (at === axis ? extent : each))];
 }

@@ -5,8 +5,8 @@ import { countOf, emptyTensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
-import { unsupported } from "./frame.ts";
-import type { Frame } from "./frame.ts";
+import { atOnce, pause, unsupported } from "./frame.ts";
+import type { Frame, Steps } from "./frame.ts";
 import {
   isNumberElement,
   numbersOf,
@@ -17,7 +17,10 @@ import {
 } from "./scalars.ts";
 import type { Reader, Scalar } from "./scalars.ts";
 
-export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): readonly Tensor[] {
+export function* evaluateElementwise(
+  op: GraphOp<ScalarKind>,
+  frame: Frame,
+): Steps<readonly Tensor[]> {
   const any = op as AnyGraphOp;
   const operands = frame.tensors(operandsOf(any));
   const result = emptyTensor(frame.result(any));
@@ -25,18 +28,28 @@ export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): read
   const compute = scalarFunction(op, types);
   if (compute === undefined)
     throw unsupported(any, `it is not defined for elements of ${types.operands.join(", ")}`);
-  return [mapTensors(result, compute, operands)];
+  return [yield* mapInPieces(result, compute, operands)];
 }
 
 /** A function of scalars at every place of tensors; one of a single element has it everywhere. */
+export function* mapInPieces(
+  result: Tensor,
+  compute: (...operands: Scalar[]) => Scalar,
+  operands: readonly Tensor[],
+): Steps<Tensor> {
+  if ([result, ...operands].every(({ element }) => isNumberElement(element)))
+    yield* mapNumbers(result, compute as (...operands: number[]) => number, operands);
+  else yield* mapScalars(result, compute, operands);
+  return result;
+}
+
+/** The same at once. */
 export function mapTensors(
   result: Tensor,
   compute: (...operands: Scalar[]) => Scalar,
   operands: readonly Tensor[],
 ): Tensor {
-  if ([result, ...operands].every(({ element }) => isNumberElement(element)))
-    mapNumbers(result, compute as (...operands: number[]) => number, operands);
-  else mapScalars(result, compute, operands);
+  atOnce(mapInPieces(result, compute, operands));
   return result;
 }
 
@@ -44,11 +57,11 @@ export function mapTensors(
 const block = 1 << 13;
 
 /** Numbers go through arrays of f64, a block at a time: the loop sees neither formats nor single elements. */
-function mapNumbers(
+function* mapNumbers(
   result: Tensor,
   compute: (...operands: number[]) => number,
   operands: readonly Tensor[],
-): void {
+): Steps<void> {
   const count = countOf(result);
   const buffers = operands.map(() => new Float64Array(Math.min(block, count)));
   const spread = operands.map((operand) => countOf(operand) !== count);
@@ -70,6 +83,7 @@ function mapNumbers(
       for (let i = 0; i < length; i++)
         results[i] = compute(first[i] as number, second[i] as number, third[i] as number);
     writeNumbers(result, start, results.subarray(0, length));
+    if (start + length < count) yield pause;
   }
 }
 
@@ -82,17 +96,21 @@ function readerFor(operand: Tensor, count: number): Reader {
 }
 
 /** Integers of 64 bits and complex numbers, which arrays of f64 do not hold. */
-function mapScalars(
+function* mapScalars(
   result: Tensor,
   compute: (...operands: Scalar[]) => Scalar,
   operands: readonly Tensor[],
-): void {
+): Steps<void> {
   const count = countOf(result);
   const [first, second, third] = operands.map((operand) => readerFor(operand, count));
   const write = writer(result.element, result.lanes);
   if (first === undefined) throw new Error("nothing to compute from");
-  if (second === undefined) for (let i = 0; i < count; i++) write(i, compute(first(i)));
-  else if (third === undefined)
-    for (let i = 0; i < count; i++) write(i, compute(first(i), second(i)));
-  else for (let i = 0; i < count; i++) write(i, compute(first(i), second(i), third(i)));
+  for (let start = 0; start < count; start += block) {
+    if (start > 0) yield pause;
+    const end = Math.min(count, start + block);
+    if (second === undefined) for (let i = start; i < end; i++) write(i, compute(first(i)));
+    else if (third === undefined)
+      for (let i = start; i < end; i++) write(i, compute(first(i), second(i)));
+    else for (let i = start; i < end; i++) write(i, compute(first(i), second(i), third(i)));
+  }
 }

@@ -11,6 +11,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { ChannelHandle } from "../ops/index.ts";
 import type { Datum } from "./datum.ts";
+import { pause } from "./frame.ts";
 import type { ProcessPlace, Request, Session, Steps } from "./frame.ts";
 
 interface Process {
@@ -27,30 +28,40 @@ interface Surroundings {
   readonly infeed: () => readonly Datum[] | undefined;
 }
 
-export function runProcesses(
+export function* runProcesses(
   programs: readonly Steps<readonly Datum[]>[],
   infeed: () => readonly Datum[] | undefined,
-): readonly (readonly Datum[])[] {
+): Steps<readonly (readonly Datum[])[]> {
   const processes = programs.map((steps): Process => ({
     steps,
     waiting: undefined,
     results: undefined,
   }));
   const surroundings: Surroundings = { sent: new Map(), infeed };
-  for (const process of processes) advance(process, []);
+  for (const process of processes) yield* advance(process, []);
   while (processes.some(({ results }) => results === undefined)) {
     const answered = processes.map((_, index) => answerOf(processes, index, surroundings));
     if (answered.every((answer) => answer === undefined)) throw deadlock(processes);
     for (const [index, answer] of answered.entries())
-      if (answer !== undefined) advance(processes[index] as Process, answer);
+      if (answer !== undefined) yield* advance(processes[index] as Process, answer);
   }
   return processes.map(({ results = [] }) => results);
 }
 
-function advance(process: Process, answer: Answer): void {
-  const { done, value } = process.steps.next(answer);
-  process.waiting = done === true ? undefined : value;
-  if (done === true) process.results = value;
+/** Has a process go on until it waits for others. */
+function* advance(process: Process, answer: Answer): Steps<void> {
+  process.waiting = undefined;
+  for (let step = process.steps.next(answer); ; step = process.steps.next([])) {
+    if (step.done === true) {
+      process.results = step.value;
+      return;
+    }
+    if (step.value.kind !== "pause") {
+      process.waiting = step.value;
+      return;
+    }
+    yield pause;
+  }
 }
 
 /** What a process gets that waits; undefined where it must wait on. */

@@ -20,6 +20,8 @@ import { sizeOf } from "../ops/index.ts";
 import { shortSum } from "../ops/products.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 import { conversion } from "./elementwise/convert.ts";
 import { domainOf, lanesOfNumbers, numbersOf, reader, writer } from "./scalars.ts";
 import type { Complex, Scalar } from "./scalars.ts";
@@ -110,19 +112,19 @@ function wideProducts(left: Tensor, right: Tensor, result: ElementType): RowProd
   };
 }
 
-export function dotGeneral(
+export function* dotGeneral(
   lhs: Tensor,
   rhs: Tensor,
   numbers: DotNumbers,
   type: TensorType,
   algorithm?: DotAlgorithm,
-): Tensor {
-  const left = arranged(
+): Steps<Tensor> {
+  const left = yield* arranged(
     rounded(lhs, roundedFormat(algorithm, "lhs", lhs.element)),
     numbers.lhs_batching_dimensions,
     numbers.lhs_contracting_dimensions,
   );
-  const right = arranged(
+  const right = yield* arranged(
     rounded(rhs, roundedFormat(algorithm, "rhs", rhs.element)),
     numbers.rhs_batching_dimensions,
     numbers.rhs_contracting_dimensions,
@@ -131,18 +133,32 @@ export function dotGeneral(
   const write = writer(result.element, result.lanes);
   const { batch, length } = left;
   const sum = rowProducts(left.rows, right.rows, result.element, length);
+  let work = 0;
   for (let b = 0; b < batch; b++)
     for (let m = 0; m < left.free; m++)
       for (let n = 0; n < right.free; n++) {
         const first = (b * left.free + m) * length;
         const second = (b * right.free + n) * length;
         write((b * left.free + m) * right.free + n, sum(first, second, length));
+        work += length + 1;
+        if (work < pieceWork) continue;
+        work = 0;
+        yield pause;
       }
   return result;
 }
 
 /** An operand as rows: [batch, free, contracted]. */
-function arranged(operand: Tensor, batching: readonly number[], contracting: readonly number[]) {
+function* arranged(
+  operand: Tensor,
+  batching: readonly number[],
+  contracting: readonly number[],
+): Steps<{
+  readonly rows: Tensor;
+  readonly batch: number;
+  readonly free: number;
+  readonly length: number;
+}> {
   const { shape } = operand;
   const free = shape
     .map((_, axis) => axis)
@@ -151,7 +167,7 @@ function arranged(operand: Tensor, batching: readonly number[], contracting: rea
   const order = [...batching, ...free, ...contracting];
   const inOrder = order.every((axis, i) => axis === i);
   return {
-    rows: inOrder ? operand : transpose(operand, order),
+    rows: inOrder ? operand : yield* transpose(operand, order),
     batch: extents(batching),
     free: extents(free),
     length: extents(contracting),

@@ -9,10 +9,11 @@
 import type { RaggedDotNumbers, TensorType } from "../ops/index.ts";
 import { emptyTensor, reshaped } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import type { Steps } from "./frame.ts";
 import { dotGeneral } from "./products.ts";
 import { concatenate, dynamicUpdateSlice, slice } from "./shapes.ts";
 
-function cut(value: Tensor, axis: number, from: number, to: number): Tensor {
+function cut(value: Tensor, axis: number, from: number, to: number): Steps<Tensor> {
   const starts = value.shape.map((_, each) => (each === axis ? from : 0));
   const limits = value.shape.map((extent, each) => (each === axis ? to : extent));
   return slice(
@@ -33,30 +34,31 @@ function withoutAxis(value: Tensor, axis: number): Tensor {
 const below = (axes: readonly number[], axis: number): number[] =>
   axes.map((each) => (each > axis ? each - 1 : each));
 
-export function raggedDot(
+export function* raggedDot(
   lhs: Tensor,
   rhs: Tensor,
   groupSizes: Tensor,
   numbers: RaggedDotNumbers,
   type: TensorType,
-): Tensor | undefined {
+): Steps<Tensor | undefined> {
   const [ragged] = numbers.lhs_ragged_dimensions;
   if (ragged === undefined || groupSizes.shape.length !== 1) return undefined;
   const sizes = Array.from(groupSizes.lanes as ArrayLike<number | bigint>, Number);
   if (numbers.lhs_contracting_dimensions.includes(ragged))
-    return contractingGroups(lhs, rhs, sizes, numbers, ragged, type);
-  if (numbers.lhs_batching_dimensions.includes(ragged)) return dotGeneral(lhs, rhs, numbers, type);
-  return freeGroups(lhs, rhs, sizes, numbers, ragged, type);
+    return yield* contractingGroups(lhs, rhs, sizes, numbers, ragged, type);
+  if (numbers.lhs_batching_dimensions.includes(ragged))
+    return yield* dotGeneral(lhs, rhs, numbers, type);
+  return yield* freeGroups(lhs, rhs, sizes, numbers, ragged, type);
 }
 
-function freeGroups(
+function* freeGroups(
   lhs: Tensor,
   rhs: Tensor,
   sizes: readonly number[],
   numbers: RaggedDotNumbers,
   ragged: number,
   type: TensorType,
-): Tensor {
+): Steps<Tensor> {
   const [group = 0] = numbers.rhs_group_dimensions;
   const inner = {
     ...numbers,
@@ -75,38 +77,39 @@ function freeGroups(
         ...type,
         shape: type.shape.map((extent, axis) => (axis === resultAxis ? end - start : extent)),
       };
-      const right = withoutAxis(cut(rhs, group, index, index + 1), group);
-      const product = dotGeneral(cut(lhs, ragged, start, end), right, inner, part);
+      const right = withoutAxis(yield* cut(rhs, group, index, index + 1), group);
+      const product = yield* dotGeneral(yield* cut(lhs, ragged, start, end), right, inner, part);
       const at = type.shape.map((_, axis) => (axis === resultAxis ? start : 0));
-      result = dynamicUpdateSlice(result, product, at);
+      result = yield* dynamicUpdateSlice(result, product, at);
     }
     start = end;
   }
   return result;
 }
 
-function contractingGroups(
+function* contractingGroups(
   lhs: Tensor,
   rhs: Tensor,
   sizes: readonly number[],
   numbers: RaggedDotNumbers,
   ragged: number,
   type: TensorType,
-): Tensor {
+): Steps<Tensor> {
   const which = numbers.lhs_contracting_dimensions.indexOf(ragged);
   const rightAxis = numbers.rhs_contracting_dimensions[which] as number;
   const inner = { ...type, shape: type.shape.slice(1) };
   let start = 0;
-  const products = sizes.map((size) => {
+  const products: Tensor[] = [];
+  for (const size of sizes) {
     const end = Math.min(start + size, lhs.shape[ragged] as number);
-    const product = dotGeneral(
-      cut(lhs, ragged, start, end),
-      cut(rhs, rightAxis, start, end),
+    const product = yield* dotGeneral(
+      yield* cut(lhs, ragged, start, end),
+      yield* cut(rhs, rightAxis, start, end),
       numbers,
       inner,
     );
     start = end;
-    return reshaped(product, [1, ...inner.shape]);
-  });
-  return concatenate(products, 0, type);
+    products.push(reshaped(product, [1, ...inner.shape]));
+  }
+  return yield* concatenate(products, 0, type);
 }

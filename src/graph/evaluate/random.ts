@@ -13,7 +13,12 @@ import type { ElementType, TensorType } from "../ops/index.ts";
 import { elements, sizeOf } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
-import { placeOf, stridesOf, forEachIndex } from "./strides.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
+import { indicesOf, placeOf, stridesOf } from "./strides.ts";
+
+/** Hashes between two pauses: each counts as 32 elements. */
+const hashes = pieceWork / 32;
 
 type Words = readonly [number, number];
 
@@ -77,22 +82,27 @@ function join(low: number, high: number): bigint {
 export type RandomAlgorithm = "DEFAULT" | "THREE_FRY" | "PHILOX";
 
 /** The state after, and the bits. */
-export function randomBits(
+export function* randomBits(
   state: Tensor,
   algorithm: RandomAlgorithm,
   type: TensorType,
-): readonly [Tensor, Tensor] {
+): Steps<readonly [Tensor, Tensor]> {
   const { bits } = elements[type.element];
   const words = Array.from(state.lanes as BigUint64Array, BigInt);
   const wide = bits === 64;
   const { values, after } =
-    algorithm === "THREE_FRY" ? threefryBits(words, type, wide) : philoxBits(words, type, wide);
+    algorithm === "THREE_FRY"
+      ? yield* threefryBits(words, type, wide)
+      : yield* philoxBits(words, type, wide);
   const result = emptyTensor(type);
   // Floats get the bits as their pattern.
   const target = wide
     ? new BigUint64Array(result.lanes.buffer)
     : integerView(type.element, result.lanes.buffer);
-  for (const [i, value] of values.entries()) target[i] = value;
+  for (let i = 0; i < values.length; i++) {
+    target[i] = values[i] as never;
+    if (i % pieceWork === pieceWork - 1) yield pause;
+  }
   return [tensor(state.element, state.shape, BigUint64Array.from(after)), result];
 }
 
@@ -110,22 +120,31 @@ interface Generated {
   readonly after: readonly bigint[];
 }
 
-function threefryBits(state: readonly bigint[], { shape }: TensorType, wide: boolean): Generated {
+function* threefryBits(
+  state: readonly bigint[],
+  { shape }: TensorType,
+  wide: boolean,
+): Steps<Generated> {
   const [key = 0n, counter = 0n] = state;
   const hash = (n: number) =>
     threefry(wordsOf(key), wordsOf(BigInt.asUintN(64, counter + BigInt(n))));
   if (wide) {
-    const values = Array.from({ length: sizeOf(shape) }, (_, n) => join(...hash(n)));
+    const values: bigint[] = [];
+    for (let n = 0; n < sizeOf(shape); n++) {
+      values.push(join(...hash(n)));
+      if (n % hashes === hashes - 1) yield pause;
+    }
     return { values, after: [key, counter + BigInt(values.length)] };
   }
   const half = halfShape(shape);
   const strides = stridesOf(half.shape);
   const values: number[] = [];
-  forEachIndex(shape, (index) => {
+  for (const index of indicesOf(shape)) {
     const own = index.map((each, axis) => (axis === half.axis ? each >> 1 : each));
     const words = hash(placeOf(own, strides));
     values.push(words[(index[half.axis] ?? 0) & 1] as number);
-  });
+    if (values.length % hashes === 0) yield pause;
+  }
   return { values, after: [key, counter + BigInt(sizeOf(half.shape))] };
 }
 
@@ -142,20 +161,25 @@ function halfShape(shape: readonly number[]): {
   };
 }
 
-function philoxBits(state: readonly bigint[], { shape }: TensorType, wide: boolean): Generated {
+function* philoxBits(
+  state: readonly bigint[],
+  { shape }: TensorType,
+  wide: boolean,
+): Steps<Generated> {
   // A state of two words has the key in the upper half of the counter too.
   const [key = 0n, low = 0n, high = key] = state;
   const counter = low | (high << 64n);
   const count = sizeOf(shape);
   const perHash = wide ? 2 : 4;
-  const hashes = Math.ceil(count / perHash);
+  const needed = Math.ceil(count / perHash);
   const values: (number | bigint)[] = [];
-  for (let n = 0; n < hashes; n++) {
+  for (let n = 0; n < needed; n++) {
     const words = philox(wordsOf(key), BigInt.asUintN(128, counter + BigInt(n)));
     const [a = 0, b = 0, c = 0, d = 0] = words;
     values.push(...(wide ? [join(a, b), join(c, d)] : words));
+    if (n % hashes === hashes - 1) yield pause;
   }
-  const next = BigInt.asUintN(128, counter + BigInt(hashes));
+  const next = BigInt.asUintN(128, counter + BigInt(needed));
   const after = [key, BigInt.asUintN(64, next), next >> 64n].slice(0, state.length);
   return { values: values.slice(0, count), after };
 }

@@ -13,11 +13,12 @@ import { isNarrowFloat, sizeOf } from "../ops/index.ts";
 import type { Window } from "../ops/windows.ts";
 import { emptyTensor, splat } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
-import type { Frame } from "./frame.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Frame, Steps } from "./frame.ts";
 import { regionFunction, scalarRegion } from "./region.ts";
 import { isNumberElement, numbersOf, reader, writeNumbers, writer } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
-import { forEachIndex, forEachPlace, forEachRow, stridesOf } from "./strides.ts";
+import { indicesOf, placeOf, stridesOf, visitPlaces, visitRows } from "./strides.ts";
 import type { Walk } from "./strides.ts";
 
 export interface Reduction {
@@ -34,7 +35,7 @@ type Fold = (target: number, source: number | undefined) => void;
 
 interface Accumulators {
   readonly fold: Fold;
-  readonly finish: () => readonly Tensor[];
+  readonly finish: () => Steps<readonly Tensor[]>;
 }
 
 /** Sums of f32 of more elements than these are made in f64 and rounded once: step by step they would stray further than any compiler's. */
@@ -63,15 +64,20 @@ function accumulators(reduction: Reduction, count: number): Accumulators {
   const initial = inits.map((init) => reader(init)(0));
   const read = inputs.map(reader);
   const places = sizeOf(types[0]?.shape ?? []);
-  const finish = (columns: readonly (readonly Scalar[])[]) => () =>
-    columns.map((column, i) => {
-      const result = emptyTensor(types[i] as TensorType);
-      const write = writer(result.element, result.lanes);
-      column.forEach((value, place) => {
-        write(place, value);
-      });
-      return result;
-    });
+  const finish = (columns: readonly (readonly Scalar[])[]) =>
+    function* (): Steps<readonly Tensor[]> {
+      const results: Tensor[] = [];
+      for (const [i, column] of columns.entries()) {
+        const result = emptyTensor(types[i] as TensorType);
+        const write = writer(result.element, result.lanes);
+        for (let place = 0; place < column.length; place++) {
+          write(place, column[place] as Scalar);
+          if (place % pieceWork === pieceWork - 1) yield pause;
+        }
+        results.push(result);
+      }
+      return results;
+    };
   const columns = initial.map((value) => new Array<Scalar>(places).fill(value));
   const [column, ...others] = columns;
   if (column !== undefined && others.length === 0) {
@@ -96,7 +102,10 @@ function accumulators(reduction: Reduction, count: number): Accumulators {
   return { fold, finish: finish(columns) };
 }
 
-export function reduce(reduction: Reduction, dimensions: readonly number[]): readonly Tensor[] {
+export function* reduce(
+  reduction: Reduction,
+  dimensions: readonly number[],
+): Steps<readonly Tensor[]> {
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const count = sizeOf(dimensions.map((axis) => shape[axis] ?? 1));
@@ -107,20 +116,20 @@ export function reduce(reduction: Reduction, dimensions: readonly number[]): rea
   );
   const results = { start: 0, strides };
   const elements = { start: 0, strides: stridesOf(shape) };
-  const numbers = reducedNumbers(reduction, count, results, elements);
+  const numbers = yield* reducedNumbers(reduction, count, results, elements);
   if (numbers !== undefined) return [numbers];
   const { fold, finish } = accumulators(reduction, count);
-  forEachPlace(shape, results, elements, fold);
-  return finish();
+  yield* visitPlaces(shape, results, elements, fold, workOf(reduction));
+  return yield* finish();
 }
 
 /** The reduction of one input of numbers, which needs no values of single elements; undefined for all others. */
-function reducedNumbers(
+function* reducedNumbers(
   reduction: Reduction,
   count: number,
   results: Walk,
   elements: Walk,
-): Tensor | undefined {
+): Steps<Tensor | undefined> {
   const { body, frame, op } = reduction;
   const [input, ...otherInputs] = reduction.inputs;
   const [init] = reduction.inits;
@@ -134,7 +143,13 @@ function reducedNumbers(
   ) => number;
   const numbers = numbersOf(input);
   const sums = new Float64Array(sizeOf(type.shape)).fill(numbersOf(init)[0] as number);
-  forEachRow(input.shape, results, elements, (target, source, length, step, sourceStep) => {
+  const row = (
+    target: number,
+    source: number,
+    length: number,
+    step: number,
+    sourceStep: number,
+  ): void => {
     if (step === 0) {
       let sum = sums[target] as number;
       for (let i = 0; i < length; i++) sum = run(sum, numbers[source + i * sourceStep] as number);
@@ -145,7 +160,8 @@ function reducedNumbers(
       const place = target + i * step;
       sums[place] = run(sums[place] as number, numbers[source + i * sourceStep] as number);
     }
-  });
+  };
+  yield* visitRows(input.shape, results, elements, row, workOf(reduction));
   const result = emptyTensor(type);
   writeNumbers(result, 0, sums);
   return result;
@@ -165,16 +181,20 @@ function coveredPlace(
 }
 
 /** Calls `visit` with the elements of each window in row-major order; undefined stands for padding. */
-function forEachTap(
+function* visitTaps(
   shape: readonly number[],
   windows: readonly Window[],
-  position: readonly number[],
-  visit: (place: number | undefined) => void,
-): void {
+  positions: readonly number[],
+  each: number,
+  visit: (target: number, place: number | undefined) => void,
+  done: (target: number) => void = () => undefined,
+): Steps<void> {
   const strides = stridesOf(shape);
-  forEachIndex(
-    windows.map(({ size }) => size),
-    (taps) => {
+  const sizes = windows.map(({ size }) => size);
+  let target = 0;
+  let work = 0;
+  for (const position of indicesOf(positions)) {
+    for (const taps of indicesOf(sizes)) {
       let place: number | undefined = 0;
       for (let axis = 0; axis < windows.length && place !== undefined; axis++) {
         const covered = coveredPlace(
@@ -185,25 +205,34 @@ function forEachTap(
         );
         place = covered === undefined ? undefined : place + covered * (strides[axis] as number);
       }
-      visit(place);
-    },
-  );
+      visit(target, place);
+      work += each;
+      if (work < pieceWork) continue;
+      work = 0;
+      yield pause;
+    }
+    done(target);
+    target++;
+  }
 }
 
-export function reduceWindow(reduction: Reduction, windows: readonly Window[]): readonly Tensor[] {
+/** What one step of a reduction counts as: a region that is run op by op takes longer. */
+function workOf({ body }: Reduction): number {
+  return 2 + 2 * body.ops.length;
+}
+
+export function* reduceWindow(
+  reduction: Reduction,
+  windows: readonly Window[],
+): Steps<readonly Tensor[]> {
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const axis = scannedAxis(windows, shape, types[0]?.shape ?? []);
-  if (axis !== undefined && initIsNeutral(reduction)) return scan(reduction, axis);
+  if (axis !== undefined && initIsNeutral(reduction)) return yield* scan(reduction, axis);
   const { fold, finish } = accumulators(reduction, sizeOf(windows.map(({ size }) => size)));
-  let target = 0;
-  forEachIndex(types[0]?.shape ?? [], (position) => {
-    forEachTap(shape, windows, position, (source) => {
-      fold(target, source);
-    });
-    target++;
-  });
-  return finish();
+  const positions = types[0]?.shape ?? [];
+  yield* visitTaps(shape, windows, positions, workOf(reduction), fold);
+  return yield* finish();
 }
 
 /**
@@ -236,7 +265,7 @@ function initIsNeutral({ inits, body, frame, op }: Reduction): boolean {
   )(...initial, ...initial).every((value, i) => Object.is(value, initial[i]));
 }
 
-function scan(reduction: Reduction, axis: number): readonly Tensor[] {
+function* scan(reduction: Reduction, axis: number): Steps<readonly Tensor[]> {
   const { inputs, inits, body, types, frame, op } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const wide = roundedOnce(reduction, shape[axis] ?? 0);
@@ -250,19 +279,25 @@ function scan(reduction: Reduction, axis: number): readonly Tensor[] {
   const strides = stridesOf(shape);
   const step = strides[axis] as number;
   const rows = shape.map((extent, each) => (each === axis ? Math.min(1, extent) : extent));
-  const walk = { start: 0, strides };
-  forEachPlace(rows, walk, walk, (first) => {
+  const each = workOf(reduction);
+  let work = 0;
+  for (const index of indicesOf(rows)) {
+    const first = placeOf(index, strides);
     let state: readonly Scalar[] = inits.map((init) => reader(init)(0));
     for (let i = 0; i < (shape[axis] as number); i++) {
       const place = first + i * step;
-      state = run(...state, ...read.map((each) => each(place)));
+      state = run(...state, ...read.map((value) => value(place)));
       for (const [which, value] of state.entries()) write[which]?.(place, value);
+      work += each;
+      if (work < pieceWork) continue;
+      work = 0;
+      yield pause;
     }
-  });
+  }
   return results;
 }
 
-export function selectAndScatter(
+export function* selectAndScatter(
   operand: Tensor,
   source: Tensor,
   init: Tensor,
@@ -270,7 +305,7 @@ export function selectAndScatter(
   regions: { readonly select: GraphRegion; readonly scatter: GraphRegion },
   frame: Frame,
   op: AnyGraphOp,
-): Tensor {
+): Steps<Tensor> {
   const result = splat(init, { element: operand.element, shape: operand.shape });
   const select = scalarRegion(regions.select, frame, op);
   const combine = scalarRegion(regions.scatter, frame, op);
@@ -278,15 +313,14 @@ export function selectAndScatter(
   const readSource = reader(source);
   const readResult = reader(result);
   const write = writer(result.element, result.lanes);
-  let from = 0;
-  forEachIndex(source.shape, (position) => {
-    let kept: number | undefined;
-    forEachTap(operand.shape, windows, position, (place) => {
-      if (place === undefined) return;
-      if (kept === undefined || select(read(kept), read(place)) === 0) kept = place;
-    });
+  let kept: number | undefined;
+  const visit = (_: number, place: number | undefined): void => {
+    if (place === undefined) return;
+    if (kept === undefined || select(read(kept), read(place)) === 0) kept = place;
+  };
+  yield* visitTaps(operand.shape, windows, source.shape, 4, visit, (from) => {
     if (kept !== undefined) write(kept, combine(readResult(kept), readSource(from)));
-    from++;
+    kept = undefined;
   });
   return result;
 }

@@ -12,7 +12,7 @@ import { tensor, tensorOfLiteral } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { isScalarKind, scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
-import { unsupported } from "./frame.ts";
+import { atOnce, unsupported } from "./frame.ts";
 import type { Frame } from "./frame.ts";
 import { reader, settler, writer } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
@@ -137,9 +137,12 @@ function interpreted(region: GraphRegion, frame: Frame, op: AnyGraphOp): RegionF
   const elements = region.parameters.map((value) => frame.typeOf(value, op).element);
   return (...inputs) => {
     const data = inputs.map((value, i) => scalarTensor(elements[i] as ElementType, value));
-    const steps = frame.session.runRegion(region, data, frame).next();
-    if (steps.done !== true) throw unsupported(op, "processes cannot meet inside its region");
-    return steps.value.map((datum) => reader(datum as Tensor)(0));
+    const { limits, runRegion } = frame.session;
+    const results = atOnce(runRegion(region, data, frame), () => {
+      limits.look(op.location);
+    });
+    if (results === undefined) throw unsupported(op, "processes cannot meet inside its region");
+    return results.value.map((datum) => reader(datum as Tensor)(0));
   };
 }
 

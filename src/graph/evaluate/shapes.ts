@@ -14,63 +14,65 @@ import { sizeOf, slotsOf } from "../ops/index.ts";
 import type { TensorType } from "../ops/index.ts";
 import { countOf, emptyTensor, splat, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 import { writer } from "./scalars.ts";
 import { copyBox, placeOf, stridesOf } from "./strides.ts";
 
 /** A tensor whose elements are read from places of another. */
-function gathered(
+function* gathered(
   source: Tensor,
   shape: readonly number[],
   from: { readonly start: number; readonly strides: readonly number[] },
-): Tensor {
+): Steps<Tensor> {
   const result = emptyTensor({ element: source.element, shape });
-  copyBox(shape, source, from, result.lanes, { start: 0, strides: stridesOf(shape) });
+  yield* copyBox(shape, source, from, result.lanes, { start: 0, strides: stridesOf(shape) });
   return result;
 }
 
-export function broadcast(
+export function* broadcast(
   operand: Tensor,
   dimensions: readonly number[],
   shape: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   if (countOf(operand) === 1) return splat(operand, { element: operand.element, shape });
   const strides = new Array<number>(shape.length).fill(0);
   const own = stridesOf(operand.shape);
   for (const [axis, target] of dimensions.entries())
     if (operand.shape[axis] !== 1) strides[target] = own[axis] as number;
-  return gathered(operand, shape, { start: 0, strides });
+  return yield* gathered(operand, shape, { start: 0, strides });
 }
 
-export function transpose(operand: Tensor, permutation: readonly number[]): Tensor {
+export function* transpose(operand: Tensor, permutation: readonly number[]): Steps<Tensor> {
   const own = stridesOf(operand.shape);
   const shape = permutation.map((axis) => operand.shape[axis] as number);
   const strides = permutation.map((axis) => own[axis] as number);
-  return gathered(operand, shape, { start: 0, strides });
+  return yield* gathered(operand, shape, { start: 0, strides });
 }
 
-export function reverse(operand: Tensor, dimensions: readonly number[]): Tensor {
+export function* reverse(operand: Tensor, dimensions: readonly number[]): Steps<Tensor> {
   const own = stridesOf(operand.shape);
   const strides = own.map((stride, axis) => (dimensions.includes(axis) ? -stride : stride));
   const start = dimensions.reduce(
     (sum, axis) => sum + ((operand.shape[axis] as number) - 1) * (own[axis] as number),
     0,
   );
-  return gathered(operand, operand.shape, { start, strides });
+  return yield* gathered(operand, operand.shape, { start, strides });
 }
 
-export function slice(
+export function* slice(
   operand: Tensor,
   starts: readonly number[],
   limits: readonly number[],
   steps: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   const own = stridesOf(operand.shape);
   const shape = starts.map((start, axis) => {
     const extent = (limits[axis] as number) - start;
     return Math.max(0, Math.ceil(extent / (steps[axis] as number)));
   });
   const strides = own.map((stride, axis) => stride * (steps[axis] as number));
-  return gathered(operand, shape, { start: placeOf(starts, own), strides });
+  return yield* gathered(operand, shape, { start: placeOf(starts, own), strides });
 }
 
 /** What is left of each axis after negative edges have cut it, and where it goes. */
@@ -87,20 +89,20 @@ function paddedAxis(
   return { first, count: Math.max(0, Math.min(extent - first, fitting)), target };
 }
 
-export function pad(
+export function* pad(
   operand: Tensor,
   value: Tensor,
   low: readonly number[],
   interior: readonly number[],
   shape: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   const result = splat(value, { element: operand.element, shape });
   const axes = operand.shape.map((extent, axis) =>
     paddedAxis(extent, low[axis] as number, interior[axis] as number, shape[axis] as number),
   );
   const own = stridesOf(operand.shape);
   const strides = stridesOf(shape);
-  copyBox(
+  yield* copyBox(
     axes.map(({ count }) => count),
     operand,
     {
@@ -122,17 +124,17 @@ export function pad(
   return result;
 }
 
-export function concatenate(
+export function* concatenate(
   inputs: readonly Tensor[],
   dimension: number,
   type: TensorType,
-): Tensor {
+): Steps<Tensor> {
   const result = emptyTensor(type);
   const strides = stridesOf(type.shape);
   let offset = 0;
   for (const input of inputs) {
     const from = { start: 0, strides: stridesOf(input.shape) };
-    copyBox(input.shape, input, from, result.lanes, {
+    yield* copyBox(input.shape, input, from, result.lanes, {
       start: offset * (strides[dimension] as number),
       strides,
     });
@@ -141,7 +143,7 @@ export function concatenate(
   return result;
 }
 
-export function iota(type: TensorType, dimension: number): Tensor {
+export function* iota(type: TensorType, dimension: number): Steps<Tensor> {
   const result = emptyTensor(type);
   const inner = sizeOf(type.shape.slice(dimension + 1));
   const extent = type.shape[dimension] as number;
@@ -152,6 +154,7 @@ export function iota(type: TensorType, dimension: number): Tensor {
   for (let i = 0; i < count; i++) {
     const value = Math.floor(i / inner) % extent;
     write(i, isComplex ? { re: value, im: 0 } : isWide ? BigInt(value) : value);
+    if (i % pieceWork === pieceWork - 1) yield pause;
   }
   return result;
 }
@@ -168,26 +171,32 @@ function clampedStarts(
   });
 }
 
-export function dynamicSlice(
+export function* dynamicSlice(
   operand: Tensor,
   starts: readonly number[],
   sizes: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   const own = stridesOf(operand.shape);
   const start = placeOf(clampedStarts(operand, starts, sizes), own);
-  return gathered(operand, sizes, { start, strides: own });
+  return yield* gathered(operand, sizes, { start, strides: own });
 }
 
-export function dynamicUpdateSlice(
+export function* dynamicUpdateSlice(
   operand: Tensor,
   update: Tensor,
   starts: readonly number[],
-): Tensor {
+): Steps<Tensor> {
   const result = tensor(operand.element, operand.shape, operand.lanes.slice());
   const own = stridesOf(operand.shape);
-  copyBox(update.shape, update, { start: 0, strides: stridesOf(update.shape) }, result.lanes, {
-    start: placeOf(clampedStarts(operand, starts, update.shape), own),
-    strides: own,
-  });
+  yield* copyBox(
+    update.shape,
+    update,
+    { start: 0, strides: stridesOf(update.shape) },
+    result.lanes,
+    {
+      start: placeOf(clampedStarts(operand, starts, update.shape), own),
+      strides: own,
+    },
+  );
   return result;
 }

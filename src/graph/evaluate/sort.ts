@@ -4,20 +4,21 @@ import { sizeOf, slotsOf } from "../ops/index.ts";
 import { emptyTensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { totalOrder } from "./elementwise/convert.ts";
-import type { Frame } from "./frame.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Frame, Steps } from "./frame.ts";
 import { scalarRegion } from "./region.ts";
 import { domainOf, reader, writer } from "./scalars.ts";
 import type { Reader, Scalar } from "./scalars.ts";
-import { forEachPlace, stridesOf } from "./strides.ts";
+import { indicesOf, placeOf, stridesOf } from "./strides.ts";
 
 /** Sorts all inputs along an axis, together; elements that compare equal keep their order. */
-export function sort(
+export function* sort(
   inputs: readonly Tensor[],
   dimension: number,
   comparator: GraphRegion,
   frame: Frame,
   op: AnyGraphOp,
-): readonly Tensor[] {
+): Steps<readonly Tensor[]> {
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const axis = dimension < 0 ? dimension + shape.length : dimension;
   const extent = shape[axis] ?? 1;
@@ -27,7 +28,8 @@ export function sort(
   const [only, ...others] = read;
   const results = inputs.map((input) => emptyTensor(input));
   const rows = shape.map((each, at) => (at === axis ? Math.min(1, each) : each));
-  const walk = { start: 0, strides: stridesOf(shape) };
+  const strides = stridesOf(shape);
+  let work = 0;
   const values = new Array<Scalar>(2 * inputs.length);
   const places = new Uint32Array(extent);
   const before =
@@ -41,24 +43,33 @@ export function sort(
           }
           return isLess(...values) !== 0;
         };
-  forEachPlace(rows, walk, walk, (first) => {
+  for (const index of indicesOf(rows)) {
+    const first = placeOf(index, strides);
     for (let i = 0; i < extent; i++) places[i] = first + i * step;
-    const sorted = mergeSort(places, before);
+    const sorted = yield* mergeSort(places, before);
     for (const [which, { lanes, element }] of inputs.entries())
       for (let slot = 0, slots = slotsOf(element); slot < slots; slot++)
         for (let i = 0; i < extent; i++)
           (results[which] as Tensor).lanes[(first + i * step) * slots + slot] = lanes[
             (sorted[i] as number) * slots + slot
           ] as never;
-  });
+    // Rows may be many and short.
+    work += 16 * extent;
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
+  }
   return results;
 }
 
+/** Comparisons between two pauses. */
+const comparisons = pieceWork / 8;
+
 /** Sorts places so that equal ones keep their order: one comes earlier only where it is before the other. */
-function mergeSort(
+function* mergeSort(
   places: Uint32Array,
   before: (left: number, right: number) => boolean,
-): Uint32Array {
+): Steps<Uint32Array> {
   let from: Uint32Array = places;
   let to: Uint32Array = new Uint32Array(places.length);
   for (let width = 1; width < places.length; width *= 2) {
@@ -71,6 +82,8 @@ function mergeSort(
         const takesRight =
           left === middle || (right < end && before(from[right] as number, from[left] as number));
         to[at] = from[takesRight ? right++ : left++] as number;
+        // A comparison may be a region of ops.
+        if (at % comparisons === comparisons - 1) yield pause;
       }
     }
     [from, to] = [to, from];
@@ -84,7 +97,11 @@ function compare(left: Scalar, right: Scalar): number {
 }
 
 /** The k largest of the last axis, descending, ties by lower index, and their indices. */
-export function topK(operand: Tensor, k: number, types: readonly TensorType[]): readonly Tensor[] {
+export function* topK(
+  operand: Tensor,
+  k: number,
+  types: readonly TensorType[],
+): Steps<readonly Tensor[]> {
   const extent = operand.shape.at(-1) ?? 1;
   const rows = sizeOf(operand.shape.slice(0, -1));
   const [valuesType, indicesType] = types as [TensorType, TensorType];
@@ -93,14 +110,21 @@ export function topK(operand: Tensor, k: number, types: readonly TensorType[]): 
   const write = writer(values.element, values.lanes);
   const read = reader(operand);
   const order = domainOf(operand.element) === "real" ? totalOrder : compare;
+  let work = 0;
   for (let row = 0; row < rows; row++) {
-    const items = Array.from({ length: extent }, (_, i) => i);
     const value = (i: number) => read(row * extent + i) as never;
-    items.sort((left, right) => order(value(right), value(left)) || left - right);
+    const items = yield* mergeSort(
+      Uint32Array.from({ length: extent }, (_, i) => i),
+      (left, right) => order(value(right), value(left)) < 0,
+    );
     for (let i = 0; i < k; i++) {
       write(row * k + i, value(items[i] as number));
       indices.lanes[row * k + i] = items[i] as never;
     }
+    work += 16 * extent;
+    if (work < pieceWork) continue;
+    work = 0;
+    yield pause;
   }
   return [values, indices];
 }

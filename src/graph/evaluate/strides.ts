@@ -10,6 +10,8 @@
 import { slotsOf } from "../ops/index.ts";
 import type { ElementLanes } from "../ops/index.ts";
 import type { Tensor } from "./datum.ts";
+import { pause, pieceWork } from "./frame.ts";
+import type { Steps } from "./frame.ts";
 
 /** Elements between neighbours along each axis of a row-major array. */
 export function stridesOf(shape: readonly number[]): number[] {
@@ -44,6 +46,23 @@ export function forEachIndex(
   }
 }
 
+/** The indices of a box in row-major order; the array is the same one each time. */
+export function* indicesOf(shape: readonly number[]): Generator<readonly number[], void> {
+  const index = new Array<number>(shape.length).fill(0);
+  if (shape.includes(0)) return;
+  for (;;) {
+    yield index;
+    let axis = shape.length - 1;
+    for (; axis >= 0; axis--) {
+      const next = (index[axis] as number) + 1;
+      index[axis] = next;
+      if (next < (shape[axis] as number)) break;
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
 /** Where a box of elements begins in an array, and how its axes step. */
 export interface Walk {
   readonly start: number;
@@ -63,20 +82,31 @@ type VisitRow = (
  * Calls `visit` with the rows of a box in row-major order. Axes that lie behind each other in both arrays are one, so that
  * rows are as long as they can be: what is done for an element is a loop of the caller's, not a call.
  */
-export function forEachRow(
+export function* visitRows(
   shape: readonly number[],
   first: Walk,
   second: Walk,
   visit: VisitRow,
-): void {
+  work = 1,
+): Steps<void> {
   if (shape.includes(0)) return;
   const axes = joinedAxes(shape, first.strides, second.strides);
   const inner = axes.pop() ?? { extent: 1, first: 0, second: 0 };
   const index = new Array<number>(axes.length).fill(0);
   let left = first.start;
   let right = second.start;
+  const longest = Math.ceil(pieceWork / work);
+  let done = 0;
   for (;;) {
-    visit(left, right, inner.extent, inner.first, inner.second);
+    for (let start = 0; start < inner.extent; start += longest) {
+      const count = Math.min(longest, inner.extent - start);
+      const [own, other] = [left + start * inner.first, right + start * inner.second];
+      visit(own, other, count, inner.first, inner.second);
+      done += count * work;
+      if (done < pieceWork) continue;
+      done = 0;
+      yield pause;
+    }
     let at = axes.length - 1;
     for (; at >= 0; at--) {
       const axis = axes[at] as JoinedAxis;
@@ -119,25 +149,27 @@ function joinedAxes(
 }
 
 /** Calls `visit` with two places for every index of a box, in row-major order. */
-export function forEachPlace(
+export function visitPlaces(
   shape: readonly number[],
   first: Walk,
   second: Walk,
   visit: (first: number, second: number) => void,
-): void {
-  forEachRow(shape, first, second, (left, right, count, leftStep, rightStep) => {
+  work = 1,
+): Steps<void> {
+  const row: VisitRow = (left, right, count, leftStep, rightStep) => {
     for (let i = 0; i < count; i++) visit(left + i * leftStep, right + i * rightStep);
-  });
+  };
+  return visitRows(shape, first, second, row, work);
 }
 
 /** Copies a box from one tensor's lanes to another's. */
-export function copyBox(
+export function* copyBox(
   shape: readonly number[],
   source: Tensor,
   from: Walk,
   target: ElementLanes,
   to: Walk,
-): void {
+): Steps<void> {
   const { lanes } = source;
   // Elements of several words are rows of words, so that only three kinds of arrays are copied.
   const words = wordsOf(lanes);
@@ -147,7 +179,7 @@ export function copyBox(
     start: start * perElement,
     strides: [...strides.map((stride) => stride * perElement), 1],
   });
-  forEachRow(
+  yield* visitRows(
     [...shape, perElement],
     spread(from),
     spread(to),

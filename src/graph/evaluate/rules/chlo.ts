@@ -38,8 +38,8 @@ export const chloRules = {
       frame.result(op, 0),
       frame.result(op, 1),
     ]),
-  "chlo.ragged_dot": (op, frame) => {
-    const result = raggedDot(
+  "chlo.ragged_dot": function* (op, frame) {
+    const result = yield* raggedDot(
       frame.tensor(op.operands.lhs),
       frame.tensor(op.operands.rhs),
       frame.tensor(op.operands.group_sizes),

@@ -6,13 +6,13 @@ import type { ConvolutionSettings } from "../convolution.ts";
 import { countOf, emptyTensor } from "../datum.ts";
 import type { Tensor } from "../datum.ts";
 import { einsum } from "../einsum.ts";
-import { unsupported } from "../frame.ts";
-import type { Frame, RuleResult } from "../frame.ts";
+import { pause, pieceWork, unsupported } from "../frame.ts";
+import type { Frame, RuleResult, Steps } from "../frame.ts";
 import * as algebra from "../linear-algebra.ts";
 import { dotGeneral, plainDotNumbers } from "../products.ts";
 import { randomBits } from "../random.ts";
 import { domainOf, numbersOf, writer } from "../scalars.ts";
-import { numbers } from "./shared.ts";
+import { numbers, one } from "./shared.ts";
 
 function convolutionSettings(
   { attributes }: GraphOp<"stablehlo.convolution"> | GraphOp<"stablehlo.dynamic_conv">,
@@ -32,7 +32,7 @@ function convolutionSettings(
   };
 }
 
-function uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Tensor {
+function* uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Steps<Tensor> {
   const result = emptyTensor(frame.result(op));
   const [low, high] = [op.operands.a, op.operands.b].map(
     (value) => numbersOf(frame.tensor(value))[0] ?? 0,
@@ -54,79 +54,83 @@ function uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Tensor {
       i,
       domain === "wide" ? BigInt(Math.floor(value)) : domain === "real" ? value : Math.floor(value),
     );
+    if (i % pieceWork === pieceWork - 1) yield pause;
   }
   return result;
 }
 
 export const productRules = {
-  "stablehlo.dot_general": (op, frame) => [
-    dotGeneral(
-      frame.tensor(op.operands.lhs),
-      frame.tensor(op.operands.rhs),
-      op.attributes.dot_dimension_numbers,
-      frame.result(op),
-      op.attributes.algorithm,
+  "stablehlo.dot_general": (op, frame) =>
+    one(
+      dotGeneral(
+        frame.tensor(op.operands.lhs),
+        frame.tensor(op.operands.rhs),
+        op.attributes.dot_dimension_numbers,
+        frame.result(op),
+        op.attributes.algorithm,
+      ),
     ),
-  ],
   "stablehlo.dot": (op, frame) => {
     const left = frame.tensor(op.operands.lhs);
-    return [
+    return one(
       dotGeneral(left, frame.tensor(op.operands.rhs), plainDotNumbers(left), frame.result(op)),
-    ];
+    );
   },
-  "stablehlo.einsum": (op, frame) => {
+  "stablehlo.einsum": function* (op, frame) {
     const operands = frame.tensors([op.operands.lhs, op.operands.rhs]);
-    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
+    const result = yield* einsum(operands, op.attributes.einsum_config, frame.result(op));
     if (result === undefined)
       throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
     return [result];
   },
-  "stablehlo.unary_einsum": (op, frame) => {
+  "stablehlo.unary_einsum": function* (op, frame) {
     const operands = [frame.tensor(op.operands.operand)];
-    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
+    const result = yield* einsum(operands, op.attributes.einsum_config, frame.result(op));
     if (result === undefined)
       throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
     return [result];
   },
-  "stablehlo.convolution": (op, frame) => [
-    convolve(
-      frame.tensor(op.operands.lhs),
-      frame.tensor(op.operands.rhs),
-      frame.result(op),
-      convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
+  "stablehlo.convolution": (op, frame) =>
+    one(
+      convolve(
+        frame.tensor(op.operands.lhs),
+        frame.tensor(op.operands.rhs),
+        frame.result(op),
+        convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
+      ),
     ),
-  ],
   "stablehlo.dynamic_conv": (op, frame) => {
     const padding = numbers(frame.tensor(op.operands.d_padding));
     const low = padding.filter((_, i) => i % 2 === 0);
-    return [
+    return one(
       convolve(
         frame.tensor(op.operands.lhs),
         frame.tensor(op.operands.rhs),
         frame.result(op),
         convolutionSettings(op, low),
       ),
-    ];
+    );
   },
-  "stablehlo.fft": (op, frame) => [
-    algebra.fourier(
-      frame.tensor(op.operands.operand),
-      op.attributes.fft_type,
-      op.attributes.fft_length,
-      frame.result(op),
+  "stablehlo.fft": (op, frame) =>
+    one(
+      algebra.fourier(
+        frame.tensor(op.operands.operand),
+        op.attributes.fft_type,
+        op.attributes.fft_length,
+        frame.result(op),
+      ),
     ),
-  ],
-  "stablehlo.cholesky": (op, frame) => [
-    algebra.cholesky(frame.tensor(op.operands.a), op.attributes.lower),
-  ],
-  "stablehlo.triangular_solve": ({ operands, attributes }, frame) => [
-    algebra.triangularSolve(frame.tensor(operands.a), frame.tensor(operands.b), {
-      leftSide: attributes.left_side,
-      lower: attributes.lower,
-      unitDiagonal: attributes.unit_diagonal,
-      transpose: attributes.transpose_a,
-    }),
-  ],
+  "stablehlo.cholesky": (op, frame) =>
+    one(algebra.cholesky(frame.tensor(op.operands.a), op.attributes.lower)),
+  "stablehlo.triangular_solve": ({ operands, attributes }, frame) =>
+    one(
+      algebra.triangularSolve(frame.tensor(operands.a), frame.tensor(operands.b), {
+        leftSide: attributes.left_side,
+        lower: attributes.lower,
+        unitDiagonal: attributes.unit_diagonal,
+        transpose: attributes.transpose_a,
+      }),
+    ),
   "stablehlo.batch_norm_inference": ({ operands, attributes }, frame) => [
     batchNorm.batchNormInference(
       {
@@ -162,7 +166,7 @@ export const productRules = {
       attributes.epsilon,
       attributes.feature_index,
     ),
-  "stablehlo.rng": (op, frame) => [uniform(op, frame)],
+  "stablehlo.rng": (op, frame) => one(uniform(op, frame)),
   "stablehlo.rng_bit_generator": (op, frame) =>
     randomBits(
       frame.tensor(op.operands.initial_state),

@@ -4,13 +4,13 @@ import { windowsOf } from "../../ops/windows.ts";
 import { emptyTensor } from "../datum.ts";
 import type { Tensor } from "../datum.ts";
 import type { Frame, RuleResult } from "../frame.ts";
-import { mapTensors } from "../map.ts";
+import { mapInPieces } from "../map.ts";
 import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";
 import type { Reduction } from "../reduce.ts";
 import { regionFunction } from "../region.ts";
 import type { Scalar } from "../scalars.ts";
 import { sort } from "../sort.ts";
-import { promoted } from "./shared.ts";
+import { one, promoted } from "./shared.ts";
 
 function reductionOf(
   op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,
@@ -37,7 +37,7 @@ export const reductionRules = {
     const operand = frame.tensor(op.operands.operand);
     const { element } = frame.result(op);
     const sizes = op.attributes.window_dimensions ?? operand.shape.map(() => 1);
-    return [
+    return one(
       selectAndScatter(
         operand,
         promoted(frame.tensor(op.operands.source), element),
@@ -47,7 +47,7 @@ export const reductionRules = {
         frame,
         op,
       ),
-    ];
+    );
   },
   "stablehlo.sort": (op, frame) =>
     sort(
@@ -60,6 +60,8 @@ export const reductionRules = {
   "stablehlo.map": (op, frame) => {
     const run = regionFunction(op.regions.computation, frame, op);
     const compute = (...inputs: Scalar[]) => run(...inputs)[0] as Scalar;
-    return [mapTensors(emptyTensor(frame.result(op)), compute, frame.tensors(op.operands.inputs))];
+    return one(
+      mapInPieces(emptyTensor(frame.result(op)), compute, frame.tensors(op.operands.inputs)),
+    );
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

@@ -7,7 +7,7 @@ import type { Frame, RuleResult } from "../frame.ts";
 import { gather, scatter } from "../gather.ts";
 import { scalarNumber } from "../scalars.ts";
 import * as shapes from "../shapes.ts";
-import { refuse, dynamic, numbers, constant, promoted } from "./shared.ts";
+import { constant, dynamic, numbers, one, promoted, refuse } from "./shared.ts";
 
 export const shapeRules = {
   "stablehlo.constant": (op, frame) => {
@@ -15,29 +15,30 @@ export const shapeRules = {
     if ("kind" in value) throw unsupported(op, "its value is carried as text");
     return [constant(tensorOfLiteral(value), frame)];
   },
-  "stablehlo.iota": (op, frame) => [shapes.iota(frame.result(op), op.attributes.iota_dimension)],
-  "stablehlo.dynamic_iota": (op, frame) => [
-    shapes.iota(frame.result(op), op.attributes.iota_dimension),
-  ],
-  "stablehlo.broadcast_in_dim": (op, frame) => [
-    shapes.broadcast(
-      frame.tensor(op.operands.operand),
-      op.attributes.broadcast_dimensions,
-      frame.result(op).shape,
+  "stablehlo.iota": (op, frame) => one(shapes.iota(frame.result(op), op.attributes.iota_dimension)),
+  "stablehlo.dynamic_iota": (op, frame) =>
+    one(shapes.iota(frame.result(op), op.attributes.iota_dimension)),
+  "stablehlo.broadcast_in_dim": (op, frame) =>
+    one(
+      shapes.broadcast(
+        frame.tensor(op.operands.operand),
+        op.attributes.broadcast_dimensions,
+        frame.result(op).shape,
+      ),
     ),
-  ],
-  "stablehlo.dynamic_broadcast_in_dim": (op, frame) => [
-    shapes.broadcast(
-      frame.tensor(op.operands.operand),
-      op.attributes.broadcast_dimensions,
-      frame.result(op).shape,
+  "stablehlo.dynamic_broadcast_in_dim": (op, frame) =>
+    one(
+      shapes.broadcast(
+        frame.tensor(op.operands.operand),
+        op.attributes.broadcast_dimensions,
+        frame.result(op).shape,
+      ),
     ),
-  ],
   "stablehlo.broadcast": (op, frame) => {
     const operand = frame.tensor(op.operands.operand);
     const added = op.attributes.broadcast_sizes.length;
     const axes = operand.shape.map((_, axis) => axis + added);
-    return [shapes.broadcast(operand, axes, frame.result(op).shape)];
+    return one(shapes.broadcast(operand, axes, frame.result(op).shape));
   },
   "stablehlo.reshape": (op, frame) => [
     reshaped(frame.tensor(op.operands.operand), frame.result(op).shape),
@@ -45,85 +46,92 @@ export const shapeRules = {
   "stablehlo.dynamic_reshape": (op, frame) => [
     reshaped(frame.tensor(op.operands.operand), frame.result(op).shape),
   ],
-  "stablehlo.transpose": (op, frame) => [
-    shapes.transpose(frame.tensor(op.operands.operand), op.attributes.permutation),
-  ],
-  "stablehlo.reverse": (op, frame) => [
-    shapes.reverse(frame.tensor(op.operands.operand), op.attributes.dimensions),
-  ],
-  "stablehlo.concatenate": (op, frame) => [
-    shapes.concatenate(
-      frame.tensors(op.operands.inputs),
-      op.attributes.dimension,
-      frame.result(op),
+  "stablehlo.transpose": (op, frame) =>
+    one(shapes.transpose(frame.tensor(op.operands.operand), op.attributes.permutation)),
+  "stablehlo.reverse": (op, frame) =>
+    one(shapes.reverse(frame.tensor(op.operands.operand), op.attributes.dimensions)),
+  "stablehlo.concatenate": (op, frame) =>
+    one(
+      shapes.concatenate(
+        frame.tensors(op.operands.inputs),
+        op.attributes.dimension,
+        frame.result(op),
+      ),
     ),
-  ],
-  "stablehlo.slice": (op, frame) => [
-    shapes.slice(
-      frame.tensor(op.operands.operand),
-      op.attributes.start_indices,
-      op.attributes.limit_indices,
-      op.attributes.strides,
+  "stablehlo.slice": (op, frame) =>
+    one(
+      shapes.slice(
+        frame.tensor(op.operands.operand),
+        op.attributes.start_indices,
+        op.attributes.limit_indices,
+        op.attributes.strides,
+      ),
     ),
-  ],
-  "stablehlo.real_dynamic_slice": ({ operands }, frame) => [
-    shapes.slice(
-      frame.tensor(operands.operand),
-      numbers(frame.tensor(operands.start_indices)),
-      numbers(frame.tensor(operands.limit_indices)),
-      numbers(frame.tensor(operands.strides)),
+  "stablehlo.real_dynamic_slice": ({ operands }, frame) =>
+    one(
+      shapes.slice(
+        frame.tensor(operands.operand),
+        numbers(frame.tensor(operands.start_indices)),
+        numbers(frame.tensor(operands.limit_indices)),
+        numbers(frame.tensor(operands.strides)),
+      ),
     ),
-  ],
-  "stablehlo.pad": (op, frame) => [
-    shapes.pad(
-      frame.tensor(op.operands.operand),
-      frame.tensor(op.operands.padding_value),
-      op.attributes.edge_padding_low,
-      op.attributes.interior_padding,
-      frame.result(op).shape,
+  "stablehlo.pad": (op, frame) =>
+    one(
+      shapes.pad(
+        frame.tensor(op.operands.operand),
+        frame.tensor(op.operands.padding_value),
+        op.attributes.edge_padding_low,
+        op.attributes.interior_padding,
+        frame.result(op).shape,
+      ),
     ),
-  ],
-  "stablehlo.dynamic_pad": (op, frame) => [
-    shapes.pad(
-      frame.tensor(op.operands.operand),
-      frame.tensor(op.operands.padding_value),
-      numbers(frame.tensor(op.operands.edge_padding_low)),
-      numbers(frame.tensor(op.operands.interior_padding)),
-      frame.result(op).shape,
+  "stablehlo.dynamic_pad": (op, frame) =>
+    one(
+      shapes.pad(
+        frame.tensor(op.operands.operand),
+        frame.tensor(op.operands.padding_value),
+        numbers(frame.tensor(op.operands.edge_padding_low)),
+        numbers(frame.tensor(op.operands.interior_padding)),
+        frame.result(op).shape,
+      ),
     ),
-  ],
-  "stablehlo.dynamic_slice": (op, frame) => [
-    shapes.dynamicSlice(
-      frame.tensor(op.operands.operand),
-      frame.tensors(op.operands.start_indices).map(scalarNumber),
-      op.attributes.slice_sizes,
+  "stablehlo.dynamic_slice": (op, frame) =>
+    one(
+      shapes.dynamicSlice(
+        frame.tensor(op.operands.operand),
+        frame.tensors(op.operands.start_indices).map(scalarNumber),
+        op.attributes.slice_sizes,
+      ),
     ),
-  ],
-  "stablehlo.dynamic_update_slice": (op, frame) => [
-    shapes.dynamicUpdateSlice(
-      frame.tensor(op.operands.operand),
-      frame.tensor(op.operands.update),
-      frame.tensors(op.operands.start_indices).map(scalarNumber),
+  "stablehlo.dynamic_update_slice": (op, frame) =>
+    one(
+      shapes.dynamicUpdateSlice(
+        frame.tensor(op.operands.operand),
+        frame.tensor(op.operands.update),
+        frame.tensors(op.operands.start_indices).map(scalarNumber),
+      ),
     ),
-  ],
-  "stablehlo.gather": (op, frame) => [
-    gather(
-      frame.tensor(op.operands.operand),
-      frame.tensor(op.operands.start_indices),
-      op.attributes.dimension_numbers,
-      op.attributes.slice_sizes,
-      frame.result(op).shape,
+  "stablehlo.gather": (op, frame) =>
+    one(
+      gather(
+        frame.tensor(op.operands.operand),
+        frame.tensor(op.operands.start_indices),
+        op.attributes.dimension_numbers,
+        op.attributes.slice_sizes,
+        frame.result(op).shape,
+      ),
     ),
-  ],
-  "stablehlo.dynamic_gather": (op, frame) => [
-    gather(
-      frame.tensor(op.operands.operand),
-      frame.tensor(op.operands.start_indices),
-      op.attributes.dimension_numbers,
-      numbers(frame.tensor(op.operands.slice_sizes)),
-      frame.result(op).shape,
+  "stablehlo.dynamic_gather": (op, frame) =>
+    one(
+      gather(
+        frame.tensor(op.operands.operand),
+        frame.tensor(op.operands.start_indices),
+        op.attributes.dimension_numbers,
+        numbers(frame.tensor(op.operands.slice_sizes)),
+        frame.result(op).shape,
+      ),
     ),
-  ],
   "stablehlo.scatter": (op, frame) => {
     const wide = (values: readonly GraphValue[]): readonly Tensor[] =>
       frame.tensors(values).map((each, i) => promoted(each, frame.result(op, i).element));
@@ -163,6 +171,6 @@ export const shapeRules = {
       start_index_map: [dim],
       index_vector_dim: index.shape.length,
     };
-    return [gather(operand, index, dimensions, sizes, frame.result(op).shape)];
+    return one(gather(operand, index, dimensions, sizes, frame.result(op).shape));
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

@@ -5,7 +5,7 @@ import type { Tensor } from "../datum.ts";
 import { conversion } from "../elementwise/convert.ts";
 import type { ScalarKind } from "../elementwise/index.ts";
 import { unsupported } from "../frame.ts";
-import type { Frame, RuleResult } from "../frame.ts";
+import type { Frame, RuleResult, Steps } from "../frame.ts";
 import { evaluateElementwise, mapTensors } from "../map.ts";
 
 export type Rule = (op: AnyGraphOp, frame: Frame) => RuleResult;
@@ -33,6 +33,11 @@ export const dynamic = "its shape is known only when it runs";
 
 export function numbers(value: Tensor): readonly number[] {
   return Array.from(value.lanes as ArrayLike<number | bigint>, Number);
+}
+
+/** The steps of an op with one result. */
+export function* one(steps: Steps<Tensor>): Steps<readonly Tensor[]> {
+  return [yield* steps];
 }
 
 /** A constant as it is kept. */
