@@ -247,5 +247,14 @@ describe("plans", () => {
     const twice = { x: { dtype: f32, shape: [4] } };
     expect(codeOf({ kernel: final, arguments: {} }, twice)).toMatch(/TW9908.*x names both/);
     expect(() => operation({ name: "none" } as never)).toThrow("TW9908");
+    for (const wrong of [undefined, null, 1, "text", {}, [], { launches: 3 }])
+      expect(() => operation({ name: "odd", plan: () => wrong as never }).plan({})).toThrow(
+        "TW9908",
+      );
+    for (const launches of [[1], [null], [{}], [{ kernel: final }], () => 1, () => [undefined]])
+      expect(() => {
+        const plan = () => ({ configuration: {}, source: "given", launches }) as never;
+        void operation({ name: "odd", plan }).plan({}).launches;
+      }).toThrow("TW9908");
   });
 });

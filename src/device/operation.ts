@@ -16,13 +16,14 @@ import { allDimensions } from "../ir/dimension-values.ts";
 import { startOf } from "../ir/early-start.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
-import { kernel } from "../lang/index.ts";
+import { isKernelDefinition, kernel } from "../lang/index.ts";
 import type { ArraySpecs, Empty, InputSpecs, KernelDefinition, Signature } from "../lang/index.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { fieldsOf } from "../support/checked-call.ts";
+import { isRecord, optionText, requireKnownOptions } from "../support/options.ts";
 import { Recent } from "../support/recent.ts";
 import { requireTarget } from "../targets/given.ts";
 import { defaultTarget } from "../targets/target.ts";
@@ -340,6 +341,7 @@ function declaredOperation<
     };
     const make = (): ToldPlan<Configuration> => {
       const made = plan(dimensions, target, choice);
+      requirePlanned(spec.name, made);
       // Launches that were there at once may be anything that the planner knows of.
       return { ...made, toldBy: typeof made.launches === "function" ? toldBy : () => undefined };
     };
@@ -388,6 +390,7 @@ function completePlan<C>(
     if (launches !== undefined) return launches;
     const given = plan().launches;
     const traced = typeof given === "function" ? given() : given;
+    requireLaunches(declared.name, traced);
     requireOwnScratch(declared, scratch());
     const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays().keys()]);
     for (const [position, launch] of traced.entries()) {
@@ -519,6 +522,29 @@ function launchDimensions(
   }
   const { kernel } = definition;
   return bindDimensions(kernel, descriptions, dimensions, target);
+}
+
+/** A planner is the user's own function, which may return anything. */
+function requirePlanned(name: string, planned: unknown): void {
+  const { launches } = fieldsOf(planned, ["launches", "scratch"]);
+  if (!isRecord(planned) || !(Array.isArray(launches) || typeof launches === "function"))
+    throw wrongPlan(name, `plan returned ${optionText(planned)}`, captureLocation());
+}
+
+function requireLaunches(name: string, launches: unknown): void {
+  const isLaunch = (each: unknown): boolean => {
+    const { kernel: launched, arguments: given } = fieldsOf(each, ["kernel", "arguments"]);
+    return isKernelDefinition(launched) && isRecord(given);
+  };
+  if (!Array.isArray(launches))
+    throw wrongPlan(name, `launches gave ${optionText(launches)}`, captureLocation());
+  const wrong = launches.findIndex((each) => !isLaunch(each));
+  if (wrong >= 0)
+    throw wrongPlan(
+      name,
+      `launch ${wrong} is no kernel with its arguments by name`,
+      captureLocation(),
+    );
 }
 
 function wrongPlan(name: string, problem: string, location: Location): TilewrightError {

@@ -76,7 +76,9 @@ export function optionText(value: unknown): string {
   if (typeof value === "string") return `the text ${JSON.stringify(value)}`;
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return listText(value);
-  if (typeof value === "object" && value !== null) return formatName(value) ?? "an object";
+  if (ArrayBuffer.isView(value)) return `a ${value.constructor.name}`;
+  if (typeof value === "object" && value !== null)
+    return formatName(value) ?? arrayName(value) ?? "an object";
   return typeof value === "bigint" ? `${value}n` : String(value);
 }
 
@@ -88,6 +90,17 @@ function listText(list: readonly unknown[]): string {
   const isShown = (each: unknown): boolean => typeof each === "number" || typeof each === "string";
   if (list.length === 0 || list.length > shownElements || !list.every(isShown)) return "a list";
   return `[${list.map((each) => (typeof each === "string" ? JSON.stringify(each) : each)).join(", ")}]`;
+}
+
+/** An array by its format and shape: arrays of programs name their format, those of the host have it as an object. */
+function arrayName(value: object): string | undefined {
+  if (!isReadable(value, ["dtype", "shape"]) || !("dtype" in value) || !("shape" in value))
+    return undefined;
+  const { dtype, shape } = value;
+  const name = typeof dtype === "string" ? `the dtype ${dtype}` : optionText(dtype);
+  return name.startsWith("the dtype ") && Array.isArray(shape)
+    ? `an array of ${name.slice("the dtype ".length)} with shape ${listText(shape)}`
+    : undefined;
 }
 
 /** What a dtype is called: this folder is below formats, and knows them by their fields. */
