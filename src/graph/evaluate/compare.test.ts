@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bf16, f32, fromNumbers } from "tilewright";
+import { bf16, f32, f4e2m1fn, fromNumbers } from "tilewright";
 import type { DType } from "tilewright";
 import { disagreement } from "./compare.ts";
 import { tensorOfArray } from "./datum.ts";
@@ -34,6 +34,12 @@ describe("floats", () => {
   test("what rounding takes from ours it may take from theirs", () => {
     expect(compare(f32, [1.01, 2], [1, 2.05], [1, 2])).toContain("element 0");
     expect(compare(f32, [1.01, 2], [1.01, 2.05], [1, 2])).toBeUndefined();
+  });
+
+  test("formats without infinities end at their largest number", () => {
+    expect(compare(f4e2m1fn, [6, 1], [6, 1], [6, 1])).toBeUndefined();
+    expect(compare(f4e2m1fn, [6, 1], [6, 1], [Infinity, 1])).toBeUndefined();
+    expect(compare(f4e2m1fn, [4, 1], [6, 1], [Infinity, 1])).toContain("element 0");
   });
 
   test("results of zeros have no scale of their own", () => {

@@ -9,8 +9,11 @@ import type { GraphType, TensorType } from "../ops/types.ts";
 import {
   declaredTensor,
   reject,
+  requireAxes,
+  requireCount,
   requireFit,
   requireKinds,
+  requireParameters,
   requireSame,
   requireShape,
   sameShape,
@@ -236,7 +239,22 @@ function topK(draft: Draft<"chlo.top_k">): readonly GraphType[] {
 /** Which axes remain depends on where the ragged one is; the declared type says it. */
 function raggedDot(draft: Draft<"chlo.ragged_dot">): readonly GraphType[] {
   const { lhs, rhs, group_sizes: sizes } = draft.operands;
-  for (const value of [lhs, rhs, sizes]) tensorOf(draft, value);
+  const [left, right] = [tensorOf(draft, lhs).shape, tensorOf(draft, rhs).shape];
+  const groups = requireKinds(draft, tensorOf(draft, sizes), ["signed", "unsigned"]).shape;
+  const numbers = draft.attributes.ragged_dot_dimension_numbers;
+  for (const kind of ["batching", "contracting"] as const) {
+    const [own, other] = [numbers[`lhs_${kind}_dimensions`], numbers[`rhs_${kind}_dimensions`]];
+    requireAxes(draft, `lhs_${kind}_dimensions`, own, left.length);
+    requireAxes(draft, `rhs_${kind}_dimensions`, other, right.length);
+    const extents = (shape: readonly number[], axes: readonly number[]): readonly number[] =>
+      axes.map((axis) => shape[axis] ?? 0);
+    requireShape(draft, `${kind} dimensions`, extents(left, own), extents(right, other));
+  }
+  requireAxes(draft, "lhs_ragged_dimensions", numbers.lhs_ragged_dimensions, left.length);
+  requireAxes(draft, "rhs_group_dimensions", numbers.rhs_group_dimensions, right.length);
+  requireCount(draft, "lhs_ragged_dimensions", numbers.lhs_ragged_dimensions, 1);
+  const matrices = numbers.rhs_group_dimensions.map((axis) => right[axis] ?? 0);
+  requireShape(draft, "groups and matrices", groups.slice(-1).slice(0, matrices.length), matrices);
   return [declaredTensor(draft)];
 }
 
@@ -247,6 +265,19 @@ function scan(draft: Draft<"chlo.scan">): readonly GraphType[] {
   const { body } = draft.regions;
   const first = inputs[0] === undefined ? undefined : tensorOf(draft, inputs[0]);
   const extent = first?.shape[dimension] ?? 0;
+  if (first !== undefined) requireAxes(draft, "dimension", [dimension], first.shape.length);
+  const slices = inputs.map((value) => {
+    const { element, shape } = tensorOf(draft, value);
+    requireFit(
+      draft,
+      shape[dimension] === extent,
+      "an input has another length",
+      `${extent}`,
+      shapeText(shape),
+    );
+    return tensorType(element, shape.toSpliced(dimension, 1));
+  });
+  requireParameters(draft, body, [...slices, ...inits.map((value) => tensorOf(draft, value))]);
   const carried = body.results.slice(body.results.length - inits.length);
   const stacked = body.results.slice(0, body.results.length - inits.length).map((value) => {
     const { element, shape } = tensorOf(draft, value);

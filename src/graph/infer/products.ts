@@ -111,7 +111,15 @@ function einsum(draft: Draft<"stablehlo.einsum" | "stablehlo.unary_einsum">): re
   const labels = inputs.split(",");
   const given: readonly GraphValue[] = Object.values(draft.operands);
   const operands = given.map((value) => tensorOf(draft, value).shape);
-  if (!/^[a-zA-Z,]*->[a-zA-Z]*$/.test(formula) || labels.length !== operands.length) return [type];
+  // What dots stand for is not inferred; who runs the op refuses it.
+  if (formula.includes(".")) return [type];
+  requireFit(
+    draft,
+    /^[a-zA-Z,]*->[a-zA-Z]*$/.test(formula) && labels.length === operands.length,
+    "its formula is none for its operands",
+    operands.length === 1 ? "a formula such as ij->ji" : "a formula such as ij,jk->ik",
+    draft.attributes.einsum_config,
+  );
   const extents = new Map<string, number>();
   for (const [i, shape] of operands.entries()) {
     const letters = [...(labels[i] ?? "")];

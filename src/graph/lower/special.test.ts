@@ -34,3 +34,23 @@ test.each([
   program.dispose();
   device.dispose();
 });
+
+test("polygamma of an order whose factorial is infinite", async () => {
+  const type = "tensor<2xf64>";
+  const [module] = parseGraph(`func.func @main(%n: ${type}, %x: ${type}) -> ${type} {
+    %r = chlo.polygamma %n, %x : ${type}, ${type} -> ${type}
+    return %r : ${type} }`);
+  if (module === undefined) throw new Error("no program");
+  const inputs = [
+    tensor("f64", [2], Float64Array.of(1.2e22, 3)),
+    tensor("f64", [2], Float64Array.of(0.5, 0.5)),
+  ];
+  const device = await open("simulator");
+  const program = await Program.load(device, compilePlan(module, "main"));
+  const [found] = await program.run(inputs);
+  const [evaluated] = evaluate(module, "main", inputs) as readonly Tensor[];
+  expect(found?.lanes[0]).toBe(-Infinity);
+  expect(evaluated?.lanes[0]).toBe(-Infinity);
+  program.dispose();
+  device.dispose();
+});

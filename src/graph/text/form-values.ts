@@ -214,6 +214,7 @@ export const shardingForm: FormRule = {
     if (op.kind !== "sdy.sharding_constraint") return undefined;
     const { sharding } = op.attributes;
     if (sharding.kind !== "dialect" || sharding.body === undefined) return undefined;
+    if (sharding.name !== "sdy.sharding") return undefined;
     const dictionary = trailingDictionary(op.extra);
     return ` ${operandList(operands, writer)} <${sharding.body}>${dictionary} : ${typesText(resultTypes)}`;
   },

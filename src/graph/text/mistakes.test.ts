@@ -113,6 +113,32 @@ const refused: readonly (readonly [string, string, string])[] = [
     "TW9006 at 2",
   ],
   [
+    "sizes of more groups than there are matrices",
+    program(
+      "%x: tensor<2x3xf32>, %w: tensor<2x3x2xf32>, %g: tensor<1000000000000xi32>",
+      '%0 = "chlo.ragged_dot"(%x, %w, %g) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}> : (tensor<2x3xf32>, tensor<2x3x2xf32>, tensor<1000000000000xi32>) -> tensor<2x2xf32>',
+    ),
+    "TW9104 at 2",
+  ],
+  [
+    "a formula that is none",
+    program(
+      x,
+      '%0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "a"}> : (tensor<4xf32>) -> tensor<3xf32>',
+    ),
+    "TW9104 at 2",
+  ],
+  [
+    "a kernel of counts that are no indices",
+    program(
+      x,
+      "%0 = stablehlo.iota dim = 0 : tensor<4294967292xi32>",
+      "%1 = stablehlo.reverse %0, dims = [0] : tensor<4294967292xi32>",
+      '"stablehlo.custom_call"(%1) <{call_target_name = "nothing", has_side_effect = true}> : (tensor<4294967292xi32>) -> ()',
+    ),
+    "TW1007 at 3",
+  ],
+  [
     "results of an op that has none",
     program(x, '%0 = "interpreter.print"(%x) : (tensor<4xf32>) -> tensor<4xf32>'),
     "TW9004 at 2",
@@ -176,6 +202,7 @@ describe("what is printed is read as the same program", () => {
     '%0 = "stablehlo.while"(%x) ({ ^a(%a: tensor<3xf32>): stablehlo.return %a : tensor<3xf32> }, { ^b(%b: tensor<4xf32>): stablehlo.return %b : tensor<4xf32> }) : (tensor<4xf32>) -> tensor<4xf32>',
     '%0 = "stablehlo.batch_norm_inference"(%x, %x, %x, %x, %x) <{epsilon = -0.0 : f32, feature_index = 0 : i64}> : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
     "interpreter.print %x : tensor<4xf32>",
+    "%0 = stablehlo.constant dense<[-1.0e-999999999, 1.0e999999999]> : tensor<2xf32>",
     '%0 = "stablehlo.reverse"(%x) {dimensions = array<i64: -0>} : (tensor<4xf32>) -> tensor<4xf32>',
   ];
 

@@ -22,7 +22,6 @@ const scratchBits = new BigInt64Array(scratchFloat.buffer);
 
 /** The f64 `steps` representable numbers away from zero. */
 function neighbour(value: number, steps: bigint): number {
-  if (value === 0) return steps > 0n ? Number.MIN_VALUE : -Number.MIN_VALUE;
   scratchFloat[0] = value;
   scratchBits[0] = (scratchBits[0] ?? 0n) + steps;
   return scratchFloat[0] ?? 0;
@@ -62,9 +61,10 @@ function roundDecimal(name: FloatElement, text: string): number {
   const encode = (number: number): number =>
     name === "f32" ? Math.fround(number) : encodeElement(name, number);
   const code = encode(value);
-  if (!Number.isFinite(value)) return code;
+  // What is nothing as an f64 is far from the midpoints of narrower types, and its fraction may be endless.
+  if (value === 0 || !Number.isFinite(value)) return code;
   const outward = encode(neighbour(value, 1n));
-  const inward = value === 0 ? code : encode(neighbour(value, -1n));
+  const inward = encode(neighbour(value, -1n));
   if (Object.is(outward, code) && Object.is(inward, code)) return code;
   const side = compareDecimal(text, value);
   return side === 0 ? code : side > 0 ? outward : inward;

@@ -44,6 +44,9 @@ function groupOf(row: Index, ends: readonly Tile<"i32">[]): Tile<"i32"> {
   );
 }
 
+/** Groups whose bounds one kernel keeps, each in a value of its own. */
+const mostGroups = 1024;
+
 export function raggedDotAt(
   op: GraphOp<"chlo.ragged_dot">,
   points: Points,
@@ -54,6 +57,8 @@ export function raggedDotAt(
   const [ragged] = numbers.lhs_ragged_dimensions;
   if (ragged === undefined || tensorTypeOf(sizes).shape.length !== 1)
     throw cannotRun(op, "its groups have more than one axis");
+  if (sizeOf(tensorTypeOf(sizes).shape) > mostGroups)
+    throw cannotRun(op, `it has more than ${mostGroups} groups`);
   if (numbers.lhs_batching_dimensions.includes(ragged))
     return dotAt(op, lhs, rhs, numbers, points, context);
   const [left, right] = [tensorTypeOf(lhs), tensorTypeOf(rhs)];

@@ -230,7 +230,8 @@ function zetaOf(x: Tile, q: Tile): Tile {
   for (const [k, divisor] of zetaDivisors.entries()) {
     factor = factor.mul(x.add(2 * k));
     term = term.div(last);
-    sum = sum.add(factor.mul(term).div(divisor));
+    // Where x is so large that no term is left, the factor may be infinite.
+    sum = sum.add(select(term.eq(0), wide(0), factor.mul(term).div(divisor)));
     factor = factor.mul(x.add(2 * k + 1));
     term = term.div(last);
   }
@@ -248,8 +249,9 @@ function polygammaOf(n: Tile, x: Tile): Tile {
   const size = logGamma(n.add(1))
     .exp()
     .mul(zetaOf(n.add(1), x));
-  const isOdd = isWhole(n.add(1).mul(0.5));
-  const value = select(isOdd, size, size.neg());
+  // Of n, not of n + 1, which is n where it is large.
+  const isEven = isWhole(n.mul(0.5));
+  const value = select(isEven, size.neg(), size);
   const order = select(n.ge(0).and(isWhole(n)), value, wide(NaN));
   return select(n.eq(0), digammaOf(x), order);
 }
