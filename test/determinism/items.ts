@@ -373,14 +373,18 @@ const operations: readonly (readonly [string, () => unknown])[] = [
   ],
 ];
 
-const sizes: { readonly [name: string]: number } = { m: 512, n: 512, k: 512, d: 64, e: 64 };
+interface Sizes {
+  readonly [name: string]: number;
+}
+
+const sizes: Sizes = { m: 512, n: 512, k: 512, d: 64, e: 64 };
 
 function plannedFor(operation: Operation, target: keyof typeof targets): readonly Part[] {
   const given = operation.kernel.dimensions.map(({ name, multipleOf }) => [
     name,
     sizes[name] ?? Math.max(multipleOf, 64),
   ]);
-  return planned(operation, Object.fromEntries(given), target);
+  return planned(operation, Object.fromEntries(given) as Sizes, target);
 }
 
 function draws(): readonly F[] {
