@@ -16,6 +16,7 @@ import { captureLocation } from "../../support/location.ts";
 import {
   applyGraphRule,
   graphRegion,
+  isOpaque,
   isTensor,
   laneBytes,
   moduleOf,
@@ -227,6 +228,9 @@ const located = new WeakSet<TilewrightError>();
 
 function* runOp(op: AnyGraphOp, frame: Frame): Steps<readonly Datum[]> {
   for (const { type } of op.results) if (isTensor(type)) requireRoom(op, type);
+  // The verifier knows nothing of such an op: not even that its axes are there.
+  for (const { type } of [...operandsOf(op), ...op.results])
+    if (isOpaque(type)) throw unsupported(op, `a value has the type ${typeText(type)}`);
   try {
     const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
     return isSteps(outcome) ? yield* outcome : outcome;

@@ -103,8 +103,10 @@ export function compilePlan(
   const inlined = inlinePass.run(only(module, name));
   for (const { body, location: place } of inlined.functions.values())
     requireKnownTypes(body, place);
-  const { body } = functionOf(runPasses(inlined, devicePasses(name)), name);
-  return withAliases(new Compiler().compile(body, declared, name, location), donated);
+  return placing(location, () => {
+    const { body } = functionOf(runPasses(inlined, devicePasses(name)), name);
+    return withAliases(new Compiler().compile(body, declared, name, location), donated);
+  });
 }
 
 class Compiler {
@@ -578,9 +580,9 @@ function shapeText(op: AnyGraphOp): string {
 }
 
 /** Runs `body`; what is refused in it without a place is told with this one. */
-function placing(location: Location, body: () => void): void {
+function placing<T>(location: Location, body: () => T): T {
   try {
-    body();
+    return body();
   } catch (error) {
     throw placedAt(location, error);
   }

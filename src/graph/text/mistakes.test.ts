@@ -155,6 +155,16 @@ describe("mistakes", () => {
     expect(refusal(text, evaluated)).toBe("TW9506 at 2");
   });
 
+  test("an op whose types nobody can verify is not run", () => {
+    const text = program(
+      "",
+      "%i = stablehlo.constant dense<0> : tensor<2xi32>",
+      "%x = stablehlo.constant dense<0.0> : tensor<3x4xf32>",
+      '%0 = "stablehlo.torch_index_select"(%x, %i) <{dim = 2143289344 : i64, batch_dims = 2143289344 : i64}> : (tensor<3x4xf32>, tensor<2xi32>) -> tensor<?x4xf32>',
+    );
+    expect(refusal(text, evaluated)).toBe("TW9501 at 4");
+  });
+
   test("processes that wait for nobody are told with a line", () => {
     const text = program(
       "",

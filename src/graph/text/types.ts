@@ -61,7 +61,8 @@ function refuseName(
 
 /** Refuses what stands between `tensor<` and `>` where it has elements that nobody knows, or no shape. */
 function requireTensorBody(scanner: Scanner, position: number, body: string): void {
-  const [, element] = /^(?:\*x|(?:(?:\d+|\?)x)*)([A-Za-z_!][^,]*)(?:,.*)?$/s.exec(body) ?? [];
+  const [, element] =
+    /^(?:\*x|(?:(?:\d+|\?)x)*)(\w+|\w+<.*>|![\w.$-]+(?:<.*>)?)\s*(?:,.*)?$/s.exec(body) ?? [];
   if (element === undefined)
     scanner.fail("TW9001", `\`tensor<${body}>\` is no type`, {
       position,
