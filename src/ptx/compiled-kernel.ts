@@ -28,11 +28,13 @@ import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Location, Position } from "../support/location.ts";
-import { isReadable, optionText } from "../support/options.ts";
+import { isShallow } from "../support/nesting.ts";
+import { isReadable, isRecord, optionText } from "../support/options.ts";
 import { targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { checksum } from "./checksum.ts";
 import type { LaunchPlan } from "./executable.ts";
+import { belongTogether } from "./manifest-check.ts";
 import { isKernelData } from "./plan-check.ts";
 import { freezePlan, revivePlan } from "./plan-json.ts";
 import { portablePosition } from "./portable.ts";
@@ -178,9 +180,12 @@ export function kernelFromCompiled<K extends Signature = Signature>(
     K["inouts"]
   >;
   const launchPlan = revivePlan(plan, { target: targets[target] });
-  if (launchPlan === undefined) throw notAManifest(manifest);
+  if (launchPlan === undefined || !belongTogether(data, launchPlan)) throw notAManifest(manifest);
   return new CompiledKernel(kernel, signature, launchPlan, code);
 }
+
+/** Sizes are nested as deep as the arithmetic that made them; nobody's is as deep as this. */
+const mostLevels = 300;
 
 const manifestParts = ["format", "target", "code", "kernel", "plan"];
 
@@ -194,15 +199,20 @@ function isManifest(value: unknown): value is CompiledManifest {
     kernel,
     plan,
   } = value as { readonly [name: string]: unknown };
-  const parts = [code, plan];
-  const whole = parts.every((part) => typeof part === "object" && part !== null);
-  return found === format && isTargetName(target) && whole && isKernelData(kernel);
+  const whole = [code, kernel, plan].every((part) => isRecord(part) && isShallow(part, mostLevels));
+  const known = found === format && isTargetName(target) && isCodeData(code);
+  return known && whole && isKernelData(kernel);
+}
+
+function isCodeData(value: unknown): boolean {
+  const { form, checksum: sum } = isRecord(value) ? value : {};
+  return (form === "ptx" || form === "cubin") && typeof sum === "string";
 }
 
 function notAManifest(value: unknown): TilewrightError {
   const named =
     typeof value === "object" && value !== null && "format" in value && "target" in value
-      ? `${String(value.format)}, for ${String(value.target)}`
+      ? `${nameText(value.format)}, for ${nameText(value.target)}`
       : "something else";
   const found = named.startsWith(format) ? `${named}, with fields that are damaged` : named;
   return new TilewrightError({
@@ -211,6 +221,10 @@ function notAManifest(value: unknown): TilewrightError {
     expected: `${format}, for ${Object.keys(targets).join(" or ")}`,
     found,
   });
+}
+
+function nameText(value: unknown): string {
+  return typeof value === "string" ? value : optionText(value);
 }
 
 function requireOwnCode({ code: described, kernel }: CompiledManifest, code: CompiledCode): void {

@@ -26,7 +26,7 @@ export function revivePlan(
   { target }: { readonly target: Target },
 ): LaunchPlan | undefined {
   const plan: unknown = JSON.parse(JSON.stringify(frozen) ?? "null", (name, value: unknown) =>
-    name === "dtype" ? dtypes[value as DTypeName] : value,
+    name === "dtype" && typeof value === "string" ? dtypes[value as DTypeName] : value,
   );
   return isLaunchPlan(plan) ? { ...plan, target } : undefined;
 }

@@ -7,6 +7,7 @@
  *    "bucket":{"k":4096,"m":4096,"n":4096},"choice":{"columns":256,"stages":4},"us":174.2,"spread":0.004,"rounds":20}
  *   {… "choice":{"columns":256,"stages":9},"rejected":"plan","reason":"TW9904: … 299,008 bytes of shared memory …"}
  */
+import { isShallow } from "../../support/nesting.ts";
 import { isRecord } from "../../support/options.ts";
 
 /** Sizes by the names of dimensions. */
@@ -118,6 +119,13 @@ export function workText({ op, variant, gpu, bucket }: TunedWork): string {
   return JSON.stringify([op, variant, gpu, recordText(bucket)]);
 }
 
+/** A line is a record of records. */
+const mostLevels = 2;
+
+function isPositive(value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}
+
 /** Whether a value that was read is a line. */
 export function isTuningLine(value: unknown): value is TuningLine {
   return wrongPart(value) === undefined;
@@ -125,13 +133,14 @@ export function isTuningLine(value: unknown): value is TuningLine {
 
 /** What keeps a value that was read from being a line, in words; undefined where nothing does. */
 export function wrongPart(value: unknown): string | undefined {
+  if (!isShallow(value, mostLevels)) return "values within values";
   if (!isRecord(value)) return JSON.stringify(value) ?? "nothing";
   const part = (name: string, holds: boolean): string | undefined =>
     holds ? undefined : `${name} that is ${JSON.stringify(value[name]) ?? "missing"}`;
   const texts = ["op", "variant", "key", "gpu", "target", "driver"];
   const { bucket, choice, us, rejected, reason, source, spread, rounds, checked } = value;
   const isValue = (each: unknown): boolean =>
-    ["string", "number", "boolean"].includes(typeof each) && !Number.isNaN(each);
+    ["string", "boolean"].includes(typeof each) || Number.isFinite(each);
   const start =
     texts.map((name) => part(name, typeof value[name] === "string")).find(Boolean) ??
     part("bucket", isRecord(bucket) && Object.values(bucket).every(Number.isSafeInteger)) ??
@@ -142,10 +151,10 @@ export function wrongPart(value: unknown): string | undefined {
       part("rejected", rejections.includes(rejected as Rejection)) ??
       part("reason", typeof reason === "string")
     );
-  const time = part("us", typeof us === "number" && us > 0);
+  const time = part("us", isPositive(us));
   if (time !== undefined || source !== undefined) return time ?? part("source", source === "model");
   return (
-    part("spread", typeof spread === "number") ??
+    part("spread", Number.isFinite(spread)) ??
     part("rounds", Number.isSafeInteger(rounds)) ??
     part("checked", checked === undefined || judges.includes(checked as Judge))
   );
