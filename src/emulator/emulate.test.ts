@@ -25,6 +25,12 @@ describe("what cannot be run is said before anything runs", () => {
     expect(failure({ body: "cvt.u32.e4m3x2 %r0, %h0; ret;" }).code).toBe("TW8001");
   });
 
+  test("names that objects have of themselves, and barriers without a number", () => {
+    for (const body of ["constructor; ret;", "toString %r0, %r0; ret;", "bar.sync; ret;"])
+      expect(failure({ body }).code, body).toMatch(/^TW[78]\d{3}$/);
+    expect(failure({ body: "bar.red.popc.u32 %r0, %p0; ret;" }).code).toMatch(/^TW[78]\d{3}$/);
+  });
+
   test("unknown names", () => {
     const module = ".extern .func elsewhere (.param .b32 n);";
     const body = "{ .param .b32 a; st.param.b32 [a], %r0; call elsewhere, (a); } ret;";
@@ -39,6 +45,15 @@ describe("what cannot be run is said before anything runs", () => {
     expect(failure({ body: "ret;", sharedBytes })).toMatchObject({
       code: "TW8003",
       found: `${sharedBytes} bytes`,
+    });
+    expect(failure({ body: ".local .b8 x[9999999999]; ret;" })).toMatchObject({
+      code: "TW8003",
+      found: "9999999999 bytes",
+    });
+    const module = ".const .b8 x[9999999999];";
+    expect(failure({ body: ".reg .u64 %a; mov.u64 %a, x; ret;", module })).toMatchObject({
+      code: "TW8003",
+      found: "9999999999 bytes",
     });
     expect(failure({ body: "ret;", lanes: 2048 }).code).toBe("TW8003");
     expect(failure({ body: "ret;", blocks: 3, cluster: 2 }).code).toBe("TW8003");

@@ -16,10 +16,10 @@ export function laneRule(instruction: LaneInstruction, placeOf: PlaceOf): LaneRu
   const { root } = instruction;
   if (root === "ld" || root === "ldu") return loadRule(placeOf);
   if (root === "st" && !instruction.has("async")) return storeRule(placeOf);
-  const float = floatRules[root];
+  const float = Object.hasOwn(floatRules, root) ? floatRules[root] : undefined;
   if (float !== undefined && instruction.types.length > 0 && floatForm(instruction) !== undefined)
     return float;
-  return plainRules[root];
+  return Object.hasOwn(plainRules, root) ? plainRules[root] : undefined;
 }
 
 const plainRules: LaneRules = {

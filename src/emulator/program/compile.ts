@@ -319,7 +319,9 @@ export class FunctionCompiler {
     const { instruction } = flat;
     const views = instruction.operands.map((operand) => viewOf(operand, this.#resolver));
     const location = locationOf(this.#module, instruction);
-    const collective = this.#options.collectives[lane.root]?.({
+    const { collectives } = this.#options;
+    const ruleOfWarps = Object.hasOwn(collectives, lane.root) ? collectives[lane.root] : undefined;
+    const collective = ruleOfWarps?.({
       instruction,
       modifiers: lane.modifiers,
       operands: views,
@@ -328,7 +330,7 @@ export class FunctionCompiler {
     const place = this.#sites[site];
     if (lane.root === "mbarrier" && place !== undefined)
       place.barrier = views.find(({ operand }) => operand.kind === "address");
-    const rule = warpRules[lane.root];
+    const rule = Object.hasOwn(warpRules, lane.root) ? warpRules[lane.root] : undefined;
     if (collective !== undefined) return partial(collectiveRun(collective), self, next);
     if (rule === undefined) throw unknownInstruction(instruction, location);
     const run = rule(new WarpInstruction(lane, site, views));

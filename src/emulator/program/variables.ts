@@ -6,6 +6,8 @@
  */
 import { implicitVariables } from "./implicit.ts";
 import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { unknownLocation } from "../../support/location.ts";
 import type { FlatBody } from "./flatten.ts";
 import { bitsOf } from "./registers.ts";
 import { Area, variableBytes } from "./symbols.ts";
@@ -34,6 +36,20 @@ export interface VariableMap {
   readonly parameterBytes: number;
   /** What is used without being declared. */
   readonly implicit: readonly Variable[];
+}
+
+/** What a lane may have, and a module's ten banks of constants, on every GPU. */
+const mostLocalBytes = 512 * 1024;
+const mostConstantBytes = 640 * 1024;
+
+function tooLarge(message: string, most: number, { bytes }: Area): TilewrightError {
+  return new TilewrightError({
+    code: "TW8003",
+    message,
+    location: unknownLocation,
+    expected: `at most ${most} bytes`,
+    found: `${bytes} bytes`,
+  });
 }
 
 /** Visits the names that an operand mentions. */
@@ -112,8 +128,20 @@ export function placeVariables(
           places.set(variable, { space: "local", offset: stack.add(variable) });
         else place(variable);
       }
+    if (stack.bytes > mostLocalBytes)
+      throw tooLarge(
+        `${declaration.name} needs more local memory than a lane has`,
+        mostLocalBytes,
+        stack,
+      );
     localBytes.set(declaration, stack.bytes);
   }
+  if (constant.bytes > mostConstantBytes)
+    throw tooLarge(
+      "the module needs more constant memory than there is",
+      mostConstantBytes,
+      constant,
+    );
   for (const variable of dynamic) shared.align(variable.alignment ?? bitsOf(variable.type) / 8);
   for (const variable of dynamic) places.set(variable, { space: "shared", offset: shared.bytes });
   return {

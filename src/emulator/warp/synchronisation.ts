@@ -36,6 +36,7 @@ function barrierForm(instruction: WarpInstruction): BarrierForm {
   const last = operands.length - 1;
   const reduces = mode === "red" ? lane.oneOf(["popc", "and", "or"]) : undefined;
   const lastOfPlain = mode === "red" ? last - 1 : last;
+  if (lastOfPlain < id) throw new OperandError("barrier without a number");
   return {
     waits: mode !== "arrive",
     aligned,
