@@ -70,6 +70,8 @@ export class Resolver implements OperandResolver, OperandContext {
   }
 
   #specialText(name: string, writer: LaneWriter): string | undefined {
+    // Names of others might be those that objects have of themselves.
+    if (!name.startsWith("%")) return undefined;
     const word = clockSpecials[name];
     if (word !== undefined) return clockText(word, writer);
     const own = laneSpecials[name] ?? this.#implicitText(name, writer);

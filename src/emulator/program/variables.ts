@@ -42,8 +42,9 @@ export interface VariableMap {
 const mostLocalBytes = 512 * 1024;
 const mostConstantBytes = 640 * 1024;
 
-function tooLarge(message: string, most: number, { bytes }: Area): TilewrightError {
-  return new TilewrightError({
+function requireRoom({ bytes }: Area, most: number, message: string): void {
+  if (bytes <= most) return;
+  throw new TilewrightError({
     code: "TW8003",
     message,
     location: unknownLocation,
@@ -128,20 +129,14 @@ export function placeVariables(
           places.set(variable, { space: "local", offset: stack.add(variable) });
         else place(variable);
       }
-    if (stack.bytes > mostLocalBytes)
-      throw tooLarge(
-        `${declaration.name} needs more local memory than a lane has`,
-        mostLocalBytes,
-        stack,
-      );
+    requireRoom(
+      stack,
+      mostLocalBytes,
+      `${declaration.name} needs more local memory than a lane has`,
+    );
     localBytes.set(declaration, stack.bytes);
   }
-  if (constant.bytes > mostConstantBytes)
-    throw tooLarge(
-      "the module needs more constant memory than there is",
-      mostConstantBytes,
-      constant,
-    );
+  requireRoom(constant, mostConstantBytes, "the module needs more constant memory than there is");
   for (const variable of dynamic) shared.align(variable.alignment ?? bitsOf(variable.type) / 8);
   for (const variable of dynamic) places.set(variable, { space: "shared", offset: shared.bytes });
   return {
