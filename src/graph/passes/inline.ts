@@ -87,7 +87,8 @@ function dropUnused(module: GraphModule): GraphModule {
 export const inlinePass: GraphPass = {
   name: "inline",
   run(module) {
-    requireFinite(module);
-    return dropUnused(mapBodies(module, (body) => inlineCalls(body, module)));
+    const called = dropUnused(module);
+    requireFinite(called);
+    return dropUnused(mapBodies(called, (body) => inlineCalls(body, called)));
   },
 };

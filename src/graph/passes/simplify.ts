@@ -13,7 +13,8 @@ import { graphRegion } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
 import type { GraphOpKind } from "../ops/table.ts";
-import { isTensor, sameType } from "../ops/types.ts";
+import { operandsOf } from "../ops/traverse.ts";
+import { isOpaque, isTensor, sameType } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import { splatValue } from "../ops/small-floats.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
@@ -255,7 +256,8 @@ const rules: { readonly [K in GraphOpKind]?: Rule<K> } = {
 
 /** Whether what a value is can be seen: results and operands of known shape and element. */
 function isKnown(op: AnyGraphOp): boolean {
-  return op.results.length === 1 && op.results.every(({ type }) => type.kind !== "opaque");
+  const types = [...operandsOf(op), ...op.results].map(({ type }) => type);
+  return op.results.length === 1 && !types.some(isOpaque);
 }
 
 function simplifyRegion(

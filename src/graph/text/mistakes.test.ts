@@ -212,6 +212,8 @@ describe("what is printed is read as the same program", () => {
     '%0 = "stablehlo.while"(%x) ({ ^a(%a: tensor<3xf32>): stablehlo.return %a : tensor<3xf32> }, { ^b(%b: tensor<4xf32>): stablehlo.return %b : tensor<4xf32> }) : (tensor<4xf32>) -> tensor<4xf32>',
     '%0 = "stablehlo.batch_norm_inference"(%x, %x, %x, %x, %x) <{epsilon = -0.0 : f32, feature_index = 0 : i64}> : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
     "interpreter.print %x : tensor<4xf32>",
+    "%0 = stablehlo.constant dense<1.0> : tensor< 2x2xf32 >",
+    '%0 = "a.b"() : () -> (() -> ()) %1 = "chlo.is_inf"(%0) : (() -> ()) -> tensor<4xi1>',
     "%0 = stablehlo.constant dense<[-1.0e-999999999, 1.0e999999999]> : tensor<2xf32>",
     '%0 = "stablehlo.reverse"(%x) {dimensions = array<i64: -0>} : (tensor<4xf32>) -> tensor<4xf32>',
   ];

@@ -13,7 +13,7 @@ import type {
 } from "../ops/node.ts";
 import { arrayAttribute } from "../ops/attribute.ts";
 import { graphOpTable } from "../ops/table.ts";
-import { textNameOf } from "../ops/traverse.ts";
+import { operandsOf, textNameOf } from "../ops/traverse.ts";
 import { typeText } from "../ops/types.ts";
 import { dictionaryText } from "./attributes.ts";
 import type { OpWriter } from "./form.ts";
@@ -46,6 +46,10 @@ export function printGraph(module: GraphModule, options: PrintOptions = {}): str
 /** A function as text, as it stands within a module. */
 export function printFunction(printed: GraphFunction, options: PrintOptions = {}): string {
   return new FunctionPrinter(options).function(printed);
+}
+
+function isOfFunction({ type }: GraphValue): boolean {
+  return type.kind === "opaque" && type.text.startsWith("(");
 }
 
 function trailing(attributes: AttributeMap | undefined): string {
@@ -126,7 +130,9 @@ class FunctionPrinter implements OpWriter {
     const outer = this.#terminator;
     this.#terminator = op.kind.startsWith("sdy.") ? "sdy.return" : "stablehlo.return";
     const parts = partsOf(op);
-    const form = this.#isGeneric ? "generic" : graphOpTable[op.kind].text;
+    // In short forms a function's type cannot be told from those of the operands.
+    const isGeneric = this.#isGeneric || [...operandsOf(op), ...op.results].some(isOfFunction);
+    const form = isGeneric ? "generic" : graphOpTable[op.kind].text;
     const short = formRules[form].write(op, parts, this);
     const text = short === undefined ? this.#generic(op, parts) : `${op.kind}${short}`;
     this.#terminator = outer;

@@ -11,15 +11,15 @@ const staticTensor = /tensor<((?:\d+x)*)([a-z]\w*|complex<f32>|complex<f64>)>/y;
 /** Tensor types by their text: programs repeat a few of them often. */
 const known = new Map<string, TensorType>();
 
+/** A tensor type that has spaces, or more within its brackets than extents and a known element. */
+function spacedTensor(scanner: Scanner): string {
+  scanner.expect("tensor");
+  return `tensor<${scanner.balanced("<")}>`;
+}
+
 function parseTensor(scanner: Scanner): GraphType {
   const { position } = scanner;
-  const text = scanner.match(staticTensor);
-  if (text === undefined) {
-    scanner.expect("tensor");
-    const body = scanner.balanced("<");
-    requireTensorBody(scanner, position, body);
-    return opaqueType(`tensor<${body}>`);
-  }
+  const text = scanner.match(staticTensor) ?? spacedTensor(scanner);
   const found = known.get(text);
   if (found !== undefined) return found;
   const inner = text.slice("tensor<".length, -1);
