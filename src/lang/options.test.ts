@@ -81,7 +81,7 @@ const options: readonly Mistake[] = [
       }),
     message: "the options of dot are not an object with names",
     expected: "{ accumulator, precision, dtype }",
-    found: "an object",
+    found: "f32 of shape [8, 8]",
   },
   {
     name: "of loop",

@@ -99,7 +99,7 @@ function arrayName(value: object): string | undefined {
   const { dtype, shape } = value;
   const name = typeof dtype === "string" ? `the dtype ${dtype}` : optionText(dtype);
   return name.startsWith("the dtype ") && Array.isArray(shape)
-    ? `an array of ${name.slice("the dtype ".length)} with shape ${listText(shape)}`
+    ? `${name.slice("the dtype ".length)} of shape ${listText(shape)}`
     : undefined;
 }
 
