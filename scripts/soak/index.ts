@@ -10,7 +10,7 @@
  *   --device NAME    simulator, emulator or gpu; emulator unless given. Those of arrays run on the evaluator, too
  *   --seed N         where memory and programs begin; 0 unless given
  *   --count N        how many; no end unless given
- *   --minutes N      how long at most; 1 unless given
+ *   --minutes N      how long at most; no end with a count, and 1 without
  *   --pause N        seconds of rest after each step, for machines that others use too; 0 unless given
  *   --every N        seconds between two looks at memory; 1 unless given
  *   --log FILE       writes the samples as JSON
@@ -36,7 +36,7 @@ const settings = scriptOptions(import.meta.url, {
   device: { type: "string", default: "emulator" },
   seed: { type: "string", default: "0" },
   count: { type: "string", default: "Infinity" },
-  minutes: { type: "string", default: "1" },
+  minutes: { type: "string" },
   pause: { type: "string", default: "0" },
   every: { type: "string", default: "1" },
   log: { type: "string" },
@@ -62,7 +62,8 @@ const workName = namedOption("work", settings.work, workNames);
 const deviceName = namedOption("device", settings.device, [...deviceNames, "evaluator"] as const);
 const every = numberOption("every", settings.every, anyTime);
 const count = numberOption("count", settings.count);
-const seconds = 60 * numberOption("minutes", settings.minutes, anyTime);
+const usualMinutes = Number.isFinite(count) ? "Infinity" : "1";
+const seconds = 60 * numberOption("minutes", settings.minutes ?? usualMinutes, anyTime);
 const pause = numberOption("pause", settings.pause, anyTime);
 
 const seed = numberOption("seed", settings.seed, { from: 0 });
