@@ -4,6 +4,7 @@ import { f32, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dot, kernel } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
 
 const rows = 64;
 const columns = 32;
@@ -57,3 +58,49 @@ test.each([
   expect(found.map(text)).toEqual(words.map((word) => text(rounded(word))));
   device.dispose();
 });
+
+/** Half to even to 11 bits, by the definition. */
+function roundedToTf32(value: number): number {
+  if (value === 0) return value;
+  const unit = 2 ** (Math.floor(Math.log2(Math.abs(value))) - 10);
+  const units = value / unit;
+  const below = Math.floor(units);
+  const isUp = units - below > 0.5 || (units - below === 0.5 && below % 2 !== 0);
+  return (isUp ? below + 1 : below) * unit;
+}
+
+// Few rows are multiplied by lanes, 16 by tensor cores. By the unit matrix a product is its other factor, rounded.
+test.each([1, 4, 8, 16])(
+  "tf32 rounds both factors of %i rows, however they are multiplied",
+  async (m) => {
+    const random = new Random(m);
+    const draw = (count: number): Float32Array =>
+      Float32Array.from({ length: count }, () =>
+        Math.fround((random.uniform() - 0.5) * 2 ** random.below(9)),
+      );
+    const [rows, square] = [draw(m * 8), draw(64)];
+    rows[0] = 1 + 2 ** -12;
+    rows[1] = 1 + 3 * 2 ** -11;
+    const unit = (count: number): Float32Array =>
+      Float32Array.from({ length: count * 8 }, (_, i) => Number(Math.floor(i / 8) === i % 8));
+    const product = kernel(
+      {
+        name: "product",
+        inputs: { a: array(f32, [m, 8]), b: array(f32, [8, 8]) },
+        outputs: { out: array(f32, [m, 8]) },
+      },
+      ({ a, b, out }) => out.store(dot(a.load(), b.load(), { precision: "tf32" })),
+    );
+    for (const name of ["simulator", "emulator"] as const) {
+      const device = await open(name);
+      const run = async (a: Float32Array, b: Float32Array): Promise<readonly number[]> => {
+        const inputs = { a: fromNumbers(f32, [m, 8], a), b: fromNumbers(f32, [8, 8], b) };
+        return [...toNumbers((await device.run(product, inputs)).out)];
+      };
+      expect(await run(rows, unit(8)), name).toEqual(Array.from(rows, roundedToTf32));
+      const first = Array.from(square.subarray(0, 8 * Math.min(m, 8)), roundedToTf32);
+      expect((await run(unit(m), square)).slice(0, first.length), name).toEqual(first);
+      device.dispose();
+    }
+  },
+);

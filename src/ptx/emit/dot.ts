@@ -189,7 +189,7 @@ function factor(
   side: "left" | "right",
   dtype: DType,
 ): ReadonlyMap<number, Register> {
-  const tile = context.tile(op.operands[side]);
+  const tile = roundedToTf32(context, op, context.tile(op.operands[side]));
   const registers = tileElements(context, tile);
   const found = new Map<number, Register>();
   elementsOf(tile.layout, tile.shape).forEach((element, index) => {
