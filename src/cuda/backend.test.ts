@@ -99,9 +99,9 @@ describe("launches", () => {
       kernels: {
         scaled: {
           sizes: [8, 4, 8, 4],
-          run: ({ grid, lanes, cluster, sharedBytes, earlyStart, parameters }) => {
+          run: ({ grid, lanes, cluster, sharedBytes, programmaticLaunch, parameters }) => {
             const [, factor, , size] = parameters;
-            seen.push(grid, lanes, cluster, sharedBytes, earlyStart);
+            seen.push(grid, lanes, cluster, sharedBytes, programmaticLaunch);
             seen.push(factor?.getFloat32(0, true), size?.getUint32(0, true));
           },
         },

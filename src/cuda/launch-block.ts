@@ -3,7 +3,7 @@
  * the parameters. It is laid out once for a kernel; a launch then writes its numbers and makes one call.
  *
  *   0      CUlaunchConfig: grid, block, shared memory, stream, attributes
- *   64     CUlaunchAttribute, twice at most: cluster, early start, which is last, since not every launch of a kernel may
+ *   64     CUlaunchAttribute, twice at most: cluster, programmatic dependent launch, which is last, since not every launch of a kernel may
  *   256    addresses of the parameters, 8 bytes each
  *   …      the parameters' values, tensor maps at multiples of 64
  */
@@ -28,7 +28,7 @@ const attributeBytes = 72;
 /** Where a launch keeps the addresses of its parameters. */
 export const pointersOffset = 256;
 const clusterAttribute = 4;
-const earlyStartAttribute = 6;
+const programmaticLaunchAttribute = 6;
 const gridLimit = 2 ** 31;
 
 /** The numbers of one launch. */
@@ -166,7 +166,7 @@ export function writeConfiguration(
 ): void {
   const attributes: (readonly [number, number])[] = [];
   if (cluster > 1) attributes.push([clusterAttribute, cluster]);
-  if (dependentLaunch) attributes.push([earlyStartAttribute, 1]);
+  if (dependentLaunch) attributes.push([programmaticLaunchAttribute, 1]);
   [...blocks, ...lanes, sharedBytes].forEach((value, position) => {
     view.setUint32(4 * position, value, true);
   });

@@ -165,7 +165,7 @@ test("a kernel that may start early behind its own plan's launch alone does so t
       scaled: {
         ...own,
         run: (launch) => {
-          seen.push(launch.earlyStart);
+          seen.push(launch.programmaticLaunch);
           own.run(launch);
         },
       },

@@ -13,7 +13,7 @@ import { elementCount } from "../formats/shape.ts";
 import { addCosts, kernelCost } from "../ir/cost/index.ts";
 import type { KernelCost } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
-import { startOf } from "../ir/early-start.ts";
+import { dependentLaunchOf } from "../ir/programmatic-dependent-launch.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import { isKernelDefinition, kernel } from "../lang/index.ts";
@@ -485,12 +485,12 @@ function requireSettled(
   launch: PlannedLaunch,
   before: PlannedLaunch | undefined,
 ): void {
-  const { settled } = startOf(launch.kernel.kernel);
+  const { settled } = dependentLaunchOf(launch.kernel.kernel);
   if (settled.length === 0) return;
   const what = `the launch of ${launch.kernel.name} reads ${settled.join(", ")} before it waits`;
   if (before === undefined) throw wrongPlan(name, `${what}, and is the first`, location);
   const { kernel: traced } = before.kernel;
-  if (!startOf(traced).letsGoBehind)
+  if (!dependentLaunchOf(traced).launchesNextAfterWait)
     throw wrongPlan(name, `${what}, and ${traced.name} lets it go before it waits`, location);
   const written = traced.parameters
     .filter(({ role }) => role === "output" || role === "inout")

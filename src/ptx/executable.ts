@@ -95,8 +95,8 @@ export interface LaunchPlan {
   readonly grid: readonly GridAxis[];
   readonly threads: readonly string[];
   /**
-   * Whether it waits for the grid before it by itself, so that it may start early; "in a plan" where it may only behind the launch that
-   * the plan of its operation has before it.
+   * Programmatic dependent launch: whether the kernel waits for the grid before it by itself, so that it may start before that has ended;
+   * "in a plan" where it may so only behind the launch that precedes it in its operation's plan.
    */
   readonly dependentLaunch: boolean | "in a plan";
 }

@@ -12,7 +12,7 @@
  * | flight     | are tiles of accumulators taken when their own products are over           |
  * | placement  | do allocations, collective ops and warp code stand where they can run      |
  * | memory     | are inputs only read, and private memory kept private                      |
- * | early      | do kernels that start early wait before they touch memory                  |
+ * | dependent launch | do kernels under programmatic dependent launch wait before they access memory |
  *
  * Each check relies on the ones before it.
  */
@@ -20,7 +20,7 @@ import { inferResults } from "../infer/index.ts";
 import { sameTypeLists, typesText } from "../infer/checks.ts";
 import type { Kernel, Module } from "../node.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
-import { verifyEarlyStart } from "./early-start.ts";
+import { verifyDependentLaunch } from "./programmatic-dependent-launch.ts";
 import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
 import { verifyHeader } from "./kernel.ts";
@@ -59,7 +59,7 @@ export function verifyKernel(kernel: Kernel): void {
   verifyFlight(kernel);
   verifyPlacement(kernel);
   verifyMemory(kernel);
-  verifyEarlyStart(kernel);
+  verifyDependentLaunch(kernel);
 }
 
 /** Verifies every kernel and that their names differ. */

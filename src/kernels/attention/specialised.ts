@@ -43,7 +43,7 @@ import type {
 } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { consumerRows } from "./configuration.ts";
 import type { SpecialisedAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";

@@ -12,7 +12,7 @@ import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { attentionArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { scaleOf } from "./scores.ts";

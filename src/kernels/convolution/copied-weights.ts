@@ -37,7 +37,7 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, RingPosition, Scalar } from "../../lang/index.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import type { Box } from "./boxes.ts";
 import { boxWindow, copiedSizes, readSpec, stepChannels } from "./copied.ts";

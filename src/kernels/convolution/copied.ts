@@ -37,7 +37,7 @@ import type {
   Scalar,
   Slice,
 } from "../../lang/index.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { halfBox } from "./boxes.ts";
 import type { Box } from "./boxes.ts";

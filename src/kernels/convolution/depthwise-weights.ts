@@ -10,7 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { array, cdiv, constant, full, kernel, loop, slice, when } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { alignedDimension, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
 import type { Place } from "./depthwise-block.ts";

@@ -14,7 +14,7 @@ import { addSizes, floorDivSize, multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import {
   alignedDimension,
   alignment,

@@ -18,7 +18,7 @@ import {
 } from "../../lang/index.ts";
 import type { Ref, Scalar, Slice } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { turnsBack } from "./cache-use.ts";
 import { threadRows } from "./configuration.ts";
 import { notBefore } from "./order.ts";

@@ -12,7 +12,7 @@ import type { KernelDefinition, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { widestAccess } from "../support/sizes.ts";
 import type { DotsConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";

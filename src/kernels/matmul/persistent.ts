@@ -42,7 +42,7 @@ import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { askAhead, asksAhead } from "./ask-ahead.ts";
 import { copyTiles } from "./copy-tiles.ts";
 import { alignedDimensions } from "./dimensions.ts";

@@ -15,7 +15,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import { array, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { lanes } from "../support/sizes.ts";
-import { followPrevious } from "../support/early-start.ts";
+import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { toldName } from "../support/told-words.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";

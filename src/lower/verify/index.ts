@@ -15,14 +15,14 @@
  * | bounds      | is every bound tested or proved, and can accesses be made by their units                 |
  * | flight      | are registers of products that may still run left alone                                  |
  * | groups      | do waits leave no more products running than they say, in the groups that these are      |
- * | early start | do kernels that start early wait before they touch memory                                |
+ * | dependent launch | do kernels under programmatic dependent launch wait before they access memory       |
  *
  * Each rule is a file, walks the kernel once, and relies on those before it.
  */
 import type { Kernel } from "../../ir/node.ts";
 import { verifyBounds } from "./bounds.ts";
 import { verifyConversions } from "./conversion.ts";
-import { verifyEarlyStart } from "./early-start.ts";
+import { verifyDependentLaunch } from "./programmatic-dependent-launch.ts";
 import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
 import { verifyGroups } from "./groups.ts";
@@ -44,5 +44,5 @@ export function verifyPlaced(kernel: Kernel): void {
   verifyBounds(kernel, placed);
   verifyFlight(kernel);
   verifyGroups(kernel);
-  verifyEarlyStart(kernel);
+  verifyDependentLaunch(kernel);
 }

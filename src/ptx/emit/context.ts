@@ -16,7 +16,7 @@ import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, LaunchPlan, MessageSite } from "../executable.ts";
 import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
-import { dependentLaunch } from "./early-start.ts";
+import { dependentLaunch } from "./programmatic-dependent-launch.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
 import { needsFailureCell, startsProducts } from "./failure.ts";

@@ -179,7 +179,7 @@ export const layoutCodes = registerCodes({
   TW6211: {
     title: "access of a placed kernel before the kernel before has ended",
     cause:
-      "A kernel that starts early waits for the kernel before it, on every way and in every warp, before it touches global memory, and once in each block.",
+      "Under programmatic dependent launch a kernel waits for the kernel before it, on every path and in every warp, before it accesses global memory, and once in each block.",
     example: "%3 = load %2 …  grid_dependency {action = wait}",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },

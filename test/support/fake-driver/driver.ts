@@ -25,7 +25,7 @@ export interface FakeLaunch {
   readonly lanes: number;
   readonly cluster: number;
   readonly sharedBytes: number;
-  readonly earlyStart: boolean;
+  readonly programmaticLaunch: boolean;
   /** The parameters' bytes. */
   readonly parameters: readonly DataView[];
   readonly memory: FakeMemory;

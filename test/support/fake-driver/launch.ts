@@ -87,7 +87,7 @@ function configurationAt(driver: FakeDriver, address: number): Configuration {
     sharedBytes: view.getUint32(24, true),
     stream: readAddress(view, 32),
     cluster: cluster[0] ?? 1,
-    earlyStart: attributes.get(6)?.[0] === 1,
+    programmaticLaunch: attributes.get(6)?.[0] === 1,
     fits: words(view, 0).every((extent, axis) => extent % (cluster[axis] ?? 1) === 0),
   };
 }

@@ -41,7 +41,7 @@ export function globalParameter(
   { name, role, value, strides }: KernelParameter,
 ): GlobalValue {
   const base = context.parameter({ kind: "array", name });
-  // The kernel before may write inputs of a kernel that starts early (`early-start.ts`).
+  // Under programmatic dependent launch the kernel before may still write the inputs.
   const readOnly = role === "input" && context.dependentLaunch === false;
   return wholeArray(value, { name, base, readOnly }, strides);
 }

@@ -146,9 +146,9 @@ export const verifierCodes = registerCodes({
     remedy: "start the later products before the wait, or leave fewer of them running",
   },
   TW2223: {
-    title: "memory touched before the kernel before has ended",
+    title: "memory accessed before the kernel before has ended",
     cause:
-      "A kernel that calls `waitForPreviousKernel` starts while the kernel before it still runs. Until it has waited it must leave global memory alone, inputs and counters and messages as well, in every program thread and warp that comes there and on every way; and each block has to wait before it ends, since the kernel after it waits for this one alone.",
+      "A kernel that calls `waitForPreviousKernel` starts while the kernel before it still runs (programmatic dependent launch). Until it has waited it must leave global memory alone, inputs and counters and messages as well, in every program thread and warp that comes there and on every way; and each block has to wait before it ends, since the kernel after it waits for this one alone.",
     example: "const row = x.load(); waitForPreviousKernel(); out.store(row)",
     remedy:
       "call waitForPreviousKernel() first, in the kernel's body or at the start of each thread's code; prefetch(…) may come before it",

@@ -1,6 +1,6 @@
 /**
- * Kernels that start before the one before them has ended: whatever touches global memory comes behind the wait, on every way and in every
- * warp, as traced and as compiled, and they start early nowhere else than where that is known.
+ * Programmatic dependent launch: a kernel that starts before the one before it has ended accesses global memory behind its wait, on every
+ * path and in every warp, as traced and as compiled; a kernel of which that is not known is not launched so.
  */
 import { describe, expect, test } from "vitest";
 import {

@@ -1,19 +1,19 @@
 /**
- * What a kernel does before the kernel before it has ended. One that waits for that by itself is started early, and nothing else keeps
- * it from memory that is still written:
+ * Programmatic dependent launch: a kernel that waits by itself for the kernel before it is launched before that one has ended, and nothing
+ * but its wait orders its memory accesses behind the other's writes:
  *
  *   kernel before    ……… writes x ……… end
- *   this kernel          start ……… wait ┤ load x          every warp that comes to the load has waited, on every way
+ *   this kernel          start ……… wait ┤ load x          every warp that reaches the load has waited, on every path
  *
- * All warps of a block are followed at once, a bit for each. Conditions on the thread or the warp alone are decided for each of them; of other
- * branches both are followed, and a wait counts that lies in both:
+ * The analysis follows all warps of a block at once, a bit for each. A condition on the program thread or the warp alone is decided for
+ * each of them; of any other branch both sides are followed, and a wait counts if both have it:
  *
- *   when(threadIndex().eq(0), copy, multiply)          threads of their own
- *   when(any, () => wait())                            nobody has waited for certain
- *   loop(…, (index) => when(index.eq(from), wait))     all have: the first round comes first
+ *   when(threadIndex().eq(0), copy, multiply)          each program thread takes its own side
+ *   when(any, () => wait())                            nobody is known to have waited
+ *   loop(…, (index) => when(index.eq(from), wait))     all have waited: the first iteration runs first
  *
- * A kernel that starts early and ends without a wait would let the kernel after it run while the one before still does, so that each block
- * has to wait somewhere. What lets the next kernel start may come first.
+ * A dependent kernel that ends without a wait would let the kernel after it run while the one before it still does, so every block
+ * must wait somewhere. It may launch the kernel after it before that.
  */
 import { onceForEach } from "../support/memo.ts";
 import { WarpScalars } from "./warp-scalars.ts";
@@ -23,8 +23,8 @@ import { definingOps } from "./rewrite/analysis.ts";
 import { accessesOf, windowedBy } from "./traits.ts";
 import { regionList, walkOps } from "./traverse.ts";
 
-/** An op that touches global memory where somebody has not waited. */
-export interface EarlyAccess {
+/** An op that accesses global memory where some warp has not waited. */
+export interface AccessBeforeWait {
   readonly op: AnyOp;
   /** The array, its name where the kernel has one, and whether it is only read; none of memory that no window is of. */
   readonly array?: { readonly name: string | undefined; readonly isRead: boolean } | undefined;
@@ -32,29 +32,29 @@ export interface EarlyAccess {
   readonly threads: readonly number[];
 }
 
-export interface Start {
+export interface DependentLaunch {
   /** The first wait for the kernel before; undefined where there is none, and the kernel starts when that one has ended. */
   readonly wait: Op<"grid_dependency"> | undefined;
   /** Inputs that may be read before it: neither the kernel before nor one that may still run then writes them. */
   readonly settled: readonly string[];
-  /** What touches other memory too early. */
-  readonly early: readonly EarlyAccess[];
+  /** Accesses to other memory that may run before the wait. */
+  readonly beforeWait: readonly AccessBeforeWait[];
   /** Whether some warp of each block has waited when the block ends. */
-  readonly waitsInEnd: boolean;
-  /** Whether the next kernel is let go only by those who have waited. */
-  readonly letsGoBehind: boolean;
+  readonly waitsBeforeEnd: boolean;
+  /** Whether only warps that have waited launch the next kernel. */
+  readonly launchesNextAfterWait: boolean;
 }
 
-const noWait: Start = Object.freeze({
+const noWait: DependentLaunch = Object.freeze({
   wait: undefined,
   settled: [],
-  early: [],
-  waitsInEnd: true,
-  letsGoBehind: true,
+  beforeWait: [],
+  waitsBeforeEnd: true,
+  launchesNextAfterWait: true,
 });
 
-/** How a kernel starts. */
-export const startOf = onceForEach((kernel: Kernel): Start => {
+/** What a kernel does before and behind its wait for the kernel before. */
+export const dependentLaunchOf = onceForEach((kernel: Kernel): DependentLaunch => {
   const waits: Op<"grid_dependency">[] = [];
   walkOps(kernel.body, (op) => {
     if (op.kind === "grid_dependency" && op.attributes.action === "wait") waits.push(op);
@@ -64,8 +64,8 @@ export const startOf = onceForEach((kernel: Kernel): Start => {
   const settled = [...new Set(waits.flatMap(({ attributes }) => attributes.settled ?? []))];
   const follower = new Follower(kernel, settled);
   const waited = follower.follow();
-  const { early, letsGoBehind } = follower;
-  return { wait, settled, early, waitsInEnd: waited !== 0, letsGoBehind };
+  const { beforeWait, launchesNextAfterWait } = follower;
+  return { wait, settled, beforeWait, waitsBeforeEnd: waited !== 0, launchesNextAfterWait };
 });
 
 /** A set of warps, a bit each; a block has at most 32. */
@@ -75,8 +75,8 @@ type Warps = number;
 type Rounds = Op<"loop"> | undefined;
 
 class Follower {
-  readonly early: EarlyAccess[] = [];
-  letsGoBehind = true;
+  readonly beforeWait: AccessBeforeWait[] = [];
+  launchesNextAfterWait = true;
   readonly #kernel: Kernel;
   readonly #settled: readonly string[];
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
@@ -114,7 +114,7 @@ class Follower {
   #step(op: AnyOp, active: Warps, waited: Warps, rounds: Rounds): Warps {
     if (op.kind === "grid_dependency") {
       if (op.attributes.action === "wait") return waited | active;
-      this.letsGoBehind &&= (active & ~waited) === 0;
+      this.launchesNextAfterWait &&= (active & ~waited) === 0;
       return waited;
     }
     if ((active & ~waited) !== 0) this.#note(op, active & ~waited);
@@ -208,13 +208,13 @@ class Follower {
     const { threads } = this.#kernel;
     const those = (): readonly number[] =>
       [...threads.keys()].filter((thread) => (late & this.#warpsOf([thread])) !== 0);
-    if (touchesUnseen(op)) this.early.push({ op, threads: those() });
+    if (touchesUnseen(op)) this.beforeWait.push({ op, threads: those() });
     for (const { mode, value } of accessesOf(op)) {
       if (value.type.kind !== "ref" || value.type.space !== "gmem") continue;
       const name = this.#arrayOf(value);
       const isRead = mode === "read";
       if (isRead && name !== undefined && this.#settled.includes(name)) continue;
-      this.early.push({ op, array: { name, isRead }, threads: those() });
+      this.beforeWait.push({ op, array: { name, isRead }, threads: those() });
     }
   }
 
@@ -229,7 +229,7 @@ class Follower {
 
 /**
  * Whether an op touches global memory without a window: counters, and the ring of messages. What is asked for ahead changes nothing but
- * the cache that all share, and maps are parameters; a kernel with marks of a profile is not started early.
+ * the cache that all share, and maps are parameters; a kernel with profile marks is never launched so.
  */
 function touchesUnseen({ kind }: AnyOp): boolean {
   const isMessage = kind === "debug_print" || kind === "assert";
