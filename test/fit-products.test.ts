@@ -1,7 +1,7 @@
 /** How the trees that correct the model of products are grown. */
 import { expect, test } from "vitest";
 import { boosted } from "../scripts/fit-products/boosting.ts";
-import { readTrees, sumOf } from "../src/kernels/matmul/learned/trees.ts";
+import { readTrees, sumOf } from "../src/kernels/matmul/cost/learned/trees.ts";
 import { Random } from "../src/support/random.ts";
 
 test("trees are grown until they give what depends on two numbers together, and neither what tells nothing nor what a group has in common", () => {

@@ -15,8 +15,8 @@ import {
   readTrees,
   treeText,
   unit,
-} from "../../src/kernels/matmul/learned/trees.ts";
-import type { TreeNode, Trees } from "../../src/kernels/matmul/learned/trees.ts";
+} from "../../src/kernels/matmul/cost/learned/trees.ts";
+import type { TreeNode, Trees } from "../../src/kernels/matmul/cost/learned/trees.ts";
 import { Random } from "../../src/support/random.ts";
 
 export interface Example {

@@ -1,6 +1,6 @@
 /**
  * Fits what corrects the model of products to the times of test/support/products/h200-random.jsonl, and writes it into
- * src/kernels/matmul/learned/times.ts. A tenth of the shapes is left out, and told of.
+ * src/kernels/matmul/cost/learned/h200-trees.ts. A tenth of the shapes is left out, and told of.
  *
  *   npm run fit:products                    fits, tells of the shapes left out, and writes
  *   npm run fit:products -- --folds 5       tells of all shapes instead, each of them left out of one of five fits
@@ -14,12 +14,12 @@ import {
 } from "../../test/support/products/timed-products.ts";
 import type { TimedProduct } from "../../test/support/products/timed-products.ts";
 import { bf16 } from "../../src/formats/dtype.ts";
-import { dotsSeconds } from "../../src/kernels/matmul/dots-choice.ts";
-import { numbersOf } from "../../src/kernels/matmul/learned/numbers.ts";
-import { readTrees, sumOf } from "../../src/kernels/matmul/learned/trees.ts";
-import type { Trees } from "../../src/kernels/matmul/learned/trees.ts";
+import { dotsSeconds } from "../../src/kernels/matmul/skinny/gemv-candidates.ts";
+import { numbersOf } from "../../src/kernels/matmul/cost/learned/features.ts";
+import { readTrees, sumOf } from "../../src/kernels/matmul/cost/learned/trees.ts";
+import type { Trees } from "../../src/kernels/matmul/cost/learned/trees.ts";
 import { problemOf } from "../../src/kernels/matmul/matmul.ts";
-import { tiledModel } from "../../src/kernels/matmul/model.ts";
+import { tiledModel } from "../../src/kernels/matmul/cost/model.ts";
 import { recipeOf } from "../../src/kernels/matmul/recipe.ts";
 import { array, dim } from "../../src/lang/index.ts";
 import { captureLocation } from "../../src/support/location.ts";
@@ -143,7 +143,7 @@ if (settings.folds === undefined) {
   tell("corrected, own", reached(own, trees));
   tell("corrected, others", reached(others, trees));
   writeFileSync(
-    new URL("../../src/kernels/matmul/learned/times.ts", import.meta.url),
+    new URL("../../src/kernels/matmul/cost/learned/h200-trees.ts", import.meta.url),
     fileOf(trees),
   );
 } else {

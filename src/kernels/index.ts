@@ -131,15 +131,15 @@ export type {
   QuantizedMatmulSpec,
   SparseMatmulSpec,
 } from "./matmul/matmul.ts";
-export { compress24, expand24 } from "./matmul/compress-weights.ts";
-export { sparse24 } from "./matmul/sparse-weights.ts";
-export type { Sparse24Spec, SparseFormat } from "./matmul/sparse-weights.ts";
-export { quantized } from "./matmul/quantized.ts";
-export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/quantized.ts";
-export { dequantizeWeights, quantizeWeights } from "./matmul/quantize-weights.ts";
-export type { QuantizeWeightsSpec } from "./matmul/quantize-weights.ts";
+export { compress24, expand24 } from "./matmul/weights/compress-weights.ts";
+export { sparse24 } from "./matmul/weights/sparse-weights.ts";
+export type { Sparse24Spec, SparseFormat } from "./matmul/weights/sparse-weights.ts";
+export { quantized } from "./matmul/weights/quantized.ts";
+export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/weights/quantized.ts";
+export { dequantizeWeights, quantizeWeights } from "./matmul/weights/quantize-weights.ts";
+export type { QuantizeWeightsSpec } from "./matmul/weights/quantize-weights.ts";
 export type { MatmulConfiguration, TiledConfiguration } from "./matmul/configuration.ts";
-export type { Combine, EpilogueOutput, EpilogueOutputs } from "./matmul/outputs.ts";
+export type { Combine, EpilogueOutput, EpilogueOutputs } from "./matmul/epilogue/outputs.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";
 export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";

@@ -15,10 +15,10 @@ export type MatmulConfiguration =
       readonly stages: number;
       /**
        * Whether tiles are whole, those of the last round split along k (`lang/pipeline/segments.ts`), or all of them multiplied in parts
-       * that a launch of its own sums (`parts.ts`).
+       * that a launch of its own sums (`split-k.ts`).
        */
       readonly schedule: "tiles" | "split" | "parts";
-      /** Whether rows of tiles go along columns of the result (`sides.ts`). */
+      /** Whether rows of tiles go along columns of the result (`operands.ts`). */
       readonly turned: boolean;
       /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */
       readonly cluster: 1 | 2;
@@ -33,7 +33,7 @@ export type MatmulConfiguration =
       /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly split: number;
     }
-  /** The kernel for few rows and weights in few bits (`narrow.ts`). */
+  /** The kernel for few rows and weights in few bits (`skinny.ts`). */
   | {
       readonly kernel: "narrow";
       /** Rows of a block. */
@@ -47,7 +47,7 @@ export type MatmulConfiguration =
       /** As in the plain kernel. */
       readonly split: number;
     }
-  /** The kernel for one row and weights by columns (`dots.ts`). */
+  /** The kernel for one row and weights by columns (`gemv.ts`). */
   | {
       readonly kernel: "dots";
       /** Columns of a block. */

@@ -9,7 +9,7 @@ import { open } from "../../runtime/open.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { parameterName } from "./given-names.ts";
 import { matmul } from "./matmul.ts";
-import { quantized } from "./quantized.ts";
+import { quantized } from "./weights/quantized.ts";
 
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 const persistent: MatmulConfiguration = {

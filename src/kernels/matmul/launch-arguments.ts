@@ -3,8 +3,8 @@ import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
 import { namedArguments } from "./given-names.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { scaleShape } from "./quantized.ts";
-import { storedHalf } from "./sparse-weights.ts";
+import { scaleShape } from "./weights/quantized.ts";
+import { storedHalf } from "./weights/sparse-weights.ts";
 
 type Arguments = PlannedLaunch["arguments"];
 

@@ -19,10 +19,10 @@ import { givenArray, requireFields, requireRows, requiredArray } from "../suppor
 import type { Fields } from "../support/given.ts";
 import { splitPrecisions } from "../../lang/split.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
-import { inputShape } from "./epilogue.ts";
-import type { Epilogue } from "./epilogue.ts";
-import { furtherOutputs } from "./outputs.ts";
-import type { EpilogueOutputs, FurtherOutput } from "./outputs.ts";
+import { inputShape } from "./epilogue/epilogue.ts";
+import type { Epilogue } from "./epilogue/epilogue.ts";
+import { furtherOutputs } from "./epilogue/outputs.ts";
+import type { EpilogueOutputs, FurtherOutput } from "./epilogue/outputs.ts";
 import { planOf } from "./plan.ts";
 import {
   accumulatorOf,
@@ -36,17 +36,17 @@ import {
   usualOutput,
 } from "./problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
-import { prologuesOf, storedOperand, weightPrologue } from "./given-prologues.ts";
-import { isQuantized } from "./quantized.ts";
-import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
+import { prologuesOf, storedOperand, weightPrologue } from "./prologue/given-prologues.ts";
+import { isQuantized } from "./weights/quantized.ts";
+import type { QuantizedSpec, WeightFormat } from "./weights/quantized.ts";
 import {
   isSparse24,
   metadataName,
   metadataSpec,
   requireAlone,
   sparseOperand,
-} from "./sparse-weights.ts";
-import type { Sparse24Spec, SparseFormat } from "./sparse-weights.ts";
+} from "./weights/sparse-weights.ts";
+import type { Sparse24Spec, SparseFormat } from "./weights/sparse-weights.ts";
 import { matmulChoices } from "./tuning.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */

@@ -43,25 +43,25 @@ import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
-import { askAhead, asksAhead } from "./ask-ahead.ts";
-import { copyTiles } from "./copy-tiles.ts";
+import { askAhead, asksAhead } from "./mainloop/prefetch.ts";
+import { copyTiles } from "./mainloop/producer.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
-import type { Edges } from "./edges.ts";
-import { inputSpecs } from "./epilogue.ts";
+import type { Edges } from "./scheduler/edges.ts";
+import { inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName, tilesName } from "./given-names.ts";
-import { handedShape } from "./handed-sums.ts";
-import { leaveCluster, multiplyTiles } from "./multiply-tiles.ts";
-import { groupOf, oneTile, tileOrder, wholeTiles } from "./order.ts";
-import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
-import { outputSpecs } from "./outputs.ts";
-import type { Prepared } from "./prepare.ts";
+import { handedShape } from "./epilogue/stream-k-partials.ts";
+import { leaveCluster, multiplyTiles } from "./mainloop/consumer.ts";
+import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
+import type { DealtRows, TileGrid, TilePlace } from "./scheduler/tile-scheduler.ts";
+import { outputSpecs } from "./epilogue/outputs.ts";
+import type { Prepared } from "./prologue/prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { copiedInputs, prologueSpecs } from "./prologue.ts";
-import type { PrologueInput } from "./prologue.ts";
+import { copiedInputs, prologueSpecs } from "./prologue/prologue.ts";
+import type { PrologueInput } from "./prologue/prologue.ts";
 import type { Recipe } from "./recipe.ts";
-import { sidesOf, sideSpec, tileShape } from "./sides.ts";
+import { sidesOf, sideSpec, tileShape } from "./mainloop/operands.ts";
 import {
   depthOf,
   endsInOrder,
@@ -72,9 +72,9 @@ import {
   storesAlongRows,
   storesInSlots,
 } from "./tile-shapes.ts";
-import type { Sides } from "./sides.ts";
-import type { Counting } from "./tile-loop.ts";
-import { metadataName, metadataSpec, metadataTile } from "./sparse-weights.ts";
+import type { Sides } from "./mainloop/operands.ts";
+import type { Counting } from "./scheduler/work-loop.ts";
+import { metadataName, metadataSpec, metadataTile } from "./weights/sparse-weights.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;

@@ -8,12 +8,18 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
-import { finished, inputSpecs } from "./epilogue.ts";
+import { finished, inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName } from "./given-names.ts";
-import { outputSpecs } from "./outputs.ts";
+import { outputSpecs } from "./epilogue/outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { computedOperand, inputWindow, overhangs, prologueSpecs, storedDepth } from "./prologue.ts";
-import type { InputPlace, Prologue } from "./prologue.ts";
+import {
+  computedOperand,
+  inputWindow,
+  overhangs,
+  prologueSpecs,
+  storedDepth,
+} from "./prologue/prologue.ts";
+import type { InputPlace, Prologue } from "./prologue/prologue.ts";
 
 export function plainKernel(
   problem: MatmulProblem,

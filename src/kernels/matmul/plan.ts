@@ -2,7 +2,7 @@
  * How a product is carried out for some sizes: the configuration that was given or that the model chooses, and its
  * launches.
  *
- *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product  ──▶  sum of parts (`parts.ts`)
+ *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product  ──▶  sum of parts (`split-k.ts`)
  *   plain, narrow   product  ──▶  sum of parts (where k is split)
  *   dots            product
  */
@@ -13,14 +13,14 @@ import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseConfiguration } from "./choices.ts";
-import { persistentProblem, plainDepths, plainDepthsOf } from "./choose.ts";
-import { requireDots } from "./dots-choice.ts";
-import { dotsKernel, dotsPiece } from "./dots.ts";
+import { chooseConfiguration } from "./heuristics/choices.ts";
+import { persistentProblem, plainDepths, plainDepthsOf } from "./heuristics/choose.ts";
+import { requireDots } from "./skinny/gemv-candidates.ts";
+import { dotsKernel, dotsPiece } from "./skinny/gemv.ts";
 import { partsOfK } from "./given-names.ts";
-import { exchanged } from "./double-sums.ts";
-import { edgesOf } from "./edges.ts";
-import { outputArguments, withCombined } from "./combined-outputs.ts";
+import { exchanged } from "./mainloop/f64.ts";
+import { edgesOf } from "./scheduler/edges.ts";
+import { outputArguments, withCombined } from "./epilogue/combined-outputs.ts";
 import { requireSettings } from "../support/given.ts";
 import { matmulSettings, persistentColumns } from "./configuration.ts";
 import type {
@@ -36,9 +36,9 @@ import {
   operandArgument,
   prologueArguments,
 } from "./launch-arguments.ts";
-import { requireNarrow } from "./narrow-choice.ts";
-import { narrowKernel, narrowPiece } from "./narrow.ts";
-import type { PieceShape } from "./outputs.ts";
+import { requireNarrow } from "./skinny/candidates.ts";
+import { narrowKernel, narrowPiece } from "./skinny/skinny.ts";
+import type { PieceShape } from "./epilogue/outputs.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./persistent.ts";
 import {
@@ -50,18 +50,18 @@ import {
   sharedBytes,
   workerCount,
 } from "./tile-shapes.ts";
-import { widestOf, widestTile } from "./tilings.ts";
-import type { DealtRows } from "./order.ts";
-import { mayHaveParts, partCount, productOfParts } from "./parts.ts";
+import { widestOf, widestTile } from "./heuristics/tilings.ts";
+import type { DealtRows } from "./scheduler/tile-scheduler.ts";
+import { mayHaveParts, partCount, productOfParts } from "./scheduler/split-k.ts";
 import { plainKernel } from "./plain.ts";
-import { preparationsOf, prepareKernel } from "./prepare.ts";
-import type { Preparation } from "./prepare.ts";
+import { preparationsOf, prepareKernel } from "./prologue/prepare.ts";
+import type { Preparation } from "./prologue/prepare.ts";
 import { prologueOf, refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
-import { withRoom } from "./room.ts";
-import { missingProduct } from "./sparse-weights.ts";
-import { summedPiece, sumPartsKernel } from "./sum-parts.ts";
+import { withRoom } from "./heuristics/shared-memory-fit.ts";
+import { missingProduct } from "./weights/sparse-weights.ts";
+import { summedPiece, sumPartsKernel } from "./epilogue/split-k-reduce.ts";
 import { productSizes } from "./tuning.ts";
 
 export function planOf(

@@ -16,10 +16,10 @@ import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import type { Epilogue } from "./epilogue.ts";
-import type { FurtherOutput } from "./outputs.ts";
-import type { Prologue } from "./prologue.ts";
-import type { QuantizedSpec } from "./quantized.ts";
+import type { Epilogue } from "./epilogue/epilogue.ts";
+import type { FurtherOutput } from "./epilogue/outputs.ts";
+import type { Prologue } from "./prologue/prologue.ts";
+import type { QuantizedSpec } from "./weights/quantized.ts";
 
 /** How f32 is multiplied: exactly as f32, rounded to tf32 first, or as several products of parts. */
 export type MatmulPrecision = "ieee" | SplitPrecision;

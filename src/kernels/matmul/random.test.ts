@@ -18,8 +18,8 @@ import { open } from "../../runtime/open.ts";
 import type { TargetName } from "../../targets/target.ts";
 import { activations } from "../elementwise/activations.ts";
 import { matmul } from "./matmul.ts";
-import { quantized } from "./quantized.ts";
-import { sparse24 } from "./sparse-weights.ts";
+import { quantized } from "./weights/quantized.ts";
+import { sparse24 } from "./weights/sparse-weights.ts";
 
 const options = Number(process.env["MATMUL_OPTIONS"] ?? 3);
 const sizes = Number(process.env["MATMUL_SIZES"] ?? 1);

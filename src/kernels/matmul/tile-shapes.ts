@@ -4,15 +4,15 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
-import { isHeld } from "./held-rows.ts";
-import type { PieceShape } from "./outputs.ts";
+import { isHeld } from "./mainloop/register-operand.ts";
+import type { PieceShape } from "./epilogue/outputs.ts";
 import type { PersistentForm } from "./persistent.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { copiedInputs } from "./prologue.ts";
+import { copiedInputs } from "./prologue/prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
-import { block, metadataBytes } from "./sparse-weights.ts";
+import { block, metadataBytes } from "./weights/sparse-weights.ts";
 
 /**
  * Steps of a tile from which on the first is one of their loop's. On an H200 that takes 40 to 85 ns a tile: 0.7 to 0.8 % of tiles of 8 and 16
@@ -115,7 +115,7 @@ export type EndingForm = Pick<
 >;
 
 /**
- * Whether two threads that share tiles end them one after the other (`tile-ends.ts`): where tiles have many steps, and there is an epilogue to be done
+ * Whether two threads that share tiles end them one after the other (`ping-pong.ts`): where tiles have many steps, and there is an epilogue to be done
  * meanwhile, or tiles are the widest, or blocks have one of them. Beside threads that end together, rested:
  *
  *   4096³, 128 × 256, with products in a row        1.005

@@ -9,11 +9,11 @@ import type { OperationChoices } from "../../device/tuning/advice.ts";
 import type { Choice, Sizes } from "../../device/tuning/line.ts";
 import { evaluateSize, sizeText } from "../../ir/size.ts";
 import { powerOfTwo } from "../../tune/buckets.ts";
-import { candidateConfigurations, modelSeconds } from "./choices.ts";
-import { trustedConfiguration } from "./choose.ts";
+import { candidateConfigurations, modelSeconds } from "./heuristics/choices.ts";
+import { trustedConfiguration } from "./heuristics/choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
-import type { QuantizedSpec } from "./quantized.ts";
+import type { QuantizedSpec } from "./weights/quantized.ts";
 
 /** Below this m is a power of two, above it a multiple of rows of a tile. */
 const [fewRows, tileRows] = [256, 128];

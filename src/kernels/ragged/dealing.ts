@@ -34,8 +34,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
 import { threadRows } from "../matmul/configuration.ts";
-import { notBefore } from "../matmul/order.ts";
-import type { DealtRows } from "../matmul/order.ts";
+import { notBefore } from "../matmul/scheduler/tile-scheduler.ts";
+import type { DealtRows } from "../matmul/scheduler/tile-scheduler.ts";
 import type { Dealing } from "../matmul/plan.ts";
 import { alignedDimension } from "../support/sizes.ts";
 

@@ -18,10 +18,10 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { alignedDimensions } from "../matmul/dimensions.ts";
-import { finished, inputSpecs } from "../matmul/epilogue.ts";
+import { finished, inputSpecs } from "../matmul/epilogue/epilogue.ts";
 import { multipliedPart } from "../matmul/plain.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
-import { prologueSpecs, storedDepth } from "../matmul/prologue.ts";
+import { prologueSpecs, storedDepth } from "../matmul/prologue/prologue.ts";
 import { tableSpecs, tileRows } from "./dealing.ts";
 import type { Tables } from "./dealing.ts";
 

@@ -21,15 +21,15 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { hasHalves } from "../../lang/pipeline/segments.ts";
 import type { Target } from "../../targets/target.ts";
-import { persistentCandidates } from "../matmul/candidates.ts";
-import { persistentProblem, plainConfiguration } from "../matmul/choose.ts";
+import { persistentCandidates } from "../matmul/heuristics/candidates.ts";
+import { persistentProblem, plainConfiguration } from "../matmul/heuristics/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type {
   PersistentConfiguration,
   ProductSizes,
   TiledConfiguration,
 } from "../matmul/configuration.ts";
-import { inputShape } from "../matmul/epilogue.ts";
+import { inputShape } from "../matmul/epilogue/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import type { EpilogueInputs, WeightScales } from "../matmul/matmul.ts";
 import {
@@ -38,14 +38,14 @@ import {
   operandArgument,
   prologueArguments,
 } from "../matmul/launch-arguments.ts";
-import { tiledModel } from "../matmul/model.ts";
+import { tiledModel } from "../matmul/cost/model.ts";
 import { fittingRoom, multiplying, persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { recipeOf } from "../matmul/recipe.ts";
 import { depthOf, halvesColumns, tileCount, workerCount } from "../matmul/tile-shapes.ts";
 import { nameTaken, outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
-import { isQuantized } from "../matmul/quantized.ts";
-import type { QuantizedSpec, WeightFormat } from "../matmul/quantized.ts";
+import { isQuantized } from "../matmul/weights/quantized.ts";
+import type { QuantizedSpec, WeightFormat } from "../matmul/weights/quantized.ts";
 import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
 import { dealingLaunch, dealingOf, mostSpread, mostTiles } from "./dealing.ts";

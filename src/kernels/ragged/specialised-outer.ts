@@ -38,7 +38,7 @@ import type { Target } from "../../targets/target.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type { ProductSizes } from "../matmul/configuration.ts";
 import { alignedDimensions } from "../matmul/dimensions.ts";
-import { notBefore, planeOrder } from "../matmul/order.ts";
+import { notBefore, planeOrder } from "../matmul/scheduler/tile-scheduler.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
 
 type Integer = Scalar<"i32">;

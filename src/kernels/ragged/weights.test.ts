@@ -14,9 +14,9 @@ import { codeOf } from "../../../test/support/library-checks.ts";
 import { checkWeights, randomRaggedWeights } from "../../../test/support/ragged-checks.ts";
 import type { WeightsCase } from "../../../test/support/ragged-checks.ts";
 import type { MatmulConfiguration } from "../matmul/configuration.ts";
-import { dequantizeWeights, quantizeWeights } from "../matmul/quantize-weights.ts";
-import { quantized } from "../matmul/quantized.ts";
-import { sparse24 } from "../matmul/sparse-weights.ts";
+import { dequantizeWeights, quantizeWeights } from "../matmul/weights/quantize-weights.ts";
+import { quantized } from "../matmul/weights/quantized.ts";
+import { sparse24 } from "../matmul/weights/sparse-weights.ts";
 import { raggedDot } from "./ragged-dot.ts";
 
 const turned: MatmulConfiguration = {

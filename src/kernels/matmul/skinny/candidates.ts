@@ -1,0 +1,255 @@
+/**
+ * When the kernel for few rows is possible, which configurations of it there are, and what a model thinks of them. It is
+ * bound by what memory gives, or by the instructions that turn stored numbers into what tensor cores take:
+ *
+ *   8192 × 28672, i4      memory   117 MB at 4.3 TB/s                                               27 µs
+ *   up to 16 rows         issued   235 M weights · 3.5 instructions, 132 · 4 · 32 of them a cycle   28 µs
+ */
+import type { Location } from "../../../support/location.ts";
+import type { Target } from "../../../targets/target.ts";
+import { packedBytes } from "../../../formats/dtype.ts";
+import { requireSettings } from "../../support/given.ts";
+import { matmulSettings } from "../configuration.ts";
+import type { NarrowConfiguration, ProductSizes } from "../configuration.ts";
+import { memoryBytes } from "../cost/rates.ts";
+import { areTogether, mostRows, narrowColumns, stepDepth } from "./skinny.ts";
+import { refused, requireRoom } from "../problem.ts";
+import type { MatmulProblem } from "../problem.ts";
+import { packedUnit } from "../weights/quantized.ts";
+import type { QuantizedSpec } from "../weights/quantized.ts";
+
+/**
+ * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and of 8 bits where that is
+ * told, or else what these take besides, which have no conversion of two at once. Those of blocks of 64 columns were given what others have, so that they are chosen. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
+ * 2.2 with two and 2.7 without. Those of 4 bits with more rows, whose products take no instructions of lanes, make them faster than the persistent kernel where they were:
+ *
+ *   rows   of the narrow and of the persistent kernel, in i4
+ *   32     8192 × 28672  40.5  51.3 µs   8192 × 8192  14.7  18.2   28672 × 8192  44.5  47.3   4096 × 14336  15.9  16.3
+ *   64     8192 × 28672  57.2  59.8      8192 × 8192  20.8  21.4   28672 × 8192  58.0  58.5   4096 × 14336  18.9  19.8
+ */
+const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> & {
+  readonly instructions: number;
+  readonly wide?: number;
+})[] = [
+  { rows: 8, columns: 16, turns: 4, instructions: 2.8 },
+  { rows: 8, columns: 64, turns: 4, instructions: 2.8 },
+  { rows: 16, columns: 16, turns: 4, instructions: 3.1 },
+  { rows: 16, columns: 64, turns: 4, instructions: 3.05 },
+  { rows: 16, columns: 32, turns: 4, instructions: 3.05 },
+  { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
+  { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
+  { rows: 32, columns: 16, turns: 4, instructions: 2.9 },
+  { rows: 32, columns: 16, turns: 1, instructions: 2.9, wide: 5.6 },
+  { rows: 64, columns: 16, turns: 1, instructions: 3.2 },
+];
+const wideInstructions = 1;
+/** Rows of the forms with fewest. */
+const fewestRows = 8;
+/** Columns of a block that may have any part of k, and of one that has all of it. */
+const [mostColumns, leastColumns] = [256, 64];
+/** Rows for which conversions of 8 bits leave registers enough. Their stages are too large for turns, which have two each. */
+const mostWideRows = 32;
+/** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
+const issuedInstructions = 4 * 32 * 1.7e9;
+const issued = 0.8;
+/** The part of the shorter of computing and fetching that the other does not hide. */
+const notHidden = 0.2;
+/** Seconds until the ring of a block is full for the first time, and that a launch takes besides. */
+const [fillSeconds, launchSeconds] = [1.5e-6, 2.5e-6];
+const [mostSplit, leastSteps] = [16, 4];
+/**
+ * Bytes of weights that a block asks for ahead, of four steps at least. More of them make memory slower: with 16 rows of 8192 ×
+ * 28672 in i4, 6 stages of 16 KB took 49.7 µs and 11 of them 50.5, 4 of 32 KB 50.4 and 6 of them 51.8.
+ */
+const [aheadBytes, leastStages] = [96 * 1024, 4];
+/** Bytes for each row of a block through which sixteen warps rearrange 16 columns of f32, rows a little apart from each other. */
+const rearrangedBytes = 16 * (16 + 4) * 4;
+
+/** Why the kernel for few rows cannot be used, in words; undefined where it can. */
+export function narrowProblem(
+  { weights, sizes, major }: MatmulProblem,
+  { k }: ProductSizes,
+  target: Target,
+): string | undefined {
+  if (weights === undefined) return "b is not quantised";
+  if (!target.features.includes("tma")) return `${target.name} has no copy engine`;
+  if (sizes.batch !== undefined) return "there is a batch";
+  if (major.a !== "k") return "a lies by columns";
+  if (k === 0) return "there is nothing to multiply";
+  return k % 8 === 0 ? undefined : `rows of ${k} elements of a are no multiples of 16 bytes`;
+}
+
+/**
+ * Whether blocks of few columns leave few processors without work, and none with more than one of them. That is what was timed, 8192 × 28672 on 132
+ * processors, as blocks of 64 columns with all of k, of 128 with half of it and of 256 with a quarter:
+ *
+ *   rows   µs of blocks of 64, 128 and 256 columns
+ *   1      i4 33.2     –  35.3   i8 59.0  –  63.5
+ *   16     i4 31.6  36.9  37.9   i8 58.9  –  63.6   FP8 59.0  –  63.8
+ *   32     i4 40.5     –  46.1
+ *
+ * Up to 8 rows have forms of their own: one row of 16384 × 4096 took 14.8 µs by that of 128 columns for 16, and 14.2 by that of 256 for 8.
+ */
+function fillsOnce(
+  form: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+  split: number,
+  { m, n }: ProductSizes,
+  { processors }: Target,
+): boolean {
+  const blocks = split * Math.ceil(n / narrowColumns(form));
+  const isOwn = m <= form.rows && (2 * m > form.rows || form.rows === fewestRows);
+  return isOwn && blocks <= processors && blocks > 0.75 * processors;
+}
+
+/** Those that there are of weights, whose stored columns have whole steps. */
+function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
+  const stored = Math.ceil(k / packedUnit) * packedUnit;
+  return forms.filter((form) => {
+    const { rows, columns, turns } = form;
+    if (stored % stepDepth(weights, form) !== 0) return false;
+    return weights.dtype.bits === 4 || (rows <= mostWideRows && (turns === 1 || columns === 16));
+  });
+}
+
+function sharedBytes(
+  { dtype, scale, zero }: QuantizedSpec,
+  configuration: Omit<NarrowConfiguration, "kernel">,
+): number {
+  const { rows, stages, turns, split } = configuration;
+  const width = narrowColumns(configuration);
+  const depth = stepDepth({ dtype }, configuration);
+  // Scales and zero points are counted where they do not travel with the weights, too.
+  const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
+  const units = depth / packedUnit;
+  const step = packedBytes(dtype, width * depth) + rows * depth * 2 + units * scales + 16;
+  const parts = (turns - 1) * rows * width * 4;
+  // Results that warps finish by themselves are rearranged for the way to memory.
+  const finishing =
+    split === 1 && !areTogether({ dtype }, configuration) ? rearrangedBytes * rows : 0;
+  return stages * step + parts + finishing + 1024;
+}
+
+export function narrowCandidates(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): readonly NarrowConfiguration[] {
+  const { weights } = problem;
+  if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
+  // Blocks below each other would read the weights again.
+  if (sizes.m > mostRows) return [];
+  const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
+    const steps = Math.ceil(sizes.k / stepDepth(weights, form));
+    const width = narrowColumns(form);
+    const most = width === mostColumns ? mostSplit : width / leastColumns;
+    return Array.from({ length: most }, (_, index) => index + 1)
+      .filter((split) => width === mostColumns || fillsOnce(form, split, sizes, target))
+      .filter((split) => split === 1 || steps / split >= leastSteps);
+  };
+  return formsOf(weights, sizes)
+    .filter(({ rows }) => rows <= 16 || rows < 2 * sizes.m)
+    .flatMap((known) =>
+      splitsOf(known).flatMap((split) => {
+        const { rows, columns, turns } = known;
+        const form = { kernel: "narrow", rows, columns, turns, split } as const;
+        const stages = stagesOf(weights, form, target);
+        return stages === undefined ? [] : [{ ...form, stages }];
+      }),
+    );
+}
+
+/** As many stages as are asked for ahead, of which those that take turns have two each; undefined where there is no room for these. */
+function stagesOf(
+  weights: QuantizedSpec,
+  form: Omit<NarrowConfiguration, "stages">,
+  target: Target,
+): number | undefined {
+  const { turns } = form;
+  const step = packedBytes(weights.dtype, narrowColumns(form) * stepDepth(weights, form));
+  const ahead = Math.max(leastStages, Math.ceil(aheadBytes / step));
+  let stages = Math.ceil(ahead / turns) * turns;
+  while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= turns;
+  return stages < 2 * turns ? undefined : stages;
+}
+
+/** What the model thinks a configuration takes. */
+export function narrowSeconds(
+  { weights, out }: MatmulProblem,
+  { m, n, k }: ProductSizes,
+  configuration: NarrowConfiguration,
+  target: Target,
+): number {
+  if (weights === undefined) return Infinity;
+  const { rows, turns, split } = configuration;
+  const width = narrowColumns(configuration);
+  const tall = Math.ceil(m / rows);
+  const blocks = split * tall * Math.ceil(n / width);
+  const depth = stepDepth(weights, configuration);
+  const steps = Math.ceil(Math.ceil(k / depth) / split);
+  const instructions = instructionsOf(weights, configuration);
+  // Those who have no turn in the last steps wait for the others.
+  const taken = Math.ceil(steps / turns) * turns;
+  const computing = (taken * width * depth * instructions) / (issuedInstructions * issued);
+  // Rows of a come from the cache, for all but the first block.
+  const bytes = packedBytes(weights.dtype, width * depth);
+  const fetching = (steps * bytes) / (memoryBytes / target.processors);
+  const rounds = Math.ceil(blocks / target.processors);
+  const busy = Math.max(computing, fetching) + notHidden * Math.min(computing, fetching);
+  const product = rounds * (busy + fillSeconds) + launchSeconds;
+  const summed = split === 1 ? 0 : split * m * n * 4 * 2;
+  const written = (summed + packedBytes(out.dtype, m * n)) / memoryBytes;
+  return product + written + (split === 1 ? 0 : launchSeconds);
+}
+
+function instructionsOf({ dtype }: QuantizedSpec, configuration: NarrowConfiguration): number {
+  const known = forms.find((form) => isOfForm(configuration, form));
+  if (known === undefined) return Infinity;
+  const { instructions, wide = instructions + wideInstructions } = known;
+  return dtype.bits === 4 ? instructions : wide;
+}
+
+function isOfForm(
+  configuration: NarrowConfiguration,
+  { rows, columns, turns }: (typeof forms)[number],
+): boolean {
+  return (
+    configuration.rows === rows &&
+    configuration.columns === columns &&
+    configuration.turns === turns &&
+    configuration.stages % turns === 0
+  );
+}
+
+/** Refuses what no kernel of this form can be. */
+export function requireNarrow(
+  configuration: NarrowConfiguration,
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): void {
+  requireSettings(problem.of, configuration, matmulSettings.narrow, location);
+  const text = JSON.stringify(configuration);
+  const reason = narrowProblem(problem, sizes, target);
+  const { weights } = problem;
+  if (reason !== undefined || weights === undefined)
+    throw refused(
+      "TW9904",
+      `matmul cannot use the narrow kernel here: ${reason ?? ""}`,
+      'another kernel, or none: { kernel: "plain", … }',
+      text,
+      location,
+    );
+  const { split } = configuration;
+  const known = formsOf(weights, sizes);
+  const isKnown = known.some((form) => isOfForm(configuration, form));
+  if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
+    throw refused(
+      "TW9904",
+      "matmul has no such narrow kernel",
+      `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a split from 1 to 64`,
+      text,
+      location,
+    );
+  requireRoom(problem.of, configuration, sharedBytes(weights, configuration), target, location);
+}

@@ -1,0 +1,286 @@
+/**
+ * Weights in few bits: b is stored with a scale for each column, each group along k of a column, or each block of groups
+ * and columns, and becomes bf16 or f16 on its way to the tensor cores. Integers may have zero points where scales are:
+ *
+ *   b[i, j] = (stored[i, j] − zero[i / group, j / span]) · scale[i / group, j / span]
+ *
+ * Columns of b lie one after the other, rounded up to multiples of 128 elements, in an order in which a lane finds what it
+ * needs side by side: a tensor core's lane has the elements 2q, 2q + 1, 2q + 8, 2q + 9 of each 16, for q from 0 to 3. Of
+ * 128 elements along k
+ *
+ *   of 8 bits   stored at   q · 32 + s · 4 + h · 2 + p                         is element   s · 16 + h · 8 + q · 2 + p
+ *   of 4 bits   stored at   q · 32 + (s >> 1) · 8 + p · 4 + (s & 1) · 2 + h
+ *
+ * Matrices of a batch lie one after the other, each with scales of its own. Two elements of 4 bits share a byte, the first one in its lower half. The two of them that a register of the tensor core has,
+ * p of 0 and 1, are half a word apart: one shift and one mask take both out of it.
+ */
+import type { DType, DTypeName } from "../../../formats/dtype.ts";
+import { dtypes, isInteger } from "../../../formats/dtype.ts";
+import { ceilDivSize } from "../../../ir/size.ts";
+import type { Size } from "../../../ir/size.ts";
+import { array, slice } from "../../../lang/index.ts";
+import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
+import { atLocation, captureLocation } from "../../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../../support/options.ts";
+import { refused } from "../problem.ts";
+
+/** The greatest number of each format of weights. */
+export const greatestWeight = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
+export type WeightFormat = keyof typeof greatestWeight;
+/** Elements along k that are stored in an order of their own. */
+export const packedUnit = 128;
+
+/** Columns that a block of scales has a multiple of: no part of a product then lies in two blocks. */
+const blockColumns = 64;
+
+export interface QuantizedOptions<
+  D extends WeightFormat = WeightFormat,
+  S extends DTypeName = DTypeName,
+  Z extends D = D,
+> {
+  /** Elements along k that share a scale, a multiple of 128; the whole column unless told. */
+  readonly group?: number;
+  /** Instead of a group: elements along k and columns that share a scale, multiples of 128 and 64. */
+  readonly block?: readonly [k: number, n: number];
+  /** The format of the scales. */
+  readonly scale: DType<S>;
+  /** In which weights are multiplied, bf16 or f16: that of the scales unless told, and to be told where that is f32. */
+  readonly as?: DType<"bf16" | "f16">;
+  /** The format of integers' zero points, that of the weights; there are none unless told. */
+  readonly zero?: DType<Z>;
+}
+
+/** Sizes of weights: a matrix, or one for each of a batch or of groups of rows. */
+export type WeightShape = readonly [k: Size, n: Size] | readonly [batch: Size, k: Size, n: Size];
+
+/** Stands for b in a product. */
+export interface QuantizedSpec<
+  D extends WeightFormat = WeightFormat,
+  S extends DTypeName = DTypeName,
+  Z extends boolean = boolean,
+> {
+  readonly kind: "quantized";
+  readonly dtype: DType<D>;
+  /** [k, n] of each matrix. */
+  readonly shape: readonly [k: Size, n: Size];
+  /** Matrices, each with scales of its own; undefined where there is one. */
+  readonly batch: Size | undefined;
+  /** Elements along k that share a scale; all of a column where undefined. */
+  readonly group: number | undefined;
+  /** Columns that share a scale. */
+  readonly span: number;
+  readonly scale: DType<S>;
+  readonly as: DType;
+  readonly zero: Z;
+}
+
+/** Weights of [k, n] or [batch, k, n] in a format of 4 or 8 bits. */
+export function quantized<
+  D extends WeightFormat,
+  S extends "bf16" | "f16" | "f32",
+  const O extends QuantizedOptions<D, S>,
+>(
+  dtype: DType<D>,
+  shape: WeightShape,
+  options: O & { readonly scale: DType<S> },
+): QuantizedSpec<D, S, O extends { readonly zero: DType } ? true : false> {
+  const location = captureLocation();
+  const names = ["group", "block", "scale", "as", "zero"];
+  requireKnownOptions("quantized", options, names, "TW1033", location);
+  const { group, block, scale, zero } = options;
+  const as = options.as ?? scale;
+  const problem = formatProblem(dtype, scale, as, zero) ?? extentProblem(shape, group, block);
+  if (problem !== undefined) throw refused("TW9902", ...problem, location);
+  // An array of this shape is refused where its sizes are none.
+  atLocation(location, () => array(dtype, shape));
+  return {
+    ...{ kind: "quantized", dtype, scale, as },
+    ...(shape.length === 3
+      ? { batch: shape[0], shape: [shape[1], shape[2]] }
+      : { batch: undefined, shape }),
+    ...{ group: block?.[0] ?? group, span: block?.[1] ?? 1 },
+    zero: (zero !== undefined) as O extends { readonly zero: DType } ? true : false,
+  };
+}
+
+/** What is wrong, what was expected, and what was found. */
+type Wrong = readonly [message: string, expected: string, found: string];
+
+function nameOf(given: unknown): string {
+  return Object.values<unknown>(dtypes).includes(given) ? (given as DType).name : optionText(given);
+}
+
+function formatProblem(
+  dtype: unknown,
+  scale: unknown,
+  as: unknown,
+  zero: unknown,
+): Wrong | undefined {
+  const formats = Object.keys(greatestWeight) as readonly WeightFormat[];
+  if (!formats.some((name) => dtypes[name] === dtype))
+    return ["weights have no such format", formats.join(", "), nameOf(dtype)];
+  const halves: readonly unknown[] = [dtypes.bf16, dtypes.f16];
+  if (!halves.includes(scale) && scale !== dtypes.f32)
+    return ["weights have no such scales", "bf16, f16 or f32", nameOf(scale)];
+  if (!halves.includes(as))
+    return ["weights are multiplied in no such format", "as: bf16, or as: f16", nameOf(as)];
+  if (zero === undefined) return undefined;
+  if (zero === dtype && isInteger(dtype as DType)) return undefined;
+  const expected = isInteger(dtype as DType) ? nameOf(dtype) : "none, since FP8 has none";
+  return ["weights have no such zero points", expected, nameOf(zero)];
+}
+
+function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | undefined {
+  if (!Array.isArray(shape) || (shape.length !== 2 && shape.length !== 3))
+    return ["weights have another shape", "[k, n], or [batch, k, n]", optionText(shape)];
+  const isWhole = (count: unknown, unit: number): boolean =>
+    Number.isSafeInteger(count) && (count as number) > 0 && (count as number) % unit === 0;
+  if (group !== undefined && (block !== undefined || !isWhole(group, packedUnit)))
+    return [
+      "weights have no such groups",
+      `a multiple of ${packedUnit}, or none for whole columns or blocks`,
+      block === undefined ? optionText(group) : "a group and a block",
+    ];
+  if (block === undefined) return undefined;
+  const isBlock = Array.isArray(block) && block.length === 2;
+  const [along, across] = isBlock ? (block as readonly unknown[]) : [];
+  if (isWhole(along, packedUnit) && isWhole(across, blockColumns)) return undefined;
+  return [
+    "weights have no such blocks",
+    `[k, n], multiples of ${packedUnit} and ${blockColumns}`,
+    optionText(block),
+  ];
+}
+
+/** The shape of scales and zero points of weights of [k, n], or of each matrix of a batch. */
+export function scaleShape(
+  { group, span }: Pick<QuantizedSpec, "group" | "span">,
+  k: Size,
+  n: Size,
+  batch: Size | undefined,
+): readonly Size[] {
+  const across = span === 1 ? n : ceilDivSize(n, span);
+  const along = group === undefined ? [] : [ceilDivSize(k, group)];
+  return [...(batch === undefined ? [] : [batch]), ...along, across];
+}
+
+/** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], or [1, 1] of a block. */
+export function scaleTile(
+  { group, span }: Pick<QuantizedSpec, "group" | "span">,
+  scales: Ref,
+  along: Scalar<"i32">,
+  start: Scalar<"i32">,
+  count: number,
+): Tile {
+  const row = group === undefined ? scales : scales.at(along.div(group));
+  const shared = span === 1 ? count : 1;
+  const window = row.at(slice(span === 1 ? start : start.div(span), shared));
+  return window.load().reshape([1, shared]) as Tile;
+}
+
+export function isQuantized(given: unknown): given is QuantizedSpec {
+  return (
+    typeof given === "object" && given !== null && "kind" in given && given.kind === "quantized"
+  );
+}
+
+/**
+ * How 128 elements along k lie, as digits of their number from the highest to the lowest: s (three bits), h, q (two), p. `stored`
+ * has them in the order of memory, and `at` says where each of them is there.
+ */
+interface StoredOrder {
+  readonly stored: readonly number[];
+  /** s, or its upper two bits and its lowest one; h; q; p. */
+  readonly at: readonly number[];
+}
+
+/** Words of 8 bits hold one s, those of 4 bits two of them, with both p half a word apart. */
+const storedOrders = {
+  8: { stored: [4, 8, 2, 2], at: [1, 2, 0, 3] },
+  4: { stored: [4, 4, 2, 2, 2], at: [1, 3, 4, 0, 2] },
+} as const satisfies { readonly [bits: number]: StoredOrder };
+
+function storedOrder(bits: number): StoredOrder {
+  return storedOrders[bits === 4 ? 4 : 8];
+}
+
+/**
+ * Stored columns, one below the other, as lanes read them: 32 elements of a column side by side, of which tensor cores want
+ * neighbours in other words. Words of 4 bits must not be put together of several columns' before they are taken apart.
+ */
+export function asStored(columns: Tile, warps: 1 | 4): Tile {
+  const shared = warps === 1 ? "" : " W0 W1";
+  return columns.dtype.bits === 4
+    ? columns.layoutCast(`(L2 L3 L4 R5${shared} | R0 R1 R2 R3 R4 L0 L1)`)
+    : columns;
+}
+
+/** [k, columns] as stored, in the order of its numbers. */
+export function unpacked(stored: Tile): Tile {
+  const [depth = 0, columns = 0] = stored.shape;
+  const { stored: digits, at } = storedOrder(stored.dtype.bits);
+  return stored
+    .transpose()
+    .reshape([columns, depth / packedUnit, ...digits])
+    .transpose([0, 1, ...at.map((axis) => 2 + axis)])
+    .reshape([columns, depth])
+    .transpose();
+}
+
+/** The reverse. */
+export function packed(weights: Tile): Tile {
+  const [depth = 0, columns = 0] = weights.shape;
+  const { stored: digits, at } = storedOrder(weights.dtype.bits);
+  return weights
+    .transpose()
+    .reshape([columns, depth / packedUnit, ...at.map((axis) => digits[axis] ?? 1)])
+    .transpose([0, 1, ...digits.map((_, axis) => 2 + at.indexOf(axis))])
+    .reshape([columns, depth])
+    .transpose();
+}
+
+/**
+ * What stored numbers are multiplied by as they are converted where sums may be put right in the end: a quarter of 4 bits is a bf16 after
+ * fewer instructions than all of it (`x.cast(bf16).mul(1 / 4)`, see `ptx/emit/elementwise/paired.ts`), and as exact.
+ */
+export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">): number {
+  return dtype.bits === 4 && as === dtypes.bf16 ? 1 / 4 : 1;
+}
+
+/**
+ * Weights that take few instructions, of scales that are zero or within a range: products with a factor, which sums are divided by. It lets
+ * one fma make a weight of a stored number and its scale (`ptx/emit/elementwise/scaled-casts.ts`), as exact as otherwise.
+ */
+export const quickWeights = { factor: 2 ** -10, least: 2 ** -64, most: 16 } as const;
+
+/** Whether scales may be such that weights are quick to make. */
+export function mayBeQuick({ dtype, scale, as, span, zero }: QuantizedSpec): boolean {
+  return dtype === dtypes.i4 && scale === dtypes.bf16 && as === scale && span === 1 && !zero;
+}
+
+/** Whether each of some scales is. */
+export function isQuick(scales: Tile<"bf16">): Tile<"bool"> {
+  const { least, most } = quickWeights;
+  return scales.eq(0).or(scales.ge(least).and(scales.le(most)));
+}
+
+/** The weights times the factor, where all scales are. */
+export function quicklyDequantized(stored: Tile, scale: Tile<"bf16">): Tile<"bf16"> {
+  const { factor, least, most } = quickWeights;
+  const known = scale.lt(least).select(0, scale.minimum(most)) as Tile<"bf16">;
+  return unpacked(stored).cast(dtypes.bf16).mul(factor).mul(known) as Tile<"bf16">;
+}
+
+/** The weights that tiles of stored numbers, scales and zero points stand for. */
+export function dequantized(
+  stored: Tile,
+  scale: Tile,
+  zero: Tile | undefined,
+  { as }: Pick<QuantizedSpec, "as">,
+): Tile {
+  const numbers = unpacked(stored).cast(as) as Tile;
+  // Differences of two integers of 8 bits are exact in bf16, too.
+  const moved = zero === undefined ? numbers : (numbers.sub(zero.cast(as)) as Tile);
+  if (scale.dtype === as) return moved.mul(scale) as Tile;
+  return moved.cast(dtypes.f32).mul(scale.cast(dtypes.f32)).cast(as) as Tile;
+}
