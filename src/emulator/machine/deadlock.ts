@@ -1,4 +1,7 @@
-/** The report of a launch that cannot go on, or that was stopped: where each warp stands. */
+/**
+ * The texts of a deadlock on the emulator, and of a stopped launch: where each warp stands and what it waits for. The simulator's are in
+ * `sim/deadlock.ts`.
+ */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { RelatedNote } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
@@ -42,14 +45,14 @@ function standsAt(
   return { message: `${who} ${verb} at ${instruction.opcode}${where}`, location };
 }
 
-/** Whether lanes go round a loop that polls memory, rather than wait at an instruction. */
-function isPolling({ vigil, cluster }: WarpState, { blockedAt }: Group): boolean {
-  return blockedAt !== cluster.changes && vigil.polls.length > 0;
+/** Whether lanes spin in a loop that polls memory, rather than wait at an instruction. */
+function isPolling({ spin, cluster }: WarpState, { blockedAt }: Group): boolean {
+  return blockedAt !== cluster.changes && spin.polls.length > 0;
 }
 
 /** What lanes poll: semaphores of the program, or whatever lies there. */
-function pollText({ naming, heap }: Launch, { vigil }: WarpState): string {
-  const names = vigil.polls.map(({ views, offset }) =>
+function pollText({ naming, heap }: Launch, { spin }: WarpState): string {
+  const names = spin.polls.map(({ views, offset }) =>
     views === heap ? naming.global(offset) : naming.shared(offset),
   );
   const shown = [...new Set(names)].slice(0, mostPolls);

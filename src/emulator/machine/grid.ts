@@ -1,5 +1,5 @@
 /**
- * Which blocks of a grid are there; `turns.ts` says which warp runs next. Blocks of a cluster come together.
+ * Which blocks of a grid are there; `warp-scheduler.ts` says which warp runs next. Blocks of a cluster come together.
  *
  * Clusters that do not communicate run one after the other, each by a random sequence of its own, so that it
  * does not matter which thread runs them. Of those that do, few run at a time, which is quick. In both
@@ -13,7 +13,7 @@ import type { EmulatedLaunch } from "../types.ts";
 import { Block } from "./block.ts";
 import { ClusterState } from "./cluster.ts";
 import type { Launch } from "./launch.ts";
-import { Turns } from "./turns.ts";
+import { WarpScheduler } from "./warp-scheduler.ts";
 import type { WarpState } from "./warp.ts";
 import { deadlock, stopped } from "./deadlock.ts";
 
@@ -26,7 +26,7 @@ export class Grid {
   readonly #clusterSize: number;
   readonly #limit: number;
   readonly #eager: number;
-  readonly #turns: Turns;
+  readonly #scheduler: WarpScheduler;
   #nextBlock = 0;
   #endBlock: number;
   /** Those with lanes that have not ended. */
@@ -38,7 +38,7 @@ export class Grid {
     this.#clusterSize = shape.cluster ?? 1;
     this.#limit = residentLimit(launch, shape);
     this.#eager = launch.program.communicates ? eagerBlocks : 0;
-    this.#turns = new Turns(
+    this.#scheduler = new WarpScheduler(
       launch,
       () => this.#start(),
       ({ cluster }) => {
@@ -82,13 +82,13 @@ export class Grid {
       cluster.blocks.push(new Block({ ...options, host: this.#launch }));
     }
     this.#clusters.add(cluster);
-    for (const { warps } of cluster.blocks) for (const warp of warps) this.#turns.add(warp);
+    for (const { warps } of cluster.blocks) for (const warp of warps) this.#scheduler.add(warp);
     return true;
   }
 
-  /** Turns that warps have had so far. */
+  /** Scheduling rounds so far. */
   get rounds(): number {
-    return this.#turns.rounds;
+    return this.#scheduler.rounds;
   }
 
   /** Begins what comes next: a cluster by itself, or some that communicate; false where none is left. */
@@ -117,7 +117,7 @@ export class Grid {
       while (this.#launch.hasPending) this.#launch.completeOne();
       return false;
     }
-    if (this.#turns.advance()) return true;
+    if (this.#scheduler.advance()) return true;
     throw deadlock(this.#warps, this.#launch, this.#endBlock - this.#nextBlock);
   }
 

@@ -21,7 +21,7 @@ import { DynamicStack } from "./dynamic-stack.ts";
 import type { RegisterBudget } from "./budget.ts";
 import { LaneGroups } from "./groups.ts";
 import type { Frame } from "./groups.ts";
-import { Vigil } from "./vigil.ts";
+import { SpinDetector } from "./spin-detection.ts";
 
 /** Memory found by `locate`; one object, used over and over. */
 export interface Found {
@@ -143,7 +143,7 @@ export class WarpState implements WarpView {
   readonly addresses = stepAddresses;
   readonly groups: LaneGroups;
   readonly flights = new Map<number, CollectiveInstruction>();
-  readonly vigil = new Vigil();
+  readonly spin = new SpinDetector();
   /** Whether it has a turn to come; the others sleep. */
   isAwake = true;
   words: Int32Array;
@@ -288,7 +288,7 @@ export class WarpState implements WarpView {
   }
 
   polled(views?: MemoryViews, offset?: number): void {
-    this.vigil.polled(views, offset);
+    this.spin.polled(views, offset);
   }
 
   /** A conditional jump, a guard or a barrier: what polls told counts from here on. */
@@ -311,7 +311,7 @@ export class WarpState implements WarpView {
 
   clock(word: number, before: number): number {
     // Whoever looks at the time may go round without a change and come to an end nevertheless.
-    this.vigil.forget();
+    this.spin.forget();
     const time = this.host.clock() + before;
     return word === 0 ? time | 0 : Math.floor(time / 4294967296) | 0;
   }

@@ -1,14 +1,14 @@
 /**
- * Who runs next. Warps that can run take turns, in rounds whose order the seed decides; the others sleep until
- * something they may wait for happens, so that waiting costs nothing, however many wait:
+ * Which warp runs next. Runnable warps are scheduled in rounds whose order the seed decides; the others sleep until something they may wait
+ * for happens, so that waiting costs nothing, however many wait:
  *
- *   a warp stands at …                          sleeps until
+ *   a warp is blocked at …                       and sleeps until
  *   bar.sync, mbarrier, wait_group, setmaxnreg   something changes in its cluster
- *   a loop that polls memory                     a word that it polled holds something else
+ *   a loop that polls memory                     a word that it polled has another value (`spin-detection.ts`)
  *
- * Whoever changes something in a cluster wakes all of it; words that are polled are compared after each round. When
- * nobody is awake, operations under way complete, further clusters start, and sleepers look once more, in that order. Further
- * clusters also start from time to time, for those who wait for them wide awake.
+ * A change in a cluster wakes all of its warps; polled words are compared after each round. When no warp is runnable, pending asynchronous
+ * operations complete, further clusters start, and sleeping warps poll once more, in that order; if none of this helps, the launch is
+ * deadlocked (`deadlock.ts`). Further clusters also start from time to time, for warps that wait for them without being caught spinning.
  */
 import type { ClusterState } from "./cluster.ts";
 import type { Launch } from "./launch.ts";
@@ -29,7 +29,7 @@ const longestWait = 1024;
 /** Sleepers are woken this often, whatever they watch. */
 const longestSleep = 1024;
 
-export class Turns {
+export class WarpScheduler {
   readonly #launch: Launch;
   readonly #runner: WarpRunner;
   /** Starts another cluster; whether there was one, and room for it. */
@@ -81,7 +81,7 @@ export class Turns {
     const isQuiet = version === this.#version;
     this.#quietRounds = isQuiet ? this.#quietRounds + 1 : 0;
     this.#version = version;
-    if (!isQuiet) this.#wakePollers((warp) => warp.vigil.isOver);
+    if (!isQuiet) this.#wakePollers((warp) => warp.spin.sawChange);
     else if (this.#rounds % longestSleep === 0) this.#wakePollers(() => true);
     this.#waited += 1;
     if (this.#quietRounds >= longPatience || this.#waited >= longestWait) {
@@ -99,9 +99,9 @@ export class Turns {
     const { cluster } = warp;
     const { version } = launch;
     launch.cluster = cluster;
-    warp.vigil.hasPolled = false;
+    warp.spin.hasPolled = false;
     this.#runner.run(warp, 1 + launch.random.below(longestTurn), cluster.changes);
-    if (launch.version !== version) warp.vigil.forget();
+    if (launch.version !== version) warp.spin.forget();
     warp.isAwake = false;
     this.#wake(cluster);
     if (warp.live === 0) this.#ended(warp);
@@ -110,17 +110,17 @@ export class Turns {
 
   /** A warp goes on, or sleeps. */
   #settle(warp: WarpState): void {
-    const { vigil, groups, cluster } = warp;
+    const { spin, groups, cluster } = warp;
     const isBlocked = groups.all.every(({ blockedAt }) => blockedAt === cluster.changes);
-    const isSuspect = vigil.hasPolled || this.#quietRounds >= patience;
-    const sleeps = isBlocked || (isSuspect && vigil.goesRound(warp));
+    const isSuspect = spin.hasPolled || this.#quietRounds >= patience;
+    const sleeps = isBlocked || (isSuspect && spin.isSpinning(warp));
     if (!sleeps) {
       warp.isAwake = true;
       this.#next.push(warp);
       return;
     }
     if (isBlocked) return;
-    vigil.fallAsleep();
+    spin.rememberPolled();
     this.#pollers.add(warp);
   }
 
@@ -135,7 +135,7 @@ export class Turns {
     if (warp.isAwake || warp.live === 0) return;
     warp.isAwake = true;
     this.#pollers.delete(warp);
-    warp.vigil.forget();
+    warp.spin.forget();
     this.#next.push(warp);
   }
 
@@ -158,9 +158,9 @@ export class Turns {
     }
     if (this.#start()) return true;
     const { version } = launch;
-    return this.#wakePollers(({ vigil }) => {
-      const isNew = vigil.lookedAt !== version;
-      vigil.lookedAt = version;
+    return this.#wakePollers(({ spin }) => {
+      const isNew = spin.checkedVersion !== version;
+      spin.checkedVersion = version;
       return isNew;
     });
   }

@@ -1,22 +1,22 @@
 /**
- * Whether a warp polls in vain, and what would end that.
+ * Spin detection: whether a warp polls in a loop without progress, and which change of memory would end that.
  *
  *   again:  ld.acquire %r0, [flag];  setp.eq %p0, %r0, 0;  @%p0 bra again;
  *
- * A warp whose lanes and registers come back to a state they have been in, without its having changed anything in
- * between, goes round a loop. It sleeps until one of the words that it polled holds something else. Sleeping is
- * a matter of turns alone: before a launch is called deadlocked, whoever sleeps has looked once more.
+ * A warp spins if its lanes and registers return to a state they have been in, and it has changed nothing in between. It sleeps until one of
+ * the words that it polled holds another value. Sleeping affects scheduling alone: before a launch is reported as deadlocked, every sleeping
+ * warp has polled once more.
  *
- * Looking at all registers is dear. It is done after turns in which a warp polled, and now and then where nothing
- * has happened anywhere for long; whoever is not caught is left alone for a while, twice as long each time.
+ * Hashing all registers is expensive. It is done after turns in which a warp polled, and now and then where nothing has changed anywhere for
+ * long; a warp that was not caught is left alone for a while, twice as long each time.
  */
 import type { MemoryViews } from "../memory.ts";
 import type { WarpState } from "./warp.ts";
 
 /** States that are remembered before a warp is left alone. */
-const attention = 48;
-/** Turns for which it is left alone the first time. */
-const firstRest = 64;
+const statesRemembered = 48;
+/** WarpScheduler for which it is left alone the first time. */
+const firstPause = 64;
 /** Words beyond these are not watched. */
 const mostWatched = 64;
 
@@ -27,19 +27,19 @@ interface Watched {
   value: number;
 }
 
-export class Vigil {
+export class SpinDetector {
   readonly #seen = new Set<number>();
   readonly #watched: Watched[] = [];
   /** How often lanes were where they had been. */
   #laps = 0;
-  #rest = 0;
-  #nextRest = firstRest;
+  #pause = 0;
+  #nextPause = firstPause;
   /** Whether the warp has polled in this turn. */
   hasPolled = false;
   /** What the launch had changed when the warp last looked before a deadlock. */
-  lookedAt = -1;
+  checkedVersion = -1;
 
-  /** Lanes look for what others do: at a word of memory, or, without one, at a barrier of the cluster. */
+  /** The warp polls a word of memory or, without one, a barrier of the cluster. */
   polled(views?: MemoryViews, offset = 0): void {
     this.hasPolled = true;
     if (views === undefined) return;
@@ -50,7 +50,7 @@ export class Vigil {
     watched.push({ views, word, value: 0 });
   }
 
-  /** The warp has changed something, or goes on: what it was at before does not count. */
+  /** The warp has changed something or was woken: earlier states no longer count. */
   forget(): void {
     this.#seen.clear();
     this.#watched.length = 0;
@@ -58,10 +58,10 @@ export class Vigil {
   }
 
   /**
-   * Looks at a warp after its turn; whether all its lanes go round. Where one group of lanes does, the others
-   * have their turn first, parked ones included: they may hold what it waits for.
+   * Looks at a warp after its turn; whether all its lanes spin. Where one group of diverged lanes does, the others run first, parked ones
+   * included: they may hold what it waits for.
    */
-  goesRound(warp: WarpState): boolean {
+  isSpinning(warp: WarpState): boolean {
     if (!this.#repeats(warp)) return false;
     this.#laps += 1;
     const { groups } = warp;
@@ -70,29 +70,29 @@ export class Vigil {
     return false;
   }
 
-  /** Whether the warp has been where it is. */
+  /** Whether the warp has been in this state before. */
   #repeats(warp: WarpState): boolean {
-    if (this.#rest > 0) {
-      this.#rest -= 1;
+    if (this.#pause > 0) {
+      this.#pause -= 1;
       return false;
     }
     const state = stateOf(warp);
     if (this.#seen.has(state)) return true;
     this.#seen.add(state);
-    if (this.#seen.size < attention) return false;
+    if (this.#seen.size < statesRemembered) return false;
     // A long computation, or a loop that counts: look again after twice the time.
     this.#seen.clear();
-    this.#rest = this.#nextRest;
-    this.#nextRest *= 2;
+    this.#pause = this.#nextPause;
+    this.#nextPause *= 2;
     return false;
   }
 
-  fallAsleep(): void {
+  rememberPolled(): void {
     for (const each of this.#watched) each.value = each.views.words[each.word] as number;
   }
 
   /** Whether something that the warp polled has changed since it fell asleep. */
-  get isOver(): boolean {
+  get sawChange(): boolean {
     for (const { views, word, value } of this.#watched)
       if (views.words[word] !== value) return true;
     return false;
@@ -104,7 +104,7 @@ export class Vigil {
   }
 }
 
-/** A number of 52 bits that stands for all that a warp's future depends on, but for memory. */
+/** A hash of 52 bits of all that a warp's future depends on, except memory. */
 function stateOf(warp: WarpState): number {
   let low = 0x811c9dc5 | 0;
   let high = 0x1234567 | 0;
