@@ -35,7 +35,7 @@ import { gatherCandidates } from "./collect.ts";
 import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
 import { placedKernel } from "./placed-kernel.ts";
-import { requireRegisters } from "./residence.ts";
+import { requireRegisters } from "./register-limit.ts";
 import { selectInstructions } from "./select.ts";
 import type { Refusals, Selected } from "./select.ts";
 import { buildSystem } from "./system.ts";

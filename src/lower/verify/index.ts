@@ -6,9 +6,9 @@
  * | rule        | asks                                                                                    |
  * |-------------|-----------------------------------------------------------------------------------------|
  * | form        | do all tiles have layouts, all products, copies and buffers what was decided of them     |
- * | residence   | is each layout in its one spelling for the shape, over the lanes of whoever runs the op  |
+ * | canonical layout | is each layout in canonical form for its shape, over the warps that run the op |
  * | instruction | can the instruction of a product or copy do it, on this target, with memory stored so    |
- * | law         | do operands and results lie as the op moves or leaves their elements                     |
+ * | layout check | do the layouts of operands and results agree with how the op moves elements           |
  * | conversion  | is there a way from one layout to the other                                              |
  * | scratch     | does every op have the scratch that its own types ask for, each agent a part of its own  |
  * | memory      | do buffers lie aligned and inside, and apart from those that live at the same time       |
@@ -27,17 +27,17 @@ import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
 import { verifyGroups } from "./groups.ts";
 import { verifyInstructions } from "./instruction.ts";
-import { verifyLaw } from "./law.ts";
+import { verifyLayouts } from "./layout-check.ts";
 import { verifyMemory } from "./memory.ts";
-import { verifyResidence } from "./residence.ts";
+import { verifyCanonicalLayouts } from "./canonical-layout.ts";
 import { verifyScratch } from "./scratch.ts";
 
 /** Throws a TilewrightError for the first rule that the placed kernel breaks. */
 export function verifyPlaced(kernel: Kernel): void {
   const placed = verifyForm(kernel);
-  verifyResidence(kernel);
+  verifyCanonicalLayouts(kernel);
   verifyInstructions(kernel, placed);
-  verifyLaw(kernel);
+  verifyLayouts(kernel);
   verifyConversions(kernel);
   verifyScratch(kernel);
   verifyMemory(kernel, placed);

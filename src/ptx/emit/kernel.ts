@@ -21,7 +21,7 @@ import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
 import { AskedBounds, requireInside } from "./memory/inside.ts";
-import { blocksTogether } from "./resident-blocks.ts";
+import { minBlocksPerMultiprocessor } from "./occupancy.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 
@@ -40,10 +40,10 @@ export function emitKernel(kernel: Kernel): Executable {
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
   if (sharedBytes === undefined) throw new Error(`the memory of ${kernel.name} is not allocated`);
-  const together = blocksTogether(kernel, target, sharedBytes);
+  const minBlocks = minBlocksPerMultiprocessor(kernel, target, sharedBytes);
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
-    entryOf(context, entry, { directives: directives(lanes, cluster, together), body }),
+    entryOf(context, entry, { directives: directives(lanes, cluster, minBlocks), body }),
   ];
   return {
     name: kernel.name,

@@ -1,15 +1,15 @@
 /**
- * The layout law of every op kind: ops leave elements in their lanes, so that where operands lie decides where
- * results do. A value that is needed elsewhere must have been converted.
+ * The layout check of every op kind: an op leaves elements in the threads that hold them, so the layouts of its operands decide those of its
+ * results. A value that is needed in another layout must have been converted by `convert_layout`.
  *
- *   | op             | law                                                                                |
+ *   | op             | check                                                                              |
  *   |----------------|------------------------------------------------------------------------------------|
- *   | exp, add, cast | operands and result lie alike; casts from 4 bits order registers anew               |
- *   | transpose, sum | the result is an image of the operand                                              |
- *   | broadcastTo    | the operand is an image of the result                                              |
- *   | dot, wgmma     | what the instruction fixes                                                         |
- *   | loop, when     | initial values, parameters, what is yielded and results are handed on: they lie alike |
- *   | load, store    | anything that says who holds what; index tiles and masks are images of it           |
+ *   | exp, add, cast | operands and result have the same layout; casts from 4 bits permute registers       |
+ *   | transpose, sum | the result's layout is an image of the operand's                                    |
+ *   | broadcastTo    | the operand's layout is an image of the result's                                    |
+ *   | dot, wgmma     | the layouts that the instruction fixes                                              |
+ *   | loop, when     | initial values, parameters, yielded values and results have the same layout         |
+ *   | load, store    | any layout; index tiles and masks are images of it                                  |
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { repetitionsOf } from "../../ir/indexed.ts";
@@ -33,10 +33,10 @@ import type { Functions } from "../../layout/model/functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/products.ts";
 
-export function verifyLaw({ body, warps }: Kernel): void {
+export function verifyLayouts({ body, warps }: Kernel): void {
   const functions = commonFunctions();
   walkOps(body, (op) => {
-    ruleOf(laws, op)(op, functions, warps);
+    ruleOf(layoutChecks, op)(op, functions, warps);
   });
 }
 
@@ -181,7 +181,7 @@ function reduced(
 
 const free = (): void => undefined;
 
-const laws: OpRules<[Functions, number], void> = {
+const layoutChecks: OpRules<[Functions, number], void> = {
   constant: oneNumber,
   block_index: free,
   grid_size: free,

@@ -1,4 +1,4 @@
-/** How many blocks of a kernel are asked for at once, worked out by hand from the registers of its tiles. */
+/** The occupancy that a kernel asks for, worked out by hand from the registers of its tiles. */
 import { expect, test } from "vitest";
 import {
   array,

@@ -66,7 +66,7 @@ describe("tiles that no lane has registers for", () => {
 
   test("the report names the load's line and how many parts would fit", () => {
     const report = reportOf(copied(512, 512, f32));
-    expect(report?.position?.file).toContain("residence.test.ts");
+    expect(report?.position?.file).toContain("register-limit.test.ts");
     expect(report?.remedy).toContain("16 or more");
   });
 

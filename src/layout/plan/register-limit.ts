@@ -1,17 +1,17 @@
 /**
- * A tile lives in the registers of the lanes that share it. A lane can name 255 of them, and a processor has 65536 for all
- * lanes of a block. A tile that needs more, or all that there are, spread as thinly as can be, is refused here: the
- * assembler would spill it, and takes minutes to do so.
+ * The register limit of a tile. A tile lives in the registers of the threads that share it; a thread can name 255 of them, and a
+ * multiprocessor has 65536 for all threads of a block. A tile that needs more even when it is spread over all threads is refused here: the
+ * assembler would spill it, and take minutes to do so.
  *
- *   | tile            | lanes | registers a lane |                       |
- *   |-----------------|-------|------------------|-----------------------|
- *   | f32 [128, 128]  | 128   | 128              | fits                  |
- *   | bf16 [256, 128] | 128   | 128              | fits, two to a word   |
- *   | f32 [256, 256]  | 128   | 512              | refused               |
- *   | f32 [65536]     | 256   | 256              | refused with `warps: 8`: a lane has no more than 255 |
- *   | f32 [65536]     | 512   | 128              | refused with `warps: 16`: these are all of the processor |
- *   | f32 [32768]     | 512   | 64               | fits                  |
- *   | f32 [64, 256]   | 32    | 512              | refused inside `warps` |
+ *   | tile            | threads | registers a thread |                       |
+ *   |-----------------|---------|--------------------|-----------------------|
+ *   | f32 [128, 128]  | 128     | 128                | fits                  |
+ *   | bf16 [256, 128] | 128     | 128                | fits, two to a word   |
+ *   | f32 [256, 256]  | 128     | 512                | refused               |
+ *   | f32 [65536]     | 256     | 256                | refused with `warps: 8`: a thread has no more than 255 |
+ *   | f32 [65536]     | 512     | 128                | refused with `warps: 16`: these are all of the multiprocessor |
+ *   | f32 [32768]     | 512     | 64                 | fits                  |
+ *   | f32 [64, 256]   | 32      | 512                | refused inside `warps` |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { lanesPerWarp } from "../algebra/bits.ts";
@@ -20,11 +20,11 @@ import type { RegisterSlot } from "../rules/statements.ts";
 
 /** Registers that an instruction can name, the one that is always zero apart. */
 const nameableRegisters = 255;
-const registersPerProcessor = 65536;
+const registersPerMultiprocessor = 65536;
 
-/** Registers that a lane may have for one tile: addresses need one at least. */
+/** Registers that a thread may have for one tile: addresses need one at least. */
 function mostRegisters(lanes: number): number {
-  return Math.min(nameableRegisters, Math.floor(registersPerProcessor / lanes) - 1);
+  return Math.min(nameableRegisters, Math.floor(registersPerMultiprocessor / lanes) - 1);
 }
 
 /** Refuses a tile that no placement can keep in registers; one number for all elements always fits. */

@@ -1,8 +1,8 @@
 /**
- * Whether layouts are what their types may say: the one spelling that stands for all with the same places on the
- * shape, over lanes that the agent has.
+ * Whether each layout is in canonical form: of all spellings that place the elements of a shape alike only one may stand in a type, and it
+ * must spread over no more warps than run the op.
  *
- *   warps body(…) { %1 = load … : tile<f32, [64], "(L0 L1 L2 L3 L4 W0)"> }     a warp has no warp bits
+ *   warps body(…) { %1 = load … : tile<f32, [64], "(L0 L1 L2 L3 L4 W0)"> }     a single warp has no warp bits
  */
 import type { AnyOp, Kernel } from "../../ir/node.ts";
 import { reject } from "../../ir/verify/report.ts";
@@ -14,15 +14,16 @@ import { knownLayout } from "../../layout/algebra/text.ts";
 import { fitsWarps } from "../../layout/model/candidates.ts";
 import { definedBy, walkAgents } from "./walk.ts";
 
-export function verifyResidence(kernel: Kernel): void {
+export function verifyCanonicalLayouts(kernel: Kernel): void {
   const seen = new Set<string>();
   walkAgents(kernel, (op, { warps }) => {
     const holding = op.kind === "warps" ? 1 : warps;
-    for (const { type } of definedBy(op)) if (isSpread(type)) resides(op, type, holding, seen);
+    for (const { type } of definedBy(op))
+      if (isSpread(type)) requireCanonical(op, type, holding, seen);
   });
 }
 
-function resides(op: AnyOp, type: SpreadType, warps: number, seen: Set<string>): void {
+function requireCanonical(op: AnyOp, type: SpreadType, warps: number, seen: Set<string>): void {
   const { layout: text = "", shape } = type;
   const key = `${warps} ${shape.join()} ${text}`;
   if (seen.has(key)) return;

@@ -1,15 +1,15 @@
 /**
- * How many blocks a processor should hold at once, which bounds the registers that the assembler takes. A kernel that runs straight
- * through waits for its loads, computes, and stores: while one block waits only others can compute, so that too few of them
- * leave memory or arithmetic idle. Left alone the assembler takes registers for convenience:
+ * Occupancy: how many blocks a multiprocessor should hold at once (`.minnctapersm`), which limits the registers that the assembler may use.
+ * A kernel without loops waits for its loads, computes, and stores: while one block waits only others can compute, so too few blocks leave
+ * memory or arithmetic idle. Without a limit the assembler uses registers for convenience:
  *
- *   softmax of rows of 8192    tiles take    assembler takes    blocks    bounded to    blocks
+ *   softmax of rows of 8192    tiles need    assembler takes    blocks    limited to    blocks
  *   4 warps                    64            168                3         128           4
  *   8 warps                    32            95                 2         64            4
  *
- * A lane keeps twice what its tiles take at once, and 64 at least, so that little is spilled for this, and nothing by kernels of a few tiles. Kernels with loops or several
- * threads have work of their own to put under their waits, and ops that need many registers for themselves do not unroll:
- * kernels with any of these, in a branch or not, are left alone.
+ * The limit is twice what a thread's tiles need at once, and 64 at least, so that little is spilled for it. Kernels with loops or several
+ * program threads overlap waits with work of their own, and ops that need many registers for themselves do not unroll: kernels with any of
+ * these, in a branch or not, get no limit.
  */
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { onlyComputes, traitsOf } from "../../ir/traits.ts";
@@ -24,7 +24,11 @@ import { clusterSize } from "./grid.ts";
 const fewestRegisters = 64;
 
 /** Blocks of the kernel that a processor is to hold at once: what the kernel says, or an estimate; 1 says nothing. */
-export function blocksTogether(kernel: Kernel, target: Target, sharedBytes: number): number {
+export function minBlocksPerMultiprocessor(
+  kernel: Kernel,
+  target: Target,
+  sharedBytes: number,
+): number {
   const { body, grid, threads, warps, resident } = kernel;
   if (resident !== undefined) return resident;
   let isStraight = true;
