@@ -15,7 +15,7 @@ import { layoutOf } from "../../layout/model/placed-types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Code, RegisterClass } from "../code.ts";
-import { effectsOf } from "../coalescing/effects.ts";
+import { effectsOf } from "../register-coalescing/effects.ts";
 import type { Instruction, Operand, PtxType, Register, Statement } from "../module.ts";
 import { parsePtx } from "../parser/index.ts";
 import { instructionText } from "../printer.ts";

@@ -12,7 +12,7 @@ import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
-import { coalesce } from "../coalescing/index.ts";
+import { coalesceRegisters } from "../register-coalescing/index.ts";
 import { arithmeticSigns } from "../signs.ts";
 import { wideProducts } from "../wide-products.ts";
 import { renewFactors } from "../factors/renew.ts";
@@ -34,8 +34,9 @@ export function emitKernel(kernel: Kernel): Executable {
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
-  const body = renewFactors(coalesce(wideProducts(arithmeticSigns(context.code.statements))), () =>
-    context.code.register("b32"),
+  const body = renewFactors(
+    coalesceRegisters(wideProducts(arithmeticSigns(context.code.statements))),
+    () => context.code.register("b32"),
   );
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes;
@@ -97,11 +98,11 @@ function entryName(name: string): string {
 function directives(
   lanes: number,
   cluster: number,
-  together: number,
+  minBlocks: number,
 ): readonly FunctionDirective[] {
   return [
     { name: "reqntid", values: [lanes, 1, 1] },
-    { name: "minnctapersm", values: [together] },
+    { name: "minnctapersm", values: [minBlocks] },
     ...(cluster > 1 ? [{ name: "reqnctapercluster", values: [cluster, 1, 1] }] : []),
   ];
 }

@@ -11,8 +11,8 @@
  * PTX allows them; the assemblers of CUDA 13.0 and of driver 580 have been seen to give their registers to others within the
  * loop (docs/reliability.md), without a word. So no kernel is handed to them with one (`renew.ts`).
  */
-import { isProduct } from "../coalescing/effects.ts";
-import { blocksOf } from "../coalescing/flow.ts";
+import { isProduct } from "../register-coalescing/effects.ts";
+import { blocksOf } from "../register-coalescing/flow.ts";
 import type { Instruction, Register, Statement } from "../module.ts";
 import { visitRegisters } from "../registers.ts";
 

@@ -4,7 +4,7 @@ import { Code, SourceFiles } from "../code.ts";
 import type { Operand, Register, Statement } from "../module.ts";
 import { address, braces, integer, symbol } from "../operands.ts";
 import { Random } from "../../support/random.ts";
-import { coalesce } from "./index.ts";
+import { coalesceRegisters } from "./index.ts";
 
 const texts = (statements: readonly Statement[]): readonly string[] =>
   statements.flatMap((statement) => {
@@ -25,7 +25,7 @@ function textOf(operand: Operand): string {
 function coalesced(write: (code: Code) => void): readonly string[] {
   const code = new Code(new SourceFiles());
   write(code);
-  return texts(coalesce(code.statements));
+  return texts(coalesceRegisters(code.statements));
 }
 
 const moves = (lines: readonly string[]): readonly string[] =>
@@ -241,7 +241,7 @@ test("random programs store what they stored before, with fewer moves", () => {
   let [before, after] = [0, 0];
   for (let seed = 1; seed <= 200; seed += 1) {
     const program = randomProgram(new Random(seed));
-    const fewer = coalesce(program);
+    const fewer = coalesceRegisters(program);
     expect(stored(fewer), `seed ${seed}`).toEqual(stored(program));
     before += moves(texts(program)).length;
     after += moves(texts(fewer)).length;

@@ -1,6 +1,6 @@
 /**
- * Registers that a move joins become one where they can, and the move goes: carries of loops, accumulators that begin
- * with a tile and left factors of products then stay in their registers.
+ * Register coalescing: registers that a move connects become one where they can, and the move is dropped. Loop-carried values, accumulators
+ * that start from a tile, and left factors of products then stay in their registers.
  *
  *   mov %c, %zero;                          mov %c, 0;
  *   $loop:                                  $loop:
@@ -8,22 +8,21 @@
  *     wgmma {%a}, …;                          …
  *     …                                       mul %c, %c, %s;
  *     mul %n, %a, %s;                         @%p bra $loop;
- *     mov %c, %n;        next round
+ *     mov %c, %n;        next iteration
  *     @%p bra $loop;
  *
- * Two registers can be one unless one is written while the other holds something that is read later; a move of one into
- * the other writes nothing new. Registers of a product are its own until the wait that ends it. Moves of the innermost
- * loops are looked at first.
+ * Two registers interfere if one is written while the other is live; a move of one into the other is no such write. A product in flight owns
+ * its registers until the wait that ends it. Moves of innermost loops are tried first.
  */
 import type { Operand, Register, Statement } from "../module.ts";
 import { visitOperands } from "../registers.ts";
 import { effectsOf } from "./effects.ts";
 import type { Effects } from "./effects.ts";
-import { flightsOf } from "./flights.ts";
-import type { Flights } from "./flights.ts";
+import { productsInFlight } from "./in-flight.ts";
+import type { ProductsInFlight } from "./in-flight.ts";
 import { blocksOf, loopDepths } from "./flow.ts";
-import { livesBehind, livesOf, together } from "./lives.ts";
-import type { Life } from "./lives.ts";
+import { isLiveAfter, liveRangesOf, merged } from "./live-ranges.ts";
+import type { LiveRange } from "./live-ranges.ts";
 
 interface Move {
   readonly at: number;
@@ -32,19 +31,19 @@ interface Move {
 }
 
 /** The same statements with fewer registers and moves. */
-export function coalesce(statements: readonly Statement[]): readonly Statement[] {
+export function coalesceRegisters(statements: readonly Statement[]): readonly Statement[] {
   const moves = movesOf(statements);
   const blocks = moves.length === 0 ? undefined : blocksOf(statements);
   if (blocks === undefined) return statements;
   const registers = [...new Set(moves.flatMap(({ to, from }) => [to, from]))];
   const numbers = new Map(registers.map((register, number) => [register, number]));
   const effects = effectsOf(statements, numbers);
-  const flights = flightsOf(statements, blocks, effects);
-  if (flights === undefined) return statements;
-  const holding = withHeld(effects, flights);
+  const inFlight = productsInFlight(statements, blocks, effects);
+  if (inFlight === undefined) return statements;
+  const holding = withHeldRegisters(effects, inFlight);
   const classes = new Classes(
-    flights,
-    livesOf(blocks, holding, registers.length),
+    inFlight,
+    liveRangesOf(blocks, holding, registers.length),
     movedFrom(moves, numbers),
   );
   const depths = loopDepths(blocks, statements.length);
@@ -73,9 +72,9 @@ function movesOf(statements: readonly Statement[]): readonly Move[] {
 }
 
 /** A wait reads the registers of the products that it ends, as far as lives are concerned. */
-function withHeld(
+function withHeldRegisters(
   effects: readonly (Effects | undefined)[],
-  { ended, registers }: Flights,
+  { ended, registers }: ProductsInFlight,
 ): readonly (Effects | undefined)[] {
   const holding = effects.slice();
   for (const [at, over] of ended) {
@@ -97,7 +96,7 @@ function movedFrom(
 /** Registers that have become one, by the number of one of them. */
 class Classes {
   readonly #parents: number[];
-  readonly #lives: Life[];
+  readonly #ranges: LiveRange[];
   /** Products that hold each, and those that run while it is touched. */
   readonly #holders: Set<number>[];
   readonly #touched: Set<number>[];
@@ -105,16 +104,16 @@ class Classes {
   readonly #moved: ReadonlyMap<number, number>;
 
   constructor(
-    { registers, touched }: Flights,
-    lives: readonly Life[],
+    { registers, touched }: ProductsInFlight,
+    ranges: readonly LiveRange[],
     moved: ReadonlyMap<number, number>,
   ) {
-    this.#touched = lives.map((_, register) => new Set(touched.get(register)));
-    this.#holders = lives.map(() => new Set());
+    this.#touched = ranges.map((_, register) => new Set(touched.get(register)));
+    this.#holders = ranges.map(() => new Set());
     for (const [product, held] of registers)
       for (const register of held) this.#holders[register]?.add(product);
-    this.#parents = [...lives.keys()];
-    this.#lives = [...lives];
+    this.#parents = [...ranges.keys()];
+    this.#ranges = [...ranges];
     this.#moved = moved;
   }
 
@@ -129,14 +128,14 @@ class Classes {
 
   join(left: number, right: number): void {
     const [one, other] = [this.of(left), this.of(right)];
-    const [first, second] = [this.#lives[one], this.#lives[other]];
+    const [first, second] = [this.#ranges[one], this.#ranges[other]];
     if (one === other || first === undefined || second === undefined) return;
     if (this.#disturbs(first, second, other) || this.#disturbs(second, first, one)) return;
     if (this.#touches(one, other) || this.#touches(other, one)) return;
     this.#parents[other] = one;
     for (const product of this.#holders[other] ?? []) this.#holders[one]?.add(product);
     for (const product of this.#touched[other] ?? []) this.#touched[one]?.add(product);
-    this.#lives[one] = together(first, second);
+    this.#ranges[one] = merged(first, second);
   }
 
   /** Whether one is read or written while a product holds the other. */
@@ -146,11 +145,11 @@ class Classes {
   }
 
   /** Whether a write of one destroys what the other, of that number, holds. */
-  #disturbs({ writes }: Life, holder: Life, number: number): boolean {
+  #disturbs({ writes }: LiveRange, holder: LiveRange, number: number): boolean {
     return writes.some((at) => {
       const moved = this.#moved.get(at);
       if (moved !== undefined && this.of(moved) === number) return false;
-      return livesBehind(holder, at);
+      return isLiveAfter(holder, at);
     });
   }
 }

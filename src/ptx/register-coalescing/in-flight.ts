@@ -1,11 +1,11 @@
 /**
- * Until when products of tensor cores hold their registers, which nobody else may read or write meanwhile. A product is
- * all wgmma up to a commit; it is over at the first wait that leaves fewer running than were committed behind it:
+ * Until when wgmma in flight own their registers, which no other instruction may read or write meanwhile. A product is
+ * all wgmma up to a commit; it is over at the first wait that leaves fewer pending than were committed after it:
  *
  *   wgmma {a}, …   commit      {a}: 0
  *   wgmma {b}, …   commit      {a}: 1   {b}: 0
- *   add %x, %x, 1              x is touched while both run: it cannot be a or b
- *   wait_group 1               {a} is over here: this reads a, as far as lives of registers are concerned
+ *   add %x, %x, 1              x is accessed while both are in flight: it cannot be a or b
+ *   wait_group 1               {a} is over: for live ranges this reads a
  */
 import type { Statement } from "../module.ts";
 import type { Effects } from "./effects.ts";
@@ -13,7 +13,7 @@ import { isProduct } from "./effects.ts";
 import type { Block } from "./flow.ts";
 
 /** Products are named by the statement that commits them. */
-export interface Flights {
+export interface ProductsInFlight {
   /** The registers of each product. */
   readonly registers: ReadonlyMap<number, readonly number[]>;
   /** Products that each wait ends. */
@@ -26,11 +26,11 @@ export interface Flights {
 type Running = Map<number, number>;
 
 /** Undefined where a product is not committed in its block. */
-export function flightsOf(
+export function productsInFlight(
   statements: readonly Statement[],
   blocks: readonly Block[],
   effects: readonly (Effects | undefined)[],
-): Flights | undefined {
+): ProductsInFlight | undefined {
   const registers = committed(statements, blocks, effects);
   if (registers === undefined) return undefined;
   const [ended, touched] = [new Map<number, Set<number>>(), new Map<number, Set<number>>()];

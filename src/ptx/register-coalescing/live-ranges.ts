@@ -1,6 +1,6 @@
 /**
- * When registers hold what somebody reads later. Statements are numbered; a register lives from a statement that writes
- * it, or the start of a block, to the last that reads it:
+ * Live ranges of registers. Statements are numbered; a register is live from a statement that writes it, or the start of a block, to the last
+ * that reads it:
  *
  *   0  mov %a, 1        a: behind 0 to 2
  *   1  mov %b, %a       b: behind 1 to 2
@@ -16,21 +16,21 @@ export interface Span {
 }
 
 /** What is known of a register, or of several that have become one. */
-export interface Life {
+export interface LiveRange {
   /** In the order of the program, each apart from the others. */
   readonly spans: readonly Span[];
   /** Statements that write it, in any order. */
   readonly writes: readonly number[];
 }
 
-export function livesOf(
+export function liveRangesOf(
   blocks: readonly Block[],
   effects: readonly (Effects | undefined)[],
   count: number,
-): readonly Life[] {
+): readonly LiveRange[] {
   const liveAtEnd = endsOf(blocks, effects, count);
-  const lives: WrittenLife[] = [];
-  while (lives.length < count) lives.push(new WrittenLife());
+  const ranges: WrittenRange[] = [];
+  while (ranges.length < count) ranges.push(new WrittenRange());
   /** Where each that lives is read last; -1 of those that do not live. */
   const until = new Int32Array(count).fill(-1);
   for (let index = blocks.length - 1; index >= 0; index -= 1) {
@@ -42,10 +42,10 @@ export function livesOf(
       const { reads, writes } = each;
       for (let place = 0; place < writes.length; place += 1) {
         const register = writes[place] as number;
-        const life = lives[register] as WrittenLife;
-        life.writes.push(at);
+        const range = ranges[register] as WrittenRange;
+        range.writes.push(at);
         const end = until[register] as number;
-        if (end >= 0) life.begin(at, end);
+        if (end >= 0) range.begin(at, end);
         until[register] = -1;
       }
       for (let place = 0; place < reads.length; place += 1) {
@@ -56,16 +56,16 @@ export function livesOf(
     for (let register = 0; register < count; register += 1) {
       const end = until[register] as number;
       if (end < 0) continue;
-      lives[register]?.begin(from - 1, end);
+      ranges[register]?.begin(from - 1, end);
       until[register] = -1;
     }
   }
-  for (const life of lives) life.spans.reverse();
-  return lives;
+  for (const range of ranges) range.spans.reverse();
+  return ranges;
 }
 
 /** A life that is followed from its end: each span begins before those that are known. */
-class WrittenLife implements Life {
+class WrittenRange implements LiveRange {
   readonly spans: Span[] = [];
   readonly writes: number[] = [];
 
@@ -151,7 +151,7 @@ function ownEffects(
 }
 
 /** Whether the register holds something behind a statement that is read later. */
-export function livesBehind({ spans }: Life, at: number): boolean {
+export function isLiveAfter({ spans }: LiveRange, at: number): boolean {
   let [low, high] = [0, spans.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -162,7 +162,7 @@ export function livesBehind({ spans }: Life, at: number): boolean {
 }
 
 /** The life of two registers that have become one. */
-export function together(left: Life, right: Life): Life {
+export function merged(left: LiveRange, right: LiveRange): LiveRange {
   const all = [...left.spans, ...right.spans].sort((one, other) => one.from - other.from);
   const spans: Span[] = [];
   for (const span of all) {
