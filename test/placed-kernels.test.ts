@@ -10,8 +10,8 @@ import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { verifyKernel } from "../src/ir/verify/index.ts";
 import { allocate } from "../src/layout/plan/allocate.ts";
-import { bound } from "../src/lower/bound.ts";
-import { nameMaps } from "../src/lower/maps.ts";
+import { guardBounds } from "../src/lower/guard-bounds.ts";
+import { assignTensorMaps } from "../src/lower/tensor-maps.ts";
 import { place } from "../src/lower/pipeline.ts";
 import { verifyPlaced } from "../src/lower/verify/index.ts";
 import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
@@ -97,7 +97,7 @@ describe("allocate", () => {
   test("may not be left out", () => {
     const { before } = around(kernels["attention"]?.kernel ?? expect.fail());
     expect(() => {
-      verifyPlaced(nameMaps(bound(before)));
+      verifyPlaced(assignTensorMaps(guardBounds(before)));
     }).toThrow(expect.objectContaining({ code: "TW6201" }) as Error);
   });
 });

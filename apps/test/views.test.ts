@@ -63,7 +63,7 @@ describe("stages", () => {
       buttons.map((button) => button.firstChild?.textContent ?? ""),
     );
     expect(names[0]).toBe("traced");
-    expect(names).toEqual(expect.arrayContaining(["place", "order"]));
+    expect(names).toEqual(expect.arrayContaining(["place", "barriers"]));
     expect(names.at(-1)).toBe("PTX");
   });
 

@@ -23,7 +23,7 @@ import type { Device } from "../device/device.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { compileAhead } from "../lower/ahead.ts";
+import { compileAhead } from "../lower/compile-ahead.ts";
 import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { FunctionName } from "./functions.ts";

@@ -1,17 +1,16 @@
 /**
- * The way from a traced kernel to one that runs, a line a stage. Every back end and command takes it as far
- * as it needs:
+ * The stages from a traced kernel to one that runs, a line each, in their order. Every back end and command takes a kernel as far as it needs:
  *
- *   traced ──simplify──▶ simpler ──────────────────────────────────────────▶ simulator
+ *   traced ──simplify──▶ simplified ───────────────────────────────────────▶ simulator
  *                           └──without meanings──pipeline──select──▶ selected
- *   selected ──place──▶ placed ──allocate──▶ ──bound──▶ ──maps──▶ ──order──▶ ──group──▶ grouped ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   selected ──place──▶ placed ──allocate──guard-bounds──tensor-maps──barriers──product-groups──▶ final ──emit──▶ PTX and a launch plan
  *
- * What is selected and what is placed are found together: an instruction whose operands cannot be stored for it is refused, and
- * another is selected (`layout/plan/place.ts`). Copies ahead and ways through shared memory are tried as far as `allocate`, which
+ * Selection and placement are solved together: an instruction whose operands cannot be stored for it is refused, and
+ * another is selected (`layout/plan/place.ts`). Software pipelining and rearrangements through shared memory are tried up to `allocate`, which
  * refuses what does not fit.
  *
- * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
- * `--dump` writes. Between two stages whoever goes through them piece by piece may do something else.
+ * Stages share nothing but the kernel that they pass on. `observe` sees the kernel after each stage, which is what
+ * `--dump` writes. The generators yield between stages, so that a caller can interleave other work.
  */
 import { following } from "../ir/facts/index.ts";
 import type { Kernel } from "../ir/node.ts";
@@ -26,10 +25,10 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
-import { bound } from "./bound.ts";
-import { group } from "./groups.ts";
-import { nameMaps } from "./maps.ts";
-import { order, verifyOrder } from "./order/order.ts";
+import { guardBounds } from "./guard-bounds.ts";
+import { groupProducts } from "./product-groups.ts";
+import { assignTensorMaps } from "./tensor-maps.ts";
+import { insertBarriers, verifyBarriers } from "./barriers/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { finished } from "../support/pieces.ts";
 import type { Pieces } from "../support/pieces.ts";
@@ -52,7 +51,7 @@ export interface PlacedKernel {
   readonly placement: AllocatedPlacement;
 }
 
-/** A traced kernel as it runs on a target: where its tiles lie, and by which instructions it works. */
+/** A traced kernel as it runs on a target: with a layout for each tile and an instruction for each op. */
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
   return finished(placing(traced, target, options));
 }
@@ -73,22 +72,22 @@ function* placing(
   const allocated = following(placed, allocate(placed));
   options.observe?.("allocate", allocated);
   yield;
-  const bounded = following(allocated, bound(allocated));
-  options.observe?.("bound", bounded);
-  const mapped = following(bounded, nameMaps(bounded));
-  options.observe?.("maps", mapped);
+  const bounded = following(allocated, guardBounds(allocated));
+  options.observe?.("guard-bounds", bounded);
+  const mapped = following(bounded, assignTensorMaps(bounded));
+  options.observe?.("tensor-maps", mapped);
   yield;
-  const ordered = following(mapped, order(mapped));
-  options.observe?.("order", ordered);
-  const kernel = following(ordered, group(ordered));
-  options.observe?.("group", kernel);
+  const ordered = following(mapped, insertBarriers(mapped));
+  options.observe?.("barriers", ordered);
+  const kernel = following(ordered, groupProducts(ordered));
+  options.observe?.("product-groups", kernel);
   yield;
   verifyPlaced(kernel);
-  verifyOrder(kernel);
+  verifyBarriers(kernel);
   return { kernel, placement: withMemory(placement, allocated) };
 }
 
-/** Places a kernel with copies ahead in its loops; without them where there is no room for both. */
+/** Places a kernel with software-pipelined loops; without pipelining where shared memory has no room for it. */
 function* placePipelined(
   kernel: Kernel,
   target: Target,

@@ -1,12 +1,12 @@
 /**
- * Slices and concatenations whose elements have to change lanes. The layout rules keep elements where they
- * are, and what lanes share out cannot be cut anywhere but at its own borders:
+ * Slices and concatenations whose elements must move between threads. The layout rules keep elements where they
+ * are, and what is distributed over threads can be cut only at the borders between them:
  *
- *   f32 [1024] over 128 lanes, without its first element: every lane would need its neighbour's, so that the
- *   only layout from which the slice can be taken in place is a copy of all 1024 in every lane.
+ *   f32 [1024] over 128 threads, without its first element: every thread would need its neighbour's, so the
+ *   only layout from which the slice can be taken in place is a copy of all 1024 in every thread.
  *
- * Where the cheapest placement has such copies, the kernel is written anew with the rearrangement going through
- * shared memory, and placed again; the cheaper of the two placements stands.
+ * Where the cheapest placement has such copies, the kernel is rewritten so that the rearrangement goes through
+ * shared memory, and placed again; the cheaper of the two placements is kept.
  *
  *   %2 = slice %1 {[1], [1023]}      %9 = alloc smem [1024]                  at the top of the kernel
  *                                    store %9, %1                            once for all slices of %1
@@ -16,7 +16,7 @@
  *                                    store (slice_ref %10 …), %2 … for each part
  *                                    %4 = load %10
  *
- * Shared memory belongs to the block: the way is open to code that one program thread runs with all its lanes.
+ * Shared memory belongs to the block, so only code that one program thread runs with all its threads can go through it.
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import { rewriteKernel } from "../ir/rewrite/engine.ts";

@@ -7,7 +7,7 @@ import type { KernelDefinition } from "../lang/index.ts";
 import type { RunArguments } from "../device/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
-import { compileAhead } from "../lower/ahead.ts";
+import { compileAhead } from "../lower/compile-ahead.ts";
 import { open } from "./open.ts";
 
 /** The findings of a launch, and the error that it ended with. */

@@ -26,9 +26,9 @@ import {
   smem,
 } from "../lang/index.ts";
 import { checksum } from "../ptx/checksum.ts";
-import { compileAhead } from "../lower/ahead.ts";
+import { compileAhead } from "../lower/compile-ahead.ts";
 import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
-import type { CompiledAhead } from "../lower/ahead.ts";
+import type { CompiledAhead } from "../lower/compile-ahead.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 import { loadKernel } from "./load-kernel.ts";

@@ -99,7 +99,7 @@ export async function checkForward(device: Device, one: AttentionCase): Promise<
     ...{ q: q.array, k: k.array, v: v.array },
     ...(bias && { bias: bias.array }),
     ...(sinks && { sinks: sinks.array }),
-    ...scalesOf({ q, k, v }),
+    ...arrivalCountsOf({ q, k, v }),
     ...keyOf(one),
   };
   const results = await device.run(op, arrays as never, { dimensions: sizes });
@@ -117,7 +117,7 @@ function boundsOf({ name }: NonNullable<AttentionCase["dtype"]>, t: number) {
 }
 
 /** The arrays of scales, where there are some. */
-function scalesOf(operands: { readonly [name: string]: object }): object {
+function arrivalCountsOf(operands: { readonly [name: string]: object }): object {
   const found = Object.entries(operands).flatMap(([name, operand]) =>
     "scale" in operand ? [[`${name}Scale`, operand.scale]] : [],
   );

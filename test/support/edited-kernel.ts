@@ -1,5 +1,5 @@
 /** Runs kernels on the emulator with their PTX edited, to see what an instruction was there for. */
-import { compileForFiles } from "../../src/lower/ahead.ts";
+import { compileForFiles } from "../../src/lower/compile-ahead.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { KernelDefinition } from "../../src/lang/index.ts";
 import { kernelFromCompiled, manifestOf } from "../../src/ptx/compiled-kernel.ts";

@@ -7,7 +7,7 @@
  *   IADD3 R5, R8, R9, RZ                                     R5 is written meanwhile: reported
  *   WARPGROUP.DEPBAR.LE gsb0, 0x0                            over
  *
- * Ways through a function are followed as in `src/ir/flight.ts`: a product is known by its instruction and by how many
+ * Ways through a function are followed as in `src/ir/in-flight-products.ts`: a product is known by its instruction and by how many
  * groups were closed behind it, of which the fewest count where ways join.
  */
 

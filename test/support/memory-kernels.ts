@@ -17,8 +17,8 @@ import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
-import { bound } from "../../src/lower/bound.ts";
-import { order } from "../../src/lower/order/order.ts";
+import { guardBounds } from "../../src/lower/guard-bounds.ts";
+import { insertBarriers } from "../../src/lower/barriers/index.ts";
 import { place } from "../../src/lower/pipeline.ts";
 import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
 import { holdAgainstFacts } from "./held-facts.ts";
@@ -37,7 +37,7 @@ export function emitMoved({ kernel, layout }: MovedCase): Executable {
   const placed = place(kernel, defaultTarget);
   if (layout === undefined) return emitKernel(placed.kernel);
   const moved = placedKernel(overridden(placed.placement, layout));
-  return emitKernel(order(bound(allocate(moved))));
+  return emitKernel(insertBarriers(guardBounds(allocate(moved))));
 }
 
 function overridden(

@@ -16,7 +16,7 @@ import { allocate } from "../../src/layout/plan/allocate.ts";
 import type { Conversion, NeededOperand, Placement } from "../../src/layout/plan/place.ts";
 import { planRelayout } from "../../src/layout/relayout/relayout.ts";
 import { scratchOperand } from "../../src/layout/model/placed-types.ts";
-import { bound } from "../../src/lower/bound.ts";
+import { guardBounds } from "../../src/lower/guard-bounds.ts";
 import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
 import { threadBarrier } from "../../src/ptx/emit/barriers.ts";
 import { EmitContext } from "../../src/ptx/emit/context.ts";
@@ -133,7 +133,7 @@ function pointer(name: string): Variable {
 /** Emits the op between loads of its sources' registers and stores of its results', and runs that. */
 export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
-  const kernel = bound(allocate(placedKernel(placement)));
+  const kernel = guardBounds(allocate(placedKernel(placement)));
   const { values, ops } = partsOf(kernel, test.op);
   const context = new EmitContext(kernel, () => {
     throw new Error("no regions here");

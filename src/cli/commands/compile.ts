@@ -12,7 +12,7 @@ import { join } from "node:path";
 import type { Kernel } from "../../ir/node.ts";
 import { printKernel } from "../../ir/printer.ts";
 import { placementReport } from "../../layout/plan/report.ts";
-import { compileAhead, compileForFiles } from "../../lower/ahead.ts";
+import { compileAhead, compileForFiles } from "../../lower/compile-ahead.ts";
 import { place } from "../../lower/pipeline.ts";
 import { simplify } from "../../lower/simplify.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";

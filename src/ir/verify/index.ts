@@ -9,7 +9,7 @@
  * | visibility | is each value defined once, before its uses, in a region around them       |
  * | types      | does inference give the types that results have                            |
  * | linear     | is each in-flight accumulator consumed exactly once                        |
- * | flight     | are tiles of accumulators taken when their own products are over           |
+ * | in-flight products | are tiles of accumulators taken when their own products are over           |
  * | placement  | do allocations, collective ops and warp code stand where they can run      |
  * | memory     | are inputs only read, and private memory kept private                      |
  * | dependent launch | do kernels under programmatic dependent launch wait before they access memory |
@@ -21,7 +21,7 @@ import { sameTypeLists, typesText } from "../infer/checks.ts";
 import type { Kernel, Module } from "../node.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { verifyDependentLaunch } from "./programmatic-dependent-launch.ts";
-import { verifyFlight } from "./flight.ts";
+import { verifyInFlightProducts } from "./in-flight-products.ts";
 import { verifyForm } from "./form.ts";
 import { verifyHeader } from "./kernel.ts";
 import { verifyLinear } from "./linear.ts";
@@ -56,7 +56,7 @@ export function verifyKernel(kernel: Kernel): void {
   verifyVisibility(kernel.body, definitions);
   verifyTypes(kernel);
   verifyLinear(kernel, definitions);
-  verifyFlight(kernel);
+  verifyInFlightProducts(kernel);
   verifyPlacement(kernel);
   verifyMemory(kernel);
   verifyDependentLaunch(kernel);

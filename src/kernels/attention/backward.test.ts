@@ -22,7 +22,7 @@ import { bf16, f16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
-import { compileAhead } from "../../lower/ahead.ts";
+import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { attentionBackward } from "./backward.ts";
 

@@ -153,7 +153,7 @@ export function problemOf(
   };
   return {
     ...{ q, k, v, sizes, qOffsets, kOffsets },
-    ...scalesOf(spec, q, sizes, location),
+    ...arrivalCountsOf(spec, q, sizes, location),
     out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
     logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
@@ -268,7 +268,7 @@ function offsetsOf(
 }
 
 /** The arrays of scales, which belong to FP8. */
-function scalesOf(
+function arrivalCountsOf(
   { scales }: AttentionSpec,
   q: ArraySpec,
   { h, kv }: AttentionProblem["sizes"],

@@ -10,7 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { bf16, f16, f32, f64, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
-import { compileAhead } from "../../lower/ahead.ts";
+import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { convolution, convolutionBackwardW, convolutionBackwardX } from "./convolution.ts";

@@ -4,7 +4,7 @@ import { codeOf, expectClose, randomNumbers } from "../../../test/support/librar
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
-import { compileAhead } from "../../lower/ahead.ts";
+import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { gated, rotary } from "./halves.ts";

@@ -4,7 +4,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim, iota, scalar } from "../../lang/index.ts";
-import { compileAhead } from "../../lower/ahead.ts";
+import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { Random } from "../../support/random.ts";

@@ -5,7 +5,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
-import { compileAhead } from "../../lower/ahead.ts";
+import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";

@@ -1,10 +1,14 @@
 /**
- * Placing a kernel: a layout for every tile and every allocation of shared memory, the instructions of
- * its products and copies, the conversions that are left, and the scratch that ops need.
+ * Placing a kernel: a layout for every tile and every shared-memory buffer, an instruction for every product and copy, the conversions
+ * that are left, and the scratch memory that ops need.
  *
  *   select -> statements of the rules -> candidates -> system -> least cost -> placement
  *      ^                                                     \-> conflict -> report with two lines and a remedy
  *      \------------- an instruction is refused ----------------/
+ *
+ * The retry is here (`findPlacement`): an instruction whose operands cannot be stored for it is refused, another one selected, and the
+ * system solved again. Two more retries surround it: through shared memory (`lower/rearrange.ts`), and without software pipelining
+ * (`placePipelined` in `lower/pipeline.ts`).
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";

@@ -13,8 +13,8 @@
  * | scratch     | does every op have the scratch that its own types ask for, each agent a part of its own  |
  * | memory      | do buffers lie aligned and inside, and apart from those that live at the same time       |
  * | bounds      | is every bound tested or proved, and can accesses be made by their units                 |
- * | flight      | are registers of products that may still run left alone                                  |
- * | groups      | do waits leave no more products running than they say, in the groups that these are      |
+ * | in-flight products | are registers of products that may still run left alone                                  |
+ * | product groups | do waits leave no more products running than they say, in the groups that these are      |
  * | dependent launch | do kernels under programmatic dependent launch wait before they access memory       |
  *
  * Each rule is a file, walks the kernel once, and relies on those before it.
@@ -23,9 +23,9 @@ import type { Kernel } from "../../ir/node.ts";
 import { verifyBounds } from "./bounds.ts";
 import { verifyConversions } from "./conversion.ts";
 import { verifyDependentLaunch } from "./programmatic-dependent-launch.ts";
-import { verifyFlight } from "./flight.ts";
+import { verifyInFlightProducts } from "./in-flight-products.ts";
 import { verifyForm } from "./form.ts";
-import { verifyGroups } from "./groups.ts";
+import { verifyProductGroups } from "./product-groups.ts";
 import { verifyInstructions } from "./instruction.ts";
 import { verifyLayouts } from "./layout-check.ts";
 import { verifyMemory } from "./memory.ts";
@@ -42,7 +42,7 @@ export function verifyPlaced(kernel: Kernel): void {
   verifyScratch(kernel);
   verifyMemory(kernel, placed);
   verifyBounds(kernel, placed);
-  verifyFlight(kernel);
-  verifyGroups(kernel);
+  verifyInFlightProducts(kernel);
+  verifyProductGroups(kernel);
   verifyDependentLaunch(kernel);
 }

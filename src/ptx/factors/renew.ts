@@ -8,7 +8,7 @@
  *     wgmma.mma_async … {%s}, {%c}, …
  *
  * A mere copy would not do: assemblers take a register and its copy for one. The product is over before the round ends
- * (`lower/order/products.ts`), so that the copies of the next round find nobody who reads theirs.
+ * (`lower/barriers/product-waits.ts`), so that the copies of the next round find nobody who reads theirs.
  */
 import type { Instruction, Operand, Register, Statement } from "../module.ts";
 import { symbol } from "../operands.ts";

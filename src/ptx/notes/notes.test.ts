@@ -23,9 +23,9 @@ import { placeKernel } from "../../layout/plan/place.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
 import type { TargetName } from "../../targets/target.ts";
-import { bound } from "../../lower/bound.ts";
-import { group } from "../../lower/groups.ts";
-import { order } from "../../lower/order/order.ts";
+import { guardBounds } from "../../lower/guard-bounds.ts";
+import { groupProducts } from "../../lower/product-groups.ts";
+import { insertBarriers } from "../../lower/barriers/index.ts";
 import { placedKernel } from "../../layout/plan/placed-kernel.ts";
 import { emitKernel } from "../emit/kernel.ts";
 import { assemblerNotes, usageIn } from "./assembler-notes.ts";
@@ -39,7 +39,10 @@ function notesOf(
 ): readonly PerformanceNote[] {
   const placement = placeKernel(runPasses(traced), targets[target]);
   const placed = allocate(placedKernel(placement));
-  return performanceNotes(placement, emitKernel(group(order(bound(placed)))).module);
+  return performanceNotes(
+    placement,
+    emitKernel(groupProducts(insertBarriers(guardBounds(placed)))).module,
+  );
 }
 
 function codesOf(definition: KernelDefinition): readonly string[] {

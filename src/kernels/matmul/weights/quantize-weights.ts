@@ -248,7 +248,7 @@ function extremesOf(part: Tile<"f32">, before: Extremes, isBlock: boolean): Extr
 }
 
 /** Scales, and zero points as f32, of the extremes of weights. */
-function scalesOf(weights: QuantizedSpec, { low, high }: Extremes) {
+function arrivalCountsOf(weights: QuantizedSpec, { low, high }: Extremes) {
   const { least, most } = rangeOf(weights);
   const reach = weights.zero ? high.sub(low).div(most - least) : high.maximum(low.neg()).div(most);
   const scales = reach.cast(weights.scale) as Tile;
@@ -290,7 +290,7 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
         { to: count.mul(chunks), carry: { low: start, high: start } },
         (index, before) => extremesOf(read(windowOf(index)), before, isBlock),
       );
-      const { scales, safe, zero } = scalesOf(weights, range);
+      const { scales, safe, zero } = arrivalCountsOf(weights, range);
       const place = (scale: Ref): Ref =>
         (group === undefined ? scale : scale.at(i)).at(slice(j.mul(shared), shared));
       place(bScale).store(scales);

@@ -1,5 +1,5 @@
 /**
- * A product as a loop of one instruction, where the placed kernel says that it closes several groups (`lower/groups.ts`):
+ * A product as a loop of one instruction, where the placed kernel says that it closes several groups (`lower/product-groups.ts`):
  *
  *   $products:
  *       wgmma.fence; wgmma …; wgmma.commit_group      a group for each instruction

@@ -1,6 +1,6 @@
 /**
- * How many arrivals of the hardware one arrival of the language is. A program thread arrives with its lanes, each warp for
- * itself, so that no warp falls two phases behind; a copy by the engine arrives once:
+ * How many hardware arrivals one arrival of the language is. A program thread arrives once for each of its warps, so that no warp falls two
+ * phases behind; a TMA copy arrives once:
  *
  *   barrier with arrivals: 2      barrier_arrive by threads of 4 warps      scale 4: mbarrier.init 8
  *                                 tensor copies alone                       scale 1: mbarrier.init 2
@@ -13,9 +13,9 @@ import { regionList } from "../../ir/traverse.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
 /** The scale of each barrier. */
-export type Scales = (barrier: Value) => number;
+export type ArrivalCounts = (barrier: Value) => number;
 
-export function scalesOf({ body, warps }: Kernel): Scales {
+export function arrivalCountsOf({ body, warps }: Kernel): ArrivalCounts {
   const byWarps = new Set<Value>();
   collect(body, byWarps);
   return (barrier) => (byWarps.has(barrier) ? warps : 1);

@@ -1,25 +1,24 @@
 /**
- * Registers that products in flight still read or write, and somebody else is about to. A left factor in registers is copied into
- * registers of the product's own, so that the tile stays free for others, and metadata lie in registers, too. Assemblers keep
- * such registers for a product until its wait, but take a copy and what it was copied from for one, and lose sight of the
- * product where a register is written on several ways: the copies of a round were seen above the wait that the round
- * before was still to be given, and one arm of a branch was seen to compute its result in the registers of the factor, which
- * the other arm gives as it is. So a product that reads registers is over before a loop behind it begins, before its own
- * round ends, and before a branch that may give the factor:
+ * Waits for wgmma in flight whose registers another instruction is about to touch. A left factor in registers is copied into registers of the
+ * product's own, so that the tile stays free for others, and sparsity metadata are in registers, too. Assemblers keep such registers for a
+ * product until its wait, but take a copy and its source for one, and lose track of the product where a register is written on several paths:
+ * copies of an iteration were seen above the wait that the iteration before still lacked, and one arm of a branch was seen to compute its
+ * result in the registers of the factor, which the other arm yields as it is. So a product that reads registers is over before a loop behind
+ * it begins, before its own iteration ends, and before a branch that may yield the factor:
  *
  *   %2 = wgmma %1, tile, …          a group
  *   products_wait pending 0         before the loop
  *   loop
  *     %4 = wgmma %3, tile, …        a group
- *     %6 = wgmma %5, …              another, of shared memory alone, which may go on
- *     products_wait pending 1       %4 is over, before the round ends
+ *     %6 = wgmma %5, …              another, of shared memory alone, which may stay in flight
+ *     products_wait pending 1       %4 is over, before the iteration ends
  *
- * Whether a tile may be the factor, or a part of it under another name, is told by the width of its elements.
+ * Whether a tile may be the factor, or a part of it under another name, is decided by the width of its elements.
  *
- * An accumulator stays in its registers from round to round; where a round yields another one, its sums move, and its
- * products must be over before the yield.
+ * An accumulator keeps its registers across iterations; where an iteration yields another one, its sums are moved, and its products must be
+ * over before the yield.
  */
-import { followFlights, over } from "../../ir/flight.ts";
+import { followInFlightProducts, over } from "../../ir/in-flight-products.ts";
 import type { AnyOp, Region, Value } from "../../ir/node.ts";
 import { repeats, traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
@@ -107,7 +106,7 @@ export function productsInFlight(body: Region): ReadonlyMap<AnyOp, number> {
   const keep = (op: AnyOp, count: number): void => {
     found.set(op, Math.min(count, found.get(op) ?? over));
   };
-  followFlights(body, {
+  followInFlightProducts(body, {
     moves(yielding, count) {
       if (count < over) keep(yielding, count);
     },

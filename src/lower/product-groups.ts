@@ -1,15 +1,15 @@
 /**
- * The stage that says how products are grouped. The hardware waits for groups of wgmma, the language for products. A product is one
- * group of all its instructions, or a loop of one instruction, which closes a group each time:
+ * The stage that decides the wgmma groups of products. The hardware waits for groups, the language for products. A product is one
+ * group of all its instructions, or a loop of one instruction, which commits a group each time:
  *
  *   %2 = wgmma %1, %a, %b {rolled = true, groups = 4}       64 of k: 4 instructions of 16
  *   %3 = wgmma_wait %2 {pending = 1, …, groups = 4}         one product is four groups
  *
  * The assembler takes longer for each wgmma than for hundreds of other instructions, and four of them as one in a loop are as fast
- * on a GPU. A group that were closed behind the loop would take an instruction of its own there, which costs tensor cores 3 %.
+ * on a GPU. A group committed behind the loop would take an instruction of its own there, which costs tensor cores 3 %.
  *
- * A wait says how many groups it leaves, once for all ways to it. That is a number of products only where all of a kernel's have
- * equally many; otherwise none is a loop. The rule `groups` of the verifier counts anew along every way.
+ * A wait says how many groups it leaves, once for all paths to it. That is a number of products only where all of a kernel's have
+ * equally many; otherwise none is a loop. The rule `product groups` of the verifier counts again along every path.
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import {
@@ -29,7 +29,7 @@ import { windowsOf } from "../layout/model/windows.ts";
 const mostPending = 7;
 
 /** The ordered kernel with its products in groups, and waits that count them. */
-export function group(kernel: Kernel): Kernel {
+export function groupProducts(kernel: Kernel): Kernel {
   let multiplies = false;
   walkOps(kernel.body, ({ kind }) => {
     multiplies ||= kind === "wgmma" || kind === "wgmma_wait" || kind === "products_wait";

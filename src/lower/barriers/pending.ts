@@ -1,11 +1,11 @@
 /**
- * What lanes of a program thread did and others may not know of, at one point of the program.
+ * What threads of a program thread did that the others may not have observed, at one point of the program.
  *
  *   | part     | holds                                                          | emptied by              |
  *   |----------|----------------------------------------------------------------|-------------------------|
- *   | open     | reads, writes and fences since the lanes last met              | a meeting               |
- *   | arrived  | those before the last arrival on the cluster's barrier         | its wait, or a meeting  |
- *   | unfenced | writes not yet handed to the asynchronous proxy, met or not    | a fence of each lane    |
+ *   | open     | reads, writes and fences since the last barrier                | a barrier               |
+ *   | arrived  | those before the last arrival on the cluster barrier           | its wait, or a barrier  |
+ *   | unfenced | writes without a proxy fence, behind a barrier or not          | a fence of each thread  |
  */
 import type { Meeting } from "../../ir/schema.ts";
 import type { Place, PlaceAccess } from "./accesses.ts";

@@ -1,12 +1,12 @@
 /**
- * The stage that bounds accesses: which bounds of a window and which indices lanes test, and how much an instruction moves. Both follow from
- * facts, and are said in the kernel, so that the verifier can hold them against facts again and the emitter has nothing to
- * decide:
+ * The stage that decides which bounds of a window and which indices threads test (`guard`), and how many bytes an instruction moves (`unit`).
+ * Both follow from facts about indices, and are written into the kernel, so that the verifier can check them against the facts again and the
+ * emitter has nothing to decide:
  *
  *   %7 = slice_ref %3 offsets(%6) {sizes = [1024], dropped = [], guard = ["0 below"]} : ref<gmem, f32, [1024]>
  *   %9 = load %7 {unit = "global 16 if whole"} : tile<f32, [1024], A>
  *
- * A copy that was to be made by `cp.async` is made plainly where its two sides cannot move the same elements at once.
+ * A copy that was to be made by `cp.async` becomes loads and stores where its two sides cannot move the same elements at once.
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import { factsOf } from "../ir/facts/index.ts";
@@ -32,7 +32,7 @@ import { walkedInside } from "./verify/walk.ts";
 import type { Agents } from "./verify/walk.ts";
 
 /** The placed kernel with its accesses bounded. */
-export function bound(kernel: Kernel): Kernel {
+export function guardBounds(kernel: Kernel): Kernel {
   const { placed } = kernel;
   if (placed === undefined) throw new Error(`${kernel.name} has not been placed`);
   const uses = countUses(kernel.body);

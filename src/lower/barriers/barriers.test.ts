@@ -21,7 +21,7 @@ import {
 import type { KernelDefinition, Tile } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
-import { order, verifyOrder } from "./order.ts";
+import { insertBarriers, verifyBarriers } from "./index.ts";
 
 const kernels: { readonly [name: string]: KernelDefinition } = {
   ...exampleKernels,
@@ -83,7 +83,7 @@ test("barriers count the arrivals of warps, and a copy by the engine once", () =
     if (op.kind === "alloc_barrier") scales.push(op.attributes.scale);
   });
   expect(new Set(scales)).toEqual(new Set([1, 4]));
-  expect(() => verifyOrder(withScales(kernel, (scale) => 5 - scale))).toThrow("of the hardware");
+  expect(() => verifyBarriers(withScales(kernel, (scale) => 5 - scale))).toThrow("of the hardware");
 });
 
 /** What the last ops of a kernel are whose blocks read each other's memory, and end as they are told. */
@@ -162,16 +162,16 @@ test("who has arrived may do what reaches into no other block before the program
 
 describe.each(ordered)("%s", (_, kernel) => {
   test("is in order, and ordering it again adds nothing", () => {
-    verifyOrder(kernel);
+    verifyBarriers(kernel);
     const bare = without(kernel, isAdded);
-    expect(printKernel(order(bare))).toBe(printKernel(kernel));
-    expect(added(order(kernel))).toHaveLength(added(kernel).length);
+    expect(printKernel(insertBarriers(bare))).toBe(printKernel(kernel));
+    expect(added(insertBarriers(kernel))).toHaveLength(added(kernel).length);
   });
 
   test("needs each op that ordering has added", () => {
     for (const op of added(kernel)) {
       const less = without(kernel, (each) => each === op);
-      expect(() => verifyOrder(less), `${op.kind} ${JSON.stringify(op.attributes)}`).toThrow();
+      expect(() => verifyBarriers(less), `${op.kind} ${JSON.stringify(op.attributes)}`).toThrow();
     }
   });
 });

@@ -18,8 +18,8 @@ import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
 import { SummedBoxes } from "./boxes.ts";
-import { verifyOrder } from "./order.ts";
-import { TriedBoxes } from "./tried-boxes.ts";
+import { verifyBarriers } from "./index.ts";
+import { SampledBoxes } from "./sampled-boxes.ts";
 
 const kernels = 1000;
 const stride = dim("stride");
@@ -158,7 +158,10 @@ test("no window that is said to lie apart from another has an element of it", ()
       if (op.kind === "slice_ref") windows.push(op);
     });
     const definitions = definingOps(made.body);
-    const [summed, tried] = [new SummedBoxes(made, definitions), new TriedBoxes(made, definitions)];
+    const [summed, tried] = [
+      new SummedBoxes(made, definitions),
+      new SampledBoxes(made, definitions),
+    ];
     const givens = Array.from({ length: 24 }, () => randomGiven(made, random));
     const elements = windows.map((op) =>
       givens.map((given) => elementsOf(op, made, definitions, given)),
@@ -200,9 +203,9 @@ test("elements narrower than a byte lie in no box", () => {
   );
   walkOps(made.body, (op) => {
     if (op.kind === "slice_ref")
-      expect(new TriedBoxes(made, definingOps(made.body)).of(op.results[0] ?? expect.fail())).toBe(
-        undefined,
-      );
+      expect(
+        new SampledBoxes(made, definingOps(made.body)).of(op.results[0] ?? expect.fail()),
+      ).toBe(undefined);
   });
 });
 
@@ -278,6 +281,6 @@ test("a kernel without the barrier between windows that meet is not accepted", (
   const ops = placed.body.ops.filter(({ kind }) => kind !== "lane_barrier");
   expect(ops).toHaveLength(placed.body.ops.length - 1);
   expect(() => {
-    verifyOrder({ ...placed, body: { ...placed.body, ops } });
+    verifyBarriers({ ...placed, body: { ...placed.body, ops } });
   }).toThrow("other lanes may have written out before");
 });

@@ -1,19 +1,19 @@
 /**
- * How far arrivals and waits on barriers must reach. One that reaches other blocks of the cluster costs a flush of
- * caches on the GPU; what the copy engine and the tensor cores did needs none. So an arrival on a peer's barrier
- * reaches the cluster only where lanes may have done something before it that the peer could meet:
+ * Which arrivals and waits on barriers need cluster scope. One with cluster scope costs a flush of caches on the GPU, and what TMA and the
+ * tensor cores did needs none. So an arrival on a peer's barrier has cluster scope only where threads may have done something before it that
+ * conflicts with the peer:
  *
  *   | before the arrival                                   | peer                            | scope   |
  *   |------------------------------------------------------|---------------------------------|---------|
- *   | wgmma reads a, the copy engine writes it             | multicasts into a               | block   |
+ *   | wgmma reads a, TMA writes it                         | multicasts into a               | block   |
  *   | loads of a                                           | multicasts into a               | cluster |
  *   | loads of an array that the kernel never writes       |                                 | block   |
  *   | stores to own shared memory that no peer reaches     |                                 | block   |
  *   | stores to the output                                 | may store there, or load it     | cluster |
  *
- * Whoever tells hands on what it has been told. So the program threads are followed together: a wait hears of all that
- * any of them tells through the same barrier, in this block or another. Nothing is ever told for good, since a barrier
- * tells only those who wait for it. A wait reaches as far as the arrivals on its barrier.
+ * A release passes on what was acquired before it, so all program threads are followed together: a wait acquires all that any of them
+ * releases through the same barrier, in this block or another. Nothing is released for good, since a barrier releases only to those who wait
+ * for it. A wait has the scope of the arrivals on its barrier.
  */
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import type { Scope } from "../../ir/schema.ts";
@@ -22,7 +22,7 @@ import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import type { AccessFinder, Place } from "./accesses.ts";
 
 /** Ops on barriers that must reach the whole cluster. */
-export function findReach(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
+export function findClusterScope(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
   if (!tellsCluster(kernel)) return new Set();
   const steps = new Steps(finder, placesOfPeers(kernel, finder));
   const body = steps.of(kernel.body);

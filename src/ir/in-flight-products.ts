@@ -1,5 +1,5 @@
 /**
- * Which products of tensor cores may still run at each point of a program thread. Products end in the order in
+ * Which products of tensor cores may be in flight at each point of a program thread. Products complete in the order in
  * which they were started, so a count is enough: how many were started since the last one of an accumulator.
  *
  *   %1 = wgmma %0, …                     %1: 0
@@ -7,8 +7,8 @@
  *   %4 = wgmma_wait %1 {pending = 1}     over    %3: 0      all with a count of 1 or more
  *   %5 = wgmma_wait %3 {pending = 0}             over
  *
- * Where ways join, the smaller count holds, since a wait then leaves more of them running. A loop is followed
- * until the counts of its carries no longer shrink.
+ * Where paths join, the smaller count holds, since a wait then leaves more of them in flight. A loop is followed
+ * until the counts of its carried values no longer shrink.
  */
 import { noSlots } from "./make-op.ts";
 import type { AnyOp, Op, Region, Value } from "./node.ts";
@@ -23,7 +23,7 @@ export const over = Infinity;
 type Counts = Map<Value, number>;
 
 /** Where registers of an accumulator are touched, each with the count that it has then: `over` if all is well. */
-export interface FlightEvents {
+export interface InFlightEvents {
   /** They become a tile's. */
   readonly lands?: (op: Op<"wgmma_wait">, count: number) => void;
   /** The round yields another accumulator than it was given, whose sums move into the carry's registers. */
@@ -31,16 +31,16 @@ export interface FlightEvents {
 }
 
 /** Follows all accumulators of a body. */
-export function followFlights(body: Region, events: FlightEvents): void {
+export function followInFlightProducts(body: Region, events: InFlightEvents): void {
   new Flights(events).follow(body, new Map());
 }
 
 class Flights {
-  readonly #events: FlightEvents;
+  readonly #events: InFlightEvents;
   /** The value that first had the registers of each accumulator. */
   readonly #registers = new Map<Value, Value>();
 
-  constructor(events: FlightEvents) {
+  constructor(events: InFlightEvents) {
     this.#events = events;
   }
 

@@ -7,12 +7,12 @@
  *   %4 = wgmma_wait %1 {pending = 1, gives = tile}      %3 may run on
  *   %5 = wgmma_wait %3 {pending = 1, gives = tile}      rejected: %3 itself may
  */
-import { followFlights, over } from "../flight.ts";
+import { followInFlightProducts, over } from "../in-flight-products.ts";
 import type { Kernel } from "../node.ts";
 import { reject } from "./report.ts";
 
-export function verifyFlight({ body }: Kernel): void {
-  followFlights(body, {
+export function verifyInFlightProducts({ body }: Kernel): void {
+  followInFlightProducts(body, {
     lands(op, count) {
       if (count === over) return;
       const { pending } = op.attributes;

@@ -1,14 +1,14 @@
 /**
- * Which windows have no element in common, found by trying: how the verifier asks again what `boxes.ts` has decided. Every value that
- * nothing is known of gets random integers, one for each try, and offsets are computed from them as the kernel would:
+ * Which windows are disjoint, found by sampling: how the verifier checks what `boxes.ts` has decided. Every value of which nothing is known
+ * gets random integers, one for each sample, and offsets are computed from them as the kernel would:
  *
- *   try                          0     1     2   …
+ *   sample                       0     1     2   …
  *   first                      713   -42  9001   …
- *   first.add(64)              777    22  9065   …      64 behind it in every try: 64 elements from each lie apart
- *   second                    -318   610    77   …      another gap in every try: nothing is known
+ *   first.add(64)              777    22  9065   …      64 behind it in every sample: windows of 64 elements are disjoint
+ *   second                    -318   610    77   …      another distance in every sample: nothing is known
  *
- * Gaps are sums of products of these integers modulo 2³². One that is not the same for all integers is another one in at least half
- * of the tries on average, so that a wrong one passes all of them at most once in 32,768 times; it must have been decided, too.
+ * Distances are sums of products of these integers modulo 2³². One that is not the same for all integers differs in at least half of the
+ * samples on average, so that a wrong one agrees in all of them at most once in 32,768 times; it must also have been decided.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
@@ -88,7 +88,7 @@ function stretchesApart(pairs: readonly Pair[]): boolean {
 }
 
 /** Finds boxes by integers that are tried. */
-export class TriedBoxes implements BoxFinder {
+export class SampledBoxes implements BoxFinder {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #strides: ReadonlyMap<Value, readonly Size[] | undefined>;
   readonly #tried = new Map<Value, Int32Array>();

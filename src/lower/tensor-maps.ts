@@ -1,13 +1,13 @@
 /**
- * The stage that names tensor maps. A copy by the copy engine says which map it goes by, and maps are asked for ahead: the
- * first copy by one would wait for its 128 bytes to come from memory, some 500 cycles at the start of every block.
+ * The stage that assigns tensor maps to TMA copies, and prefetches them: the first copy by a map would otherwise wait some 500 cycles for its
+ * 128 bytes to come from memory, at the start of every block.
  *
- *   prefetch_maps %0 {maps = ["load 64 of k, 128 of m every 2*k bytes, swizzle 128"]}          one lane of the block
+ *   prefetch_maps %0 {maps = ["load 64 of k, 128 of m every 2*k bytes, swizzle 128"]}          one thread of the block
  *   alloc_barrier …
  *   …
  *     copy_async %source, %slot barrier(%full) {…, by = "tensor", map = "load 64 of k, …"}
  *
- * A kernel that says `prefetchMaps(x)` itself decides where those of `x` are asked for; for all other arrays they are at its
+ * A kernel that calls `prefetchMaps(x)` itself decides where the maps of `x` are prefetched; those of all other arrays are at its
  * start, those of scratch behind its allocations.
  */
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
@@ -28,8 +28,8 @@ import { makeOp } from "../ir/make-op.ts";
 /** Maps by the array that they describe. */
 type MapTexts = ReadonlyMap<Value, readonly string[]>;
 
-/** The placed kernel with its tensor maps named, and asked for before copies need them. */
-export function nameMaps(kernel: Kernel): Kernel {
+/** The placed kernel with its tensor maps assigned, and prefetched before copies need them. */
+export function assignTensorMaps(kernel: Kernel): Kernel {
   const kinds = new Set<AnyOp["kind"]>();
   walkOps(kernel.body, (op) => kinds.add(op.kind));
   if (!kinds.has("copy_async") && !kinds.has("prefetch_maps")) return kernel;

@@ -9,7 +9,7 @@ import { traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
-import { verifyGroups } from "./groups.ts";
+import { verifyProductGroups } from "./product-groups.ts";
 
 const inflight = "inflight<f32, [64, 16], A>";
 
@@ -130,7 +130,7 @@ test("no way through a kernel that is accepted leaves more products than a wait 
       ({ violates } = way);
     }
     const accepted = isAccepted(() => {
-      verifyGroups(kernel);
+      verifyProductGroups(kernel);
     });
     if (accepted && violates) wrong.push(`seed ${seed}\n${text}`);
     counts.accepted += Number(accepted);

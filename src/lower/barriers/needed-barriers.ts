@@ -1,27 +1,26 @@
 /**
- * The compiler's half of synchronisation: where the 128 lanes of a program thread must meet so that the
- * thread runs as if it were one, and where writes must be handed to the tensor cores.
+ * Where the 128 threads of a program thread must synchronize for it to behave as one thread, and where their writes need a fence before the
+ * asynchronous proxy (TMA, tensor cores) reads them.
  *
- *   store a        lanes write a
- *   load a         other lanes' elements: meet before          pending: write a  ->  barrier
+ *   store a        threads write a
+ *   load a         another thread's elements                   pending: write a  ->  barrier
  *   load a         again: nothing                              pending: read a
- *   copyAsync a    one lane starts it, others may still read   pending: read a   ->  barrier
- *   commitShared   a fence of each lane                        pending: fence
- *   copyAsync b    others may not have come to theirs          pending: fence    ->  barrier
+ *   copyAsync a    one thread starts it, others may still read pending: read a   ->  barrier
+ *   commitShared   a fence of each thread                      pending: fence
+ *   copyAsync b    others may not have executed theirs         pending: fence    ->  barrier
  *
- * A cluster's barrier is a meeting in two halves, and orders only what lies before its first half:
+ * A cluster barrier is split in two, and orders only what precedes its arrival:
  *
  *   store a
  *   clusterArrive  what was pending has arrived                arrived: write a
  *   store b                                                    pending: write b  arrived: write a
  *   clusterWait    the others did what they did before         pending: write b
  *   load a         nothing
- *   load b         other lanes' elements: meet before          pending: write b  ->  barrier
+ *   load b         another thread's elements                   pending: write b  ->  barrier
  *
- * Accesses are followed in the order of the program, by the bytes they touch (buffers that share bytes
- * are one) and by global array. A round of a loop follows the round before, so a body is followed until
- * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
- * engine is the user's, and is not looked at here.
+ * Accesses are followed in program order, by the bytes they touch (buffers that share bytes are one) and by global array. An iteration of a
+ * loop follows the iteration before, so a body is followed until what is pending at its start no longer grows. Synchronization between
+ * program threads, blocks and TMA is the user's, and is not analysed here.
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import type { Meeting } from "../../ir/schema.ts";
@@ -31,14 +30,14 @@ import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
 import { Pending } from "./pending.ts";
 
 export interface Need {
-  /** All lanes of the program thread meet; the reason is printed behind the barrier. */
+  /** A barrier of all threads of the program thread; its reason is printed behind it. */
   readonly barrier: string | undefined;
-  /** Writes are handed to the asynchronous proxy first. */
+  /** A proxy fence first; its reason. */
   readonly fence: string | undefined;
 }
 
 /** What is missing before each op. */
-export function findNeeds(kernel: Kernel, finder: AccessFinder): ReadonlyMap<AnyOp, Need> {
+export function neededBarriers(kernel: Kernel, finder: AccessFinder): ReadonlyMap<AnyOp, Need> {
   const needs = new Map<AnyOp, Need>();
   const steps = new Map<Region, readonly AnyOp[]>();
   for (const thread of kernel.threads.keys())
@@ -46,7 +45,7 @@ export function findNeeds(kernel: Kernel, finder: AccessFinder): ReadonlyMap<Any
   return needs;
 }
 
-interface Surroundings {
+interface PlannerContext {
   readonly finder: AccessFinder;
   /** The ops of a region that matter here: loops are followed several times, and each program thread on its own. */
   readonly steps: Map<Region, readonly AnyOp[]>;
@@ -56,14 +55,14 @@ interface Surroundings {
 
 /** Follows what one program thread does. */
 class Planner {
-  readonly #around: Surroundings;
+  readonly #context: PlannerContext;
   readonly #readUnasked: ReadonlySet<Place>;
-  /** Whether each warp runs on its own, and a meeting of its lanes is all that is needed. */
+  /** Whether each warp runs on its own, so that a barrier of its lanes is enough. */
   #oneWarp = false;
 
-  constructor(around: Surroundings) {
-    this.#around = around;
-    this.#readUnasked = around.finder.readUnasked();
+  constructor(context: PlannerContext) {
+    this.#context = context;
+    this.#readUnasked = context.finder.readUnasked();
   }
 
   /** Follows the region's ops; `pending` is changed to what is pending at its end. */
@@ -72,7 +71,7 @@ class Planner {
   }
 
   #stepsOf(region: Region): readonly AnyOp[] {
-    const { steps } = this.#around;
+    const { steps } = this.#context;
     const known = steps.get(region);
     if (known !== undefined) return known;
     const found = region.ops.filter((op) => this.#matters(op));
@@ -80,7 +79,7 @@ class Planner {
     return found;
   }
 
-  /** Whether the op touches memory, tells anybody, has lanes meet, hands over, or has regions. */
+  /** Whether the op accesses memory, releases, synchronizes, fences, or has regions. */
   #matters(op: AnyOp): boolean {
     const { meets, regions } = traitsOf(op);
     return (
@@ -88,21 +87,21 @@ class Planner {
       meets.length > 0 ||
       op.kind === "proxy_fence" ||
       toldBy(op) !== "nobody" ||
-      this.#around.finder.of(op).length > 0
+      this.#context.finder.of(op).length > 0
     );
   }
 
   #step(op: AnyOp, pending: Pending): void {
-    const accesses = this.#around.finder.of(op);
+    const accesses = this.#context.finder.of(op);
     if (accesses.length > 0) this.#settle(op, accesses, pending);
-    if (toldBy(op) !== "nobody") this.#handOver(op, pending);
+    if (toldBy(op) !== "nobody") this.#fence(op, pending);
     this.#meet(op, "before", pending);
     accesses.forEach((access) => pending.record(access));
     // Users write this one themselves; the lanes need not have met.
     if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
     this.#followRegions(op, pending);
     this.#meet(op, "after", pending);
-    this.#around.finder.behind(op).forEach((access) => pending.record(access));
+    this.#context.finder.behind(op).forEach((access) => pending.record(access));
   }
 
   /** What must have happened before the op may access its places. */
@@ -123,7 +122,7 @@ class Planner {
   }
 
   /** Whoever is told of the writes may multiply what was written, and `dot` asks for no hand-over. */
-  #handOver(op: AnyOp, pending: Pending): void {
+  #fence(op: AnyOp, pending: Pending): void {
     if (!pending.hasUnfenced(this.#readUnasked)) return;
     this.#need(op, {
       barrier: undefined,
@@ -133,7 +132,7 @@ class Planner {
   }
 
   #need(op: AnyOp, need: Need): void {
-    const { needs } = this.#around;
+    const { needs } = this.#context;
     const known = needs.get(op);
     needs.set(op, {
       barrier: known?.barrier ?? need.barrier,
@@ -164,7 +163,7 @@ class Planner {
       case "each warp":
         return this.#eachWarp(regions, pending);
       case "some threads":
-        if (op.kind === "on_threads" && op.attributes.threads.includes(this.#around.thread))
+        if (op.kind === "on_threads" && op.attributes.threads.includes(this.#context.thread))
           for (const region of regions) this.follow(region, pending);
     }
   }
@@ -173,7 +172,7 @@ class Planner {
     for (const region of regions) {
       this.follow(region, pending);
       const end = region.ops.at(-1);
-      if (toldBy(op) !== "nobody" && end !== undefined) this.#handOver(end, pending);
+      if (toldBy(op) !== "nobody" && end !== undefined) this.#fence(end, pending);
     }
   }
 

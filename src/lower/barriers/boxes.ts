@@ -1,17 +1,15 @@
 /**
- * Which windows on global memory have no element in common, however the kernel is launched. Lanes that store one need not
- * wait for those that store the other:
+ * Which windows on global memory are disjoint, however the kernel is launched. Between stores to disjoint windows no barrier is needed:
  *
  *   out.at(row, slice(first, 64))                    from first
- *   out.at(row, slice(first.add(64), 64))            from first + 64: apart
+ *   out.at(row, slice(first.add(64), 64))            from first + 64: disjoint
  *   out.at(row, slice(second, 64))                   second may be anything
  *
- * Offsets are sums of products by constants of values that nobody looks into. Integers wrap around, so sums are taken modulo
- * 2³², and windows are apart only where they are on both ways around. Elements narrower than a byte share bytes with others, and
- * strides that the launch decides may lead to the same element twice: of arrays with strides of their own the stretches of memory
- * are compared.
+ * Offsets are linear sums of opaque values. Integers wrap around, so sums are taken modulo 2³², and windows are disjoint only where they are
+ * in both directions. Elements narrower than a byte share bytes with others, and strides that the launch decides may reach the same element
+ * twice: of arrays with strides of their own the ranges of memory are compared.
  *
- * What is decided so is verified by another way, which knows no sums (`tried-boxes.ts`).
+ * The result is verified by a method that knows no sums (`sampled-boxes.ts`).
  */
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import type { Size } from "../../ir/size.ts";

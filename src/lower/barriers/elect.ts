@@ -1,7 +1,6 @@
 /**
- * Loops that only wait and start copies are left to one warp of the program thread. One lane starts a copy anyway; with
- * all four warps in the loop each would wait too, and they would have to meet in every round, lest one falls behind the
- * phases that the copies end:
+ * Loops that only wait and start copies run in one elected warp of the program thread. One thread starts a copy anyway; with all four warps in
+ * the loop each would wait too, and they would need a barrier in every iteration, lest one falls behind the phases that the copies complete:
  *
  *   loop … {                                warps body(%w) {
  *     barrier_wait %empty index(%slot)        %first = compare %w, %zero {predicate = eq}
@@ -9,7 +8,7 @@
  *     copy_async … barrier(%full)               loop … { barrier_wait …  copy_async … }
  *   }                                       } }
  *
- * The warps meet before and after the whole loop, and agree on the phases that were waited for.
+ * The warps synchronize before and after the whole loop, and agree on the phases that were waited for.
  */
 import { bool, i32 } from "../../formats/dtype.ts";
 import { noSlots, nothing, opOf, regionOf } from "../../ir/make-op.ts";

@@ -1,6 +1,6 @@
 /**
- * The stage that orders lanes: a program thread is 128 lanes, and runs as if it were one. What its ops do to memory and
- * where they meet is in their traits; here the barriers and fences that are missing become ops, each with its reason.
+ * Barrier insertion: a program thread is a warpgroup of 128 threads and behaves as if it were one. The traits of its ops say what they access and
+ * where threads synchronize; here the missing barriers and fences become ops, each with its reason.
  *
  *   alloc_barrier …                        alloc_barrier …
  *   store %a, %1                           barriers_ready
@@ -9,18 +9,18 @@
  *                                          lane_barrier {reason = "other lanes may have written a"}
  *                                          %2 = dot %a, %b {instruction = wgmma}
  *
- * | file        | decides                                                               |
- * |-------------|-----------------------------------------------------------------------|
- * | elect.ts    | loops of waits and copies that one warp runs for all                  |
- * | meetings.ts | `lane_barrier`, `proxy_fence`                                         |
- * | products.ts | `products_wait`                                                       |
- * | reach.ts    | `scope` of arrivals and waits on barriers                             |
- * | arrivals.ts | `scale` of barriers: one arrival of each warp, or one of all          |
- * | ends.ts     | `cluster_barrier` and `copies_read` where a kernel begins and ends    |
+ * | file               | decides                                                                |
+ * |--------------------|------------------------------------------------------------------------|
+ * | elect.ts           | loops of waits and copies that one warp runs for all                   |
+ * | needed-barriers.ts | `lane_barrier`, `proxy_fence`                                          |
+ * | product-waits.ts   | `products_wait`                                                        |
+ * | cluster-scope.ts   | `scope` of arrivals and waits on barriers                              |
+ * | arrival-counts.ts  | `scale` of barriers: an arrival of each warp, or one of all            |
+ * | ends.ts            | `cluster_barrier` and `copies_read` where a kernel begins and ends     |
  *
- * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Which windows lie apart,
- * so that lanes need not meet between them, it finds in another way (`boxes.ts` decides, `tried-boxes.ts` verifies). Products are held
- * to the rules `flight` and `groups` of the verifier.
+ * `verifyBarriers` runs the same analyses on a kernel that has its barriers, and accepts none that is missing. Which windows are disjoint, so
+ * that no barrier is needed between them, is decided by `boxes.ts` and verified by another method, `sampled-boxes.ts`. Products are
+ * verified by the rules `in-flight products` and `product groups` (`lower/verify`).
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -28,41 +28,41 @@ import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { changedOp, makeOp, noSlots, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
-import { scalesOf } from "./arrivals.ts";
-import type { Scales } from "./arrivals.ts";
+import { arrivalCountsOf } from "./arrival-counts.ts";
+import type { ArrivalCounts } from "./arrival-counts.ts";
 import { SummedBoxes } from "./boxes.ts";
 import { electCopies } from "./elect.ts";
 import { verifyEnds, withEnds } from "./ends.ts";
-import { findNeeds } from "./meetings.ts";
-import type { Need } from "./meetings.ts";
-import { productsInFlight } from "./products.ts";
-import { findReach } from "./reach.ts";
-import { TriedBoxes } from "./tried-boxes.ts";
+import { neededBarriers } from "./needed-barriers.ts";
+import type { Need } from "./needed-barriers.ts";
+import { productsInFlight } from "./product-waits.ts";
+import { findClusterScope } from "./cluster-scope.ts";
+import { SampledBoxes } from "./sampled-boxes.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
-/** What lanes need of each other, op by op. */
-interface LaneNeeds {
-  readonly meetings: ReadonlyMap<AnyOp, Need>;
-  readonly reaching: ReadonlySet<AnyOp>;
-  readonly scales: Scales;
+/** The synchronization that each op needs before it. */
+interface BarrierNeeds {
+  readonly barriers: ReadonlyMap<AnyOp, Need>;
+  readonly clusterScoped: ReadonlySet<AnyOp>;
+  readonly arrivalCounts: ArrivalCounts;
 }
 
-interface Needs extends LaneNeeds {
+interface Needs extends BarrierNeeds {
   readonly products: ReadonlyMap<AnyOp, number>;
 }
 
-function laneNeeds(kernel: Kernel, accesses: AccessFinder): LaneNeeds {
+function barrierNeeds(kernel: Kernel, accesses: AccessFinder): BarrierNeeds {
   return {
-    meetings: findNeeds(kernel, accesses),
-    reaching: findReach(kernel, accesses),
-    scales: scalesOf(kernel),
+    barriers: neededBarriers(kernel, accesses),
+    clusterScoped: findClusterScope(kernel, accesses),
+    arrivalCounts: arrivalCountsOf(kernel),
   };
 }
 
-/** The placed kernel with its lanes in order. */
-export function order(placed: Kernel): Kernel {
+/** The placed kernel with its barriers and fences. */
+export function insertBarriers(placed: Kernel): Kernel {
   const kernel = electCopies(placed);
-  const found = laneNeeds(kernel, new AccessFinder(kernel, SummedBoxes));
+  const found = barrierNeeds(kernel, new AccessFinder(kernel, SummedBoxes));
   const needs = { ...found, products: productsInFlight(kernel.body) };
   return withEnds(changeBody(kernel, orderedRegion(kernel.body, needs)));
 }
@@ -79,14 +79,14 @@ function orderedRegion(region: Region, needs: Needs): Region {
       op.regions === noSlots ? op : changeRegions(op, (each) => orderedRegion(each, needs));
     if (ready !== undefined) ops.push(makeOp("barriers_ready", { location: ready.location }));
     before(op, needs).forEach((each) => ops.push(each));
-    ops.push(withScale(withScope(inner, needs.reaching.has(op)), needs.scales));
+    ops.push(withScale(withScope(inner, needs.clusterScoped.has(op)), needs.arrivalCounts));
   });
   return changeOps(region, ops);
 }
 
-/** What the compiler owes the op. */
-function before(op: AnyOp, { meetings, products }: Needs): readonly AnyOp[] {
-  const meeting = meetings.get(op);
+/** What is inserted before the op. */
+function before(op: AnyOp, { barriers, products }: Needs): readonly AnyOp[] {
+  const meeting = barriers.get(op);
   const pending = products.get(op);
   if (meeting === undefined && pending === undefined) return nothing;
   const { location } = op;
@@ -103,7 +103,7 @@ function before(op: AnyOp, { meetings, products }: Needs): readonly AnyOp[] {
   ];
 }
 
-/** Arrivals that another block may hear, and waits that may hear them, say how far they reach. */
+/** Arrivals that may release to another block, and waits that may acquire from one, say their scope. */
 function withScope(op: AnyOp, reaches: boolean): AnyOp {
   const told =
     toldBy(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
@@ -113,39 +113,42 @@ function withScope(op: AnyOp, reaches: boolean): AnyOp {
 }
 
 /** Barriers say how many arrivals of the hardware one of the language is. */
-function withScale(op: AnyOp, scales: Scales): AnyOp {
+function withScale(op: AnyOp, arrivalCounts: ArrivalCounts): AnyOp {
   const barrier = op.results[0];
   if (op.kind !== "alloc_barrier" || barrier === undefined) return op;
-  const attributes = Object.freeze({ ...op.attributes, scale: scales(barrier) });
+  const attributes = Object.freeze({ ...op.attributes, scale: arrivalCounts(barrier) });
   return changedOp(op, { attributes });
 }
 
-/** Throws where lanes of a kernel may get out of order. */
-export function verifyOrder(kernel: Kernel): void {
-  const accesses = new AccessFinder(kernel, TriedBoxes);
-  const { meetings, reaching, scales } = laneNeeds(kernel, accesses);
-  const [meeting] = meetings;
+/** Throws where a barrier or fence is missing. */
+export function verifyBarriers(kernel: Kernel): void {
+  const accesses = new AccessFinder(kernel, SampledBoxes);
+  const { barriers, clusterScoped, arrivalCounts } = barrierNeeds(kernel, accesses);
+  const [meeting] = barriers;
   if (meeting !== undefined) {
     const [op, { barrier, fence }] = meeting;
     throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
   }
-  verifyRegion(kernel.body, { reaching, scales });
+  verifyRegion(kernel.body, { clusterScoped, arrivalCounts });
   verifyEnds(kernel);
 }
 
-function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">): void {
-  const { reaching, scales } = needs;
+function verifyRegion(
+  { ops }: Region,
+  needs: Pick<Needs, "clusterScoped" | "arrivalCounts">,
+): void {
+  const { clusterScoped, arrivalCounts } = needs;
   let unready = false;
   visitEach(ops, (op) => {
     if (unready && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
       throw new Error(`${op.kind} comes before barriers are ready`);
     unready = op.kind === "alloc_barrier" || (unready && op.kind !== "barriers_ready");
     const { scope } = op.attributes as { readonly scope?: string };
-    if (reaching.has(op) && "scope" in op.attributes && scope !== "cluster")
+    if (clusterScoped.has(op) && "scope" in op.attributes && scope !== "cluster")
       throw new Error(`${op.kind} does not reach the cluster`);
     const barrier = op.results[0];
-    if (op.kind === "alloc_barrier" && barrier && op.attributes.scale !== scales(barrier))
-      throw new Error(`each arrival on a barrier is ${scales(barrier)} of the hardware`);
+    if (op.kind === "alloc_barrier" && barrier && op.attributes.scale !== arrivalCounts(barrier))
+      throw new Error(`each arrival on a barrier is ${arrivalCounts(barrier)} of the hardware`);
     if (op.regions !== noSlots) for (const region of regionList(op)) verifyRegion(region, needs);
   });
 }

@@ -1,11 +1,11 @@
 /**
- * Where a kernel begins and ends. Blocks of a cluster reach into each other's shared memory, and the copy engine reads it
- * while the lanes go on: nobody may reach into a block that has not started, and no block may end before its memory was read.
+ * Synchronization where a kernel begins and ends. Blocks of a cluster access each other's shared memory, and TMA reads it while threads go on:
+ * no block may be accessed before it has started, and none may end before its memory was read.
  *
- *   cluster_barrier {reason = "the blocks of a cluster start together"}       unless barriers make them meet: barriers_ready
+ *   cluster_barrier {reason = "the blocks of a cluster start together"}       unless barriers synchronize them: barriers_ready
  *   …
- *   copies_read                                                               after copies that no barrier tells of
- *   cluster_barrier {reason = "no block ends while others reach into it"}     unless the program's last line makes them meet
+ *   copies_read                                                               after copies that signal no barrier
+ *   cluster_barrier {reason = "no block ends while others reach into it"}     unless the program's last line synchronizes them
  *   yield
  */
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";

@@ -1,14 +1,14 @@
 /**
- * Whether waits leave no more products running than they say. The hardware counts groups, and a product may be several of them; what
- * else is verified of products (`flight`), and what the simulator checks of buffers that they read, counts products:
+ * Whether waits leave no more products in flight than they say. The hardware counts wgmma groups, and a product may be several of them; what
+ * else is verified of products (`in-flight-products.ts`), and what the simulator checks of buffers that they read, counts products:
  *
  *   %2 = wgmma %1, … {groups = 4}                the youngest products, as groups: [4]
  *   %4 = wgmma %3, … {groups = 4}                [4, 4]
  *   products_wait {pending = 1, groups = 4}      leaves 4 groups, which are the youngest product; 5 would be a part of the other
  *
- * Groups end in the order in which they were closed, so that `groups` of a wait must be at most those of the `pending` youngest
- * products, on every way to it. Where ways join, each place of the list keeps the smaller number. A loop is followed until its
- * list stays the same. Nothing here asks how the counts were found.
+ * Groups complete in the order in which they were committed, so `groups` of a wait must be at most those of the `pending` youngest
+ * products, on every path to it. Where paths join, each entry of the list keeps the smaller number. A loop is followed until its
+ * list stays the same. How the counts were found is not used.
  */
 import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
@@ -24,7 +24,7 @@ import { walkAgents } from "./walk.ts";
 /** Groups of products that may still run, the youngest product first. */
 type Running = readonly number[];
 
-export function verifyGroups(kernel: Kernel): void {
+export function verifyProductGroups(kernel: Kernel): void {
   let longest = 0;
   let multiplies = false;
   walkAgents(kernel, (op, { warps }) => {

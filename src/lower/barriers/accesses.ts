@@ -1,12 +1,12 @@
 /**
- * Which places an op touches, and who does it: its traits, with each operand led back to its memory.
+ * Which places an op accesses, and who does: its traits, with each operand traced back to its memory.
  *
  *   %3 = slice_ref %0 …
- *   store %3, %2            traits: ref is written by lanes      %3 ← %0, the array x: lanes write x
+ *   store %3, %2            traits: ref is written by lanes      %3 ← %0, the array x: threads write x
  *
- * A place is a global array, or a group of shared buffers whose bytes overlap. The phases of all barriers
- * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
- * ended before. A warp that falls behind by two phases would wait for ever. Scratch of an op is written by its lanes.
+ * A place is a global array, or a group of shared buffers whose bytes overlap. The phases of all barriers are one place: a copy that one
+ * thread starts may complete phases while other warps still wait for an earlier one, and a warp that falls behind by two phases would wait
+ * for ever. Scratch of an op is written by its threads.
  */
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
