@@ -52,10 +52,10 @@ test("every stage has a file that can be read back", async () => {
     "select.ir",
     "place.ir",
     "allocate.ir",
-    "bound.ir",
-    "maps.ir",
-    "order.ir",
-    "group.ir",
+    "guard-bounds.ir",
+    "tensor-maps.ir",
+    "barriers.ir",
+    "product-groups.ir",
   ]);
   // The last before placement has lost the load that nobody uses.
   expect(ops.at(-7)).toBeLessThan(ops[0] ?? 0);
