@@ -8,12 +8,15 @@
  *   npm run mutate -- --only passes/sub-self-float   one fault; `--only` may be repeated
  *   npm run mutate -- --json results.json            the results as data
  *   npm run mutate -- --write                        also docs/mutation.md; needs all faults
+ *   npm run mutate -- --update                       no tests: the lists get the names of today, see follow.ts
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { numberOption, refuse, scriptOptions } from "./arguments.ts";
-import { loadFaults, selectFaults } from "./mutations/faults.ts";
+import { listPath, printFaults, readFaults, selectFaults } from "./mutations/faults.ts";
 import type { Fault } from "./mutations/faults.ts";
+import { Follower } from "./mutations/follow.ts";
+import { repositoryTree } from "./mutations/history.ts";
 import { enoughCaught, markdownReport, printedSummary, resultLine } from "./mutations/report.ts";
 import type { Result } from "./mutations/report.ts";
 import { Workspace } from "./mutations/workspace.ts";
@@ -25,6 +28,7 @@ const settings = scriptOptions(import.meta.url, {
   date: { type: "string", default: new Date().toISOString().slice(0, 10) },
   json: { type: "string" },
   write: { type: "boolean", default: false },
+  update: { type: "boolean", default: false },
 });
 const jobs = numberOption("jobs", settings.jobs);
 const timeout = numberOption("timeout", settings.timeout);
@@ -85,8 +89,35 @@ async function tryAll(faults: readonly Fault[]): Promise<readonly Result[]> {
   return faults.flatMap((fault) => results.get(fault) ?? []);
 }
 
+/** The faults with the names of today; tells of those that fit nowhere. */
+function followed(): { readonly faults: readonly Fault[]; readonly lost: number } {
+  const all = new Follower(repositoryTree(root)).followAll(readFaults(root));
+  for (const { fault, trouble } of all)
+    if (trouble !== undefined) console.log(`lost: ${fault.id}: ${trouble}`);
+  return {
+    faults: all.map(({ fault }) => fault),
+    lost: all.filter(({ trouble }) => trouble !== undefined).length,
+  };
+}
+
+function updateLists(): void {
+  const before = new Map(readFaults(root).map((fault) => [fault.id, fault]));
+  const { faults, lost } = followed();
+  for (const fault of faults) {
+    const { file, find } = before.get(fault.id) ?? fault;
+    if (find !== fault.find || file !== fault.file)
+      console.log(`${fault.id}: ${file}: ${find}\n  now ${fault.file}: ${fault.find}`);
+  }
+  for (const area of new Set(faults.map((fault) => fault.area)))
+    writeFileSync(listPath(root, area), printFaults(selectFaults(faults, [area])));
+  if (lost > 0) process.exitCode = 1;
+}
+
 export async function main(): Promise<void> {
-  const results = await tryAll(selectFaults(loadFaults(root), settings.only));
+  if (settings.update) return updateLists();
+  const { faults, lost } = followed();
+  if (lost > 0) throw new Error(`${lost} faults fit the source nowhere`);
+  const results = await tryAll(selectFaults(faults, settings.only));
   console.log(`\n${printedSummary(results)}`);
   const survivors = results.filter(({ verdict }) => verdict === "survived");
   for (const { fault } of survivors)

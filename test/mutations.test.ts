@@ -1,10 +1,19 @@
 /** The list of planted faults fits the source, and its results are counted right. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { transform } from "esbuild";
 import { describe, expect, test } from "vitest";
-import { applyFault, loadFaults, selectFaults } from "../scripts/mutations/faults.ts";
+import {
+  applyFault,
+  listPath,
+  parseFaults,
+  printFaults,
+  readFaults,
+  selectFaults,
+} from "../scripts/mutations/faults.ts";
 import type { Fault } from "../scripts/mutations/faults.ts";
+import { Follower } from "../scripts/mutations/follow.ts";
+import type { Followed } from "../scripts/mutations/follow.ts";
+import { repositoryTree } from "../scripts/mutations/history.ts";
 import {
   enoughCaught,
   markdownReport,
@@ -14,7 +23,9 @@ import {
 import type { Result, Verdict } from "../scripts/mutations/report.ts";
 import { repositoryRoot } from "./source-files.ts";
 
-const faults = loadFaults(repositoryRoot);
+const tree = repositoryTree(repositoryRoot);
+const followed = new Follower(tree).followAll(readFaults(repositoryRoot));
+const faults = followed.map((each) => each.fault);
 
 const fault: Fault = {
   id: "area/name",
@@ -22,7 +33,7 @@ const fault: Fault = {
   file: "src/file.ts",
   find: "a < b",
   replace: "a <= $& b",
-  stages: [["src/"]],
+  stages: [["src/file.test.ts"], ["src/"]],
 };
 
 function results(...verdicts: readonly Verdict[]): readonly Result[] {
@@ -51,17 +62,25 @@ describe("the list of faults", () => {
     expect(count("lowering-surroundings")).toBeGreaterThanOrEqual(15);
   });
 
-  test("fits the source, and every faulty file is still TypeScript", async () => {
+  test("fits the source, under the names of today, and every faulty file is still TypeScript", async () => {
+    // A fault of code that is gone: plant another, or take it out. `npm run mutate -- --update` follows what was renamed.
+    expect(followed.filter(({ trouble }) => trouble !== undefined)).toEqual([]);
     await Promise.all(
       faults.map(async (each) => {
-        const source = readFileSync(join(repositoryRoot, each.file), "utf8");
+        const source = tree.read(each.file);
         const faulty = applyFault(source, each);
+        expect(faulty, each.id).not.toBe(source);
         await expect(transform(faulty, { loader: "ts" }), each.id).resolves.toBeDefined();
-        const lines = source.split("\n");
-        const changed = faulty.split("\n").filter((line, index) => line !== lines[index]);
-        expect(changed, each.id).toHaveLength(1);
       }),
     );
+  });
+
+  test("is written as `--update` writes it", () => {
+    const listed = readFaults(repositoryRoot);
+    for (const area of new Set(listed.map((each) => each.area)))
+      expect(printFaults(selectFaults(listed, [area]))).toBe(
+        readFileSync(listPath(repositoryRoot, area), "utf8"),
+      );
   });
 
   test("is searched by name and by area", () => {
@@ -79,6 +98,14 @@ describe("a fault", () => {
     expect(applyFault("if (a < b) c();", fault)).toBe("if (a <= $& b) c();");
   });
 
+  test("is found where lines break otherwise, and changes no more than it says", () => {
+    const source = "f(\n  a  <\n    b,\n  c,\n);";
+    const wrapped = { ...fault, find: "f(a < b,", replace: "f(a <= b," };
+    expect(applyFault(source, wrapped)).toBe("f(\n  a  <=\n    b,\n  c,\n);");
+    const added = { ...fault, find: "f(a < b,", replace: "f(c, a < b," };
+    expect(applyFault(source, added)).toBe("f(c, \n  a  <\n    b,\n  c,\n);");
+  });
+
   test("must be found exactly once", () => {
     expect(() => applyFault("a > b", fault)).toThrow("fault area/name: `a < b` occurs 0 times");
     expect(() => applyFault("a < b; a < b", fault)).toThrow("occurs 2 times in src/file.ts");
@@ -86,6 +113,130 @@ describe("a fault", () => {
 
   test("must change something", () => {
     expect(() => applyFault("a < b", { ...fault, replace: "a < b" })).toThrow("does not change");
+  });
+
+  test("is a line of a list, which holds it exactly", () => {
+    const changes = [
+      ["a < b", "a <= b"],
+      ["if (a) return;", ""],
+      ["    f(a);", "    f(b, a);"],
+      ["x[-1] && ", ""],
+      ["return [-1, 1.5]", "return [-1, 1.7]"],
+      ["shorter", "shortest"],
+    ];
+    const some = changes.map(([find = "", replace = ""], index) => ({
+      ...fault,
+      id: `area/fault-${index}`,
+      find,
+      replace,
+    }));
+    expect(parseFaults("area", printFaults(some))).toEqual(some);
+    expect(printFaults(some).split("\n").slice(0, 3)).toEqual([
+      "tests: src/",
+      "src/file.ts < src/file.test.ts",
+      "  fault-0: a {-<-}{+<=+} b",
+    ]);
+    expect(printFaults(some)).toContain("fault-4: return [-1, {-1.5-}{+1.7+}]");
+    expect(printFaults(some)).toContain("fault-5: {-shorter-}{+shortest+}");
+    expect(() => parseFaults("area", "src/file.ts < src/")).toThrow("begins without `tests: …`");
+    expect(() => parseFaults("area", "tests: src/\nmirrored: a")).toThrow("neither a file nor");
+  });
+});
+
+describe("faults follow renames", () => {
+  interface Files {
+    readonly [path: string]: string;
+  }
+
+  function follow(
+    { find, replace }: Pick<Fault, "find" | "replace">,
+    now: Files,
+    { earlier = [], moved = {} }: { earlier?: readonly string[]; moved?: Files } = {},
+  ): Followed {
+    const has = (path: string) => now[path] !== undefined || !path.startsWith("src/file.ts");
+    const movedTo = (path: string) => [(has(path) ? path : moved[path]) ?? []].flat();
+    return new Follower({
+      files: Object.keys(now),
+      read: (path) => now[path] ?? "",
+      earlier: () => earlier,
+      movedTo,
+    }).follow({ ...fault, find, replace });
+  }
+
+  const change = { find: "if (ring.slot < depth - 1)", replace: "if (ring.slot <= depth - 1)" };
+
+  test("of identifiers, in what is planted as well", () => {
+    const { fault: found, trouble } = follow(
+      { find: "slot < depth - 1 && slot", replace: "depth - slot" },
+      { "src/file.ts": "const a = stage < depth - 1 && stage;" },
+    );
+    expect(trouble).toBeUndefined();
+    expect(found).toMatchObject({ find: "stage < depth - 1 && stage", replace: "depth - stage" });
+  });
+
+  test("of identifiers, where lines break otherwise now", () => {
+    const source = "if (\n  ring.stage <\n  depth - 1)\n  f();";
+    const { fault: found } = follow(change, { "src/file.ts": source });
+    expect(applyFault(source, found)).toBe("if (\n  ring.stage <=\n  depth - 1)\n  f();");
+  });
+
+  test("of files, and of both", () => {
+    const moved = { "src/file.ts": "src/other/stages.ts" };
+    const kept = `${change.find} f();`;
+    expect(follow(change, { "src/other/stages.ts": kept }, { moved }).fault).toEqual({
+      ...fault,
+      ...change,
+      file: "src/other/stages.ts",
+    });
+    const renamed = kept.replace("slot", "stage");
+    expect(follow(change, { "src/other/stages.ts": renamed }, { moved }).fault).toMatchObject({
+      file: "src/other/stages.ts",
+      find: "if (ring.stage < depth - 1)",
+      replace: "if (ring.stage <= depth - 1)",
+    });
+  });
+
+  test("without a history, where one place of all looks like it and keeps most names", () => {
+    const elsewhere = { "src/a.ts": "if (ring.stage < depth - 1)", "src/b.ts": "if (a.b < c - 1)" };
+    expect(follow(change, elsewhere).fault.file).toBe("src/a.ts");
+    expect(follow(change, { "src/b.ts": "if (a.b < c - 1)" }).trouble).toContain("0 places");
+  });
+
+  test("to the place of the same number, where several look alike", () => {
+    const before = "f(size < 1); f(slot < 1); f(end < 1);";
+    const after = "f(size < 1); f(stage < 1); f(end < 1);";
+    const short = { find: "slot < 1", replace: "slot <= 1" };
+    const found = follow(short, { "src/file.ts": after }, { earlier: ["", before] });
+    expect(found.fault.find).toBe("stage < 1");
+  });
+
+  test("not by guessing", () => {
+    const alike = { "src/file.ts": "f(size < 1); f(stage < 1);" };
+    expect(follow({ find: "slot < 1", replace: "slot <= 1" }, alike).trouble).toContain(
+      "2 places of src/file.ts look like `slot < 1`",
+    );
+    // One name cannot have become two, nor two become one.
+    const twice = { find: "a < b && b < a", replace: "a < b" };
+    expect(follow(twice, { "src/file.ts": "c < d && d < e" }).trouble).toContain("0 places");
+    expect(follow(twice, { "src/file.ts": "c < c && c < c" }).trouble).toContain("0 places");
+    // The name is still there: this is other code.
+    const other = { "src/file.ts": "const slot = 3; f(size < 1);" };
+    expect(follow({ find: "slot < 1", replace: "slot <= 1" }, other).trouble).toBeDefined();
+  });
+
+  test("names that only the planted text has are those that other faults were led to", () => {
+    const files = { "src/file.ts": "f(stage); g(total);" };
+    const all = new Follower({
+      files: Object.keys(files),
+      read: () => files["src/file.ts"],
+      earlier: () => [],
+      movedTo: (path) => [path],
+    }).followAll([
+      { ...fault, find: "f(slot);", replace: "f(0);" },
+      { ...fault, find: "g(total);", replace: "g(slot);" },
+      { ...fault, find: "g(sum);", replace: "g(slot);" },
+    ]);
+    expect(all.map((each) => each.fault.replace)).toEqual(["f(0);", "g(slot);", "g(stage);"]);
   });
 });
 
