@@ -1,5 +1,5 @@
 /**
- * Every TypeScript block in the README and in docs/ runs as pasted; that its types hold, `package.test.ts` tells. A block that
+ * Every TypeScript block in the README, in docs/ and in comments runs as pasted; that its types hold, `package.test.ts` tells. A block that
  * is not a whole program is fenced as text. A block that uses vitest brings its own tests.
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";

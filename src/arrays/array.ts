@@ -342,22 +342,26 @@ export function typeOfArray(value: GraphValue): TensorType {
 
 /** An array of elements of one dtype; its shape is known, its data once it is read. */
 export class LazyArray<D extends DTypeName = DTypeName> {
+  /** The value in the graph that is recorded. */
   readonly value: GraphValue;
 
   constructor(value: GraphValue) {
     this.value = value;
   }
 
+  /** The extents of the axes; [] for a single number. */
   get shape(): readonly number[] {
     return typeOfArray(this.value).shape;
   }
 
+  /** The name of the format of the elements, such as `"f32"`. */
   get dtype(): D {
     const { dtype } = elements[typeOfArray(this.value).element];
     if (dtype === undefined) throw new Error("arrays have elements that kernels have");
     return dtype.name as D;
   }
 
+  /** The number of axes. */
   get rank(): number {
     return this.shape.length;
   }
@@ -387,6 +391,7 @@ export class LazyArray<D extends DTypeName = DTypeName> {
     this.dispose();
   }
 
+  /** The dtype and the shape, such as `Array(f32[2, 3])`; not the elements, which `values()` gives. */
   toString(): string {
     return `Array(${this.dtype}[${this.shape.join(", ")}])`;
   }
@@ -402,6 +407,7 @@ export class LazyArray<D extends DTypeName = DTypeName> {
     });
   }
 
+  /** Throws: elements are there once they are read, by `await x.values()`. */
   toJSON(): never {
     throw new TilewrightError({
       code: "TW9303",

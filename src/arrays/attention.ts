@@ -21,6 +21,7 @@ import { einsum, logsumexp } from "./reductions.ts";
 import { iota, reshape } from "./shapes.ts";
 import { vjp } from "./transforms.ts";
 
+/** Options of `nn.attention`. */
 export interface AttentionOptions {
   /** Whether row i sees columns 0 to i alone. */
   readonly causal?: boolean | undefined;

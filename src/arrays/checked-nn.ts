@@ -68,41 +68,72 @@ const windowOptions = (...names: readonly string[]): ArgumentKind =>
 
 const epsilonOption = options("{ epsilon }, a number", { epsilon: isNumber });
 
+/** The convolution of an array [batch, ...space, channels] with a kernel, over any number of axes of space. */
 export const conv = checked(
   "nn.conv",
   [array, array, windowOptions("strides", "dilation", "inputDilation", "groups")],
   windows.conv,
 );
+/** The largest element of each window. */
 export const maxPool = checked(
   "nn.maxPool",
   [array, shape, windowOptions("strides")],
   windows.maxPool,
 );
+/** The mean of the elements of each window; padding does not count. */
 export const avgPool = checked(
   "nn.avgPool",
   [array, shape, windowOptions("strides")],
   windows.avgPool,
 );
+/** Scaled dot-product attention, softmax(q · kᵀ · scale) · v over heads. Heads of `q` may be a multiple of those of `k` and `v`. */
 export const attention = checked(
   "nn.attention",
   [array, array, array, attentionOptions],
   attending.attention,
 );
+/** max(x, 0), with the derivative 0 at 0. */
 export const relu = checked("nn.relu", [array], nn.relu);
+/** The Gaussian error linear unit, x · Φ(x), by the error function and not by its approximation with tanh. */
 export const gelu = checked("nn.gelu", [array], nn.gelu);
+/** The sigmoid linear unit (swish), x · sigmoid(x). */
 export const silu = checked("nn.silu", [array], nn.silu);
+/** log(1 + exp(x)), without overflow. */
 export const softplus = checked("nn.softplus", [array], nn.softplus);
+/** The logarithm of softmax along an axis, the last by default, without overflow. */
 export const logSoftmax = checked("nn.logSoftmax", [array, optional(axis)], nn.logSoftmax);
+/**
+ * Batch normalization: the last axis with mean 0 and variance 1 over all others, then scaled and shifted; and the mean
+ * and variance of this batch.
+ */
 export const batchNorm = checked(
   "nn.batchNorm",
   [array, array, array, epsilonOption],
   nn.batchNorm,
 );
+/** Layer normalization: each row of the last axis with mean 0 and variance 1, then scaled and shifted. */
 export const layerNorm = checked(
   "nn.layerNorm",
   [array, array, array, optional(number)],
   nn.layerNorm,
 );
+/** The mean cross-entropy of logits with integer labels; NaN where a label is no class. */
 export const crossEntropy = checked("nn.crossEntropy", [array, labels], nn.crossEntropy);
+/** The parameters after one step of stochastic gradient descent. */
 export const sgd = checked("nn.sgd", [parameters, likewise, number], nn.sgd);
+/**
+ * The parameters and the state after one step of AdamW (Adam with decoupled weight decay). The step of a new state is
+ * 0.
+ *
+ * @example
+ * ```ts
+ * import { array, grad, mul, nn, sum, zeros } from "tilewright/arrays";
+ * import type { Array } from "tilewright/arrays";
+ *
+ * const loss = (w: Array<"f32">) => sum(mul(w, w));
+ * let w = array([1, 2]);
+ * let state = { step: array(0), first: zeros([2]), second: zeros([2]) };
+ * [w, state] = nn.adamw(w, grad(loss)(w), state, { rate: 0.01 });
+ * ```
+ */
 export const adamw = checked("nn.adamw", [parameters, likewise, adamState, adamOptions], nn.adamw);

@@ -112,6 +112,7 @@ export function customVjp<A extends readonly unknown[], R, S>(
   };
 }
 
+/** What `checkpoint` keeps for the derivative. */
 export interface CheckpointOptions {
   /** What is kept for the way back: nothing, products of matrices, or those without a batch. */
   readonly policy?: Exclude<CheckpointPolicy, "names"> | undefined;

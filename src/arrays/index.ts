@@ -9,6 +9,7 @@
  */
 export { LazyArray, LazyArray as Array } from "./array.ts";
 export * from "./checked.ts";
+export * from "./checked-transforms.ts";
 export type { CheckpointOptions } from "./derivatives.ts";
 export type { Operand } from "./functions.ts";
 export type { Compilation, CompilationReason, Compiled, JitOptions } from "./jit.ts";

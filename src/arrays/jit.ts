@@ -23,14 +23,18 @@ import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } fro
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
 
+/** Why `jit` compiled a function (again). */
 export type CompilationReason = "first call" | "new structure" | "new shapes";
 
+/** One compilation of a function by `jit`, and why it was needed. */
 export interface Compilation {
+  /** Why it was compiled: the first call, arguments of another structure, or other shapes or dtypes. */
   readonly reason: CompilationReason;
   /** The types of the arrays among the arguments. */
   readonly types: readonly string[];
 }
 
+/** A function that `jit` compiles, with a record of its compilations. */
 export interface Compiled<A extends readonly unknown[], R> {
   (...args: A): R;
   /** The compilations so far, the last 1,024 of them, with their reasons. */
@@ -55,6 +59,7 @@ const keptCompilations = 1024;
 
 /** Limits hold for each call. */
 export interface JitOptions extends RunLimits {
+  /** The name of the program in messages and profiles. */
   readonly name?: string | undefined;
   /**
    * Arguments, by their places, whose memory the results may take: on a device their arrays are disposed of by the call.

@@ -50,7 +50,9 @@ export function logSoftmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): Laz
   return sub(x, logsumexp(x, { axis, keepDims: true }));
 }
 
+/** Options of `nn.batchNorm`. */
 export interface BatchNormOptions {
+  /** Added to the variance, so that nothing is divided by 0. */
   readonly epsilon?: number;
 }
 
@@ -99,17 +101,27 @@ export function sgd<P>(parameters: P, gradients: P, rate: number): P {
   return mapTree(parameters, (leaf, i) => sub(leaf, mul(leaves[i] ?? leaf, rate)));
 }
 
+/** What `nn.adamw` keeps from step to step: the number of steps and both moments. */
 export interface AdamState<P> {
+  /** How many steps were made; 0 at first. */
   readonly step: LazyArray<"f32">;
+  /** The running mean of the gradients; zeros at first. */
   readonly first: P;
+  /** The running mean of the squares of the gradients; zeros at first. */
   readonly second: P;
 }
 
+/** Hyperparameters of `nn.adamw`. */
 export interface AdamOptions {
+  /** The learning rate. */
   readonly rate?: number;
+  /** β₁, the decay of the mean of the gradients. */
   readonly firstDecay?: number;
+  /** β₂, the decay of the mean of their squares. */
   readonly secondDecay?: number;
+  /** Added to the root of the second moment, so that nothing is divided by 0. */
   readonly epsilon?: number;
+  /** How much of the parameters each step takes off, apart from the gradient. */
   readonly weightDecay?: number;
 }
 

@@ -9,6 +9,7 @@ import { abs, greater, where } from "./functions.ts";
 import { takeAlongAxis } from "./indexing.ts";
 import { axisOf, iota } from "./shapes.ts";
 
+/** Options of `sort` and `argsort`. */
 export interface SortOptions {
   /** The last unless told. */
   readonly axis?: number | undefined;

@@ -15,6 +15,7 @@ import { array, iota, reshape, slice, stack, zeros } from "./shapes.ts";
 export type Key = LazyArray<"u32">;
 type Words = LazyArray<"u32">;
 
+/** Options of `random.key`. */
 export interface KeyOptions {
   /** JAX's default, `threefry`, unless told; or `rbg`, which draws by Philox-4x32 and is several times as fast. */
   readonly generator?: "threefry" | "rbg" | undefined;
@@ -107,6 +108,8 @@ function generated(seed: Key, shape: readonly number[]): Words {
 }
 
 /** New keys from one. */
+export function split(seed: Key): readonly [Key, Key];
+export function split(seed: Key, count?: number): readonly Key[];
 export function split(seed: Key, count = 2): readonly Key[] {
   const columns = halves(seed).flatMap((half) => hashes(half, count));
   const rows = stack(columns, 1);

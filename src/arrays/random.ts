@@ -37,8 +37,11 @@ import { iota, reshape, slice, stack } from "./shapes.ts";
 export { bits, foldIn, key, split } from "./random-bits.ts";
 export type { Key, KeyOptions } from "./random-bits.ts";
 
+/** The range of `random.uniform`. */
 export interface UniformOptions {
+  /** The smallest number that can be drawn; 0 by default. */
   readonly low?: number | undefined;
+  /** The end of the range, which is never drawn; 1 by default. */
   readonly high?: number | undefined;
 }
 

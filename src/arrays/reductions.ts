@@ -23,6 +23,7 @@ import {
 import { countRemedy, requireKind, requireOneDtype } from "./numbers.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
+/** Options of `sum`, `max` and the other reductions. */
 export interface ReduceOptions {
   /** The axes that go; all where none is given. */
   readonly axis?: number | readonly number[] | undefined;

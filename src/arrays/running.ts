@@ -17,6 +17,7 @@ import { axisOf, concatenate, expandDims, flip, reshape, slice } from "./shapes.
 import type { Range } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
 
+/** Options of `cumsum` and the other running operations. */
 export interface RunningOptions {
   /** The last unless told. */
   readonly axis?: number | undefined;
@@ -63,9 +64,11 @@ export const cumprod = running("stablehlo.multiply");
 export const cummax = running("stablehlo.maximum");
 export const cummin = running("stablehlo.minimum");
 
+/** Options of `associativeScan`. */
 export interface AssociativeScanOptions {
   /** The first unless told. */
   readonly axis?: number | undefined;
+  /** Whether it runs from the last element to the first. */
   readonly reverse?: boolean | undefined;
 }
 

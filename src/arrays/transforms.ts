@@ -164,6 +164,7 @@ export function jvp<A extends readonly unknown[], R>(
   ];
 }
 
+/** Options of `vmap`. */
 export interface VmapOptions {
   /** Which arguments have the batch as their first axis; all where nothing is said. */
   readonly arguments?: readonly boolean[] | undefined;

@@ -24,8 +24,11 @@ export type PerAxis = number | readonly number[];
  */
 export type Padding = "valid" | "same" | readonly (readonly [before: number, behind: number])[];
 
+/** Options of `nn.conv`: strides, padding, dilation and groups. */
 export interface ConvOptions {
+  /** How far the window moves along each axis of space; 1 by default. */
   readonly strides?: PerAxis | undefined;
+  /** What is added at the edges; `"valid"`, nothing, by default. */
   readonly padding?: Padding | undefined;
   /** How far the taps of the kernel lie apart. */
   readonly dilation?: PerAxis | undefined;
@@ -35,9 +38,11 @@ export interface ConvOptions {
   readonly groups?: number | undefined;
 }
 
+/** Options of `nn.maxPool` and `nn.avgPool`. */
 export interface PoolOptions {
   /** The window's own extents unless told. */
   readonly strides?: PerAxis | undefined;
+  /** What is added at the edges; `"valid"`, nothing, by default. */
   readonly padding?: Padding | undefined;
 }
 

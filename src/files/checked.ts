@@ -68,12 +68,30 @@ function checkedLater<A extends readonly unknown[], R>(
   return async (...values) => checking(...(values as unknown as never[]));
 }
 
+/** Opens a `.npy` file and reads its header; the elements are read by the array that it gives. */
 export const openNpy = checkedLater("openNpy", [source, options], npy.openNpy);
+/**
+ * Reads an array from a `.npy` file.
+ *
+ * @example
+ * ```ts
+ * import { toNumbers, fromNumbers, f32 } from "tilewright";
+ * import { readNpy, writeNpy } from "tilewright/files";
+ *
+ * const bytes = writeNpy(fromNumbers(f32, [3], [1, 2, 3]));
+ * console.log(toNumbers(await readNpy(bytes))); // 1, 2, 3
+ * ```
+ */
 export const readNpy = checkedLater("readNpy", [source, options], npy.readNpy);
+/** The bytes of a `.npy` file with an array. */
 export const writeNpy = checked("writeNpy", [array], npy.writeNpy);
+/** Opens a `.npz` file and reads its list of arrays. */
 export const openNpz = checkedLater("openNpz", [source, npzOptions], npz.openNpz);
+/** Reads all arrays of a `.npz` file, by name. */
 export const readNpz = checkedLater("readNpz", [source, npzOptions], npz.readNpz);
+/** The bytes of a `.npz` file with arrays by name, uncompressed. */
 export const writeNpz = checked("writeNpz", [arrays], npz.writeNpz);
+/** The bytes of a safetensors file with arrays by name, and notes where some are given. */
 export const writeSafetensors = checked(
   "writeSafetensors",
   [arrays, metadata],

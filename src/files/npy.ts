@@ -14,6 +14,7 @@ import type { ByteRanges, FileSource } from "./source.ts";
 import { storedArray, storedBytes } from "./stored-array.ts";
 import type { StoredArray } from "./stored-array.ts";
 
+/** Options for reading `.npy` files. */
 export interface NpyOptions {
   /** The format of elements that NumPy knows only by their size, as it saves ml_dtypes' bfloat16. */
   readonly opaque?: DType | undefined;

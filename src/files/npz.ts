@@ -19,12 +19,15 @@ const usualLimit = 2 ** 32;
 /** Bytes behind an array that are read for the checksum. */
 const readBehind = 4096;
 
+/** Options for reading `.npz` files. */
 export interface NpzOptions extends NpyOptions {
   /** The most bytes that a compressed array may expand to; 4 GiB unless said otherwise. */
   readonly expandedLimit?: number | undefined;
 }
 
+/** An opened `.npz` file, whose arrays are read one by one. */
 export interface NpzFile {
+  /** The names of the arrays, in the order of the file. */
   readonly names: readonly string[];
   /** An array of which nothing but the header is read yet. */
   open(name: string, options?: NpyOptions): Promise<StoredArray>;

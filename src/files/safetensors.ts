@@ -21,6 +21,7 @@ import type { ByteRanges, FileSource } from "./source.ts";
 import { storedArray } from "./stored-array.ts";
 import type { StoredArray } from "./stored-array.ts";
 
+/** An opened safetensors file, whose arrays are read one by one. */
 export interface SafetensorsFile {
   /** The file's own notes. */
   readonly metadata: { readonly [key: string]: string };

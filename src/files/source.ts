@@ -14,13 +14,17 @@ import { optionText } from "../support/options.ts";
 
 /** What a Blob offers to a reader. */
 export interface SlicedSource {
+  /** The number of bytes. */
   readonly size: number;
+  /** The bytes from `start` up to `end`. */
   slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
 }
 
 /** What a file handle of Node offers to a reader. */
 export interface HandleSource {
+  /** The size of the file, as Node's `FileHandle` gives it. */
   stat(): Promise<{ readonly size: number }>;
+  /** Reads bytes into a buffer, as Node's `FileHandle` does. */
   read(
     buffer: Uint8Array,
     offset: number,
@@ -29,6 +33,7 @@ export interface HandleSource {
   ): Promise<{ readonly bytesRead: number }>;
 }
 
+/** Where a file's bytes come from: bytes, a `Blob` or `File`, or an open file handle of Node. */
 export type FileSource = Uint8Array | SlicedSource | HandleSource;
 
 /** A source whose size is known. */

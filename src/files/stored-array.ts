@@ -28,8 +28,11 @@ export interface ElementLayout {
   readonly order: "little" | "big";
 }
 
+/** An array in a file, of which nothing but the header is read yet. */
 export interface StoredArray {
+  /** The format of the elements. */
   readonly dtype: DType;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
   /** All elements. */
   read(): Promise<HostArray>;

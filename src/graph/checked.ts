@@ -69,19 +69,40 @@ const options = (...names: readonly string[]): ArgumentKind =>
       Object.keys(value).every((name) => names.includes(name)),
   });
 
+/** Reads the programs of a StableHLO text, of which most have one. What does not fit is refused with its line and column. */
 export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
+/** A program as StableHLO text, which `parseGraph` reads again. */
 export const printGraph = checked(
   "printGraph",
   [module, options("locations", "generic")],
   text.printGraph,
 );
+/** Checks the types of a program; throws where an op does not fit its operands. */
 export const verifyGraph = checked("verifyGraph", [module], verification.verifyGraph);
+/** A host array as a tensor, which `evaluate` takes. */
 export const tensorOfArray = checked(
   "tensorOfArray",
   [array, optional(flag)],
   evaluation.tensorOfArray,
 );
+/** A tensor as a host array; undefined where kernels have no such elements. */
 export const arrayOfTensor = checked("arrayOfTensor", [tensor], evaluation.arrayOfTensor);
+/**
+ * Runs a function of a program on the host, exactly as StableHLO defines it.
+ *
+ * @example
+ * ```ts
+ * import { evaluate, parseGraph, tensorOfArray } from "tilewright/graph";
+ * import { f32, fromNumbers } from "tilewright";
+ *
+ * const [program] = parseGraph(`func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+ *   %y = stablehlo.add %x, %x : tensor<2xf32>
+ *   return %y : tensor<2xf32>
+ * }`);
+ * if (program === undefined) throw new Error("no program");
+ * const [y] = evaluate(program, "main", [tensorOfArray(fromNumbers(f32, [2], [1, 2]))]);
+ * ```
+ */
 export const evaluate = checked(
   "evaluate",
   [
@@ -93,11 +114,13 @@ export const evaluate = checked(
   (program: GraphModule, ...rest: AfterFirst<typeof evaluation.evaluate>) =>
     evaluation.evaluate(sound(program), ...rest),
 );
+/** Says where a result differs from what was expected by more than the bound of that element; undefined where it does not. */
 export const disagreement = checked(
   "disagreement",
   [datum, tensor, datum],
   evaluation.disagreement,
 );
+/** Arrays named `in0`, `in1`, … or `out0`, … as tensors of the types of a function, in order. */
 export const namedTensors = checked(
   "namedTensors",
   [
@@ -116,11 +139,27 @@ export const namedTensors = checked(
   ],
   evaluation.namedTensors,
 );
+/**
+ * Compiles a function of a program into a plan of kernels, for a device to run.
+ *
+ * @example
+ * ```ts
+ * import { compilePlan, parseGraph, planText } from "tilewright/graph";
+ *
+ * const [program] = parseGraph(`func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+ *   %y = stablehlo.tanh %x : tensor<4xf32>
+ *   return %y : tensor<4xf32>
+ * }`);
+ * if (program === undefined) throw new Error("no program");
+ * console.log(planText(compilePlan(program, "main")));
+ * ```
+ */
 export const compilePlan = checked(
   "compilePlan",
   [module, string],
   (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),
 );
+/** A plan as text: its steps, the kernels that they launch, and where values lie. */
 export const planText = checked(
   "planText",
   [

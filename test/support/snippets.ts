@@ -1,6 +1,6 @@
 /**
- * The TypeScript blocks of the README and of docs/. Each becomes a module of its own, moved down by blank lines so that an
- * error names the line in the page.
+ * The TypeScript blocks of the README, of docs/, and of comments that editors show (`@example`). Each becomes a module of its
+ * own, moved down by blank lines so that an error names the line in the page or the source.
  */
 import { listFiles, readText } from "../source-files.ts";
 
@@ -13,7 +13,16 @@ export interface Snippet {
 }
 
 function snippetsOf(page: string): readonly Snippet[] {
-  const text = readText(page);
+  return snippetsIn(page, readText(page));
+}
+
+/** Those of a source file, where each line begins with the asterisk of its comment. */
+function snippetsOfSource(file: string): readonly Snippet[] {
+  const text = readText(file);
+  return text.includes(" * @example\n") ? snippetsIn(file, text.replaceAll(/^ *\* ?/gm, "")) : [];
+}
+
+function snippetsIn(page: string, text: string): readonly Snippet[] {
   return [...text.matchAll(/^```(?:ts|typescript)\b.*\n([\s\S]*?)^```$/gm)].map((match) => {
     const line = text.slice(0, match.index).split("\n").length + 1;
     const code = match[1] ?? "";
@@ -31,5 +40,6 @@ export function isProgram({ code }: Snippet): boolean {
 }
 
 const pages = [...listFiles("", /^README\.md$/), ...listFiles("docs", /\.md$/)];
-export const snippets = pages.flatMap(snippetsOf);
+const sources = listFiles("src", /(?<!\.test)\.ts$/);
+export const snippets = [...pages.flatMap(snippetsOf), ...sources.flatMap(snippetsOfSource)];
 export const programs = snippets.filter(isProgram);

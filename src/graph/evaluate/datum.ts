@@ -21,29 +21,40 @@ import type { HostArray } from "../../formats/hostarray.ts";
 import { requireDType } from "../../formats/kinds.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 
+/** An array as the evaluator holds it. */
 export interface Tensor<E extends ElementType = ElementType> {
+  /** What kind of value it is. */
   readonly kind: "tensor";
+  /** The type of the elements, as StableHLO names it. */
   readonly element: E;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
+  /** The elements in row-major order. */
   readonly lanes: ElementLanes;
 }
 
 /** Order alone. */
 export interface TokenDatum {
+  /** What kind of value it is. */
   readonly kind: "token";
 }
 
 export interface TupleDatum {
+  /** What kind of value it is. */
   readonly kind: "tuple";
+  /** The values in it, in order. */
   readonly members: readonly Datum[];
 }
 
 /** What an asynchronous op has started. */
 export interface FutureDatum {
+  /** What kind of value it is. */
   readonly kind: "future";
+  /** The values in it, in order. */
   readonly members: readonly Datum[];
 }
 
+/** A value of a program: a tensor, a token or a tuple. */
 export type Datum = Tensor | TokenDatum | TupleDatum | FutureDatum;
 
 export const tokenDatum: TokenDatum = Object.freeze({ kind: "token" });

@@ -45,14 +45,21 @@ export interface GraphRegion {
   readonly results: readonly GraphValue[];
 }
 
+/** A function of a StableHLO program. */
 export interface GraphFunction {
+  /** Its name, without the `@`. */
   readonly name: string;
+  /** Whether it can be run by name or only called by the program. */
   readonly visibility: "public" | "private";
+  /** Its parameters, ops and results. */
   readonly body: GraphRegion;
   /** One map a parameter, one a result. */
   readonly parameterAttributes: readonly AttributeMap[];
+  /** One map a result. */
   readonly resultAttributes: readonly AttributeMap[];
+  /** Further attributes of the function. */
   readonly attributes: AttributeMap;
+  /** Where the text defines it. */
   readonly location: Location;
 }
 
@@ -61,11 +68,15 @@ export interface ForeignEntry {
   readonly text: string;
 }
 
+/** A StableHLO program: its functions by name. */
 export interface GraphModule {
   /** "" where the module has none. */
   readonly name: string;
+  /** The functions by name. */
   readonly functions: ReadonlyMap<string, GraphFunction>;
+  /** Attributes of the module. */
   readonly attributes: AttributeMap;
+  /** What of the text the library has no use for and prints as it was. */
   readonly foreign: readonly ForeignEntry[];
 }
 

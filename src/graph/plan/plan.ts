@@ -86,14 +86,21 @@ export interface CheckStep {
 
 export type Step = LaunchStep | OperationStep | WhileStep | BranchStep | CheckStep;
 
+/** A program compiled to launches of kernels: what is launched in which order, and where each value lies. */
 export interface Plan {
+  /** The name of the function that was compiled. */
   readonly name: string;
+  /** The types of the arguments. */
   readonly parameters: readonly TensorType[];
+  /** The types of the results. */
   readonly results: readonly TensorType[];
+  /** The arrays that are uploaded once. */
   readonly constants: readonly HostArray[];
+  /** How many bytes the values between the steps take together. */
   readonly arenaBytes: number;
   /** Byte offsets of the buffers in the arena. */
   readonly offsets: ReadonlyMap<Buffer, number>;
+  /** What is done, in order. */
   readonly steps: readonly Step[];
   /** The argument, by its place, whose memory a result takes. */
   readonly aliases: ReadonlyMap<number, number>;

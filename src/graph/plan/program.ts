@@ -34,7 +34,9 @@ import type { Buffer, OperationStep, Plan } from "./plan.ts";
 
 /** The program bound to arrays. */
 export interface BoundProgram {
+  /** Runs the program once, with the arrays that it was bound to. */
   run(limits?: LimitedProgram): Promise<void>;
+  /** Gives the memory of the binding back; using it afterwards is an error. */
   dispose(): void;
 }
 
@@ -47,6 +49,7 @@ export interface LaunchTime {
   readonly kernel: string;
   /** What the program calls it. */
   readonly name: string;
+  /** How long the launch took. */
   readonly milliseconds: number;
   /** What its arrays hold together. */
   readonly bytes: number;
@@ -63,7 +66,9 @@ export function allocateFor(device: Device, type: TensorType): DeviceArray {
   return device.allocate(held.dtype, [Math.max(1, held.each * sizeOf(type.shape))]);
 }
 
+/** A plan on a device, with its constants uploaded and its memory allocated. */
 export class Program {
+  /** The plan that it runs. */
   readonly plan: Plan;
   readonly #device: Device;
   readonly #arena: DeviceArray | undefined;

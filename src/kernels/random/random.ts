@@ -155,11 +155,17 @@ function bernoulli(spec: BernoulliSpec): RandomOperation<"bool"> {
 
 /** Arrays of random numbers, equal to what JAX gives for the same key; normal ones of `rbg` are its bits transformed in another way. */
 export const random = Object.freeze({
+  /** Random bits, as an array of u32. */
   bits,
+  /** Numbers of f32 from `low` up to and without `high`, from 0 to 1 by default, all equally likely. */
   uniform,
+  /** Numbers of f32 of the standard normal distribution. */
   normal,
+  /** Bools, each true with a probability. */
   bernoulli,
+  /** The numbers 0, 1, …, count - 1 in random order. */
   permutation,
+  /** Indices along the last axis, each drawn with the probabilities softmax(logits). */
   categorical,
 });
 
