@@ -12,8 +12,8 @@
  */
 import { isOlderPtx } from "../ptx/version.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { targets } from "../targets/target.ts";
-import type { Target } from "../targets/target.ts";
+import { targetNames, targets } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
 
 export interface Gpu {
   readonly ordinal: number;
@@ -43,10 +43,12 @@ export const gpuAttributes = {
   memoryPools: 115,
 } as const;
 
-const ownTargets: ReadonlyMap<string, Target> = new Map([
-  ["9.0", targets.sm_90a],
-  ["10.0", targets.sm_100a],
-]);
+/** The GPUs that a target is for; others run sm_80. */
+const capabilities: { readonly [T in TargetName]: string } = {
+  sm_80: "8.0",
+  sm_90a: "9.0",
+  sm_100a: "10.0",
+};
 
 /** The target for a GPU, with the GPU's limits where they differ from the usual board's. */
 export function targetForGpu(gpu: Gpu): Target {
@@ -57,7 +59,8 @@ export function targetForGpu(gpu: Gpu): Target {
       expected: "compute capability 8.0 or later",
       found: `${gpu.major}.${gpu.minor}`,
     });
-  const known = ownTargets.get(`${gpu.major}.${gpu.minor}`) ?? targets.sm_80;
+  const own = `${gpu.major}.${gpu.minor}`;
+  const known = targets[targetNames.find((name) => capabilities[name] === own) ?? "sm_80"];
   const { processors, sharedMemoryPerBlock, sharedMemoryPerProcessor } = gpu;
   const { lanesPerProcessor, blocksPerProcessor } = gpu;
   const limits = {

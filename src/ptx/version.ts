@@ -12,9 +12,10 @@
  *   | parameters of more than 4352 bytes   | 8.1   | |                   |       |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { TargetName } from "../targets/target.ts";
 import type { PtxModule, Statement, Variable } from "./module.ts";
 
-const targetFloors: { readonly [target: string]: string } = {
+const targetFloors = {
   sm_80: "7.0",
   sm_86: "7.1",
   sm_87: "7.4",
@@ -23,7 +24,8 @@ const targetFloors: { readonly [target: string]: string } = {
   sm_90a: "8.0",
   sm_100: "8.6",
   sm_100a: "8.6",
-};
+} as const satisfies { readonly [T in TargetName]: string } & { readonly [other: string]: string };
+const floors: ReadonlyMap<string, string> = new Map(Object.entries(targetFloors));
 
 /** The first that matches an opcode counts. */
 const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[] = [
@@ -73,7 +75,7 @@ export function ptxVersion(
   body: readonly Statement[],
   parameters: readonly Variable[] = [],
 ): string {
-  const floor = targetFloors[target];
+  const floor = floors.get(target);
   if (floor === undefined)
     throw new TilewrightError({
       code: "TW7001",

@@ -30,6 +30,11 @@ const reference = [
 const project = [
   ["Architecture", "architecture"],
   ["Adding an op", "adding-an-op"],
+  ["Adding a graph op", "adding-a-graph-op"],
+  ["Adding a library operation", "adding-a-library-operation"],
+  ["Adding a pass", "adding-a-pass"],
+  ["Adding a target", "adding-a-target"],
+  ["Adding a diagnostic", "adding-a-diagnostic"],
   ["Reliability", "reliability"],
   ["Benchmarks", "benchmarks"],
   ["Charts", "charts"],

@@ -37,9 +37,10 @@ import { addedHalf } from "./to-f32.ts";
 import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
 
-type ElementwiseOps = Pick<
+/** The others are no computations of elements, and have their rules in `emit/rules.ts`. */
+type ElementwiseOps = Omit<
   typeof valueOps,
-  "constant" | "unary" | "classify" | "binary" | "compare" | "fma" | "select" | "cast" | "bitcast"
+  ("block_index" | "grid_size" | "cluster_rank" | "thread_index" | "size") | ("iota" | "inline_ptx")
 >;
 
 /** As many as there are operands. */
