@@ -14,7 +14,9 @@ import { dirname, join, posix, relative } from "node:path";
 import { build } from "esbuild";
 import type { Plugin } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
+import { codes } from "../src/support/codes/index.ts";
 import { listFiles, readText, repositoryRoot } from "../test/source-files.ts";
+import { markPure } from "./mark-pure.ts";
 
 /** Where modules tell their place by, or by what stacks call them. */
 const looksAtPlace = /\bimport\.meta\b|new Error\(\)\.stack/;
@@ -56,6 +58,16 @@ function keepApart(apart: ReadonlySet<string>): Plugin {
   };
 }
 
+/** Of diagnostic codes a program needs what to do; titles, causes and examples are for the reference (`docs/diagnostics.md`), a tenth of all text. */
+const remediesAlone: Plugin = {
+  name: "remedies-alone",
+  setup(bundler) {
+    const remedies = Object.entries(codes).map(([code, { remedy }]) => [code, { remedy }]);
+    const contents = `export const codes = ${JSON.stringify(Object.fromEntries(remedies))};`;
+    bundler.onLoad({ filter: /[\\/]support[\\/]codes[\\/]index\.ts$/ }, () => ({ contents }));
+  },
+};
+
 /**
  * Classes under their own names. The bundler renames one that speaks of itself, `var Tile = class _Tile`, and that is what consoles print;
  * what it named so means this class everywhere in the file, and no other name hides the class where it is spoken of.
@@ -96,7 +108,7 @@ export async function joinedModules(
     bundle: true,
     splitting: true,
     packages: "external",
-    plugins: [keepApart(new Set(apart))],
+    plugins: [keepApart(new Set(apart)), remediesAlone],
     format: "esm",
     platform: "node",
     target: "node20",
@@ -105,7 +117,7 @@ export async function joinedModules(
   return new Map(
     outputFiles.map(({ path, text }) => {
       const own = relative(outdir, path).replaceAll("\\", "/");
-      return [own, placed(withClassNames(text), own)];
+      return [own, placed(markPure(withClassNames(text)), own)];
     }),
   );
 }

@@ -16,6 +16,12 @@ export function addTypical(operation: TypicalOperation): void {
   typical.push(operation);
 }
 
+/** A function of the library that has this typical operation: whoever loads one has the other. */
+export function withTypical<T>(part: T, operation: TypicalOperation): T {
+  addTypical(operation);
+  return part;
+}
+
 /** Those of the parts that were loaded so far. */
 export function typicalOperations(): readonly TypicalOperation[] {
   return typical;

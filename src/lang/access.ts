@@ -56,6 +56,10 @@ export interface PickedElements {
 export const picked = Symbol("picked");
 
 export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced {
+  static {
+    refuseTileMethods(this.prototype);
+  }
+
   /** The number format of the elements. */
   readonly dtype: DType<D>;
   /** The extents of what is accessed; named dimensions where they are known at launch. */
@@ -212,8 +216,6 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     return fits ? broadcastValue(given, shape, location) : given;
   }
 }
-
-refuseTileMethods(Accessible.prototype);
 
 export function refuseRank(
   item: Accessible,

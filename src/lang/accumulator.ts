@@ -21,6 +21,10 @@ import { describe, numberList, origin, Traced, useValue, wrongKind } from "./tra
 
 /** The sum of products that tensor cores may still be adding to. */
 export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
+  static {
+    refuseTileMethods(this.prototype);
+  }
+
   /** Tells an accumulator from other traced objects. */
   readonly kind = "accumulator";
   /** The number format of the sums. */
@@ -97,8 +101,6 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
     return value;
   }
 }
-
-refuseTileMethods(Accumulator.prototype);
 
 /**
  * An accumulator for wgmma, of zeros or of the elements of a tile; or of anything, where its first product does not add to it (`adds`),

@@ -8,7 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { addTypical } from "../../device/typical-operations.ts";
+import { withTypical } from "../../device/typical-operations.ts";
 import { shapeText } from "../../ir/size.ts";
 import { dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
@@ -231,14 +231,14 @@ export function matmul(spec: GivenSpec): unknown {
       ...(configuration === undefined && { choices: matmulChoices(problem) }),
       plan: (dimensions, target, choice) => {
         const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
-        return planOf(problem, chosen, dimensions, target, location);
+        return matmulPlan(problem, chosen, dimensions, target, location);
       },
     },
     spec,
   );
 }
 
-addTypical({
+const matmulPlan = withTypical(planOf, {
   plan: () => matmul({ a: dtypes.bf16, b: dtypes.bf16 }).plan({ m: 2048, n: 2048, k: 2048 }),
 });
 

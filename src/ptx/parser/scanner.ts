@@ -16,13 +16,12 @@ const startsName = 1;
 const insideName = 2;
 const isDigit = 4;
 
-const classes = new Uint8Array(128);
-for (let code = 0; code < 128; code++) {
+const classes = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code);
-  if (/[A-Za-z_$%]/.test(character)) classes[code] = startsName;
-  if (/[A-Za-z_$]/.test(character)) classes[code] = startsName | insideName;
-  if (/[0-9]/.test(character)) classes[code] = insideName | isDigit;
-}
+  if (/[A-Za-z_$]/.test(character)) return startsName | insideName;
+  if (/[0-9]/.test(character)) return insideName | isDigit;
+  return character === "%" ? startsName : 0;
+});
 
 function classOf(code: number): number {
   return code < 128 ? (classes[code] as number) : 0;

@@ -39,14 +39,14 @@ const numbered = [
   ["envreg", 32, ""],
 ] as const;
 
-const names = new Set<string>();
-for (const name of scalars) names.add(`%${name}`);
-for (const name of [...vectors, ...clusterVectors]) {
-  names.add(`%${name}`);
-  for (const element of "xyzw") names.add(`%${name}.${element}`);
-}
-for (const [name, count, end] of numbered)
-  for (let number = 0; number < count; number++) names.add(`%${name}${number}${end}`);
+const withElements = [...vectors, ...clusterVectors].flatMap((name) => [
+  name,
+  ...[..."xyzw"].map((element) => `${name}.${element}`),
+]);
+const withNumbers = numbered.flatMap(([name, count, end]) =>
+  Array.from({ length: count }, (_, number) => `${name}${number}${end}`),
+);
+const names = new Set([...scalars, ...withElements, ...withNumbers].map((name) => `%${name}`));
 
 export function isSpecialRegister(name: string): boolean {
   return names.has(name);
