@@ -24,12 +24,20 @@ const looksAtPlace = /\bimport\.meta\b|new Error\(\)\.stack/;
 /** Modules that nobody imports but by a path that is made when they are needed: those of other threads and processes. */
 const startedByPath = /(?:-worker|-helper|-hooks)\.ts$/;
 
+/** What programs may use without the rest of an entry: bundlers load whole files, so what these need is not joined with anything else. */
+const usedAlone = ["src/arrays/array.ts", "src/arrays/functions.ts"];
+
 /** What stands before the path of a module that stays apart, until the place of the file that imports it is known. */
 const apartScheme = "tilewright-apart:";
 
 /** The source of a module that the package's manifest names. */
 function sourceOf(built: string): string {
   return built.replace(/^(?:\.\/)?dist\//, "src/").replace(/\.js$/, ".ts");
+}
+
+/** The module, within `dist`, of a source. */
+function builtOf(source: string): string {
+  return source.replace(/^src\//, "").replace(/\.ts$/, ".js");
 }
 
 /** What users and their bundlers name. */
@@ -51,8 +59,7 @@ function keepApart(apart: ReadonlySet<string>): Plugin {
       bundler.onResolve({ filter }, ({ path, kind, resolveDir }) => {
         const source = relative(repositoryRoot, join(resolveDir, path)).replaceAll("\\", "/");
         if (kind === "entry-point" || !apart.has(source)) return undefined;
-        const built = source.replace(/^src\//, "").replace(/\.ts$/, ".js");
-        return { path: `${apartScheme}${built}`, external: true };
+        return { path: `${apartScheme}${builtOf(source)}`, external: true };
       });
     },
   };
@@ -101,7 +108,7 @@ export async function joinedModules(
   const outdir = join(repositoryRoot, "dist");
   const { outputFiles } = await build({
     absWorkingDir: repositoryRoot,
-    entryPoints: [...new Set([...namedSources(), ...further, ...started, ...apart])],
+    entryPoints: [...new Set([...namedSources(), ...usedAlone, ...further, ...started, ...apart])],
     outbase: "src",
     outdir,
     write: false,
@@ -114,12 +121,14 @@ export async function joinedModules(
     target: "node20",
     logLevel: "error",
   });
-  return new Map(
-    outputFiles.map(({ path, text }) => {
-      const own = relative(outdir, path).replaceAll("\\", "/");
-      return [own, placed(markPure(withClassNames(text)), own)];
-    }),
-  );
+  const modules = new Map<string, string>();
+  // Nobody asks for these by their paths: what is in them lies in files that others import, too.
+  const unasked = new Set(usedAlone.filter((path) => !further.includes(path)).map(builtOf));
+  for (const { path, text } of outputFiles) {
+    const own = relative(outdir, path).replaceAll("\\", "/");
+    if (!unasked.has(own)) modules.set(own, placed(markPure(withClassNames(text)), own));
+  }
+  return modules;
 }
 
 /** Writes such files into a folder. */

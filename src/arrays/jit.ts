@@ -18,7 +18,7 @@ import { compute, defer, donateValues, onDevice, runGraph, setMade } from "./arr
 import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
 import { requirePresent } from "./gone.ts";
-import { settleLocations } from "./programs.ts";
+import { settleLocations } from "./locations.ts";
 import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";

@@ -12,45 +12,15 @@
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
-import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
-import { copyRegion } from "../graph/ops/rebuild.ts";
-import { structureText } from "../graph/passes/structure.ts";
-import { compilePlan } from "../graph/plan/compile.ts";
-import type { Plan } from "../graph/plan/plan.ts";
-import { Replay } from "../graph/plan/replay.ts";
-import { opsWithin } from "../graph/ops/traverse.ts";
+import type { Replay } from "../graph/plan/replay.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
-import { atLocation, settledLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { Recent } from "../support/recent.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
-/** Plans that are remembered, of all devices together. */
-const keptPlans = 128;
-
 /** Programs of compiled functions that a device keeps loaded unless told. */
 export const keptPrograms = 128;
-
-const plans = new Recent<string, Plan>(keptPlans);
-
-/** The plan of a graph; what it is made of is attributed to `location`. */
-function planOf({ graph, donated, location }: ProgramRun): Plan {
-  const key = `${donated.join()} ${structureText(graph)}`;
-  const known = plans.get(key);
-  if (known !== undefined) return known;
-  // What is remembered must not keep the caller's arrays alive, neither as values nor by stacks.
-  settleLocations(graph);
-  const copy = moduleOf(copyRegion(graph, new Map()));
-  const plan = atLocation(location, () => compilePlan(copy, "main", donated));
-  plans.set(key, plan);
-  return plan;
-}
-
-/** Looks up the positions of ops, which hold on to stacks until then. */
-export function settleLocations(graph: GraphRegion): void {
-  for (const { location } of opsWithin(graph)) settledLocation(location);
-}
 
 /** A graph to run, and the places of inputs whose memory results may take. */
 export interface ProgramRun {
@@ -134,7 +104,11 @@ export class DevicePrograms {
   }
 
   #load(run: ProgramRun): Loaded {
-    const load = async (): Promise<Replay> => Replay.load(this.#device, planOf(run), run.location);
+    const load = async (): Promise<Replay> => {
+      // The compiler is most of the library, and programs that choose no device need none of it.
+      const { loadProgram } = await import("./load-program.ts");
+      return loadProgram(this.#device, run);
+    };
     const loaded = { replay: load(), made: undefined, runs: 0, isForgotten: false };
     this.#loaded.add(loaded);
     return loaded;

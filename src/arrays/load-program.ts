@@ -1,0 +1,37 @@
+/**
+ * From a graph to a program that a device holds. This part of the library is loaded when the first program runs on a device
+ * (`programs.ts`): it brings the lowering of every op, and with it the kernels.
+ */
+import type { Device } from "../device/device.ts";
+import { moduleOf } from "../graph/ops/node.ts";
+import { copyRegion } from "../graph/ops/rebuild.ts";
+import { structureText } from "../graph/passes/structure.ts";
+import { compilePlan } from "../graph/plan/compile.ts";
+import type { Plan } from "../graph/plan/plan.ts";
+import { Replay } from "../graph/plan/replay.ts";
+import { atLocation } from "../support/location.ts";
+import { Recent } from "../support/recent.ts";
+import { settleLocations } from "./locations.ts";
+import type { ProgramRun } from "./programs.ts";
+
+/** Plans that are remembered, of all devices together. */
+const keptPlans = 128;
+
+const plans = new Recent<string, Plan>(keptPlans);
+
+export function loadProgram(device: Device, run: ProgramRun): Promise<Replay> {
+  return Replay.load(device, planOf(run), run.location);
+}
+
+/** The plan of a graph; what it is made of is attributed to `location`. */
+function planOf({ graph, donated, location }: ProgramRun): Plan {
+  const key = `${donated.join()} ${structureText(graph)}`;
+  const known = plans.get(key);
+  if (known !== undefined) return known;
+  // What is remembered must not keep the caller's arrays alive, neither as values nor by stacks.
+  settleLocations(graph);
+  const copy = moduleOf(copyRegion(graph, new Map()));
+  const plan = atLocation(location, () => compilePlan(copy, "main", donated));
+  plans.set(key, plan);
+  return plan;
+}
