@@ -5,14 +5,17 @@ import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, optionText, requireKnownOptions } from "../support/options.ts";
 import { leastRounds } from "./statistics.ts";
 
+/** How far a benchmark is. */
 export interface BenchProgress {
   /** Rounds that are over, those that warm up included. */
   readonly round: number;
+  /** Rounds in all. */
   readonly rounds: number;
   /** Milliseconds until the end, by the rounds so far. */
   readonly remaining: number;
 }
 
+/** Options of `bench`. */
 export interface BenchOptions {
   /** Rounds that count; 20 unless told, and at least 6, since fewer have no interval of 95%. */
   readonly rounds?: number | undefined;
@@ -31,7 +34,9 @@ export interface BenchOptions {
   readonly against?: string | undefined;
   /** What a launch costs, for TB/s, TFLOP/s and the roofline: of all entries, or by their names. */
   readonly cost?: LaunchCost | { readonly [name: string]: LaunchCost } | undefined;
+  /** Ends the benchmark when it is aborted. */
   readonly signal?: AbortSignal | undefined;
+  /** Hears how far the benchmark is. */
   readonly onProgress?: ((progress: BenchProgress) => void) | undefined;
 }
 

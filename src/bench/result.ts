@@ -11,11 +11,15 @@ import { benchTable } from "./table.ts";
 /** Who took the time: the device, the host around calls of a function, or work that times itself. */
 export type BenchClock = "device" | "host" | "own";
 
+/** The figures of one entry. */
 export interface BenchFigures<Name extends string = string> {
+  /** The entry's name. */
   readonly name: Name;
+  /** What took the time. */
   readonly clock: BenchClock;
   /** Milliseconds of one launch, a round each. */
   readonly samples: readonly number[];
+  /** The median time of a launch. */
   readonly milliseconds: number;
   /** The middle half of the samples, as a part of their median. */
   readonly spread: number;
@@ -25,19 +29,25 @@ export interface BenchFigures<Name extends string = string> {
   readonly interval: Interval;
   /** Whether the interval leaves open which of the two is faster. */
   readonly even: boolean;
+  /** Operations in a second, in units of 10¹². */
   readonly teraflops?: number;
+  /** Bytes moved in a second, in units of 10¹². */
   readonly terabytes?: number;
   /** The least time that the GPU could need, as a part of the time it took. */
   readonly ofRoofline?: number;
 }
 
+/** What was measured, as plain data. */
 export interface BenchData<Name extends string = string> {
+  /** The name of the device. */
   readonly device: string;
   /** Whether that is no GPU: its times are those of a program that imitates one. */
   readonly imitated: boolean;
   /** The entry that ratios are to. */
   readonly against: Name;
+  /** How many rounds count. */
   readonly rounds: number;
+  /** The figures of each entry. */
   readonly entries: readonly BenchFigures<Name>[];
 }
 
@@ -50,6 +60,7 @@ interface Measured<Name extends string> {
   readonly entries: readonly Pick<BenchFigures<Name>, "name" | "clock" | "samples">[];
 }
 
+/** What `bench` measured: as data, as a table, and as a drawing. */
 export class BenchResult<Name extends string = string> {
   /** Everything that was measured, as plain data. */
   readonly json: BenchData<Name>;
@@ -85,10 +96,12 @@ export class BenchResult<Name extends string = string> {
     return new BenchResult({ ...this.#measured, against: this.of(name).name });
   }
 
+  /** The figures as a table of text. */
   table(): string {
     return benchTable(this.json);
   }
 
+  /** The figures as an SVG page. */
   svg(): string {
     return drawBench(this.json);
   }

@@ -7,7 +7,9 @@
  */
 
 export interface Interval {
+  /** The lower end. */
   readonly low: number;
+  /** The upper end. */
   readonly high: number;
 }
 

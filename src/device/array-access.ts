@@ -17,7 +17,9 @@ import type { StridedShape } from "./strided-view.ts";
 export interface SharedTensor {
   /** The address of the first element. */
   readonly data: bigint;
+  /** Where the elements begin in its memory. */
   readonly byteOffset: 0;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
   /** In elements. */
   readonly strides: readonly number[];

@@ -22,6 +22,7 @@ export interface BoundOwner {
   readonly streamHandle: (stream: Stream) => BackendStream;
 }
 
+/** A launch with its arguments fixed, which can be run again and again at little cost. */
 export class BoundLaunch {
   /** The kernels that it runs, in order. */
   readonly kernels: readonly string[];

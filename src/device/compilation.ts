@@ -27,12 +27,17 @@ import type { OperationPlan } from "./operation.ts";
 /** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */
 const keptKernels = 1024;
 
+/** One compilation of a kernel: for what, why, and how long it took. */
 export interface CompilationRecord {
+  /** The kernel's name. */
   readonly kernel: string;
   /** The kernel as it was traced; undefined for one that was compiled ahead of time. */
   readonly traced: Kernel | undefined;
+  /** What it was compiled for. */
   readonly device: string;
+  /** Why it was compiled. */
   readonly reason: string;
+  /** How long it took. */
   readonly milliseconds: number;
   /** Whether an earlier process had compiled it. */
   readonly cached: boolean;

@@ -25,8 +25,11 @@ const disposeSymbol: typeof Symbol.dispose =
 
 export { disposeSymbol };
 
+/** An array in a device's memory. Launches take it without copying; `read` brings it to the host. */
 export class DeviceArray<N extends DTypeName = DTypeName> {
+  /** The format of the elements. */
   readonly dtype: DType<N>;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
   /** Where the user's program made it. */
   readonly location: Location;
@@ -71,6 +74,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     return this.#allocation?.bytes ?? 0;
   }
 
+  /** Whether its memory was given back. */
   get disposed(): boolean {
     return this.#allocation === undefined || this.#whole.#allocation === undefined;
   }
@@ -261,9 +265,13 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
 
 /** An array that was never disposed of. */
 export interface Leak {
+  /** The format of its elements. */
   readonly dtype: DType;
+  /** The extents of its axes. */
   readonly shape: readonly number[];
+  /** The bytes of device memory that it holds. */
   readonly bytes: number;
+  /** Where the program made it. */
   readonly position: Position | undefined;
 }
 
@@ -388,6 +396,7 @@ export function disposeAll(arrays: readonly DeviceArray[]): void {
   );
 }
 
+/** The arrays that were never disposed of, as text: a line each, with the place where it was made. */
 export function formatLeaks(leaks: readonly Leak[]): string {
   if (!isLeaks(leaks))
     throw new TilewrightError({

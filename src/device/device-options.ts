@@ -6,6 +6,7 @@ import type { Leak } from "./device-array.ts";
 import type { KernelProfile } from "./profile/kernel-profile.ts";
 import type { TuningOptions } from "./tuning/advice.ts";
 
+/** Options that `open` takes for every device. */
 export interface DeviceOptions extends TuningOptions {
   /** Of every launch that has none of its own, on devices that stop kernels. */
   readonly limits?: RunLimits;

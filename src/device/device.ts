@@ -75,6 +75,7 @@ import type { LaunchOptions, WaitLimits } from "./waiting.ts";
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
 
+/** Something that runs kernels: a GPU, the simulator or the emulator. `open` gives one. */
 export class Device {
   readonly #backend: Backend;
   readonly #arrays: ArrayRegistry;
@@ -142,10 +143,12 @@ export class Device {
     };
   }
 
+  /** What runs the kernels: `"gpu"`, `"simulator"` or `"emulator"`. */
   get name(): string {
     return this.#backend.name;
   }
 
+  /** What kernels are compiled for. */
   get target(): Target {
     return this.#backend.target;
   }

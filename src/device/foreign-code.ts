@@ -55,7 +55,9 @@ export interface CodeBackend<A extends Allocation = Allocation> {
 
 /** A tensor map of an array on a device, for a parameter of 128 bytes. */
 export class DeviceTensorMap {
+  /** The array that it describes. */
   readonly array: DeviceArray;
+  /** The box and the other settings that it was made with. */
   readonly settings: TensorMapSettings;
 
   /** @internal */

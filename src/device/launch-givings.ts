@@ -15,8 +15,11 @@ export interface ScratchArrays {
   readonly [name: string]: ScratchArray;
 }
 
+/** An array that an operation needs while it runs. */
 export interface ScratchArray {
+  /** The format of the elements. */
   readonly dtype: DType;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
 }
 

@@ -8,6 +8,7 @@
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 
+/** How much of a device's memory this program holds. */
 export interface MemoryUse {
   /** Bytes that arrays, bound launches and scratch memory hold now. */
   readonly used: number;

@@ -38,7 +38,9 @@ import type { Choice } from "./tuning/line.ts";
 
 export type { PlannedArgument, ScratchArray } from "./launch-givings.ts";
 
+/** One launch of a planned operation. */
 export interface PlannedLaunch extends LaunchGivings {
+  /** The kernel. */
   readonly kernel: KernelDefinition;
 }
 
@@ -47,14 +49,19 @@ export type PlanSource = "given" | "tuned" | "shipped" | "heuristic";
 
 /** Tiles of work that are known to be empty before anything runs, those that are whole, and those that are looked at closely. */
 export interface TileCounts {
+  /** Tiles that no work is done for. */
   readonly skipped: number;
+  /** Tiles without an element that is masked. */
   readonly whole: number;
+  /** Tiles of which some elements are masked. */
   readonly masked: number;
 }
 
 /** How an operation is carried out for some sizes. */
 export interface Planned<Configuration = unknown> {
+  /** The choices that were made. */
   readonly configuration: Configuration;
+  /** Where the choices come from. */
   readonly source: PlanSource;
   /** Or a function that makes them, called when they are needed: tracing kernels takes longer than planning. */
   readonly launches: readonly PlannedLaunch[] | (() => readonly PlannedLaunch[]);
@@ -66,6 +73,7 @@ export interface Planned<Configuration = unknown> {
   readonly tiles?: (() => TileCounts) | undefined;
 }
 
+/** How an operation is carried out for some sizes: its configuration, its kernels, and their launches. */
 export interface OperationPlan<Configuration = unknown> extends Planned<Configuration> {
   /** Traced when they are first asked for, where the planner gives a function. */
   readonly launches: readonly PlannedLaunch[];
@@ -73,6 +81,7 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly text: string | undefined;
   readonly scratch: ScratchArrays;
   readonly notes: readonly string[];
+  /** Bytes of scratch memory that it needs. */
   readonly scratchBytes: number;
   /** What its launches compute and move, in all, and which of their loops could not be counted. */
   readonly cost: () => KernelCost;
@@ -80,15 +89,20 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly blocks: () => readonly number[];
 }
 
+/** What `operation` makes an operation of: its arguments, and how it is planned. */
 export interface OperationSpec<
   Inputs extends InputSpecs,
   Outputs extends ArraySpecs,
   Inouts extends ArraySpecs,
   Configuration,
 > {
+  /** Its name, in messages and profiles. */
   readonly name: string;
+  /** The inputs, by name. */
   readonly inputs?: Inputs;
+  /** The outputs, by name. */
   readonly outputs?: Outputs;
+  /** Arrays that are read and written, by name. */
   readonly inouts?: Inouts;
   /** Called once for each set of sizes and target; with a choice where one is given or was measured. */
   readonly plan: Planner<Configuration>;
@@ -127,14 +141,18 @@ export type PlanTarget =
 /** Plans that are kept; a program that runs one operation on more sizes than this plans again. */
 const keptPlans = 256;
 
+/** Work of any size, planned as one or more kernels when its shapes are known; launched as a kernel is. */
 export class Operation<
   Inputs extends InputSpecs = InputSpecs,
   Outputs extends ArraySpecs = ArraySpecs,
   Inouts extends ArraySpecs = ArraySpecs,
   Configuration = unknown,
 > implements Signature<Inputs, Outputs, Inouts> {
+  /** The inputs, by name. */
   readonly inputs: Inputs;
+  /** The outputs, by name. */
   readonly outputs: Outputs;
+  /** Arrays that are read and written, by name. */
   readonly inouts: Inouts;
   /** What there is to choose; undefined where there is nothing. */
   readonly choices: OperationChoices | undefined;
@@ -163,6 +181,7 @@ export class Operation<
     return thisCopy;
   }
 
+  /** Its name, in messages and profiles. */
   get name(): string {
     return this.#declared.kernel.name;
   }

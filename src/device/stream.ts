@@ -23,6 +23,7 @@ export interface StreamOwner {
   readonly forget: (stream: Stream) => void;
 }
 
+/** A queue of work on a device: launches in it run in order, those of different streams side by side. */
 export class Stream {
   readonly #owner: StreamOwner;
   #stream: BackendStream | undefined;

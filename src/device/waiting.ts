@@ -15,6 +15,7 @@ import type { RunLimits } from "../support/run-limits.ts";
 /** When to stop waiting. */
 export type WaitLimits = Pick<RunLimits, "signal" | "timeLimit">;
 
+/** Options of one launch. */
 export interface LaunchOptions extends RunLimits {
   /** Values of named dimensions that no argument's shape gives. */
   readonly dimensions?: { readonly [name: string]: number };

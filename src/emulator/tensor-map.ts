@@ -38,6 +38,7 @@ export const tensorMapTypes = [
   "tf32",
   "tf32.ftz",
 ] as const;
+/** The format of a tensor map's elements, as `CUtensorMapDataType` names it. */
 export type TensorMapType = (typeof tensorMapTypes)[number];
 
 export const tensorMapTypeBytes: { readonly [T in TensorMapType]: number } = Object.freeze({

@@ -33,6 +33,7 @@ export interface EmulatorOptions {
   readonly isOver?: (() => boolean) | undefined;
 }
 
+/** What a launch did, in numbers. */
 export interface EmulationCounters {
   /** Instructions times the lanes that ran them. */
   readonly laneInstructions: number;
@@ -40,10 +41,12 @@ export interface EmulationCounters {
   readonly warpInstructions: number;
 }
 
+/** What a launch gave: findings, printed text and counters. */
 export interface EmulationResult {
   /** What the checks found, in the order of finding; the launch went on behind each. */
   readonly findings: readonly TilewrightError[];
   /** What lanes printed, one text a call. */
   readonly printed: readonly string[];
+  /** What the launch did, in numbers. */
   readonly counters: EmulationCounters;
 }

@@ -35,15 +35,18 @@ export type FloatName =
 export type SignedName = "i4" | "i8" | "i16" | "i32" | "i64";
 export type UnsignedName = "u4" | "u8" | "u16" | "u32" | "u64";
 export type IntegerName = SignedName | UnsignedName;
+/** The name of a number format, such as `"f32"`. */
 export type DTypeName = FloatName | IntegerName | "bool";
 
 export type DTypeKind = "float" | "signed" | "unsigned" | "bool";
 
 /** A number format. Compare by identity: there is one descriptor a name. */
 export interface DType<N extends DTypeName = DTypeName> {
+  /** Its name, such as `"bf16"`. */
   readonly name: N;
   /** Bits of an element in packed memory (bool takes a byte, tf32 takes four). */
   readonly bits: 4 | 8 | 16 | 32 | 64;
+  /** Whether its numbers are floats, integers with or without sign, or truth values. */
   readonly kind: DTypeKind;
 }
 
@@ -84,25 +87,45 @@ function define<N extends DTypeName>(name: N, bits: DType["bits"], kind: DTypeKi
   return Object.freeze(Object.defineProperty({ name, bits, kind }, madeBy, { value: thisCopy }));
 }
 
+/** 64-bit floats (IEEE binary64). */
 export const f64 = define("f64", 64, "float");
+/** 32-bit floats (IEEE binary32). */
 export const f32 = define("f32", 32, "float");
+/** 32-bit floats whose last 13 bits tensor cores ignore (TensorFloat-32): a sign, 8 bits of exponent, 10 of mantissa. */
 export const tf32 = define("tf32", 32, "float");
+/** 16-bit floats (IEEE binary16): 5 bits of exponent, 10 of mantissa. */
 export const f16 = define("f16", 16, "float");
+/** 16-bit floats with the range of f32 (bfloat16): 8 bits of exponent, 7 of mantissa. */
 export const bf16 = define("bf16", 16, "float");
+/** 8-bit floats with 4 bits of exponent and 3 of mantissa, up to 448, without infinities. */
 export const f8e4m3fn = define("f8e4m3fn", 8, "float");
+/** 8-bit floats with 5 bits of exponent and 2 of mantissa, up to 57,344. */
 export const f8e5m2 = define("f8e5m2", 8, "float");
+/** 8-bit powers of two without sign, as scales of blocks are stored. */
 export const f8e8m0fnu = define("f8e8m0fnu", 8, "float");
+/** 4-bit floats, up to 6: two to a byte. */
 export const f4e2m1fn = define("f4e2m1fn", 4, "float");
+/** 4-bit signed integers: two to a byte. */
 export const i4 = define("i4", 4, "signed");
+/** 8-bit signed integers. */
 export const i8 = define("i8", 8, "signed");
+/** 16-bit signed integers. */
 export const i16 = define("i16", 16, "signed");
+/** 32-bit signed integers. */
 export const i32 = define("i32", 32, "signed");
+/** 64-bit signed integers, bigints on the host. */
 export const i64 = define("i64", 64, "signed");
+/** 4-bit unsigned integers: two to a byte. */
 export const u4 = define("u4", 4, "unsigned");
+/** 8-bit unsigned integers. */
 export const u8 = define("u8", 8, "unsigned");
+/** 16-bit unsigned integers. */
 export const u16 = define("u16", 16, "unsigned");
+/** 32-bit unsigned integers. */
 export const u32 = define("u32", 32, "unsigned");
+/** 64-bit unsigned integers, bigints on the host. */
 export const u64 = define("u64", 64, "unsigned");
+/** Truth values, a byte each. */
 export const bool = define("bool", 8, "bool");
 
 /** Every format by name. */

@@ -26,9 +26,13 @@ export type PackedName = "i4" | "u4" | "f4e2m1fn";
 /** The typed array that holds the elements of a host array. */
 export type Storage<N extends DTypeName = DTypeName> = N extends PackedName ? Uint8Array : Lanes<N>;
 
+/** An array in the host's memory: what launches take and give. `fromNumbers` and `hostArray` make one. */
 export interface HostArray<N extends DTypeName = DTypeName> {
+  /** The format of the elements. */
   readonly dtype: DType<N>;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
+  /** The elements in row-major order, in a typed array of their format. */
   readonly data: Storage<N>;
 }
 
@@ -37,8 +41,11 @@ export type PlainList = readonly (number | bigint | boolean)[];
 
 /** What a function that takes an array of the host accepts: its elements may be a plain list. */
 export interface GivenArray<N extends DTypeName = DTypeName> {
+  /** The format of the elements. */
   readonly dtype: DType<N>;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
+  /** The elements in row-major order. */
   readonly data: Storage<N> | PlainList;
 }
 

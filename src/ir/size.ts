@@ -18,8 +18,10 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { greatestCommonDivisor } from "../support/integers.ts";
 
+/** A size that is known when a kernel is launched, from the shapes of its arguments or by name. */
 export interface Dimension {
   readonly kind: "dimension";
+  /** Its name, by which launches give its value. */
   readonly name: string;
   /** A divisor promised by the user and checked at launch. */
   readonly multipleOf: number;
@@ -27,14 +29,18 @@ export interface Dimension {
 
 export interface CeilDiv {
   readonly kind: "ceildiv";
+  /** What is divided. */
   readonly of: SymbolicSize;
+  /** The divisor. */
   readonly by: number;
 }
 
 /** How many whole groups of `by` there are. */
 export interface FloorDiv {
   readonly kind: "floordiv";
+  /** What is divided. */
   readonly of: SymbolicSize;
+  /** The divisor. */
   readonly by: number;
 }
 
@@ -51,12 +57,14 @@ export interface Product {
 
 export interface Sum {
   readonly kind: "sum";
+  /** What is added to the sum. */
   readonly constant: number;
   /** Those above 0 first, then by text; at least two where the constant is 0 and the first is above 0. */
   readonly terms: readonly (SizeFactor | Product)[];
 }
 
 export type SymbolicSize = SizeFactor | Product | Sum;
+/** The extent of an axis: a number, or an expression over dimensions, which are known at launch. */
 export type Size = number | SymbolicSize;
 
 /** Values of the named dimensions of one launch. */

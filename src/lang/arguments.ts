@@ -28,14 +28,18 @@ import { describe, wrongKind } from "./traced.ts";
 /** An array argument. */
 export interface ArraySpec<D extends DTypeName = DTypeName> {
   readonly kind: "array";
+  /** The format of the elements. */
   readonly dtype: DType<D>;
+  /** The extents of the axes. */
   readonly shape: readonly Size[];
+  /** Elements from one index to the next along each axis; row-major where there are none. */
   readonly strides: readonly Size[] | undefined;
 }
 
 /** A scalar argument. */
 export interface ScalarSpec<D extends DTypeName = DTypeName> {
   readonly kind: "scalar";
+  /** The format of the number. */
   readonly dtype: DType<D>;
 }
 
@@ -45,28 +49,37 @@ export interface MemorySpec<
   Space extends "smem" | "gmem" = "smem" | "gmem",
 > {
   readonly kind: "memory";
+  /** Which memory it is. */
   readonly space: Space;
+  /** The format of the elements. */
   readonly dtype: DType<D>;
+  /** The extents of the axes. */
   readonly shape: readonly Size[];
   /** How shared memory is stored, where the user says so. */
   readonly layout: SharedLayout | undefined;
+  /** Where the program declares it. */
   readonly location: Location;
 }
 
 /** A barrier, or an array of them. */
 export interface BarrierSpec {
   readonly kind: "barrier";
+  /** How many arrivals complete a phase. */
   readonly arrivals: number;
+  /** How many barriers there are. */
   readonly count: number;
+  /** Where the program declares it. */
   readonly location: Location;
 }
 
 /** Counters shared by the grid. */
 export interface SemaphoreSpec {
   readonly kind: "semaphore";
+  /** The extents of the axes. */
   readonly shape: readonly Size[];
   /** Whether the kernel leaves them at 0, as it found them. */
   readonly restored: boolean;
+  /** Where the program declares it. */
   readonly location: Location;
 }
 
@@ -78,12 +91,15 @@ export interface UnionGroup {
 /** Shared memory that groups of windows take turns in. */
 export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
   readonly kind: "union";
+  /** The allocations that share the memory, by alternatives. */
   readonly groups: readonly UnionGroup[];
+  /** Where the program declares it. */
   readonly location: Location;
   /** The members of all groups; exists in the types only. */
   readonly members?: Members;
 }
 
+/** What a kernel can ask for as scratch: memory, barriers, semaphores, or alternatives that share memory. */
 export type ScratchSpec = MemorySpec | BarrierSpec | SemaphoreSpec | UnionSpec;
 
 /** Scratch that lives within a block and can therefore be allocated in its middle. */

@@ -22,6 +22,7 @@ import { Tile } from "./tile.ts";
 import { emit, emitOrigin } from "./trace.ts";
 import { useValue, wrongKind } from "./traced.ts";
 
+/** Options of `copyAsync`. */
 export interface CopyOptions {
   /** Where the copy arrives when it has landed; needed for a copy into shared memory. */
   readonly barrier?: Barrier;

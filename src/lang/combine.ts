@@ -44,14 +44,17 @@ export type Combine<T extends Combined> = (left: T, right: T) => T;
 interface Along<T extends Combined> {
   /** The axis to combine along; the last from -1. */
   readonly axis: number;
+  /** What combines with any element to that element, such as 0 of a sum. */
   readonly identity: IdentityOf<T>;
 }
 
+/** Options of `reduceWith`. */
 export interface ReduceWithOptions<T extends Combined>
   extends Omit<Along<T>, "axis">, ReduceOptions {
   /** The axis to combine along, the last from -1, or several at once, whose elements come in row-major order. */
   readonly axis: number | readonly number[];
 }
+/** Options of `scanWith`. */
 export interface ScanWithOptions<T extends Combined> extends Along<T>, ScanOptions {}
 
 type Tiles = readonly Tile[];

@@ -26,6 +26,7 @@ import { callBody, useValue, wrongKind } from "./traced.ts";
 import { emptyTree, flattenTree, matchTree, rebuildTree, valuesOf } from "./tree.ts";
 import type { FlatTree, Tree } from "./tree.ts";
 
+/** The bounds of a `loop`. */
 export interface LoopBounds {
   /** The first index; 0 unless given. */
   readonly from?: Index;

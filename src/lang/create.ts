@@ -112,6 +112,7 @@ export type DotDType<D extends DTypeName> = D extends "f64"
     ? "i32"
     : "f32";
 
+/** Options of `dot`. */
 export interface DotOptions<R extends DTypeName> {
   /** A tile that the product is added to. */
   readonly accumulator?: Tile<R>;

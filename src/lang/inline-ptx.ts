@@ -37,7 +37,9 @@ type Data = Tile | Scalar;
 
 /** A result of code that runs once for each lane. */
 export interface InlineTile<D extends DTypeName = DTypeName> {
+  /** The format of its elements. */
   readonly dtype: DType<D>;
+  /** The extents of its axes. */
   readonly shape: readonly number[];
 }
 
@@ -80,6 +82,7 @@ export interface InlineLanes<
   Operands extends readonly Data[],
   Results extends readonly InlineTile[],
 > {
+  /** The tiles and scalars that the instructions read. */
   readonly operands: Operands;
   /** The number format and the shape of each result. */
   readonly results: Results;
@@ -93,6 +96,7 @@ export interface InlineLanes<
     operands: Each<Operands, readonly string[]>,
     results: Each<Results, readonly string[]>,
   ) => string;
+  /** What the instructions compute, in TypeScript, for the simulator. */
   readonly meaning: (...operands: Given<Operands>) => InlineResults<Operands, Results>;
 }
 

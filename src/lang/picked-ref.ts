@@ -29,6 +29,7 @@ export interface IndexedAxis {
   readonly tile: Tile;
 }
 
+/** Rows or elements of an array that index tiles pick, to gather from and scatter to. */
 export class PickedRef<D extends DTypeName = DTypeName> extends Accessible<D> {
   /** Tells picked elements from a window. */
   readonly kind = "picked";

@@ -18,6 +18,7 @@ import { numberList, wrongKind } from "./traced.ts";
 export class ElementRun {
   /** Which run of such a shape it is. */
   readonly index: Scalar<"i32"> | number;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
 
   /** @internal */

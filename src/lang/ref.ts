@@ -34,6 +34,7 @@ function refTypeOf(value: Value): RefType {
 
 const whole: PickedElements = Object.freeze({ indices: Object.freeze([]) });
 
+/** A window of an array in global, shared or tensor memory: what kernels load from, store to and copy. */
 export class Ref<D extends DTypeName = DTypeName> extends Accessible<D> {
   /** Tells a ref from tiles and scalars. */
   readonly kind = "ref";

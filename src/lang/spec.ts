@@ -21,15 +21,19 @@ import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 import { describe } from "./traced.ts";
 
+/** The axes of a grid by name, with the number of blocks along each. */
 export interface GridSpec {
   readonly [axis: string]: Size;
 }
+/** Arrays and scalars by name, as a kernel's `inputs` are declared. */
 export interface InputSpecs {
   readonly [name: string]: ArraySpec | ScalarSpec;
 }
+/** Arrays by name, as a kernel's `outputs` and `inouts` are declared. */
 export interface ArraySpecs {
   readonly [name: string]: ArraySpec;
 }
+/** Scratch memory, barriers and semaphores by name. */
 export interface ScratchSpecs {
   readonly [name: string]: ScratchSpec;
 }
@@ -46,6 +50,7 @@ export interface KernelSpec<
   Inouts extends ArraySpecs = ArraySpecs,
   Scratch extends ScratchSpecs = ScratchSpecs,
 > {
+  /** The kernel's name, in messages, profiles and PTX. */
   readonly name: string;
   /** Number of blocks along each named axis, the last axis fastest; one block without it. */
   readonly grid?: Grid;

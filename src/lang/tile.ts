@@ -59,6 +59,7 @@ const scalarRemedy = "a tile has an axis; the element of a tile of one is its ma
 
 type Tiles<T extends readonly DTypeName[]> = { readonly [I in keyof T]: Tile<T[I]> };
 
+/** An array of numbers in registers, spread over the threads of a program thread. Operations make new tiles. */
 export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D> {
   /** Tells a tile from a scalar. */
   readonly kind = "tile";

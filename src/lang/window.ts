@@ -30,7 +30,9 @@ import { wrongKind } from "./traced.ts";
 /** `size` elements of an axis, from `start` on. */
 export interface Slice {
   readonly kind: "slice";
+  /** The first index. */
   readonly start: Index;
+  /** The number of indices. */
   readonly size: Size;
   /** The first position that is out of bounds, where that is before the axis ends. */
   readonly end?: Index;

@@ -128,26 +128,36 @@ const access: ArgumentKind = {
   },
 };
 
+/**
+ * How many passes over shared memory an access of a tile takes, and how many it would take without bank conflicts;
+ * undefined where threads do not hold so many bytes side by side.
+ */
 export const bankConflicts = checked(
   "bankConflicts",
   [layout, sharedView, vectorBytes],
   conflicts.bankConflicts,
 );
 
+/** The warps, threads and registers that hold an element of a tile. */
 export const holders = checked("holders", [layout, shape, element], elements.holders);
 
+/** How many registers of each thread a tile takes. */
 export const registersPerLane = checked(
   "registersPerLane",
   [layout, shape],
   registers.registersPerLane,
 );
 
+/** How many threads hold each element. */
 export const replication = checked("replication", [layout], registers.replication);
 
+/** The layout with vectors of neighbours dealt to the threads in turn, by the number of the element. */
 export const stridedLayout = checked("stridedLayout", [vector], named.stridedLayout);
 
+/** The layout with which threads access rows of global memory in coalesced vectors. */
 export const coalescedLayout = checked("coalescedLayout", [shape, vector], named.coalescedLayout);
 
+/** The layout of a tile that is spread in rectangular blocks, as Triton's blocked layout. */
 export const blockedLayout = checked(
   "blockedLayout",
   [
@@ -165,6 +175,7 @@ export const blockedLayout = checked(
   named.blockedLayout,
 );
 
+/** The layout of an operand of `mma.sync`. */
 export const mmaFragment = checked(
   "mmaFragment",
   [
@@ -185,6 +196,7 @@ export const mmaFragment = checked(
   named.mmaFragment,
 );
 
+/** The layout of a tile after it is combined over some of its axes. */
 export const reduceLayout = checked(
   "reduceLayout",
   [
@@ -198,6 +210,7 @@ export const reduceLayout = checked(
   operations.reduceLayout,
 );
 
+/** The layout of a tile with its axes in another order. */
 export const transposeLayout = checked(
   "transposeLayout",
   [
@@ -211,6 +224,7 @@ export const transposeLayout = checked(
   operations.transposeLayout,
 );
 
+/** The layout of a tile repeated along axes, where each thread repeats what it holds; undefined where there is none. */
 export const broadcastLayout = checked(
   "broadcastLayout",
   [
@@ -228,14 +242,17 @@ export const broadcastLayout = checked(
   operations.broadcastLayout,
 );
 
+/** The byte of an allocation in shared memory at which an element begins. */
 export const byteOffset = checked(
   "byteOffset",
   [sharedLayout, shape, bits, element],
   stored.byteOffset,
 );
 
+/** The view of a whole allocation in shared memory. */
 export const wholeView = checked("wholeView", [sharedLayout, shape, bits], views.wholeView);
 
+/** A window of a view of shared memory. */
 export const sliceView = checked(
   "sliceView",
   [
@@ -265,6 +282,7 @@ function isOfRank(value: unknown, view: unknown, least: number): boolean {
   );
 }
 
+/** A view of shared memory with its axes in another order. */
 export const transposeView = checked(
   "transposeView",
   [
@@ -277,6 +295,7 @@ export const transposeView = checked(
   views.transposeView,
 );
 
+/** Where an element of a tile lies in tensor memory. */
 export const tmemPlace = checked(
   "tmemPlace",
   [tmemLayout, shape, bits, element],
@@ -287,6 +306,7 @@ const isDealt = isListOf(
   (value) => isWhole(-8, 8)(value) || isWhole(1, 32)(fieldsOf(value, ["replicate"])["replicate"]),
 );
 
+/** The layout that nested tilings of a shape make, as a product of shapes. */
 export const tiling = checked(
   "tiling",
   [
@@ -304,48 +324,56 @@ export const tiling = checked(
   tilings.tiling,
 );
 
+/** A layout of registers drawn as an SVG page. */
 export const drawRegisterLayout = checked(
   "drawRegisterLayout",
   [layout, shape],
   registerDrawings.drawRegisterLayout,
 );
 
+/** A tile before and after a change of layout, drawn as an SVG page. */
 export const drawRelayout = checked(
   "drawRelayout",
   [layout, layout, shape],
   registerDrawings.drawRelayout,
 );
 
+/** The banks of a view of shared memory, and what an access conflicts over, drawn as an SVG page. */
 export const drawSharedLayout = checked(
   "drawSharedLayout",
   [sharedView, access],
   sharedDrawings.drawSharedLayout,
 );
 
+/** A layout of registers drawn as text, an element a cell. */
 export const drawLayoutText = checked(
   "drawLayoutText",
   [layout, shape],
   textDrawings.drawLayoutText,
 );
 
+/** A tile before and after a change of layout, drawn as text. */
 export const drawRelayoutText = checked(
   "drawRelayoutText",
   [layout, layout, shape],
   textDrawings.drawRelayoutText,
 );
 
+/** The banks of a view of shared memory, and what an access conflicts over, drawn as text. */
 export const drawSharedText = checked(
   "drawSharedText",
   [sharedView, access],
   textDrawings.drawSharedText,
 );
 
+/** The cheapest way from one layout of registers to another; undefined where there is none. */
 export const planRelayout = checked(
   "planRelayout",
   [layout, layout, shape, dtype],
   relayouts.planRelayout,
 );
 
+/** What a change of layout costs, in the units in which plans are compared. */
 export const relayoutCost = checked(
   "relayoutCost",
   [
@@ -360,6 +388,7 @@ export const relayoutCost = checked(
   costs.relayoutCost,
 );
 
+/** The layouts, conversions and memory of a placed kernel, as text. */
 export const placementReport = checked(
   "placementReport",
   [

@@ -22,7 +22,9 @@ export function compileForFiles(kernel: Kernel, target: Target): Executable {
 
 /** PTX, and what a launch of it needs. */
 export interface CompiledAhead {
+  /** The PTX. */
   readonly ptx: string;
+  /** What `loadKernel` needs besides the code, to be kept as JSON. */
   readonly manifest: CompiledManifest;
 }
 

@@ -46,10 +46,15 @@ const format = "tilewright compiled kernel 3";
 
 /** What belongs to compiled code; plain data, as JSON has it. */
 export interface CompiledManifest {
+  /** The version of this form. */
   readonly format: typeof format;
+  /** What it was compiled for. */
   readonly target: TargetName;
+  /** The form of the code, and a checksum. */
   readonly code: { readonly form: "ptx" | "cubin"; readonly checksum: string };
+  /** The kernel's name and arguments. */
   readonly kernel: InterfaceData;
+  /** How it is launched. */
   readonly plan: unknown;
 }
 
@@ -77,12 +82,17 @@ export class CompiledKernel<
   Outputs extends ArraySpecs = ArraySpecs,
   Inouts extends ArraySpecs = ArraySpecs,
 > implements Signature<Inputs, Outputs, Inouts> {
+  /** The inputs, by name. */
   readonly inputs: Inputs;
+  /** The outputs, by name. */
   readonly outputs: Outputs;
+  /** Arrays that are read and written, by name. */
   readonly inouts: Inouts;
   /** What arguments are checked against. */
   readonly kernel: KernelInterface;
+  /** How blocks and arguments are laid out for a launch. */
   readonly plan: LaunchPlan;
+  /** The code, as PTX or as a cubin. */
   readonly code: CompiledCode;
 
   /** @internal */

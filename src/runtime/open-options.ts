@@ -31,6 +31,7 @@ export interface OpenOptions
   readonly threads?: number;
 }
 
+/** What `open` can open. */
 export type DeviceName = "gpu" | "simulator" | "emulator";
 
 type Rule = readonly [expected: string, holds: (value: unknown) => boolean];

@@ -19,6 +19,7 @@ import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
 import { QueuedBackend } from "./queued-backend.ts";
 
+/** Options of the simulator: how threads take turns, and what is checked. */
 export interface SimulatorOptions {
   /** The GPU whose limits hold; sm_90a unless given. */
   readonly target?: Target;

@@ -17,6 +17,7 @@ import type { Agent } from "./agent.ts";
 import type { AsyncOperation } from "./asynchronous.ts";
 import { TimedSchedule } from "./timed-schedule.ts";
 
+/** How the simulator lets threads take turns. */
 export type ScheduleName = "fixed" | "random" | "adversarial" | "timed";
 
 /** `start`: begin the next cluster. */

@@ -16,6 +16,7 @@ import { codes } from "./codes/index.ts";
 import { captureLocation, formatPlace, reportDepth, userFrames } from "./location.ts";
 import type { Location, Position } from "./location.ts";
 
+/** The code of a diagnostic, such as `"TW1020"`; each is explained in docs/diagnostics.md. */
 export type DiagnosticCode = keyof typeof codes;
 
 /** Another place that belongs to the report: the other access of a race, the definition of a value. */
@@ -63,16 +64,23 @@ export class TilewrightError extends Error {
    */
   static override readonly name = "TilewrightError";
 
+  /** Always `"TilewrightError"`, also where a bundler renames the class. */
   override readonly name = "TilewrightError";
+  /** Which mistake it is, such as `"TW4012"`; see docs/diagnostics.md. */
   readonly code: DiagnosticCode;
   /** The report's first line without its code. */
   readonly summary: string;
+  /** The line of the program that it is about. */
   readonly position: Position | undefined;
   /** Where text that was made from the user's, such as PTX, has it. */
   readonly generated: Position | undefined;
+  /** What was expected. */
   readonly expected: string;
+  /** What was found instead. */
   readonly found: string;
+  /** What to do about it. */
   readonly remedy: string;
+  /** Other places that have to do with it, each with a message. */
   readonly notes: readonly Note[];
 
   /** @internal */

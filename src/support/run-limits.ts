@@ -15,6 +15,7 @@ import type { DiagnosticDetails } from "./diagnostics.ts";
 import type { Location } from "./location.ts";
 import { isReadable, optionText } from "./options.ts";
 
+/** What ends a run before it is done: a signal, or limits of time and of steps. */
 export interface RunLimits {
   /** Ends the run when it is aborted. */
   readonly signal?: AbortSignal | undefined;

@@ -6,20 +6,27 @@
 /** Instructions that only some targets have. */
 export type Feature = "wgmma" | "tma" | "cluster" | "cp.async" | "mbarrier" | "tcgen05";
 
+/** A GPU architecture with its limits. */
 export interface Target {
+  /** Its name, such as `"sm_90a"`. */
   readonly name: string;
   /** The first GPU architecture with all of its general instructions: sm_80, sm_90 or sm_100. */
   readonly architecture: 80 | 90 | 100;
   /** Shared memory one block may use, in bytes, dynamic opt-in included. */
   readonly sharedMemoryPerBlock: number;
+  /** Bytes of shared memory of a multiprocessor. */
   readonly sharedMemoryPerProcessor: number;
+  /** The most threads of a block. */
   readonly lanesPerBlock: number;
+  /** The most threads of a multiprocessor. */
   readonly lanesPerProcessor: number;
+  /** The most blocks of a multiprocessor. */
   readonly blocksPerProcessor: number;
   /** Streaming multiprocessors of the usual board; bounds how many blocks run at once. */
   readonly processors: number;
   /** Blocks of a cluster that every such GPU can place. */
   readonly clusterSize: number;
+  /** The instructions that it has beyond those of all targets. */
   readonly features: readonly Feature[];
 }
 
@@ -39,7 +46,9 @@ function describe(target: Target): Target {
   return Object.freeze({ ...target, features: Object.freeze([...target.features]) });
 }
 
+/** The GPU architectures that kernels are compiled for, by name. */
 export const targets = Object.freeze({
+  /** Ampere: the A100 and its relatives. */
   sm_80: describe({
     ...hopper,
     name: "sm_80",
@@ -50,12 +59,14 @@ export const targets = Object.freeze({
     clusterSize: 1,
     features: ["cp.async", "mbarrier"],
   }),
+  /** Hopper: the H100, the H200 and their relatives. */
   sm_90a: describe({
     ...hopper,
     name: "sm_90a",
     architecture: 90,
     features: ["cp.async", "mbarrier", "tma", "cluster", "wgmma"],
   }),
+  /** Blackwell: the B200 and its relatives. */
   sm_100a: describe({
     ...hopper,
     name: "sm_100a",
@@ -65,6 +76,7 @@ export const targets = Object.freeze({
   }),
 });
 
+/** The name of a GPU architecture, such as `"sm_90a"`. */
 export type TargetName = keyof typeof targets;
 
 /** The target that kernels are checked for when none is named. */

@@ -27,6 +27,7 @@ import { requireKnownOptions } from "../support/options.ts";
 import { requireTarget } from "../targets/given.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 
+/** Options of `checkKernel`. */
 export interface CheckOptions extends LaunchOptions {
   /** What runs the kernel; the simulator unless given. */
   readonly device?: CheckingDevice;

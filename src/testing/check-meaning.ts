@@ -42,6 +42,7 @@ import { compareWithReference } from "./compare.ts";
 import type { Comparison } from "./compare.ts";
 import { roundoffOf, wide, withBounds } from "./rounding-bounds.ts";
 
+/** Options of `checkMeaning`. */
 export interface MeaningOptions {
   /** An array for each input of the kernel; random ones unless given. */
   readonly inputs?: readonly HostArray[] | undefined;
@@ -61,7 +62,9 @@ export interface MeaningOptions {
 
 /** How far the kernel was from its meaning, by the names of its outputs, and of the inputs that have derivatives. */
 export interface MeaningReport {
+  /** How far each output is off, by name. */
   readonly outputs: { readonly [name: string]: Comparison };
+  /** How far each gradient is off, by name. */
   readonly cotangents: { readonly [name: string]: Comparison };
 }
 

@@ -14,11 +14,15 @@ import { optionText } from "../support/options.ts";
 
 /** A reference value and how far a correct result may lie from it. */
 export interface Reference {
+  /** The right value. */
   readonly value: number;
+  /** How far a result may be off. */
   readonly bound: number;
 }
 
+/** How far an array is off its reference. */
 export interface Comparison {
+  /** How many elements were compared. */
   readonly elements: number;
   /** The largest error as a fraction of its bound; at most 1. */
   readonly worst: number;

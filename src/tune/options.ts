@@ -12,9 +12,11 @@ import type { Location } from "../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../support/options.ts";
 import type { GivenInputs } from "./arrays.ts";
 
+/** How far `tune` is. */
 export interface TuneProgress {
   /** Choices that are done with, of all cases, and how many there are. */
   readonly done: number;
+  /** How many there are. */
   readonly all: number;
   /** The case that is being worked on. */
   readonly sizes: Sizes;
@@ -24,6 +26,7 @@ export interface TuneProgress {
   readonly remaining: number;
 }
 
+/** Options of `tune`. */
 export interface TuneOptions {
   /** The sizes to tune for. */
   readonly cases: readonly Sizes[];
@@ -48,7 +51,9 @@ export interface TuneOptions {
   readonly launches?: number | undefined;
   /** Processes that compile; as many as processors, up to eight, unless given. */
   readonly workers?: number | undefined;
+  /** Ends the tuning when it is aborted; what was measured is kept. */
   readonly signal?: AbortSignal | undefined;
+  /** Hears how far the tuning is. */
   readonly onProgress?: ((progress: TuneProgress) => void) | undefined;
 }
 

@@ -11,8 +11,11 @@ import { isMeasured, isRejected } from "../device/tuning/line.ts";
 import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
 import type { Verdict } from "./verdict.ts";
 
+/** What `tune` found for one case. */
 export interface CaseReport {
+  /** The sizes of the case. */
   readonly sizes: Sizes;
+  /** The sizes, rounded to those that share a choice. */
   readonly bucket: Sizes;
   /** Whether times are estimates of a model, since there was no GPU. */
   readonly modelled: boolean;
@@ -26,7 +29,9 @@ export interface CaseReport {
   readonly checked?: Verdict;
 }
 
+/** What `tune` found: the best choice of each case, and what every other one took. */
 export class TuneReport {
+  /** What was found for each case, in order. */
   readonly cases: readonly CaseReport[];
 
   /** @internal */
@@ -40,6 +45,7 @@ export class TuneReport {
     return line === undefined || isRejected(line) ? undefined : line.choice;
   }
 
+  /** What was found, as a table of text. */
   table(): string {
     return this.cases.map(caseText).join("\n");
   }

@@ -35,23 +35,28 @@ type Made<Inputs extends InputSpecs, Outputs extends ArraySpecs, Inouts extends 
   | KernelDefinition<Inputs, Outputs, Inouts>
   | Operation<Inputs, Outputs, Inouts>;
 
+/** What `tunable` makes an operation of: the choices, and the kernel for each. */
 export interface TunableSpec<
   C extends ChoiceLists,
   Inputs extends InputSpecs,
   Outputs extends ArraySpecs,
   Inouts extends ArraySpecs,
 > {
+  /** The operation's name, in tuning files and messages. */
   readonly name: string;
+  /** The values of each choice. */
   readonly choices: C;
   /** Whether a combination makes sense at all. */
   readonly where?: (choice: ChoiceOf<C>) => boolean;
   /** Which sizes share a result; every size has its own unless given. */
   readonly bucket?: (dimensions: Sizes) => Sizes;
+  /** Makes the kernel of a choice. */
   readonly make: (choice: ChoiceOf<C>) => Made<Inputs, Outputs, Inouts>;
 }
 
 const names = ["name", "choices", "where", "bucket", "make"];
 
+/** An operation made of a kernel with choices: the fastest known choice is taken, by a tuning table or by default. */
 export function tunable<
   const C extends ChoiceLists,
   Inputs extends InputSpecs,

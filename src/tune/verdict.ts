@@ -15,6 +15,7 @@ import type { Candidate } from "./candidate.ts";
 export interface Verdict {
   /** "undecided" where no result was right, so that no choice is kept. */
   readonly by: Judge | "undecided";
+  /** The same in words. */
   readonly text: string;
 }
 

@@ -10,10 +10,13 @@ import type { TraceDocument } from "../../sim/trace-events.ts";
 import type { TimeUnit } from "../backend.ts";
 import { requireProfiles } from "../kinds.ts";
 
+/** One region of one program thread of one block, with its begin and end. */
 export interface ProfileSpan {
+  /** The region's name. */
   readonly name: string;
   /** The block's index along each axis of the grid. */
   readonly block: readonly number[];
+  /** The program thread. */
   readonly thread: string;
   /** The warp within its thread, where a scope of the kernel lies within `warps`. */
   readonly warp: number | undefined;
@@ -21,15 +24,19 @@ export interface ProfileSpan {
   readonly depth: number;
   /** In units of the profile, from when the first thread of the launch began. */
   readonly from: number;
+  /** The time of its end. */
   readonly to: number;
   /** The line of the scope. */
   readonly position: Position | undefined;
 }
 
+/** What `profile` regions of a kernel took in one launch. */
 export interface KernelProfile {
+  /** The kernel's name. */
   readonly kernel: string;
   /** The device it ran on. */
   readonly device: string;
+  /** The unit of the times. */
   readonly unit: TimeUnit;
   /** Names of the grid's axes. */
   readonly axes: readonly string[];

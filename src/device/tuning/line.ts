@@ -15,6 +15,7 @@ export interface Sizes {
   readonly [name: string]: number;
 }
 
+/** One option of a choice. */
 export type ChoiceValue = string | number | boolean;
 
 /** What was chosen, by name. */
@@ -24,6 +25,7 @@ export interface Choice {
 
 /** Why a choice is out of the question: it cannot be planned or compiled, the model gives it no chance, or it is wrong. */
 const rejections = ["plan", "compile", "model", "wrong"] as const;
+/** Why a choice was rejected. */
 export type Rejection = (typeof rejections)[number];
 
 /**
@@ -31,28 +33,38 @@ export type Rejection = (typeof rejections)[number];
  * agree on; nothing where it was alone.
  */
 const judges = ["reference", "trusted", "majority", "alone"] as const;
+/** What the results of a measured choice were checked against. */
 export type Judge = (typeof judges)[number];
 
 /** What a line is of. */
 export interface TunedWork {
+  /** The operation's name. */
   readonly op: string;
   /** Tells operations of one name apart: formats, how arrays lie. */
   readonly variant: string;
+  /** The GPU's name. */
   readonly gpu: string;
+  /** The sizes, rounded to those that share a choice. */
   readonly bucket: Sizes;
 }
 
 interface LineStart extends TunedWork {
   /** A hash of the kernels that were measured: edited ones are measured anew. */
   readonly key: string;
+  /** What the kernels were compiled for. */
   readonly target: string;
+  /** The version of the driver. */
   readonly driver: string;
+  /** The choice. */
   readonly choice: Choice;
 }
 
 export interface MeasuredLine extends LineStart {
+  /** Microseconds of one launch. */
   readonly us: number;
+  /** How far the times lie apart, as a fraction of the median. */
   readonly spread: number;
+  /** How many rounds were measured. */
   readonly rounds: number;
   /** Lines of before have none. */
   readonly checked?: Judge;
@@ -60,15 +72,20 @@ export interface MeasuredLine extends LineStart {
 
 /** What a model estimates where there is no GPU; never taken for a measurement. */
 export interface ModelLine extends LineStart {
+  /** Microseconds of one launch. */
   readonly us: number;
+  /** Says that it is an estimate. */
   readonly source: "model";
 }
 
 export interface RejectedLine extends LineStart {
+  /** Why it was rejected. */
   readonly rejected: Rejection;
+  /** The same in words. */
   readonly reason: string;
 }
 
+/** What is known of one choice for some sizes: a measurement, an estimate, or why it was rejected. */
 export type TuningLine = MeasuredLine | ModelLine | RejectedLine;
 
 export function isMeasured(line: TuningLine): line is MeasuredLine {

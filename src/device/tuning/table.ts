@@ -22,7 +22,9 @@ import type { MeasuredLine, TunedWork, TuningLine } from "./line.ts";
 const version = 1;
 const header = JSON.stringify({ tilewright: "tuning", version });
 
+/** Measured choices of operations, which devices look in before they ask a model. */
 export class TuningTable {
+  /** What is known, a line for each measurement, estimate or rejection. */
   readonly lines: readonly TuningLine[];
   /** Measurements of each piece of work, the fastest first. */
   readonly #measured = new Map<string, readonly MeasuredLine[]>();

@@ -5,13 +5,17 @@ import { elementCount } from "../../formats/shape.ts";
 import { madeBy, thisCopy } from "../../support/copies.ts";
 import type { EmulatedMemory } from "../memory.ts";
 
+/** An array in the emulator's memory. */
 export class EmulatedArray<N extends DTypeName = DTypeName> {
+  /** The format of the elements. */
   readonly dtype: DType<N>;
+  /** The extents of the axes. */
   readonly shape: readonly number[];
   /** By which reports name it. */
   readonly label: string | undefined;
   /** Of its first byte, a multiple of 512. */
   readonly address: number;
+  /** The bytes of memory that it takes. */
   readonly bytes: number;
 
   /** @internal */

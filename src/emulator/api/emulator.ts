@@ -29,6 +29,7 @@ import type { TensorMapSettings } from "./tensor-map-value.ts";
 /** What a parameter is given here. */
 export type ParameterValue = EmulatedArray | TensorMapValue | PlainValue;
 
+/** How a kernel is launched: its grid, its parameters, and what is checked. */
 export interface LaunchSettings extends EntryLaunch<ParameterValue> {
   /** Decides the turns of warps and when asynchronous operations complete; 0 unless given. */
   readonly seed?: number;
@@ -45,6 +46,7 @@ const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
   target: true,
 };
 
+/** Settings of an `Emulator`. */
 export interface EmulatorSettings {
   /** Threads that run blocks of long launches by `run`; as many as there are processors unless given, 1 for none. */
   readonly threads?: number;
@@ -57,6 +59,7 @@ interface PreparedLaunch {
   readonly location: Location;
 }
 
+/** A GPU that runs PTX on the host, thread by thread, and finds races, wrong accesses and deadlocks. */
 export class Emulator {
   readonly #memory = new EmulatedMemory();
   readonly #arrays = new Set<EmulatedArray>();

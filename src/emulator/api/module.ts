@@ -8,20 +8,27 @@ import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { variableBytes } from "../program/symbols.ts";
 
+/** A parameter of a kernel. */
 export interface EntryParameter {
+  /** The parameter's name. */
   readonly name: string;
   /** As written: "u64", "f32", "b8". */
   readonly type: PtxType;
   /** Of an array such as `.b8 map[128]`. */
   readonly count: number | undefined;
+  /** Elements of a vector, such as those of `.v2`. */
   readonly vector: 2 | 4 | undefined;
+  /** The bytes that it takes. */
   readonly bytes: number;
   /** Of a parameter that says `.ptr`: the space that it points into, or "generic". */
   readonly pointer: StateSpace | "generic" | undefined;
 }
 
+/** A kernel of a module. */
 export interface Entry {
+  /** The kernel's name. */
   readonly name: string;
+  /** The kernel's parameters, in order. */
   readonly parameters: readonly EntryParameter[];
   /** The lanes of a block that it requires, with `.reqntid`. */
   readonly requiredLanes: readonly number[] | undefined;
@@ -31,7 +38,9 @@ export interface Entry {
   readonly requiredCluster: number | undefined;
 }
 
+/** PTX that was loaded: its kernels and variables. */
 export class EmulatedModule {
+  /** The kernels. */
   readonly entries: readonly Entry[];
   /** As written after `.target`: "sm_90a". */
   readonly target: string;

@@ -20,7 +20,9 @@ import type { Entry, EntryParameter } from "./module.ts";
 
 /** A value whose format the parameter's type does not tell. */
 export interface TypedValue {
+  /** The format of the number. */
   readonly dtype: DType;
+  /** The number. */
   readonly value: number | bigint | boolean;
 }
 

@@ -11,6 +11,7 @@ import { encodeTensorMap, tensorMapTypeOf, tensorMapTypes } from "../tensor-map.
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
 import type { EmulatedArray } from "./array.ts";
 
+/** Settings of a tensor map, as `cuTensorMapEncodeTiled` takes them. */
 export interface TensorMapSettings {
   /** Elements of the box along each axis, innermost first; of an im2col map channels and pixels. */
   readonly box: readonly number[];
@@ -24,6 +25,7 @@ export interface TensorMapSettings {
   readonly elementStrides?: readonly number[] | undefined;
   /** Of the array, unless it is to be seen in another way. */
   readonly type?: TensorMapType | undefined;
+  /** Extents of the axes, innermost first; those of the array unless given. */
   readonly extents?: readonly number[] | undefined;
   /** In bytes, of every axis but the innermost. */
   readonly strides?: readonly number[] | undefined;
@@ -88,6 +90,7 @@ function impossibleSetting(
 
 /** A tensor map of an array, for a parameter of 128 bytes. */
 export class TensorMapValue {
+  /** The array that it describes. */
   readonly array: EmulatedArray;
   /** As the hardware encodes it, for kernels that find their maps in memory. */
   readonly bytes: Uint8Array;

@@ -15,6 +15,7 @@ export interface Traffic {
   readonly written: number;
 }
 
+/** What a piece of work takes: operations and bytes. */
 export interface Cost {
   /** Additions, multiplications, comparisons of floats, and those of matrix products in any format. */
   readonly flops: number;

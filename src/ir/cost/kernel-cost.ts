@@ -27,6 +27,7 @@ import { KnownScalars } from "./scalars.ts";
 
 type UnknownLoop = Op<"loop"> | Op<"while">;
 
+/** What one launch of a kernel takes. */
 export interface KernelCost extends Cost {
   /**
    * What memory has to move at least: an array counts once for each way, however many blocks read it, since what was read

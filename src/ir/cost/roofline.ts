@@ -11,13 +11,17 @@ import type { Cost, ProductFormat } from "./cost.ts";
 
 /** What a board does in a second. */
 export interface Rates {
+  /** The name of the GPU. */
   readonly board: string;
   /** Of matrix products without sparsity, and of FMA for f32. */
   readonly products: { readonly [F in ProductFormat]: number };
   /** Additions and multiplications of f32 outside of products. */
   readonly flops: number;
+  /** Exponentials, logarithms and the like in a second. */
   readonly transcendentals: number;
+  /** Bytes of global memory in a second. */
   readonly gmemBytes: number;
+  /** Bytes of shared memory in a second. */
   readonly smemBytes: number;
   /** Bytes of the cache that all processors share. */
   readonly l2: number;
@@ -70,7 +74,9 @@ export function ratesOf(target: Target, device = ""): Rates {
   return found;
 }
 
+/** The least time that a launch can take on a GPU, and what bounds it. */
 export interface Roofline {
+  /** The name of the GPU. */
   readonly board: string;
   /** The least time that the work can take. */
   readonly milliseconds: number;

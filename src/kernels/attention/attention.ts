@@ -41,6 +41,7 @@ export interface AttentionOptions<
   In extends DTypeName = DTypeName,
   Out extends DTypeName = In,
 > extends AttentionSpec {
+  /** The queries. */
   readonly q: GivenArray<In>;
   readonly out?: DType<Out>;
   /** Instead of what would be chosen. */
@@ -80,6 +81,7 @@ type AttentionOutputs<S extends AttentionSpec> = {
   readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
 } & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
 
+/** The operation that `attention` makes. */
 export type Attention<S extends AttentionSpec = AttentionSpec> = Operation<
   AttentionInputs<S>,
   AttentionOutputs<S>,

@@ -83,6 +83,7 @@ type Inputs<S extends AttentionBackwardSpec> = {
   KeyInput<S> &
   OffsetInputs<S>;
 
+/** The operation that `attentionBackward` makes. */
 export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwardSpec> = Operation<
   Inputs<S>,
   {

@@ -2,10 +2,13 @@
 
 /** wgmma and the copy engine: consumers of 64 rows each, over columns that a ring of `stages` brings. */
 export interface SpecialisedAttention {
+  /** Which kernel runs it. */
   readonly kernel: "specialised";
+  /** Warpgroups that compute. */
   readonly consumers: 1 | 2 | 3;
   /** A multiple of 16 from 32 to 256, of 32 for FP8. */
   readonly columns: number;
+  /** Blocks of keys and values that there is room for. */
   readonly stages: 1 | 2 | 4;
   /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
   readonly workers?: number;
@@ -19,11 +22,15 @@ export type TileDealing = (typeof tileDealings)[number];
 
 /** Blocks of one thread that read memory themselves. */
 export interface PlainAttention {
+  /** Which kernel runs it. */
   readonly kernel: "plain";
+  /** Queries of a block. */
   readonly rows: 16 | 32 | 64 | 128;
+  /** Keys of a step. */
   readonly columns: 16 | 32 | 64 | 128;
 }
 
+/** How `attention` is carried out. */
 export type AttentionConfiguration = SpecialisedAttention | PlainAttention;
 
 /** What there is to choose in each kernel. */
@@ -37,14 +44,19 @@ export const consumerRows = 64;
 
 /** Gradients on wgmma and the copy engine: blocks of 128 columns, over tiles of 64 rows. */
 export interface SpecialisedGradients {
+  /** Which kernel runs it. */
   readonly kernel: "specialised";
 }
 
 /** Gradients by blocks of one thread: tiles of scores of so many rows and columns. */
 export interface PlainGradients {
+  /** Which kernel runs it. */
   readonly kernel: "plain";
+  /** Queries of a step. */
   readonly rows: 16 | 32 | 64;
+  /** Keys of a block. */
   readonly columns: 16 | 32 | 64;
 }
 
+/** How `attentionBackward` is carried out. */
 export type GradientConfiguration = SpecialisedGradients | PlainGradients;

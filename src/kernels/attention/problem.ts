@@ -19,21 +19,31 @@ import type { GivenArray } from "../support/given.ts";
 
 /** Where scores are: rows [r, 1] and columns [1, c] of a tile of them, in one head of one batch. */
 export interface ScorePlace {
+  /** The number of the sequence. */
   readonly batch: Scalar<"i32">;
+  /** The number of the head. */
   readonly head: Scalar<"i32">;
+  /** The numbers of the queries. */
   readonly row: Tile<"i32">;
+  /** The numbers of the keys. */
   readonly column: Tile<"i32">;
 }
 
 /** Columns that a row sees: from `row - left` to `row + right`, to the ends where one is left out. */
 export interface Window {
+  /** Keys before a query that it sees; all unless given. */
   readonly left?: number;
+  /** Keys after a query that it sees; all unless given. */
   readonly right?: number;
 }
 
+/** What `attention` is made for: its arrays, its mask, and what is done to scores. */
 export interface AttentionSpec {
+  /** The queries. */
   readonly q: GivenArray;
+  /** The keys. */
   readonly k: GivenArray;
+  /** The values. */
   readonly v: GivenArray;
   /** The format of the result; that of q unless told. */
   readonly out?: DType;

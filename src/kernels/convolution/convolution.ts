@@ -59,6 +59,7 @@ export type WeightsConfiguration =
   | CopiedWeightsConfiguration
   | DepthwiseWeightsConfiguration;
 
+/** The operation that `convolution` makes. */
 export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
   { readonly out: ArraySpec<Out> },
@@ -66,6 +67,7 @@ export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = O
   PixelConfiguration
 >;
 
+/** The operation that `convolutionBackwardX` makes. */
 export type ConvolutionBackwardX<X extends DTypeName> = Operation<
   { readonly dOut: ArraySpec<X>; readonly w: ArraySpec<X> },
   { readonly dx: ArraySpec<X> },
@@ -73,6 +75,7 @@ export type ConvolutionBackwardX<X extends DTypeName> = Operation<
   PixelConfiguration
 >;
 
+/** The operation that `convolutionBackwardW` makes. */
 export type ConvolutionBackwardW<X extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly dOut: ArraySpec<X> },
   { readonly dw: ArraySpec<X> },

@@ -66,10 +66,13 @@ export const efficiency: { readonly [C in TileColumns]: number } = {
 };
 
 export interface CopiedConfiguration {
+  /** Which kernel runs it. */
   readonly kernel: "copied";
+  /** The pixels that a copy fetches. */
   readonly box: Box;
   /** Channels of a tile of the result. */
   readonly columns: TileColumns;
+  /** Steps that there is room for. */
   readonly stages: number;
 }
 

@@ -30,9 +30,11 @@ import { WindowGrid, tapAt } from "./windows.ts";
 import type { Tap } from "./windows.ts";
 
 export interface DepthwiseConfiguration {
+  /** Which kernel runs it. */
   readonly kernel: "depthwise";
   /** Lanes along the width, and channels of a block. */
   readonly places: number;
+  /** Columns of a block's part of the result. */
   readonly columns: number;
   /** Elements of a lane along depth, height and width, for each of its channels. */
   readonly block: Triple;

@@ -21,9 +21,13 @@ import { View, extentSize } from "./view.ts";
 export type Direction = "forward" | "backward";
 
 export interface GatheredConfiguration {
+  /** Which kernel runs it. */
   readonly kernel: "gathered";
+  /** Rows of a block's part of the result. */
   readonly rows: number;
+  /** Columns of a block's part of the result. */
   readonly columns: number;
+  /** Elements along the sum that a step takes. */
   readonly depth: number;
 }
 

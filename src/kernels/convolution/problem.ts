@@ -26,6 +26,7 @@ import { laidOut } from "../support/sizes.ts";
 /** A number for all spatial axes, or one for each. */
 export type PerAxis<T> = T | readonly T[];
 
+/** What `convolution` is made for: its arrays, strides, padding, dilation and groups. */
 export interface ConvolutionSpec<X extends DTypeName, Out extends DTypeName = X> {
   /** [n, …, c]: a batch, one to three spatial axes, channels. */
   readonly x: ArraySpec<X>;

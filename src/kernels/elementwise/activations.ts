@@ -29,9 +29,11 @@ function onTiles(name: string, activation: Activation, leastBits = 32): Activati
   };
 }
 
+/** Functions of tiles for epilogues and `map`: relu, sigmoid, silu and gelu. */
 export const activations = Object.freeze({
   /** Nothing of it is rounded, so that two elements of 16 bits are compared at once. */
   relu: onTiles("relu", (x) => x.maximum(0), 16),
+  /** 1 / (1 + exp(-x)). */
   sigmoid: onTiles("sigmoid", (x, accuracy) => x.logistic(accuracy)),
   /** x · sigmoid(x), also called swish: the gate of SwiGLU. */
   silu: onTiles("silu", (x, accuracy) => x.mul(x.logistic(accuracy))),

@@ -18,7 +18,9 @@ type FromX<X extends DTypeName, Out extends DTypeName> = Operation<
   MapConfiguration
 >;
 
+/** What `cast` is made for. */
 export interface CastSpec<X extends DTypeName, Out extends DTypeName> {
+  /** What is converted. A format is an array of n elements. */
   readonly x: GivenArray<X>;
   /** A format, or an array that lies otherwise than by rows. */
   readonly out: GivenArray<Out>;
@@ -33,7 +35,9 @@ export function cast<X extends DTypeName, Out extends DTypeName>(
   return converted("cast", spec.x, spec.out, location) as unknown as FromX<X, Out>;
 }
 
+/** What `copy` is made for. */
 export interface CopySpec<D extends DTypeName> {
+  /** What is copied. A format is an array of n elements. */
   readonly x: GivenArray<D>;
   /** Where it lies otherwise than by rows. */
   readonly out?: ArraySpec<D>;
@@ -72,12 +76,15 @@ function asTile(value: unknown): Tile {
   return value as Tile;
 }
 
+/** What `fill` is made for. */
 export interface FillSpec<D extends DTypeName> {
   /** A format is an array of n elements. */
   readonly out: GivenArray<D>;
+  /** What every element becomes. */
   readonly value: number | HostValue<D>;
 }
 
+/** The operation that `fill` makes. */
 export type FillOperation<D extends DTypeName> = Operation<
   Empty,
   { readonly out: ArraySpec<D> },

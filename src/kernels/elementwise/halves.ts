@@ -33,6 +33,7 @@ import type { MapConfiguration } from "./map-kernel.ts";
 import { planPlaced } from "./placed-map.ts";
 import { tracedResults } from "./traced-results.ts";
 
+/** What `gated` is made for. */
 export interface GatedSpec<X extends FloatName> {
   /** The gate and then the value along the last axis: [..., 2n]. A format is an array of [m, 2n]. */
   readonly x: GivenArray<X>;
@@ -40,6 +41,7 @@ export interface GatedSpec<X extends FloatName> {
   readonly activation: keyof typeof activations | ((gate: Tile<"f32">) => Tile<"f32">);
 }
 
+/** The operation that `gated` makes. */
 export type GatedOperation<X extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<X> },
@@ -127,16 +129,19 @@ function halfOf(of: string, { shape }: ArraySpec, location: Location): Size {
   );
 }
 
+/** What `rotary` is made for. */
 export interface RotarySpec<X extends FloatName> {
   /** [..., positions, heads, d] or the like; pairs are element j and d/2 + j of the last axis. */
   readonly x: ArraySpec<X>;
   /** Of the angles, [positions, d/2]. */
   readonly cos: GivenArray<FloatName>;
+  /** Of the angles, [positions, d/2]. */
   readonly sin: GivenArray<FloatName>;
   /** The axis of x along which positions lie; the third from the end unless told. */
   readonly axis?: number;
 }
 
+/** The operation that `rotary` makes. */
 export type RotaryOperation<S extends RotarySpec<FloatName>> = Operation<
   {
     readonly x: ArraySpec<FormatOf<S["x"]>>;

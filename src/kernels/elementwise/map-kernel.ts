@@ -30,7 +30,9 @@ export interface MappedArray {
 export interface MapConfiguration {
   /** The axis of a window's rows; −1 where a window has one row. */
   readonly rowAxis: number;
+  /** Rows of a block. */
   readonly rows: number;
+  /** Columns of a block. */
   readonly columns: number;
   /** Warps of a block, where they are not four. */
   readonly warps?: number;

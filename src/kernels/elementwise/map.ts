@@ -49,6 +49,7 @@ type MapOutputSpecs<R extends MapResults> = {
   readonly [N in keyof R]: R[N] extends Tile<infer D> ? ArraySpec<D> : never;
 };
 
+/** Options of `map`. */
 export interface MapOptions<R extends MapResults> {
   /** Of kernels and reports; `map` unless told. */
   readonly name?: string;
@@ -56,6 +57,7 @@ export interface MapOptions<R extends MapResults> {
   readonly outputs?: { readonly [N in keyof R]?: ArraySpec };
 }
 
+/** The operation that `map` makes. */
 export type MapOperation<I extends MapInputs, R extends MapResults> = Operation<
   MapInputSpecs<I>,
   MapOutputSpecs<R>,

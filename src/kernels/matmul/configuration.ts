@@ -7,9 +7,11 @@ export const persistentColumns = [8, 16, 32, 64, 96, 128, 144, 160, 192, 224, 25
 export type MatmulConfiguration =
   /** The persistent kernel on wgmma and the copy engine. */
   | {
+      /** Which kernel runs it. */
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
       readonly multipliers: 1 | 2 | 4;
+      /** Columns of a block's part of the result. */
       readonly columns: (typeof persistentColumns)[number];
       /** Pairs of tiles in flight. */
       readonly stages: number;
@@ -25,8 +27,11 @@ export type MatmulConfiguration =
     }
   /** The plain kernel, which reads anything. */
   | {
+      /** Which kernel runs it. */
       readonly kernel: "plain";
+      /** Rows of a block's part of the result. */
       readonly rows: 64 | 128;
+      /** Columns of a block's part of the result. */
       readonly columns: 32 | 64 | 128;
       /** 8 is of f64 alone. */
       readonly depth: 8 | 16 | 32 | 64 | 128;
@@ -35,6 +40,7 @@ export type MatmulConfiguration =
     }
   /** The kernel for few rows and weights in few bits (`skinny.ts`). */
   | {
+      /** Which kernel runs it. */
       readonly kernel: "narrow";
       /** Rows of a block. */
       readonly rows: 8 | 16 | 32 | 64;
@@ -49,9 +55,11 @@ export type MatmulConfiguration =
     }
   /** The kernel for one row and weights by columns (`gemv.ts`). */
   | {
+      /** Which kernel runs it. */
       readonly kernel: "dots";
       /** Columns of a block. */
       readonly columns: 1 | 2 | 4;
+      /** Warps of a block. */
       readonly warps: 1 | 2 | 4;
       /** Words of 16 bytes that a lane reads of each column at once. */
       readonly words: 1 | 2 | 4;

@@ -52,6 +52,7 @@ import { matmulChoices } from "./tuning.ts";
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
 export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
 
+/** Further inputs that an epilogue reads, by name. */
 export interface EpilogueInputs {
   readonly [name: string]: ArraySpec;
 }
@@ -98,6 +99,7 @@ export interface MatmulPrologue<
   readonly compute: (tiles: { readonly [N in Name]: Tile<D> } & InputTiles<Inputs>) => Tile;
 }
 
+/** What `matmul` is made for: its operands, the format of the result, and the epilogue. */
 export interface MatmulSpec<
   A extends DTypeName,
   B extends DTypeName,
@@ -145,6 +147,7 @@ const fields: Fields = {
   configuration: "settings",
 };
 
+/** The operation that `matmul` makes. */
 export type Matmul<
   A extends DTypeName,
   B extends DTypeName,
@@ -168,6 +171,7 @@ export type QuantizedMatmulSpec<
   Z extends boolean = boolean,
   Outputs extends EpilogueOutputs = NoOutputs,
 > = Omit<MatmulSpec<A, D, Out, Inputs, Outputs>, "b" | "prologue"> & {
+  /** The quantized weights, as `quantized` describes them. */
   readonly b: QuantizedSpec<D, S, Z>;
 };
 

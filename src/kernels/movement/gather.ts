@@ -17,7 +17,9 @@ import { alignedDimension, alignment } from "../support/sizes.ts";
 import { chooseMoves, contiguous, indexArray, sizesOf } from "./row-moves.ts";
 import type { RowMoves } from "./row-moves.ts";
 
+/** What `gather` is made for. */
 export interface GatherSpec<D extends DTypeName, I extends "i32" | "i64"> {
+  /** What is picked from. */
   readonly x: ArraySpec<D>;
   /** Positions along the axis. */
   readonly indices: ArraySpec<I>;
@@ -25,6 +27,7 @@ export interface GatherSpec<D extends DTypeName, I extends "i32" | "i64"> {
   readonly axis?: number;
 }
 
+/** The operation that `gather` makes. */
 export type GatherOperation<D extends DTypeName, I extends DTypeName> = Operation<
   { readonly x: ArraySpec<D>; readonly indices: ArraySpec<I> },
   { readonly out: ArraySpec<D> },

@@ -62,7 +62,9 @@ function planCopy(
   );
 }
 
+/** What `permute` is made for. */
 export interface PermuteSpec<D extends DTypeName> {
+  /** The array whose axes are permuted. */
   readonly x: ArraySpec<D>;
   /** Axis i of the result is axis `axes[i]` of x. */
   readonly axes: readonly number[];
@@ -105,7 +107,9 @@ export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
   }) as unknown as FromX<D>;
 }
 
+/** What `slice` is made for. */
 export interface SliceSpec<D extends DTypeName> {
+  /** The array that a part is taken of. */
   readonly x: ArraySpec<D>;
   /** The first element along each axis. */
   readonly starts: readonly number[];
@@ -186,6 +190,7 @@ function wholeNumbersFor(
   );
 }
 
+/** What `concatenate` is made for. */
 export interface ConcatenateSpec<P extends { readonly [name: string]: ArraySpec }> {
   /** Arrays of one format, by name, in their order. */
   readonly parts: P;
@@ -195,6 +200,7 @@ export interface ConcatenateSpec<P extends { readonly [name: string]: ArraySpec 
 
 type FormatOfParts<P> = P[keyof P] extends ArraySpec<infer D> ? D : never;
 
+/** The operation that `concatenate` makes. */
 export type ConcatenateOperation<P extends { readonly [name: string]: ArraySpec }> = Operation<
   P,
   { readonly out: ArraySpec<FormatOfParts<P>> },
@@ -273,10 +279,13 @@ function joined(plans: readonly Planned<MapConfiguration>[]): Planned<readonly M
   };
 }
 
+/** What `pad` is made for. */
 export interface PadSpec<D extends DTypeName> {
+  /** What is padded. */
   readonly x: ArraySpec<D>;
   /** Elements before and behind x along each axis. */
   readonly before: readonly number[];
+  /** Elements behind x along each axis. */
   readonly after: readonly number[];
   /** What they are; 0 unless told. */
   readonly value?: number | HostValue<D>;

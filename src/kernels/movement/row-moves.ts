@@ -8,7 +8,9 @@ import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 
 /** How many rows, and how much of each, a block moves. */
 export interface RowMoves {
+  /** Rows of a block. */
   readonly rows: number;
+  /** Columns of a block. */
   readonly columns: number;
 }
 

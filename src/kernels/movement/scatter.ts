@@ -27,8 +27,10 @@ import type { RowMoves } from "./row-moves.ts";
 import { segmentState, segmentSteps } from "./segments.ts";
 import type { SegmentCombination, SegmentSizes } from "./segments.ts";
 
+/** How `scatter` combines updates with what is there. */
 export type ScatterCombination = "add" | "min" | "max" | "set";
 
+/** What `scatter` is made for. */
 export interface ScatterSpec<D extends DTypeName, I extends "i32" | "i64"> {
   /** What rows are combined into: [v, …]. */
   readonly out: ArraySpec<D>;
@@ -40,6 +42,7 @@ export interface ScatterSpec<D extends DTypeName, I extends "i32" | "i64"> {
   readonly deterministic?: boolean;
 }
 
+/** The operation that `scatter` makes. */
 export type ScatterOperation<D extends DTypeName, I extends DTypeName> = Operation<
   { readonly indices: ArraySpec<I>; readonly updates: ArraySpec<D> },
   Empty,

@@ -19,6 +19,7 @@ import {
 import { laidOut } from "../support/sizes.ts";
 import { segmentState, segmentSteps } from "./segments.ts";
 
+/** What `segmentReduce` is made for. */
 export interface SegmentReduceSpec<D extends DTypeName, I extends "i32" | "i64"> {
   /** Rows: [n, …]. */
   readonly x: ArraySpec<D>;
@@ -32,6 +33,7 @@ export interface SegmentReduceSpec<D extends DTypeName, I extends "i32" | "i64">
   readonly sorted?: boolean;
 }
 
+/** The operation that `segmentReduce` makes. */
 export type SegmentReduceOperation<D extends DTypeName, I extends DTypeName> = Operation<
   { readonly x: ArraySpec<D>; readonly segments: ArraySpec<I> },
   { readonly out: ArraySpec<D> },

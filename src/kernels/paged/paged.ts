@@ -46,6 +46,7 @@ type PagedOutputs<S extends PagedAttentionSpec> = {
   readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
 } & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
 
+/** The operation that `pagedAttention` makes. */
 export type PagedAttention<S extends PagedAttentionSpec = PagedAttentionSpec> = Operation<
   PagedInputs<S>,
   PagedOutputs<S>,

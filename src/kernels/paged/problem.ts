@@ -21,10 +21,13 @@ import type { Fields, GivenArray } from "../support/given.ts";
 
 /** Tokens that a row sees: from `position - left` to `position + right`, to the ends where one is left out. */
 export interface PagedWindow {
+  /** Keys before a query that it sees; all unless given. */
   readonly left?: number;
+  /** Keys after a query that it sees; all unless given. */
   readonly right?: number;
 }
 
+/** What `pagedAttention` is made for: queries, the pages of the cache, and the mask. */
 export interface PagedAttentionSpec {
   /** [b, s, h, d]: the last s tokens of every sequence. */
   readonly q: GivenArray;

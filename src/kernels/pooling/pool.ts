@@ -33,6 +33,7 @@ import type { FiveExtents } from "../convolution/windows.ts";
 import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";
 import type { PoolForm } from "./pool-kernels.ts";
 
+/** Windows of an array: their extents, strides and padding, and what is made of each. */
 export interface PoolSpec<X extends DTypeName> {
   /** [n, …, c]: a batch, one to three spatial axes, channels. What does not lie by rows is copied so first. */
   readonly x: ArraySpec<X>;
@@ -52,6 +53,7 @@ export interface PoolSpec<X extends DTypeName> {
   readonly includePadding?: boolean;
 }
 
+/** What `pool` is made for. */
 export interface PoolForwardSpec<X extends DTypeName, T extends boolean> extends PoolSpec<X> {
   /** Whether `tap` says which element of its window each maximum is. */
   readonly tap?: T;
@@ -59,10 +61,13 @@ export interface PoolForwardSpec<X extends DTypeName, T extends boolean> extends
 
 /** Places and channels of a block. */
 export interface PoolConfiguration {
+  /** Places of the result of a block. */
   readonly places: number;
+  /** Channels of a block. */
   readonly columns: number;
 }
 
+/** The operation that `pool` makes. */
 export type PoolOperation<X extends DTypeName, T extends boolean> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<X> } & (T extends true ? { readonly tap: ArraySpec<"i32"> } : Empty),
@@ -70,6 +75,7 @@ export type PoolOperation<X extends DTypeName, T extends boolean> = Operation<
   PoolConfiguration
 >;
 
+/** The operation that `poolBackward` makes for maxima. */
 export type PoolBackwardOperation<X extends DTypeName> = Operation<
   { readonly dOut: ArraySpec<X>; readonly tap: ArraySpec<"i32"> },
   { readonly dx: ArraySpec<X> },
@@ -77,6 +83,7 @@ export type PoolBackwardOperation<X extends DTypeName> = Operation<
   PoolConfiguration
 >;
 
+/** The operation that `poolBackward` makes for averages. */
 export type AveragePoolBackwardOperation<X extends DTypeName> = Operation<
   { readonly dOut: ArraySpec<X> },
   { readonly dx: ArraySpec<X> },

@@ -56,6 +56,7 @@ type InputTiles<I extends EpilogueInputs> = {
   readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
 };
 
+/** What `raggedDot` is made for. */
 export interface RaggedDotSpec<
   A extends DTypeName,
   B extends DTypeName,
@@ -94,6 +95,7 @@ const fields: Fields = {
   configuration: "settings",
 };
 
+/** The operation that `raggedDot` makes. */
 export type RaggedDot<
   A extends DTypeName,
   B extends DTypeName,

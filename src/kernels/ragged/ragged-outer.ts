@@ -30,9 +30,11 @@ import type { SpecialisedOuter } from "./specialised-outer.ts";
 
 export type OuterConfiguration = PlainConfiguration | SpecialisedOuter;
 
+/** What `raggedOuter` is made for. */
 export interface RaggedOuterSpec<A extends DTypeName, B extends DTypeName, Out extends DTypeName> {
   /** [m, k] and [m, n]: rows of all groups, one group after the other. */
   readonly a: GivenArray<A>;
+  /** [m, n]: rows of all groups, in the order of those of a. */
   readonly b: GivenArray<B>;
   /** [g]: rows of each group. i32 unless told. */
   readonly groupSizes?: GivenArray<"i32">;
@@ -53,6 +55,7 @@ const fields: Fields = {
   accumulation: "choice",
 };
 
+/** The operation that `raggedOuter` makes. */
 export type RaggedOuter<
   A extends DTypeName,
   B extends DTypeName,

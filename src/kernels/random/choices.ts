@@ -32,11 +32,13 @@ import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
 
 const { f32, i32, u32 } = dtypes;
 
+/** What `random.permutation` is made for. */
 export interface PermutationSpec extends GeneratorSpec {
   /** A format is an array of n elements, whose number is given with the launch. */
   readonly out?: GivenArray<"i32">;
 }
 
+/** The operation that `random.permutation` makes. */
 export type PermutationOperation = Operation<
   KeySpec,
   { readonly out: ArraySpec<"i32"> },
@@ -154,11 +156,13 @@ function sortBitsKernel(generator: KeyGenerator, round: number): KernelDefinitio
   ) as unknown as KernelDefinition;
 }
 
+/** What `random.categorical` is made for. */
 export interface CategoricalSpec<X extends FloatName> extends GeneratorSpec {
   /** A format is an array of [m, n]; rows lie along the last axis. */
   readonly logits: GivenArray<X>;
 }
 
+/** The operation that `random.categorical` makes. */
 export type CategoricalOperation<X extends DTypeName> = Operation<
   KeySpec & { readonly logits: ArraySpec<X> },
   { readonly out: ArraySpec<"i32"> },

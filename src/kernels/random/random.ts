@@ -32,6 +32,7 @@ import { givenGenerator, keyIn, keyOf } from "./keys.ts";
 import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
 import { spanFor } from "./spans.ts";
 
+/** The operation that the functions of `random` make. */
 export type RandomOperation<Out extends DTypeName> = Operation<
   KeySpec,
   { readonly out: ArraySpec<Out> },
@@ -41,6 +42,7 @@ export type RandomOperation<Out extends DTypeName> = Operation<
 
 /** Elements that a block draws. */
 export interface DrawConfiguration {
+  /** Elements of a block. */
   readonly span: number;
 }
 
@@ -71,6 +73,7 @@ function bits(spec: Partial<OutSpec<"u32">> = {}): RandomOperation<"u32"> {
 
 const floats = [dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16];
 
+/** What `random.uniform` is made for. */
 export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
   /** 0 unless told. */
   readonly low?: number;
@@ -134,7 +137,9 @@ function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out>
   return drawing("random_normal", { out, generator, perLane }, draw) as never;
 }
 
+/** What `random.bernoulli` is made for. */
 export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
+  /** The probability of true, from 0 to 1. */
   readonly probability: number;
 }
 
@@ -169,6 +174,7 @@ export const random = Object.freeze({
   categorical,
 });
 
+/** What `dropout` is made for. */
 export interface DropoutSpec<X extends FloatName> extends GeneratorSpec {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
@@ -176,6 +182,7 @@ export interface DropoutSpec<X extends FloatName> extends GeneratorSpec {
   readonly rate: number;
 }
 
+/** The operation that `dropout` makes. */
 export type DropoutOperation<X extends DTypeName> = Operation<
   KeySpec & { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<X> },

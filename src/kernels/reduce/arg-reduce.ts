@@ -16,9 +16,11 @@ import { reducing } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
+/** What `argReduce` is made for. */
 export interface ArgReduceSpec<X extends DTypeName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
+  /** Whether the least or the greatest element is looked for. */
   readonly find: "least" | "greatest";
   /** The last unless told. */
   readonly axis?: number;
@@ -26,6 +28,7 @@ export interface ArgReduceSpec<X extends DTypeName> {
   readonly keep?: boolean;
 }
 
+/** The operation that `argReduce` makes. */
 export type ArgReduceOperation<X extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly value: ArraySpec<X>; readonly index: ArraySpec<"i32"> },

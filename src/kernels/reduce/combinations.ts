@@ -5,6 +5,7 @@ import type { Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { refused } from "../support/given.ts";
 
+/** How `reduce` combines elements. */
 export type Combination = "sum" | "prod" | "min" | "max" | "and" | "or" | "xor";
 
 export interface CombinationRule {

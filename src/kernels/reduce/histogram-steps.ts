@@ -30,7 +30,9 @@ import { reduce } from "./reduce.ts";
 
 /** Blocks of the launch, and where they add: in shared memory, in the result, or by sorting first. */
 export interface HistogramConfiguration {
+  /** Blocks of the launch. */
   readonly blocks: number;
+  /** Where they add: in shared memory, in the result, or by sorting first. */
   readonly adds: "shared" | "result" | "sorted";
 }
 

@@ -76,6 +76,7 @@ export interface EdgesHistogramSpec<
   readonly edges: GivenArray<E>;
 }
 
+/** What `bincount` is made for. */
 export interface BincountSpec<
   X extends IntegerName,
   W extends FloatName = never,
@@ -87,6 +88,7 @@ export interface BincountSpec<
 /** Sums of weights are f32, of f64 f64. */
 type Summed<W extends FloatName> = [W] extends [never] ? "i32" : W extends "f64" ? "f64" : "f32";
 
+/** The operation that `histogram` and `bincount` make. */
 export type HistogramOperation<
   X extends DTypeName,
   W extends FloatName = never,

@@ -23,11 +23,13 @@ export interface ReduceArray {
   readonly role: "input" | "output";
 }
 
+/** How a reduction is carried out. */
 export interface ReduceConfiguration {
   /** Elements of a window along each axis; 1 but for two of them. */
   readonly window: readonly number[];
   /** Blocks that go through parts of the reduced axis `splitAxis`. */
   readonly parts: number;
+  /** The reduced axis whose parts blocks share. */
   readonly splitAxis: number;
   /** Where what is read is the first that the cache drops. */
   readonly evict?: "first";

@@ -32,6 +32,7 @@ import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
+/** What `reduceWith` is made for: its inputs, the state of an element, and how two states combine. */
 export interface ReduceWithSpec<
   Inputs extends ReduceInputs,
   State extends ReduceTiles,
@@ -57,6 +58,7 @@ export interface ReduceWithSpec<
   readonly finish?: (state: NoInfer<State>) => Results;
 }
 
+/** The operation that `reduceWith` makes. */
 export type ReduceWithOperation<
   Inputs extends ReduceInputs,
   Results extends ReduceTiles,

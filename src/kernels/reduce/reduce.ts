@@ -25,10 +25,12 @@ import { planOver } from "./reduction-axes.ts";
 import type { ReduceArray, ReduceConfiguration } from "./reduce-kernel.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
+/** Further inputs of a reduction, by name. */
 export interface ReduceInputs {
   readonly [name: string]: GivenArray;
 }
 
+/** What `reduce` is made for. */
 export interface ReduceSpec<
   X extends DTypeName,
   Loaded extends DTypeName,
@@ -68,6 +70,7 @@ const fields: Fields = {
   out: "format",
 };
 
+/** The operation that `reduce` makes. */
 export type ReduceOperation<
   X extends DTypeName,
   Out extends DTypeName,

@@ -14,6 +14,7 @@ import type { StridedAxis } from "../support/strided.ts";
 import type { RowArray, RowOp } from "./row-op.ts";
 
 export interface QueuedRowsConfiguration {
+  /** Rows of a block. */
   readonly rows: 1;
   /** Columns of a piece. */
   readonly columns: number;
@@ -23,6 +24,7 @@ export interface QueuedRowsConfiguration {
   readonly pieces: number;
   /** Pieces that the queue has room for. */
   readonly slots: number;
+  /** Warps of a block. */
   readonly warps: number;
   /** How many of these, the first ones, registers hold: their places in the queue are filled again at once. */
   readonly held: number;

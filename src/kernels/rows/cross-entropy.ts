@@ -26,6 +26,7 @@ import type { Piece, RowArray, RowOp, RowPart, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 import { exponentialSums, finite, inRow } from "./softmax.ts";
 
+/** What `crossEntropy` is made for. */
 export interface CrossEntropySpec {
   /** A format is an array of [m, n]; classes lie along the last axis. */
   readonly logits: GivenArray<FloatName>;
@@ -49,6 +50,7 @@ type LossGradientOf<S> = S extends {
   ? { readonly dLoss: ArraySpec<FormatOf<G>> }
   : Empty;
 
+/** The operation that `crossEntropy` makes. */
 export type CrossEntropyOperation<S extends CrossEntropySpec> = Operation<
   {
     readonly logits: ArraySpec<FormatOf<S["logits"]>>;

@@ -28,6 +28,7 @@ import { planRows, rowAxes } from "./row-plan.ts";
 import { chooseStreamedRows, planStreamedRows } from "./streamed-rows.ts";
 import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
 
+/** What `rmsNormBackward` is made for. */
 export interface NormBackwardSpec {
   /** What was normalised: x, or its sum with the residual. A format is an array of [m, n]. */
   readonly x: GivenArray<FloatName>;
@@ -37,6 +38,7 @@ export interface NormBackwardSpec {
   readonly scale?: GivenArray<FloatName>;
 }
 
+/** What `layerNormBackward` is made for. */
 export interface LayerNormBackwardSpec extends NormBackwardSpec {
   /** Whether the gradient to the bias is a result. */
   readonly bias?: boolean;
@@ -57,6 +59,7 @@ type GradientFormat<S> = S extends { readonly dOut: infer G extends GivenArray }
     ? FormatOf<G>
     : never;
 
+/** The operation that `layerNormBackward` and `rmsNormBackward` make. */
 export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends string> = Operation<
   {
     readonly x: ArraySpec<FormatOf<S["x"]>>;

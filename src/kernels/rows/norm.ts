@@ -27,6 +27,7 @@ import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 
+/** What `rmsNorm` is made for. */
 export interface NormSpec {
   /** A format is an array of [m, n]; rows lie along the last axis. */
   readonly x: GivenArray<FloatName>;
@@ -42,6 +43,7 @@ export interface NormSpec {
   readonly statistics?: boolean;
 }
 
+/** What `layerNorm` is made for. */
 export interface LayerNormSpec extends NormSpec {
   /** Is added to results, one number a column. */
   readonly bias?: GivenArray<FloatName>;
@@ -66,6 +68,7 @@ type StatisticsOf<S, Names extends string> = S extends {
   ? { readonly [N in Names]: ArraySpec<"f32" | "f64"> }
   : Empty;
 
+/** The operation that `layerNorm` and `rmsNorm` make. */
 export type NormOperation<S extends LayerNormSpec, Names extends string> = Operation<
   { readonly x: ArraySpec<FormatOf<S["x"]>> } & Optional<S, "residual"> &
     Optional<S, "scale"> &

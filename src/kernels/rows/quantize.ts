@@ -24,16 +24,20 @@ import { rowOperation } from "./row-plan.ts";
 /** The greatest number of each format that is quantised to. */
 const greatest = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
 
+/** The formats that `quantize` rounds to. */
 export type QuantizedFormat = keyof typeof greatest;
 
+/** What `quantize` is made for. */
 export interface QuantizeSpec<X extends FloatName, Out extends QuantizedFormat> {
   /** A format is an array of [m, n]; rows lie along the last axis. */
   readonly x: GivenArray<X>;
+  /** The format of the result. */
   readonly out: DType<Out>;
   /** Columns that share a scale; a whole row unless told. */
   readonly group?: number;
 }
 
+/** The operation that `quantize` makes. */
 export type QuantizeOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<Out>; readonly scale: ArraySpec<"f32" | "f64"> },

@@ -23,14 +23,17 @@ import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 
+/** What `softmaxBackward` and `logSoftmaxBackward` are made for. */
 export interface SoftmaxBackwardSpec<Out extends FloatName, DOut extends FloatName> {
   /** What the forward operation gave. A format is an array of [m, n]. */
   readonly out: GivenArray<Out>;
   /** The gradient to it; of the same format unless told. */
   readonly dOut?: GivenArray<DOut>;
+  /** The axis along which results sum to 1; the last unless told. */
   readonly axis?: number;
 }
 
+/** The operation that `softmaxBackward` and `logSoftmaxBackward` make. */
 export type SoftmaxBackwardOperation<Out extends DTypeName, DOut extends DTypeName> = Operation<
   { readonly out: ArraySpec<Out>; readonly dOut: ArraySpec<DOut> },
   { readonly dx: ArraySpec<Out> },

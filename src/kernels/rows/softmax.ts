@@ -24,6 +24,7 @@ import {
   statistic,
 } from "../support/numbers.ts";
 
+/** What `softmax` and `logSoftmax` are made for. */
 export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   /** A format is an array of [m, n]. */
   readonly x: GivenArray<X>;
@@ -33,6 +34,7 @@ export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   readonly out?: DType<Out>;
 }
 
+/** The operation that `softmax` and `logSoftmax` make. */
 export type SoftmaxOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<Out> },

@@ -44,14 +44,17 @@ import { exchanged, rowPiece } from "./row-parts.ts";
 export interface StreamedRowsConfiguration {
   /** Rows that a worker takes at a time, and columns of each of its blocks; together they hold whole rows. */
   readonly rows: number;
+  /** Columns of a block. */
   readonly columns: number;
   /** Blocks of a cluster that share a row. */
   readonly blocks: number;
+  /** Pieces of a row that a block holds: all of it. */
   readonly pieces: 1;
   /** How many times as many rows are in flight. */
   readonly ahead: number;
   /** Whether what belongs to columns stays in registers. */
   readonly keepsColumns: boolean;
+  /** Workers that share the rows. */
   readonly workers: number;
 }
 

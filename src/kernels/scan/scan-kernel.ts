@@ -10,9 +10,11 @@ import type { ReduceTiles, StatePart } from "../reduce/reducer.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 
+/** How a scan is carried out. */
 export interface ScanConfiguration {
   /** Rows of a block, and columns of a piece. */
   readonly rows: number;
+  /** Columns of a piece. */
   readonly columns: number;
   /** Blocks that share a row. */
   readonly workers: number;

@@ -31,6 +31,7 @@ import type { FormatOf } from "../support/given.ts";
 import { scanning } from "./plan-scan.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 
+/** What `scanWith` is made for: its inputs, the state of an element, and how two states combine. */
 export interface ScanWithSpec<
   Inputs extends ReduceInputs,
   State extends ReduceTiles,
@@ -56,6 +57,7 @@ export interface ScanWithSpec<
   readonly configuration?: ScanConfiguration;
 }
 
+/** The operation that `scanWith` makes. */
 export type ScanWithOperation<Inputs extends ReduceInputs, Results extends ReduceTiles> = Operation<
   { readonly [N in keyof Inputs]: ArraySpec<FormatOf<Inputs[N]>> },
   { readonly [N in keyof Results]: Results[N] extends Tile<infer D> ? ArraySpec<D> : never },

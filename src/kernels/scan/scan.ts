@@ -21,8 +21,10 @@ import type { Fields, GivenArray } from "../support/given.ts";
 import { scanning } from "./plan-scan.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 
+/** How `scan` combines elements. */
 export type ScanCombination = Extract<Combination, "sum" | "prod" | "min" | "max">;
 
+/** What `scan` is made for. */
 export interface ScanSpec<X extends DTypeName, Out extends DTypeName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
@@ -38,6 +40,7 @@ export interface ScanSpec<X extends DTypeName, Out extends DTypeName> {
   readonly configuration?: ScanConfiguration;
 }
 
+/** The operation that `scan` makes. */
 export type ScanOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly out: ArraySpec<Out> },

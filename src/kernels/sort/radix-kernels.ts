@@ -23,7 +23,9 @@ import { totalsSlot } from "./radix-told.ts";
 
 const { i32, u32 } = dtypes;
 
+/** How a radix sort is carried out. */
 export interface RadixConfiguration {
+  /** Warps of a block. */
   readonly warps: number;
   /** Keys of a lane. */
   readonly items: number;

@@ -21,6 +21,7 @@ import {
 import type { GivenArray } from "../support/given.ts";
 import { laidOut, lanes } from "../support/sizes.ts";
 
+/** What `searchSorted` is made for. */
 export interface SearchSortedSpec<D extends DTypeName> {
   /** In order, least first; a format is an array of n elements. */
   readonly sorted: GivenArray<D>;
@@ -30,6 +31,7 @@ export interface SearchSortedSpec<D extends DTypeName> {
   readonly side?: "left" | "right";
 }
 
+/** The operation that `searchSorted` makes. */
 export type SearchSortedOperation<D extends DTypeName> = Operation<
   { readonly sorted: ArraySpec<D>; readonly queries: ArraySpec<D> },
   { readonly out: ArraySpec<"i32"> },

@@ -51,6 +51,7 @@ interface OrderSpec<X extends DTypeName> {
   readonly configuration?: RadixConfiguration;
 }
 
+/** What `sort` is made for. */
 export interface SortSpec<
   X extends DTypeName,
   P extends ArraySpecs,
@@ -62,6 +63,7 @@ export interface SortSpec<
   readonly payloads?: P;
 }
 
+/** What `argsort` is made for. */
 export type ArgsortSpec<X extends DTypeName> = OrderSpec<X>;
 
 /** Rows in the registers of a block, or by digits. */
@@ -78,6 +80,7 @@ function sortedName(name: string): string {
   return `sorted${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 }
 
+/** The operation that `sort` makes. */
 export type SortOperation<X extends DTypeName, P extends ArraySpecs, I extends boolean> = Operation<
   { readonly x: ArraySpec<X> } & P,
   { readonly out: ArraySpec<X> } & (I extends true
@@ -88,6 +91,7 @@ export type SortOperation<X extends DTypeName, P extends ArraySpecs, I extends b
   SortConfiguration
 >;
 
+/** The operation that `argsort` makes. */
 export type ArgsortOperation<X extends DTypeName> = Operation<
   { readonly x: ArraySpec<X> },
   { readonly indices: ArraySpec<"i32"> },

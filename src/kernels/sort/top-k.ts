@@ -34,6 +34,7 @@ import { chooseShortRows, sortRowsKernel } from "./short-rows.ts";
 import { requirePayloads, sort } from "./sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
+/** What `topK` is made for. */
 export interface TopKSpec<X extends DTypeName, P extends ArraySpecs> {
   /** A format is an array of [m, n]; with one axis, the whole array is a row. */
   readonly x: GivenArray<X>;
@@ -62,6 +63,7 @@ function topName(name: string): string {
   return `top${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 }
 
+/** The operation that `topK` makes. */
 export type TopKOperation<X extends DTypeName, P extends ArraySpecs = Empty> = Operation<
   { readonly x: ArraySpec<X> } & P,
   { readonly values: ArraySpec<X>; readonly indices: ArraySpec<"i32"> } & TopNames<P>,

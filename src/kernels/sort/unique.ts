@@ -33,6 +33,7 @@ import { sort } from "./sort.ts";
 
 const { i32 } = dtypes;
 
+/** What `unique` is made for. */
 export interface UniqueSpec<
   X extends DTypeName,
   C extends boolean,
@@ -55,6 +56,7 @@ export interface UniqueSpec<
 
 type Given<Flag extends boolean, Outputs> = Flag extends true ? Outputs : Empty;
 
+/** The operation that `unique` makes. */
 export type UniqueOperation<
   X extends DTypeName,
   C extends boolean = false,

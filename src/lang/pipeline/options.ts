@@ -15,6 +15,7 @@ import { dividedAxis, peersAlong } from "./sharing.ts";
 import type { Sharers } from "./sharing.ts";
 import type { Axes } from "./steps.ts";
 
+/** How a pipeline fetches an input: the window of each step, and how many are in flight. */
 export interface InputOptions<A, D extends DTypeName = DTypeName> {
   /** The window of a step. */
   readonly at: BlockMap<A, D>;
@@ -39,6 +40,7 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly early?: boolean;
 }
 
+/** How a pipeline stores an output: the window of each step, and how many are in flight. */
 export interface OutputOptions<A, D extends DTypeName = DTypeName> {
   /** The window of a step. */
   readonly at: BlockMap<A, D>;

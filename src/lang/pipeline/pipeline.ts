@@ -37,6 +37,7 @@ import type { Named, StepState, StepWork } from "./step.ts";
 import { Steps } from "./steps.ts";
 import type { Axes, AxesOf, Odometer, StepGrid } from "./steps.ts";
 
+/** Options of `pipeline`: the grid of steps, the inputs and the outputs. */
 export interface PipelineOptions<G, I extends Formats, O extends Formats> {
   /** How many steps there are along each axis, last axis fastest; numbers known only as the kernel runs, too. */
   readonly grid: G;

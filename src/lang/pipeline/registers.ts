@@ -11,8 +11,11 @@
  */
 import { lanesPerWarp, warpsPerGroup } from "../../targets/target.ts";
 
+/** How the registers of a block are shared out between the program threads that copy and those that compute. */
 export interface RegisterShares {
+  /** Registers of a thread of the copying warps. */
   readonly copy: number;
+  /** Registers of a thread of the computing warps. */
   readonly compute: number;
 }
 

@@ -23,11 +23,13 @@ import { wrongKind } from "../traced.ts";
 
 /** Where in a ring something is; can be carried by a loop. */
 export type RingPosition = {
+  /** The number of the slot. */
   readonly slot: Scalar<"i32">;
   /** 0 the first time around, 1 the second, 0 the third: the parity of the slot's barriers. */
   readonly phase: Scalar<"i32">;
 };
 
+/** A ring of slots of shared memory, as pipelines fill and empty them in turn. */
 export interface Ring {
   /** How many slots there are. */
   readonly depth: number;
@@ -72,6 +74,7 @@ export function asScalar(index: Index): Scalar<"i32"> {
   return index instanceof Scalar ? index : constant(i32, index);
 }
 
+/** Options of `turns`. */
 export interface TurnOptions {
   /** A barrier for each consumer. */
   readonly barriers: Barrier;
@@ -81,6 +84,7 @@ export interface TurnOptions {
   readonly count: number;
 }
 
+/** Consumers that take turns, so that one computes what the other does not need the tensor cores for (ping-pong). */
 export interface Turns {
   /** The state before the first turn, to be carried by the consumer's loop. */
   start(): Scalar<"i32">;

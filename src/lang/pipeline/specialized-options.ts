@@ -8,6 +8,7 @@ import type { RegisterShares } from "./registers.ts";
 import type { Axes, AxesOf } from "./steps.ts";
 import type { Tiles } from "./tiles.ts";
 
+/** Options of `warpSpecialized`: the tiles, what is loaded and stored, and how. */
 export interface SpecializedOptions<W extends Axes, G, I extends Formats, O extends Formats> {
   /** Tiles that this thread block works through, one after the other; one without axes unless given. */
   readonly tiles?: Tiles<W>;
@@ -64,6 +65,7 @@ export type SpecializedTile<W, G, I extends Formats, O extends Formats> = W &
   BlocksOf<O> & {
     /** Which of the computing threads this is, from 0. */
     readonly part: Scalar<"i32">;
+    /** Runs the steps of this tile. */
     readonly steps: RunSteps<W, G, I, O>;
     /** Waits for the first block of an `early` input before the steps, and for the last one of another after them. */
     readonly wait: <N extends keyof I & string>(input: N) => Ref<I[N]>;

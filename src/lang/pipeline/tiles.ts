@@ -45,6 +45,7 @@ import { splitTiles, workerOf } from "./segments.ts";
 import type { Handing, Segment } from "./segments.ts";
 import type { Axes, AxesOf, StepGrid } from "./steps.ts";
 
+/** Options of `tiles`. */
 export interface TileOptions {
   /** The axis of the kernel's grid whose blocks share the tiles; may be left out where there is only one. */
   readonly along?: string;

@@ -33,6 +33,7 @@ const bytesPerBank = 4;
 export interface BankUse {
   /** Accesses of all warps together. */
   readonly instructions: number;
+  /** How many passes over shared memory the access takes. */
   readonly wavefronts: number;
   /** Wavefronts if no two lanes were in each other's way. */
   readonly ideal: number;

@@ -25,8 +25,11 @@ import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 
 /** One of the places that hold an element. */
 export interface Holder {
+  /** The number of the warp. */
   readonly warp: number;
+  /** The number of the thread in its warp. */
   readonly lane: number;
+  /** The number of the register in its thread. */
   readonly register: number;
 }
 

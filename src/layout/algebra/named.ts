@@ -53,24 +53,41 @@ function distributed(text: string): DistributedLayout {
 
 /** Layouts without parameters. */
 export const namedLayouts = Object.freeze({
+  /** Every thread holds the one number that all elements have. */
   splat,
+  /** Every thread holds every element. */
   replicated: distributed("()"),
+  /** The accumulator of wgmma. */
   wgmma: distributed("(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"),
+  /** A value for each row of wgmma's accumulator. */
   wgmmaRow: distributed("(L2 L3 L4 R0 W0 W1)"),
+  /** A value for each column of wgmma's accumulator. */
   wgmmaColumn: distributed("(R0 L0 L1)"),
+  /** The transpose of wgmma's accumulator. */
   wgmmaTransposed: distributed("(R0 L3 L4 R1 W0 W1 | L2 L0 L1)"),
+  /** The left operand of wgmma in registers, of 8-bit elements. */
   wgmmaLeft8: distributed("(L2 L3 L4 R2 W0 W1 | R0 R1 L0 L1)"),
+  /** The left operand of wgmma in registers, of tf32. */
   wgmmaLeftTf32: distributed("(L2 L3 L4 R0 W0 W1 | L0 L1)"),
+  /** The metadata of a sparse left operand of wgmma, of 8-bit elements. */
   wgmmaMetadata8: distributed("(L2 L3 L4 L0 W0 W1 | R0 L1)"),
+  /** A left operand of wgmma that elements of half its width are converted to in place. */
   wgmmaUpcast2: distributed("(L2 L3 L4 R2 W0 W1 | R0 R1 L1 L0)"),
+  /** A left operand of wgmma that elements of a quarter of its width are converted to in place. */
   wgmmaUpcast4: distributed("(L2 L3 L4 R3 W0 W1 | R0 R1 R2 L0 L1)"),
+  /** The accumulator of tcgen05 in registers. */
   tcgen05: distributed("(L2 L3 L4 R1 R2 W0 W1 | R0 L0 L1)"),
+  /** A value for each row of tcgen05's accumulator. */
   tcgen05Row: distributed("(L2 L3 L4 R0 R1 W0 W1)"),
+  /** A value for each column of tcgen05's accumulator. */
   tcgen05Column: distributed("(R0 L0 L1)"),
+  /** The transpose of tcgen05's accumulator. */
   tcgen05Transposed: distributed("(R0 L3 L4 R1 R2 W0 W1 | L2 L0 L1)"),
+  /** A row of tensor memory for each thread. */
   tmemNative: distributed("(L0 L1 L2 L3 L4 W0 W1 |)"),
 });
 
+/** The name of a layout of registers, such as `"wgmma"`. */
 export type LayoutName = keyof typeof namedLayouts;
 
 /** The first name that this layout has, for reports. */
@@ -144,13 +161,16 @@ export function tcgen05Collective(columns: number): DistributedLayout {
 
 /** How warps share the rows and columns of a product; if not all of them do, the others hold copies. */
 export interface WarpGrid {
+  /** Warps along the rows. */
   readonly rows: number;
+  /** Warps along the columns. */
   readonly columns: number;
 }
 
 /** Warps one below the other. */
 export const warpsOverRows: WarpGrid = Object.freeze({ rows: 4, columns: 1 });
 
+/** Which operand of `mma.sync` a fragment is of. */
 export type MmaOperand = "left" | "right" | "accumulator";
 
 /**
@@ -207,7 +227,9 @@ export function stridedLayout(vector: number, warps = warpsPerGroup): Distribute
 export interface Blocking {
   /** Neighbours of the last axis in a lane. */
   readonly vector: number;
+  /** Threads of a warp along each axis. */
   readonly lanes: readonly number[];
+  /** Warps along each axis. */
   readonly warps: readonly number[];
 }
 

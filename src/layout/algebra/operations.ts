@@ -73,8 +73,11 @@ function alignedAxes(layout: DistributedLayout, rank: number): readonly (readonl
 
 /** How a tile is repeated: axis i of `from` becomes axis `axes[i]` of `to`, of equal extent or 1. */
 export interface Broadcast {
+  /** The shape of the tile. */
   readonly from: readonly number[];
+  /** The shape of the result. */
   readonly to: readonly number[];
+  /** The axis of the result that each axis of the tile becomes. */
   readonly axes: readonly number[];
 }
 

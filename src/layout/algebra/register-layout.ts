@@ -80,9 +80,11 @@ export interface DistributedLayout {
 /** One number for the whole tile. */
 export interface SplatLayout {
   readonly kind: "splat";
+  /** The layout as text, which `parseLayout` reads. */
   readonly text: "splat";
 }
 
+/** How a tile lies in the registers of a warpgroup: which thread holds which element in which register. */
 export type RegisterLayout = DistributedLayout | SplatLayout;
 
 export const splat: SplatLayout = Object.freeze({ kind: "splat", text: "splat" });

@@ -35,8 +35,10 @@ import { optionText } from "../../support/options.ts";
 import { product } from "./bits.ts";
 
 export const swizzles = [0, 32, 64, 128] as const;
+/** The bytes over which shared memory is swizzled, as TMA and wgmma know them; 0 for none. */
 export type Swizzle = (typeof swizzles)[number];
 
+/** How an array lies in shared memory: the order of its axes, its tiling and its swizzle. */
 export interface SharedLayout {
   /** The last axes as stored, major first; empty where they are in their own order. */
   readonly order: readonly number[];

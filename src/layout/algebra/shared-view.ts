@@ -26,7 +26,9 @@ import { product } from "./bits.ts";
 import { axisOffsets, requireStorable, swizzleByte } from "./shared-layout.ts";
 import type { SharedLayout } from "./shared-layout.ts";
 
+/** A window of an allocation in shared memory. */
 export interface SharedView {
+  /** The layout of the allocation. */
   readonly layout: SharedLayout;
   /** Shape of the whole allocation. */
   readonly allocation: readonly number[];
@@ -34,6 +36,7 @@ export interface SharedView {
   readonly bits: number;
   /** Number of the first element in the allocation's row-major order. */
   readonly first: number;
+  /** The extents of the window. */
   readonly shape: readonly number[];
   /** What a step along each axis adds to the number of the element. */
   readonly strides: readonly number[];

@@ -30,23 +30,30 @@ export const tmemColumnLimit = 512;
 
 /** Tiles of numbers, as the accumulators and operands of tcgen05 lie. */
 export interface TmemMatrix {
+  /** How rows of a tile are spread over the lanes of tensor memory. */
   readonly kind: "full" | "half" | "pair";
   /** Elements that share a column. */
   readonly packing: number;
+  /** The layout as text, which `parseTmemLayout` reads. */
   readonly text: string;
 }
 
 export interface TmemScales {
+  /** How rows of a tile are spread over the lanes of tensor memory. */
   readonly kind: "scales";
+  /** The layout as text, which `parseTmemLayout` reads. */
   readonly text: string;
 }
 
+/** How a tile lies in tensor memory. */
 export type TmemLayout = TmemMatrix | TmemScales;
 export type TmemKind = TmemLayout["kind"];
 
 /** Where an element lies; several lanes where it is replicated. */
 export interface TmemPlace {
+  /** The lanes (rows) of tensor memory; several where it is replicated. */
   readonly lanes: readonly number[];
+  /** The column. */
   readonly column: number;
   /** First bit in the column. */
   readonly bit: number;
@@ -66,6 +73,7 @@ export function tmemMatrix(kind: TmemMatrix["kind"], packing = 1): TmemMatrix {
   return Object.freeze({ kind, packing, text });
 }
 
+/** Reads a layout of tensor memory from its text, such as `"tmem(full)"`. */
 export function parseTmemLayout(text: string): TmemLayout {
   const isText = typeof text === "string";
   if (isText && /^\s*tmem\(\s*scales\s*\)\s*$/.test(text)) return tmemScales;

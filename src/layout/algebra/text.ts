@@ -14,6 +14,7 @@ import type { RegisterLayout } from "./register-layout.ts";
 
 const form = /^\s*(flat)?\s*\(([^()]*)\)\s*$/;
 
+/** Reads a layout of registers from its text, such as `"(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"`. */
 export function parseLayout(text: string): RegisterLayout {
   if (typeof text !== "string")
     throw textError(optionText(text), "the text of a layout", optionText(text));

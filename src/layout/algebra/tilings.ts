@@ -24,6 +24,7 @@ import type { DistributedLayout } from "./register-layout.ts";
 /** An axis of the tiled shape, counted from the end, or lanes that hold copies. */
 export type TiledAxis = number | { readonly replicate: number };
 
+/** Which axes of a tiling are spread over warps, threads and registers. */
 export interface Dealing {
   /** Axes over the warps, major first; four in all, or as many as the program thread has. */
   readonly warps: readonly TiledAxis[];

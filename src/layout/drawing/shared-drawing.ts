@@ -21,7 +21,9 @@ import { cutWindow } from "./window.ts";
 
 /** An access to mark: who reads or writes, and how many bytes a lane at a time. */
 export interface SharedAccess {
+  /** How the tile lies in registers. */
   readonly registers: RegisterLayout;
+  /** Bytes that a thread accesses at once. */
   readonly vectorBytes: number;
 }
 

@@ -71,6 +71,7 @@ export interface NeededOperand {
 export interface Placement {
   /** With an instruction for each product; loads that wgmma makes by itself are gone. */
   readonly kernel: Kernel;
+  /** What the kernel is placed for. */
   readonly target: Target;
   /** Where each tile and accumulator lies. */
   readonly layouts: ReadonlyMap<Value, RegisterLayout>;
@@ -78,8 +79,11 @@ export interface Placement {
   readonly needs: ReadonlyMap<AnyOp, readonly NeededOperand[]>;
   /** How each allocation of shared memory and member of a union is stored. */
   readonly shared: ReadonlyMap<Value, SharedLayout>;
+  /** The instruction of each matrix product. */
   readonly products: ReadonlyMap<Op<"dot">, Product>;
+  /** How each asynchronous copy is made. */
   readonly copies: ReadonlyMap<Op<"copy_async">, CopyMethod>;
+  /** Where tiles change their layout. */
   readonly conversions: readonly Conversion[];
   /** Scratch in shared memory that ops need. */
   readonly areas: readonly ScratchArea[];

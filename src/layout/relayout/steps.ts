@@ -128,15 +128,21 @@ export type RelayoutStep = PackStep | SelectStep | ShuffleStep | ExchangeStep;
  */
 export type RelayoutKind = "none" | "registers" | "shuffle" | "shared";
 
+/** How a tile comes from one layout of registers to another. */
 export interface RelayoutPlan {
+  /** Whether values stay in their threads, move between threads of a warp, or go through shared memory. */
   readonly kind: RelayoutKind;
+  /** The layout before. */
   readonly source: RegisterLayout;
+  /** The layout afterwards. */
   readonly target: RegisterLayout;
+  /** The extents of the tile. */
   readonly shape: readonly number[];
   /** Bits of an element. */
   readonly bits: number;
   /** Warps that hold the tile together. */
   readonly warps: number;
+  /** The moves, in order. */
   readonly steps: readonly RelayoutStep[];
 }
 

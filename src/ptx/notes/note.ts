@@ -15,11 +15,15 @@ import { performanceCodes } from "../../support/codes/performance.ts";
 
 export type PerformanceCode = keyof typeof codes & keyof typeof performanceCodes;
 
+/** Something that makes a kernel slower than it could be, and what to do about it. */
 export interface PerformanceNote {
+  /** Which kind of note it is. */
   readonly code: PerformanceCode;
   /** One sentence, no full stop. */
   readonly message: string;
+  /** Why it is so. */
   readonly because: string;
+  /** What to do about it. */
   readonly remedy: string;
   /** The user's line; undefined for what holds of the whole kernel. */
   readonly position: Position | undefined;

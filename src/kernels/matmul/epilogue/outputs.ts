@@ -42,6 +42,7 @@ export type Combine = "sum" | "max" | "min";
 /** An array of [m, n] that is stored piece by piece, or one of [m] or [n] that rows or columns are combined into. */
 export type EpilogueOutput = ArraySpec | { readonly array: ArraySpec; readonly combine: Combine };
 
+/** Further outputs that an epilogue writes, by name. */
 export interface EpilogueOutputs {
   readonly [name: string]: EpilogueOutput;
 }

@@ -55,6 +55,7 @@ import {
 } from "./quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
 
+/** What `quantizeWeights` is made for. */
 export interface QuantizeWeightsSpec<
   X extends FloatName,
   D extends WeightFormat,

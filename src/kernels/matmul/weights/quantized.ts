@@ -26,6 +26,7 @@ import { refused } from "../problem.ts";
 
 /** The greatest number of each format of weights. */
 export const greatestWeight = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
+/** The formats that quantized weights can have. */
 export type WeightFormat = keyof typeof greatestWeight;
 /** Elements along k that are stored in an order of their own. */
 export const packedUnit = 128;
@@ -33,6 +34,7 @@ export const packedUnit = 128;
 /** Columns that a block of scales has a multiple of: no part of a product then lies in two blocks. */
 const blockColumns = 64;
 
+/** Options of `quantized`. */
 export interface QuantizedOptions<
   D extends WeightFormat = WeightFormat,
   S extends DTypeName = DTypeName,
@@ -59,7 +61,9 @@ export interface QuantizedSpec<
   S extends DTypeName = DTypeName,
   Z extends boolean = boolean,
 > {
+  /** Tells quantized weights from arrays. */
   readonly kind: "quantized";
+  /** The format of the stored numbers. */
   readonly dtype: DType<D>;
   /** [k, n] of each matrix. */
   readonly shape: readonly [k: Size, n: Size];
@@ -69,8 +73,11 @@ export interface QuantizedSpec<
   readonly group: number | undefined;
   /** Columns that share a scale. */
   readonly span: number;
+  /** The format of the scales. */
   readonly scale: DType<S>;
+  /** The format that weights are computed in. */
   readonly as: DType;
+  /** Whether each scale has a zero point. */
   readonly zero: Z;
 }
 

@@ -43,12 +43,16 @@ export const metadataBytes = (words * 2) / block;
 const firstTwo = 0x4444;
 
 export const sparseFormats = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "i8", "u8"] as const;
+/** The formats that 2:4-sparse weights can have. */
 export type SparseFormat = (typeof sparseFormats)[number];
 
 /** Weights of which two of every four along k are there. */
 export interface Sparse24Spec<D extends DTypeName = DTypeName> {
+  /** Tells sparse weights from arrays. */
   readonly kind: "sparse24";
+  /** The format of the elements. */
   readonly dtype: DType<D>;
+  /** The shape with the zeros. */
   readonly shape: readonly [k: Size, n: Size];
 }
 
