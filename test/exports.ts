@@ -1,0 +1,189 @@
+/**
+ * Why a function of an entry lacks what `exports.test.ts` asks of it, a line a function:
+ *
+ *   compileAhead: { matrix: host },          it computes nothing on a device, so the device suite has no case of it
+ *
+ * A reason goes as soon as the function has what it lacked; the test says so.
+ */
+
+/** What a function must have: the test says of each where it belongs. */
+export type Aspect = "page" | "example" | "badCalls" | "gradient" | "matrix" | "benchmark";
+
+export interface Reasons {
+  readonly [name: string]: { readonly [A in Aspect]?: string };
+}
+
+const host = "runs on the host alone, so that devices cannot differ";
+const fragment = "shown on its page in a fragment; no whole program yet";
+
+export const languageReasons: Reasons = {
+  bankConflicts: { matrix: host },
+  blockSync: { example: fragment },
+  blockedLayout: { matrix: host },
+  broadcastLayout: { matrix: host },
+  castStochastic: { example: fragment },
+  clusterArrive: { example: fragment },
+  clusterWait: { example: fragment },
+  coalescedLayout: { matrix: host },
+  commitGlobal: { example: fragment },
+  compileAhead: { matrix: host },
+  concatenate: { example: fragment },
+  convertValue: { matrix: host },
+  debugBreak: { matrix: "changes no result; tested by its own unit tests" },
+  debugPrint: { matrix: "changes no result; tested by its own unit tests" },
+  drawLayoutText: { matrix: host },
+  drawProfiles: { matrix: host },
+  drawRegisterLayout: { matrix: host },
+  drawRelayout: { matrix: host },
+  drawRelayoutText: { matrix: host },
+  drawSharedLayout: { matrix: host },
+  drawSharedText: { matrix: host },
+  encodeFloat: { matrix: host },
+  formatArray: { matrix: host },
+  formatLeaks: { example: fragment, matrix: host },
+  fromLanes: { matrix: host },
+  fromNested: { matrix: host },
+  gridSize: { example: fragment },
+  holders: { matrix: host },
+  isOperation: {
+    page: "tells operations from kernels; its comment is all there is to say",
+    example: fragment,
+    matrix: host,
+  },
+  kernelFromCompiled: { matrix: host },
+  launchNextKernel: { example: fragment },
+  loadKernel: { example: fragment, matrix: host },
+  mmaFragment: { matrix: host },
+  packLanes: { matrix: host },
+  parseLayout: { matrix: host },
+  parseSharedLayout: { matrix: host },
+  parseTmemLayout: { matrix: host },
+  placeKernel: { matrix: host },
+  placementReport: { matrix: host },
+  planRelayout: { matrix: host },
+  prefetch: { example: fragment },
+  profileTrace: { example: fragment, matrix: host },
+  reduceLayout: { matrix: host },
+  reduceWith: { example: fragment },
+  registersPerLane: { matrix: host },
+  relayoutCost: { matrix: host },
+  replication: { matrix: host },
+  scoped: { example: fragment },
+  setRegisters: {
+    example: fragment,
+    matrix: "changes no result; products by warp roles set registers",
+  },
+  sliceView: { matrix: host },
+  stridedLayout: { matrix: host },
+  switchCase: { example: fragment },
+  takeAlong: { example: fragment },
+  threadIndex: { example: fragment },
+  tiling: { matrix: host },
+  tmemPlace: { matrix: host },
+  toFloat32: { matrix: host },
+  toLanes: { matrix: host },
+  transposeLayout: { matrix: host },
+  transposeView: { matrix: host },
+  turns: { example: fragment },
+  union: { example: fragment },
+  unpackLanes: { matrix: host },
+  waitForPreviousKernel: { example: fragment },
+  warps: { example: fragment },
+  wholeView: { matrix: host },
+};
+
+const inBench = "its results are checked by its benchmark on a GPU (bench/gpu)";
+const pointwise = "a function of tiles that `map` applies; the matrix has the ops it is made of";
+const onHosts = "held against a reference on the simulator and the emulator; no case on a GPU yet";
+const asMuch = (of: string): string => `reads and writes as ${of} does, which is measured`;
+
+export const kernelReasons: Reasons = {
+  "activations.relu": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
+  "activations.sigmoid": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
+  "activations.gelu": { matrix: pointwise },
+  "activations.geluTanh": {
+    badCalls: "called in a loop over all activations",
+    matrix: pointwise,
+    benchmark: asMuch("activations.gelu"),
+  },
+  argReduce: { benchmark: asMuch("reduce") },
+  argsort: { matrix: onHosts, benchmark: asMuch("sort") },
+  bincount: { benchmark: asMuch("histogram") },
+  compress24: { matrix: onHosts },
+  concatenate: { benchmark: asMuch("copy") },
+  dequantizeWeights: { matrix: onHosts },
+  expand24: { matrix: onHosts },
+  layerNormBackward: { matrix: inBench },
+  logSoftmax: { benchmark: asMuch("softmax") },
+  logSoftmaxBackward: { matrix: onHosts, benchmark: asMuch("softmax") },
+  pad: { benchmark: asMuch("copy") },
+  poolBackward: { benchmark: "not measured yet" },
+  quantizeWeights: { matrix: onHosts },
+  quantized: { matrix: "a description of weights, which computes nothing" },
+  "random.bernoulli": { benchmark: asMuch("random.uniform") },
+  "random.categorical": { benchmark: "not measured yet" },
+  "random.permutation": { matrix: onHosts, benchmark: "a sort of random words: see sort" },
+  reduceWith: { benchmark: asMuch("reduce") },
+  rmsNormBackward: { matrix: inBench },
+  searchSorted: { benchmark: "not measured yet" },
+  segmentReduce: { matrix: onHosts, benchmark: "not measured yet" },
+  softmaxBackward: { benchmark: asMuch("softmax") },
+  sparse24: { matrix: "a description of weights, which computes nothing" },
+};
+
+const noFloats = "its results are no floats";
+const makes = "takes no array of floats";
+const places = "takes or gives places, which have no derivative";
+const drawn = "draws from a key, which has no derivative";
+
+export const arrayReasons: Reasons = {
+  all: { gradient: noFloats },
+  any: { gradient: noFloats },
+  arange: { gradient: makes },
+  argmax: { gradient: places },
+  argmin: { gradient: places },
+  argsort: { gradient: places },
+  array: { gradient: makes },
+  bitcast: { gradient: noFloats },
+  bitwiseAnd: { gradient: noFloats },
+  bitwiseOr: { gradient: noFloats },
+  bitwiseXor: { gradient: noFloats },
+  broadcastShapes: { gradient: makes },
+  equal: { gradient: noFloats },
+  fromKernel: {
+    gradient: "its derivative is that of its meaning, or given with it; checkMeaning compares them",
+  },
+  greater: { gradient: noFloats },
+  greaterEqual: { gradient: noFloats },
+  iota: { gradient: makes },
+  less: { gradient: noFloats },
+  lessEqual: { gradient: noFloats },
+  logicalNot: { gradient: noFloats },
+  lower: { gradient: "gives text" },
+  "nn.adamw": { gradient: "a step of training, of which nobody takes derivatives" },
+  notEqual: { gradient: noFloats },
+  oneHot: { gradient: makes },
+  ones: { gradient: makes },
+  "random.bernoulli": { gradient: drawn },
+  "random.bits": { gradient: drawn },
+  "random.categorical": { gradient: drawn },
+  "random.foldIn": { gradient: drawn },
+  "random.gumbel": { gradient: drawn },
+  "random.key": { gradient: drawn },
+  "random.normal": { gradient: drawn },
+  "random.permutation": { gradient: drawn },
+  "random.randint": { gradient: drawn },
+  "random.split": { gradient: drawn },
+  "random.uniform": { gradient: drawn },
+  shiftLeft: { gradient: noFloats },
+  shiftRight: { gradient: noFloats },
+  stopGradient: {
+    gradient: "zero by definition, which src/arrays/derivatives.test.ts holds",
+  },
+  useDevice: { gradient: "chooses where programs run" },
+  whileLoop: {
+    gradient:
+      "going backwards needs a count of trips that its condition shows; tests of derivatives have such loops",
+  },
+  zeros: { gradient: makes },
+};
