@@ -1,14 +1,14 @@
 /**
  * From statements to a system of constraints. Candidates are gathered first: memory accesses, instructions
- * and pins propose layouts for their own slots, and every proposal travels along the statements, through
+ * and pins propose layouts for their own variables, and every proposal travels along the statements, through
  * their functions, so that neighbours can agree on it.
  *
  *   load %1 proposes (L… | R0 L…)      exp %2 reads %1          %3 = reduce %2
  *     %1: (W0 W1 | R0 R1 L0 …)     ->  %2: the same          ->  %3: (W0 W1)
  *
  * Classes of proposals travel one after the other: what users and instructions ask for finds room in
- * every slot before what memory would like. A slot has room for a bounded number, which bounds the work
- * of the solver. Slots that end without a candidate that is of use to them get one in the end.
+ * every variable before what memory would like. A variable has room for a bounded number, which bounds the work
+ * of the solver. Variables that end without a candidate that is of use to them get one in the end.
  */
 import { lanesPerWarp, product } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
@@ -18,11 +18,11 @@ import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/candidates.ts"
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { classes } from "../rules/statements.ts";
-import type { ProposalClass, RegisterSlot, Slot, Statement } from "../rules/statements.ts";
+import type { ProposalClass, RegisterVariable, LayoutVariable, Statement } from "../rules/statements.ts";
 
 type AnyLayout = RegisterLayout | SharedLayout;
 
-/** How many candidates a slot has once proposals of a class have travelled. */
+/** How many candidates a variable has once proposals of a class have travelled. */
 const room: { readonly [C in ProposalClass]: number } = {
   pin: 4,
   instruction: 7,
@@ -31,17 +31,17 @@ const room: { readonly [C in ProposalClass]: number } = {
 };
 /** And how many more once wishes have come through reductions and repetitions. */
 const moreForWishes = 6;
-/** Kernels of more slots are at the limits of the solver as it is. */
-const mostSlotsForWishes = 1000;
+/** Kernels of more variables are at the limits of the solver as it is. */
+const mostVariablesForPropagation = 1000;
 
 /** A way for layouts to travel: as they are, or through a function forth or back. */
 interface Link {
-  readonly to: RegisterSlot;
+  readonly to: RegisterVariable;
   readonly through: TileFunction | undefined;
   readonly back: boolean;
 }
 
-/** A layout that somebody wants of a slot. */
+/** A layout that somebody wants of a variable. */
 interface Wish {
   readonly layout: RegisterLayout;
   /** The user does, rather than an instruction. */
@@ -58,41 +58,41 @@ function spread({ to, through, back }: Link, layout: RegisterLayout): readonly R
   return back && through !== undefined ? through.spread(layout, to.dtype.bits, to.warps) : [];
 }
 
-/** Candidates of every slot, by its index; `wishes` says whether those are among them that come through reductions and repetitions. */
+/** Candidates of every variable, by its index; `wishes` says whether those are among them that come through reductions and repetitions. */
 export function gatherCandidates(
   context: LayoutContext,
   { wishes = true }: { readonly wishes?: boolean } = {},
 ): readonly (readonly AnyLayout[])[] {
   const gathering = new Gathering(context);
   gathering.run();
-  if (wishes && context.slots.length <= mostSlotsForWishes) gathering.spreadWishes();
+  if (wishes && context.variables.length <= mostVariablesForPropagation) gathering.spreadWishes();
   return gathering.candidates();
 }
 
 class Gathering {
   readonly #context: LayoutContext;
-  /** What brings layouts to the one spelling of each slot's shape. */
+  /** What brings layouts to the one spelling of each variable's shape. */
   readonly #normalizers: readonly ReturnType<Functions["normalizer"]>[];
   readonly #found: Map<string, AnyLayout>[];
   readonly #links: Link[][];
-  readonly #queue: { readonly slot: RegisterSlot; readonly layout: RegisterLayout }[] = [];
-  /** What users and instructions want of each slot. */
+  readonly #queue: { readonly variable: RegisterVariable; readonly layout: RegisterLayout }[] = [];
+  /** What users and instructions want of each variable. */
   readonly #wishes: Wish[][];
 
   constructor(context: LayoutContext) {
     this.#context = context;
     const { functions } = context.surroundings;
-    this.#normalizers = context.slots.map(({ shape }) => functions.normalizer(shape));
-    this.#found = context.slots.map(() => new Map<string, AnyLayout>());
-    this.#links = context.slots.map(() => []);
-    this.#wishes = context.slots.map(() => []);
+    this.#normalizers = context.variables.map(({ shape }) => functions.normalizer(shape));
+    this.#found = context.variables.map(() => new Map<string, AnyLayout>());
+    this.#links = context.variables.map(() => []);
+    this.#wishes = context.variables.map(() => []);
   }
 
   run(): void {
     for (const statement of this.#context.statements) this.#link(statement);
     for (const proposalClass of classes) {
-      for (const { slot, layout, class: own } of this.#context.proposals)
-        if (own === proposalClass) this.#propose(slot, layout, proposalClass);
+      for (const { variable, layout, class: own } of this.#context.proposals)
+        if (own === proposalClass) this.#propose(variable, layout, proposalClass);
       for (const statement of this.#context.statements)
         this.#proposeNeeds(statement, proposalClass);
       this.#travel(proposalClass);
@@ -111,22 +111,22 @@ class Gathering {
    */
   spreadWishes(): void {
     const limits = this.#found.map(({ size }) => size + moreForWishes);
-    const offer = (to: RegisterSlot, layouts: readonly RegisterLayout[]): void => {
+    const offer = (to: RegisterVariable, layouts: readonly RegisterLayout[]): void => {
       for (const layout of layouts) this.#offer(to, layout, limits[to.index] ?? 0);
     };
-    for (const slot of this.#context.slots)
-      if (slot.kind === "register")
-        for (const wish of this.#wishesOf(slot))
-          for (const link of this.#linksOf(slot))
+    for (const variable of this.#context.variables)
+      if (variable.kind === "register")
+        for (const wish of this.#wishesOf(variable))
+          for (const link of this.#linksOf(variable))
             if (!this.#isMet(link, wish)) offer(link.to, spread(link, wish.layout));
     // What is asked of a tile may be cheap to reach from where memory would have it.
-    for (const slot of this.#context.slots)
-      if (slot.kind === "register" && this.#wishesOf(slot).some(({ asked }) => asked))
-        for (const layout of this.#registersOf(slot))
-          for (const link of this.#linksOf(slot)) offer(link.to, spread(link, layout));
+    for (const variable of this.#context.variables)
+      if (variable.kind === "register" && this.#wishesOf(variable).some(({ asked }) => asked))
+        for (const layout of this.#registersOf(variable))
+          for (const link of this.#linksOf(variable)) offer(link.to, spread(link, layout));
     // What is taken in on the way joins the end of the list that is being walked.
-    for (const { slot, layout } of this.#queue)
-      for (const link of this.#linksOf(slot)) {
+    for (const { variable, layout } of this.#queue)
+      for (const link of this.#linksOf(variable)) {
         const carried = carry(link, layout);
         if (carried !== undefined) offer(link.to, [carried]);
         offer(link.to, spread(link, layout));
@@ -142,81 +142,81 @@ class Gathering {
     if (statement.kind === "image") {
       const { source, function: layoutFunction, result } = statement;
       this.#join(source, layoutFunction, result);
-    } else if (statement.kind === "convert" && statement.need.kind === "slot") {
+    } else if (statement.kind === "convert" && statement.need.kind === "variable") {
       const { source, need } = statement;
-      this.#linksOf(source).push({ to: need.slot, through: undefined, back: false });
-      this.#linksOf(need.slot).push({ to: source, through: undefined, back: false });
+      this.#linksOf(source).push({ to: need.variable, through: undefined, back: false });
+      this.#linksOf(need.variable).push({ to: source, through: undefined, back: false });
     } else if (statement.kind === "convert" && statement.need.kind === "image") {
-      this.#join(statement.need.slot, statement.need.function, statement.source);
+      this.#join(statement.need.variable, statement.need.function, statement.source);
     }
   }
 
-  #join(argument: RegisterSlot, layoutFunction: TileFunction, result: RegisterSlot): void {
+  #join(argument: RegisterVariable, layoutFunction: TileFunction, result: RegisterVariable): void {
     this.#linksOf(argument).push({ to: result, through: layoutFunction, back: false });
     this.#linksOf(result).push({ to: argument, through: layoutFunction, back: true });
   }
 
-  #linksOf(slot: Slot): Link[] {
-    const links = this.#links[slot.index];
-    if (links === undefined) throw new Error(`slot ${slot.index} is unknown`);
+  #linksOf(variable: LayoutVariable): Link[] {
+    const links = this.#links[variable.index];
+    if (links === undefined) throw new Error(`variable ${variable.index} is unknown`);
     return links;
   }
 
-  #wishesOf(slot: RegisterSlot): Wish[] {
-    const wishes = this.#wishes[slot.index];
-    if (wishes === undefined) throw new Error(`slot ${slot.index} is unknown`);
+  #wishesOf(variable: RegisterVariable): Wish[] {
+    const wishes = this.#wishes[variable.index];
+    if (wishes === undefined) throw new Error(`variable ${variable.index} is unknown`);
     return wishes;
   }
 
-  #layoutsOf(slot: Slot): Map<string, AnyLayout> {
-    const layouts = this.#found[slot.index];
-    if (layouts === undefined) throw new Error(`slot ${slot.index} is unknown`);
+  #layoutsOf(variable: LayoutVariable): Map<string, AnyLayout> {
+    const layouts = this.#found[variable.index];
+    if (layouts === undefined) throw new Error(`variable ${variable.index} is unknown`);
     return layouts;
   }
 
-  #registersOf(slot: RegisterSlot): RegisterLayout[] {
-    return [...this.#layoutsOf(slot).values()] as RegisterLayout[];
+  #registersOf(variable: RegisterVariable): RegisterLayout[] {
+    return [...this.#layoutsOf(variable).values()] as RegisterLayout[];
   }
 
-  /** What slots have once pins or instructions have travelled, somebody wants. */
+  /** What variables have once pins or instructions have travelled, somebody wants. */
   #noteWishes(asked: boolean): void {
-    for (const slot of this.#context.slots)
-      if (slot.kind === "register")
-        for (const layout of this.#registersOf(slot).slice(this.#wishesOf(slot).length))
-          this.#wishesOf(slot).push({ layout, asked });
+    for (const variable of this.#context.variables)
+      if (variable.kind === "register")
+        for (const layout of this.#registersOf(variable).slice(this.#wishesOf(variable).length))
+          this.#wishesOf(variable).push({ layout, asked });
   }
 
   #proposeNeeds(statement: Statement, proposalClass: ProposalClass): void {
     if (statement.kind === "pin") {
       const own: ProposalClass = statement.reason.pinned === true ? "pin" : "instruction";
-      if (own === proposalClass) this.#propose(statement.slot, statement.layout, own);
+      if (own === proposalClass) this.#propose(statement.variable, statement.layout, own);
     } else if (statement.kind === "convert" && statement.need.kind === "fixed") {
       if (proposalClass === "instruction")
         this.#propose(statement.source, statement.need.layout, "instruction");
     }
   }
 
-  #propose(slot: Slot, layout: AnyLayout, proposalClass: ProposalClass): void {
-    if (slot.kind === "shared") this.#layoutsOf(slot).set(layout.text, layout);
-    else this.#offer(slot, layout as RegisterLayout, room[proposalClass]);
+  #propose(variable: LayoutVariable, layout: AnyLayout, proposalClass: ProposalClass): void {
+    if (variable.kind === "shared") this.#layoutsOf(variable).set(layout.text, layout);
+    else this.#offer(variable, layout as RegisterLayout, room[proposalClass]);
   }
 
-  /** Takes the layout in if the slot can hold it, does not have it, and has room. */
-  #offer(slot: RegisterSlot, offered: RegisterLayout, limit: number): void {
-    const layouts = this.#layoutsOf(slot);
-    if (layouts.size >= limit || !fitsShape(offered, slot.shape)) return;
-    if (slot.splat === (offered.kind === "splat" ? "never" : "always")) return;
-    if (!fitsWarps(offered, slot.warps)) return;
-    const layout = this.#normalizers[slot.index]?.(offered) ?? offered;
+  /** Takes the layout in if the variable can hold it, does not have it, and has room. */
+  #offer(variable: RegisterVariable, offered: RegisterLayout, limit: number): void {
+    const layouts = this.#layoutsOf(variable);
+    if (layouts.size >= limit || !fitsShape(offered, variable.shape)) return;
+    if (variable.splat === (offered.kind === "splat" ? "never" : "always")) return;
+    if (!fitsWarps(offered, variable.warps)) return;
+    const layout = this.#normalizers[variable.index]?.(offered) ?? offered;
     if (layouts.has(layout.text)) return;
     layouts.set(layout.text, layout);
-    this.#queue.push({ slot, layout });
+    this.#queue.push({ variable, layout });
   }
 
   #travel(proposalClass: ProposalClass): void {
     // What is taken in on the way joins the end of the list that is being walked.
-    for (const { slot, layout } of this.#queue) {
-      for (const link of this.#linksOf(slot)) {
+    for (const { variable, layout } of this.#queue) {
+      for (const link of this.#linksOf(variable)) {
         if (link.back && link.through?.wasteful === true && proposalClass !== "pin") continue;
         const carried = carry(link, layout);
         if (carried !== undefined) this.#offer(link.to, carried, room[proposalClass]);
@@ -235,15 +235,15 @@ class Gathering {
     );
   }
 
-  /** Slots that nobody proposed anything for are read and written by nothing that would care. */
+  /** Variables that nobody proposed anything for are read and written by nothing that would care. */
   #fillEmpty(): void {
-    for (const slot of this.#context.slots) {
-      if (slot.kind === "shared" || slot.splat === "always") continue;
-      const distributed = this.#registersOf(slot).some(({ kind }) => kind !== "splat");
+    for (const variable of this.#context.variables) {
+      if (variable.kind === "shared" || variable.splat === "always") continue;
+      const distributed = this.#registersOf(variable).some(({ kind }) => kind !== "splat");
       if (distributed) continue;
-      const { shape, dtype, warps } = slot;
+      const { shape, dtype, warps } = variable;
       for (const layout of memoryLayouts({ shape, bits: dtype.bits, warps }, shape.length - 1))
-        this.#offer(slot, layout, room.fallback);
+        this.#offer(variable, layout, room.fallback);
       this.#travel("fallback");
     }
   }
@@ -253,38 +253,38 @@ class Gathering {
    * computed once more for each copy, since nothing of the tile's shape need be read or written.
    */
   #spreadOut(): void {
-    for (const slot of this.#context.slots) {
-      if (slot.kind === "shared" || slot.splat === "always") continue;
-      const { shape, dtype, warps } = slot;
+    for (const variable of this.#context.variables) {
+      if (variable.kind === "shared" || variable.splat === "always") continue;
+      const { shape, dtype, warps } = variable;
       if (product(shape) < warps * lanesPerWarp) continue;
       const isSpread = (layout: RegisterLayout): boolean => replication(layout, warps) === 1;
-      if (this.#registersOf(slot).some(isSpread)) continue;
+      if (this.#registersOf(variable).some(isSpread)) continue;
       const layouts = memoryLayouts({ shape, bits: dtype.bits, warps }, shape.length - 1);
       // The widest runs alone: each more makes the solver's tables larger, and gains little.
       for (const layout of layouts.filter(isSpread).slice(0, 1))
-        this.#offer(slot, layout, room.fallback);
+        this.#offer(variable, layout, room.fallback);
       this.#travel("fallback");
     }
   }
 
-  /** Each slot gets a candidate on which all functions that are applied to it are defined. */
+  /** Each variable gets a candidate on which all functions that are applied to it are defined. */
   #defineFunctions(): void {
-    const applied = new Map<RegisterSlot, TileFunction[]>();
-    const note = (slot: RegisterSlot, layoutFunction: TileFunction): void => {
-      applied.set(slot, [...(applied.get(slot) ?? []), layoutFunction]);
+    const applied = new Map<RegisterVariable, TileFunction[]>();
+    const note = (variable: RegisterVariable, layoutFunction: TileFunction): void => {
+      applied.set(variable, [...(applied.get(variable) ?? []), layoutFunction]);
     };
     for (const statement of this.#context.statements) {
       if (statement.kind === "image") note(statement.source, statement.function);
       if (statement.kind === "convert" && statement.need.kind === "image")
-        note(statement.need.slot, statement.need.function);
+        note(statement.need.variable, statement.need.function);
     }
-    for (const [slot, functions] of applied) {
+    for (const [variable, functions] of applied) {
       const defined = (layout: RegisterLayout): boolean =>
         layout.kind !== "splat" && functions.every((each) => each.apply(layout) !== undefined);
-      if (this.#registersOf(slot).some(defined)) continue;
-      const { shape, dtype, warps } = slot;
+      if (this.#registersOf(variable).some(defined)) continue;
+      const { shape, dtype, warps } = variable;
       for (const layout of simpleLayouts({ shape, bits: dtype.bits, warps }).filter(defined))
-        this.#offer(slot, layout, Infinity);
+        this.#offer(variable, layout, Infinity);
       this.#travel("fallback");
     }
   }

@@ -11,7 +11,7 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { wholeView } from "../algebra/shared-view.ts";
 import { drawLayoutText, drawSharedText } from "../drawing/text-drawing.ts";
 import type { LayoutContext } from "../rules/context.ts";
-import type { Slot, Statement } from "../rules/statements.ts";
+import type { LayoutVariable, Statement } from "../rules/statements.ts";
 import type { Conflict } from "../solver/conflict.ts";
 import { chosen, solve } from "../solver/solve.ts";
 import type { Candidate, Constraint, Origin, Variable } from "../solver/system.ts";
@@ -54,7 +54,7 @@ interface Remedy {
   readonly text: string;
   /** What the kernel looks like once it is applied. */
   readonly assignment: ReadonlyMap<Variable, Candidate> | undefined;
-  readonly variables: readonly Variable[];
+  readonly solverVariables: readonly Variable[];
 }
 
 /** Lifts statements until the kernel can be placed: one where that is enough. */
@@ -78,7 +78,7 @@ function findRemedy(statements: Statements, conflict: Conflict): Remedy {
   const remedy = tryWithout(statements, lifted);
   if (remedy !== undefined) return remedy;
   const text = "use one of the two in another way";
-  return { text, assignment: undefined, variables: [] };
+  return { text, assignment: undefined, solverVariables: [] };
 }
 
 /** What the user said comes first: it is the easiest to take back. */
@@ -98,21 +98,21 @@ function tryWithout(statements: Statements, lifted: readonly Statement[]): Remed
   const texts = lifted.map(({ reason: { op, relax }, ...statement }) => {
     const { position } = op.location;
     const place = position === undefined ? "" : ` (${formatPosition(position)})`;
-    return `${relax}${place}${alternative(statement, assignment, without.variables)}`;
+    return `${relax}${place}${alternative(statement, assignment, without.solverVariables)}`;
   });
-  return { text: texts.join("; then "), assignment, variables: without.variables };
+  return { text: texts.join("; then "), assignment, solverVariables: without.solverVariables };
 }
 
 /** What the user could state instead. */
 function alternative(
   statement: Omit<Statement, "reason">,
   assignment: ReadonlyMap<Variable, Candidate>,
-  variables: readonly Variable[],
+  solverVariables: readonly Variable[],
 ): string {
   if (statement.kind !== "pin") return "";
-  const { slot } = statement as Statement & { readonly kind: "pin" };
-  const variable = variables[slot.index];
-  const layout = variable && chosen(assignment, variable);
+  const { variable } = statement as Statement & { readonly kind: "pin" };
+  const solverVariable = solverVariables[variable.index];
+  const layout = solverVariable && chosen(assignment, solverVariable);
   return layout === undefined ? "" : `, or write "${layout.text}" there`;
 }
 
@@ -121,31 +121,31 @@ function describeSide(
   { stated }: Statements,
   { constraints }: Conflict,
   origin: Origin,
-  { assignment, variables }: Remedy,
+  { assignment, solverVariables }: Remedy,
 ): string {
   const constraint = constraints.find((each) => each.origin === origin);
   const statement = constraint && stated.statements.get(constraint);
-  if (statement?.kind === "pin") return draw(statement.slot, statement.layout);
-  const slot =
+  if (statement?.kind === "pin") return draw(statement.variable, statement.layout);
+  const variable =
     statement?.kind === "require"
-      ? statement.slots[0]
+      ? statement.variables[0]
       : statement?.kind === "image"
         ? statement.result
         : undefined;
-  const variable = slot && variables[slot.index];
-  if (slot === undefined || variable === undefined || assignment === undefined)
+  const solverVariable = variable && solverVariables[variable.index];
+  if (variable === undefined || solverVariable === undefined || assignment === undefined)
     return origin.message;
-  return draw(slot, chosen(assignment, variable) as RegisterLayout | SharedLayout);
+  return draw(variable, chosen(assignment, solverVariable) as RegisterLayout | SharedLayout);
 }
 
 /** The caption and the first rows of a drawing. */
 const drawnLines = 8;
 
-function draw(slot: Slot, layout: RegisterLayout | SharedLayout): string {
+function draw(variable: LayoutVariable, layout: RegisterLayout | SharedLayout): string {
   const drawing =
-    slot.kind === "register"
-      ? drawLayoutText(layout as RegisterLayout, slot.shape)
-      : drawSharedText(wholeView(layout as SharedLayout, slot.shape, slot.dtype.bits));
+    variable.kind === "register"
+      ? drawLayoutText(layout as RegisterLayout, variable.shape)
+      : drawSharedText(wholeView(layout as SharedLayout, variable.shape, variable.dtype.bits));
   const lines = drawing.trimEnd().split("\n");
   return lines.length > drawnLines
     ? [...lines.slice(0, drawnLines), "…"].join("\n")

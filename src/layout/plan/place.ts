@@ -28,7 +28,7 @@ import { planRelayout } from "../relayout/relayout.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { stateKernel } from "../rules/index.ts";
-import type { Need, RegisterSlot, Slot, Statement } from "../rules/statements.ts";
+import type { Need, RegisterVariable, LayoutVariable, Statement } from "../rules/statements.ts";
 import { chosen, solve } from "../solver/solve.ts";
 import type { Solution } from "../solver/solve.ts";
 import type { Constraint } from "../solver/system.ts";
@@ -238,16 +238,16 @@ function finish(
   { context, stated }: Statements,
   solution: Solved,
 ): Placement {
-  const layoutOf = (slot: Slot): RegisterLayout | SharedLayout => {
-    const variable = stated.variables[slot.index];
-    if (variable === undefined) throw new Error(`slot ${slot.index} is unknown`);
-    return chosen(solution.assignment, variable) as RegisterLayout | SharedLayout;
+  const layoutOf = (variable: LayoutVariable): RegisterLayout | SharedLayout => {
+    const solverVariable = stated.solverVariables[variable.index];
+    if (solverVariable === undefined) throw new Error(`variable ${variable.index} is unknown`);
+    return chosen(solution.assignment, solverVariable) as RegisterLayout | SharedLayout;
   };
-  const registers = (slot: RegisterSlot): RegisterLayout => layoutOf(slot) as RegisterLayout;
-  for (const slot of context.values.values()) requireRegisters(slot, registers(slot));
-  const layouts = new Map([...context.values].map(([value, slot]) => [value, registers(slot)]));
+  const registers = (variable: RegisterVariable): RegisterLayout => layoutOf(variable) as RegisterLayout;
+  for (const variable of context.values.values()) requireRegisters(variable, registers(variable));
+  const layouts = new Map([...context.values].map(([value, variable]) => [value, registers(variable)]));
   const shared = new Map(
-    [...context.allocations].map(([root, slot]) => [root, layoutOf(slot) as SharedLayout]),
+    [...context.allocations].map(([root, variable]) => [root, layoutOf(variable) as SharedLayout]),
   );
   const needs = new Map<AnyOp, NeededOperand[]>();
   const conversions: Conversion[] = [];
@@ -267,23 +267,23 @@ function finish(
 }
 
 function convert(
-  { source: slot, need, value, weight, reason }: Statement & { readonly kind: "convert" },
-  registers: (slot: RegisterSlot) => RegisterLayout,
+  { source: variable, need, value, weight, reason }: Statement & { readonly kind: "convert" },
+  registers: (variable: RegisterVariable) => RegisterLayout,
 ): Conversion {
-  const source = registers(slot);
+  const source = registers(variable);
   const target = neededLayout(need, registers);
-  const plan = planRelayout(source, target, value.type.shape, value.type.dtype, slot.warps);
+  const plan = planRelayout(source, target, value.type.shape, value.type.dtype, variable.warps);
   if (plan === undefined) throw new Error(`no way from ${source.text} to ${target.text}`);
   return { op: reason.op, value, source, target, plan, cost: relayoutCost(plan), weight };
 }
 
 function neededLayout(
   need: Need,
-  registers: (slot: RegisterSlot) => RegisterLayout,
+  registers: (variable: RegisterVariable) => RegisterLayout,
 ): RegisterLayout {
   if (need.kind === "fixed") return need.layout;
-  const layout = registers(need.slot);
-  const needed = need.kind === "slot" ? layout : need.function.apply(layout);
+  const layout = registers(need.variable);
+  const needed = need.kind === "variable" ? layout : need.function.apply(layout);
   if (needed === undefined) throw new Error(`nothing is needed of ${layout.text}`);
   return needed;
 }

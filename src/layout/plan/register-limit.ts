@@ -16,7 +16,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { lanesPerWarp } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import type { RegisterSlot } from "../rules/statements.ts";
+import type { RegisterVariable } from "../rules/statements.ts";
 
 /** Registers that an instruction can name, the one that is always zero apart. */
 const nameableRegisters = 255;
@@ -28,9 +28,9 @@ function mostRegisters(lanes: number): number {
 }
 
 /** Refuses a tile that no placement can keep in registers; one number for all elements always fits. */
-export function requireRegisters(slot: RegisterSlot, layout: RegisterLayout): void {
+export function requireRegisters(variable: RegisterVariable, layout: RegisterLayout): void {
   if (layout.kind === "splat") return;
-  const { shape, dtype, label, location, warps } = slot;
+  const { shape, dtype, label, location, warps } = variable;
   const lanes = lanesPerWarp * warps;
   const elements = shape.reduce((count, extent) => count * extent, 1);
   const needed = Math.ceil((elements * dtype.bits) / 32 / lanes);

@@ -3,11 +3,11 @@ import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { apply, constant, System } from "../solver/system.ts";
 import type { Candidate, Constraint, Expression, Origin, Variable } from "../solver/system.ts";
 import type { LayoutContext } from "../rules/context.ts";
-import type { Need, RegisterSlot, Slot, Statement } from "../rules/statements.ts";
+import type { Need, RegisterVariable, LayoutVariable, Statement } from "../rules/statements.ts";
 
 export interface StatedSystem {
   readonly system: System;
-  readonly variables: readonly Variable[];
+  readonly solverVariables: readonly Variable[];
   readonly statements: ReadonlyMap<Constraint, Statement>;
 }
 
@@ -25,32 +25,32 @@ export function buildSystem(
   { without = new Set(), seed }: SystemOptions = {},
 ): StatedSystem {
   const system = new System();
-  const variables = context.slots.map(({ label, location, index }) =>
+  const solverVariables = context.variables.map(({ label, location, index }) =>
     system.variable({ label, location, candidates: candidates[index] ?? [] }),
   );
   const statements = new Map<Constraint, Statement>();
-  const builder = new Builder(context, system, variables, seed);
+  const builder = new Builder(context, system, solverVariables, seed);
   for (const statement of context.statements)
     if (!without.has(statement)) statements.set(builder.state(statement), statement);
-  return { system, variables, statements };
+  return { system, solverVariables, statements };
 }
 
 class Builder {
   readonly #context: LayoutContext;
   readonly #system: System;
-  readonly #variables: readonly Variable[];
+  readonly #solverVariables: readonly Variable[];
   readonly #seed: number | undefined;
 
   constructor(
     context: LayoutContext,
     system: System,
-    variables: readonly Variable[],
+    solverVariables: readonly Variable[],
     seed: number | undefined,
   ) {
     this.#seed = seed;
     this.#context = context;
     this.#system = system;
-    this.#variables = variables;
+    this.#solverVariables = solverVariables;
   }
 
   state(statement: Statement): Constraint {
@@ -73,14 +73,14 @@ class Builder {
       }
       case "pin":
         return this.#system.equal(
-          this.#variable(statement.slot),
+          this.#solverVariable(statement.variable),
           constant(statement.layout),
           origin,
         );
       case "require":
-        return this.#system.require(this.#operands(statement.slots), statement.answer, origin);
+        return this.#system.require(this.#operands(statement.variables), statement.answer, origin);
       case "cost": {
-        const [first, second] = this.#operands(statement.slots);
+        const [first, second] = this.#operands(statement.variables);
         const operands = second === undefined ? ([first] as const) : ([first, second] as const);
         return this.#system.cost(operands, this.#drawn(statement.answer), origin);
       }
@@ -100,25 +100,25 @@ class Builder {
     };
   }
 
-  #variable(slot: Slot): Variable {
-    const variable = this.#variables[slot.index];
-    if (variable === undefined) throw new Error(`slot ${slot.index} is unknown`);
-    return variable;
+  #solverVariable(variable: LayoutVariable): Variable {
+    const solverVariable = this.#solverVariables[variable.index];
+    if (solverVariable === undefined) throw new Error(`variable ${variable.index} is unknown`);
+    return solverVariable;
   }
 
-  #registers(slot: RegisterSlot): Variable<RegisterLayout> {
-    return this.#variable(slot) as Variable<RegisterLayout>;
+  #registers(variable: RegisterVariable): Variable<RegisterLayout> {
+    return this.#solverVariable(variable) as Variable<RegisterLayout>;
   }
 
   #needed(need: Need): Expression<RegisterLayout> {
     if (need.kind === "fixed") return constant(need.layout);
-    const variable = this.#registers(need.slot);
-    return need.kind === "slot" ? variable : apply(need.function, variable);
+    const solverVariable = this.#registers(need.variable);
+    return need.kind === "variable" ? solverVariable : apply(need.function, solverVariable);
   }
 
-  #operands(slots: readonly Slot[]): readonly [Variable] | readonly [Variable, Variable] {
-    const [first, second] = slots.map((slot) => this.#variable(slot));
-    if (first === undefined) throw new Error("a statement speaks of no slot");
+  #operands(variables: readonly LayoutVariable[]): readonly [Variable] | readonly [Variable, Variable] {
+    const [first, second] = variables.map((variable) => this.#solverVariable(variable));
+    if (first === undefined) throw new Error("a statement speaks of no variable");
     return second === undefined ? [first] : [first, second];
   }
 }

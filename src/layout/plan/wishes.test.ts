@@ -30,7 +30,7 @@ import type { TileFunction } from "../model/functions.ts";
 import { windowsOf } from "../model/windows.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { stateKernel } from "../rules/index.ts";
-import type { RegisterSlot, Statement } from "../rules/statements.ts";
+import type { RegisterVariable, Statement } from "../rules/statements.ts";
 import { solve } from "../solver/solve.ts";
 import { variableOf } from "../solver/system.ts";
 import type { Candidate, Constraint, System, Variable } from "../solver/system.ts";
@@ -136,7 +136,7 @@ describe("a layout stated of what is left of a reduction", () => {
 /** Layouts that leave free lanes and warps in any places along axes, in any number, in their order. */
 function everyPlace(
   whole: RegisterLayout,
-  { shape, warps }: RegisterSlot,
+  { shape, warps }: RegisterVariable,
   axes: readonly number[],
 ): readonly RegisterLayout[] {
   if (whole.kind !== "axes") return [];
@@ -190,11 +190,11 @@ function lacking({ name }: TileFunction): readonly number[] | undefined {
   return to.map((_, axis) => axis).filter((axis) => !kept.includes(axis));
 }
 
-/** Two slots that a statement joins, the result's layout being what a function makes of the argument's. */
+/** Two variables that a statement joins, the result's layout being what a function makes of the argument's. */
 interface Joint {
-  readonly argument: RegisterSlot;
+  readonly argument: RegisterVariable;
   readonly through: TileFunction | undefined;
-  readonly result: RegisterSlot;
+  readonly result: RegisterVariable;
 }
 
 function jointOf(statement: Statement): Joint | undefined {
@@ -205,7 +205,7 @@ function jointOf(statement: Statement): Joint | undefined {
   if (statement.kind !== "convert" || statement.need.kind === "fixed") return undefined;
   const { need, source } = statement;
   const through = need.kind === "image" ? need.function : undefined;
-  return { argument: need.slot, through, result: source };
+  return { argument: need.variable, through, result: source };
 }
 
 /** Everything that is offered, brought through every function without any limit, and through reductions and repetitions in every way. */
@@ -214,24 +214,24 @@ function everyCandidate(
   offered: readonly (readonly Candidate[])[],
 ): readonly (readonly Candidate[])[] {
   const found = offered.map((each) => new Map(each.map((layout) => [layout.text, layout])));
-  const queue: { readonly slot: RegisterSlot; readonly layout: RegisterLayout }[] = [];
+  const queue: { readonly variable: RegisterVariable; readonly layout: RegisterLayout }[] = [];
   const functions = commonFunctions();
-  const offer = (slot: RegisterSlot, layout: RegisterLayout | undefined, isNew = true): void => {
-    if (layout === undefined || layout.kind === "splat" || !fitsShape(layout, slot.shape)) return;
-    const normal = functions.normal(layout, slot.shape);
-    const own = found[slot.index];
-    if (layout.warps > slot.warps || (isNew && own?.has(normal.text) === true)) return;
+  const offer = (variable: RegisterVariable, layout: RegisterLayout | undefined, isNew = true): void => {
+    if (layout === undefined || layout.kind === "splat" || !fitsShape(layout, variable.shape)) return;
+    const normal = functions.normal(layout, variable.shape);
+    const own = found[variable.index];
+    if (layout.warps > variable.warps || (isNew && own?.has(normal.text) === true)) return;
     own?.set(normal.text, normal);
-    queue.push({ slot, layout: normal });
+    queue.push({ variable, layout: normal });
   };
-  for (const slot of context.slots)
-    if (slot.kind === "register")
-      for (const layout of offered[slot.index] ?? []) offer(slot, layout as RegisterLayout, false);
+  for (const variable of context.variables)
+    if (variable.kind === "register")
+      for (const layout of offered[variable.index] ?? []) offer(variable, layout as RegisterLayout, false);
   const joints = context.statements.flatMap((statement) => jointOf(statement) ?? []);
-  for (const { slot, layout } of queue)
+  for (const { variable, layout } of queue)
     for (const { argument, through, result } of joints) {
-      if (argument === slot) offer(result, through === undefined ? layout : through.apply(layout));
-      if (result !== slot) continue;
+      if (argument === variable) offer(result, through === undefined ? layout : through.apply(layout));
+      if (result !== variable) continue;
       const whole = through === undefined ? layout : through.source(layout);
       offer(argument, whole);
       const axes = through && lacking(through);
@@ -311,7 +311,7 @@ function randomReduction(random: Random) {
 }
 
 /**
- * Layouts are proposed by somebody, and a slot has room for a few: where the cheapest one deals lanes in a way that nobody asks for, what is
+ * Layouts are proposed by somebody, and a variable has room for a few: where the cheapest one deals lanes in a way that nobody asks for, what is
  * found is dearer, of few kernels and by less than half.
  */
 test("no assignment of layouts of a small kernel costs less, but for few", () => {

@@ -30,19 +30,19 @@ const nothing = (): void => undefined;
 function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const { target, windows } = context.surroundings;
   const sides = copyWindows(op, windows);
-  const slot = context.allocation(sides.shared);
+  const variable = context.allocation(sides.shared);
   const needed = needsTensor(op);
   requireFeatures(op, target);
   const side = sides.intoShared ? "into" : "from";
   requireReducible(op, sides);
   if (needed !== undefined) {
-    const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
+    const message = `${needed} copies ${side} ${variable.label} by a tensor map`;
     const relax = isRounded(op)
       ? "copy f32 as it is, and cast it"
       : op.attributes.multicast.length > 0
         ? "copy without multicast"
         : "copy without reduction, and combine by atomics";
-    context.require([slot], undefined, { op, message, relax }, () => {
+    context.require([variable], undefined, { op, message, relax }, () => {
       return (layout: SharedLayout) => {
         const pieces = tensorPieces(op, sides, layout);
         return typeof pieces === "number" ? true : pieces;
@@ -50,7 +50,7 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
     });
   }
   const key = `copy ${side} ${sides.shared.text} ${globalKey(sides.global)} ${op.attributes.fill}`;
-  context.price([slot], key, op, `copy ${side} ${slot.label}`, () => {
+  context.price([variable], key, op, `copy ${side} ${variable.label}`, () => {
     return (layout: SharedLayout) => copyCost(copyMethod(op, sides, layout, target), sides);
   });
 }
@@ -77,14 +77,14 @@ function inFlight(
   requireFeatures(op, target);
   const [result] = op.results;
   if (op.kind === "accumulator") {
-    const slot = context.define(op, result);
-    if (slot === undefined) return;
-    fixResult(op, slot, wgmmaAccumulator(context.warps), "wgmma accumulates", context);
+    const variable = context.define(op, result);
+    if (variable === undefined) return;
+    fixResult(op, variable, wgmmaAccumulator(context.warps), "wgmma accumulates", context);
     const { initial } = op.operands;
-    if (initial !== undefined) context.read(op, initial, { kind: "slot", slot });
+    if (initial !== undefined) context.read(op, initial, { kind: "variable", variable });
     return;
   }
-  context.share(result, context.slot(op.operands.accumulator));
+  context.share(result, context.variable(op.operands.accumulator));
 }
 
 export const asynchronousRules: Rules<typeof asynchronousOps> = {

@@ -1,6 +1,6 @@
 /**
- * What a rule can say. Rules are called in the order of the program, so that a value's slot exists before
- * its users ask for it; rules of ops with regions give the slots of the region's parameters and then have
+ * What a rule can say. Rules are called in the order of the program, so that a value's variable exists before
+ * its users ask for it; rules of ops with regions give the variables of the region's parameters and then have
  * the region walked.
  */
 import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
@@ -23,9 +23,9 @@ import type {
   Proposal,
   ProposalClass,
   Reason,
-  RegisterSlot,
-  SharedSlot,
-  Slot,
+  RegisterVariable,
+  SharedVariable,
+  LayoutVariable,
   Statement,
 } from "./statements.ts";
 
@@ -39,12 +39,12 @@ export interface Surroundings {
 
 export class LayoutContext {
   readonly surroundings: Surroundings;
-  readonly slots: Slot[] = [];
+  readonly variables: LayoutVariable[] = [];
   readonly statements: Statement[] = [];
   readonly proposals: Proposal[] = [];
   readonly #walk: (op: AnyOp, context: LayoutContext) => void;
-  readonly #values = new Map<Value, RegisterSlot>();
-  readonly #shared = new Map<Value, SharedSlot>();
+  readonly #values = new Map<Value, RegisterVariable>();
+  readonly #shared = new Map<Value, SharedVariable>();
   readonly #remembered = new Map<string, unknown>();
   #weight = 1;
   #warps: number;
@@ -65,15 +65,15 @@ export class LayoutContext {
     return this.#warps;
   }
 
-  get values(): ReadonlyMap<Value, RegisterSlot> {
+  get values(): ReadonlyMap<Value, RegisterVariable> {
     return this.#values;
   }
 
-  get allocations(): ReadonlyMap<Value, SharedSlot> {
+  get allocations(): ReadonlyMap<Value, SharedVariable> {
     return this.#shared;
   }
 
-  /** Walks a region whose parameters have slots. */
+  /** Walks a region whose parameters have variables. */
   body(region: Region, { times = 1, warps = this.#warps, end }: BodyOptions = {}): void {
     const before = { weight: this.#weight, warps: this.#warps };
     this.#weight = Math.min(costs.mostTrips, this.#weight * times);
@@ -84,39 +84,39 @@ export class LayoutContext {
     this.#warps = before.warps;
   }
 
-  /** The slot of a value in registers; undefined for scalars and memory. */
-  find(value: Value): RegisterSlot | undefined {
+  /** The variable of a value in registers; undefined for scalars and memory. */
+  find(value: Value): RegisterVariable | undefined {
     return this.#values.get(value);
   }
 
-  /** The slot of a value that is surely spread over lanes. */
-  slot(value: Value): RegisterSlot {
-    const slot = this.#values.get(value);
-    if (slot === undefined) throw new Error(`%${value.id} has no layout`);
-    return slot;
+  /** The variable of a value that is surely spread over lanes. */
+  variable(value: Value): RegisterVariable {
+    const variable = this.#values.get(value);
+    if (variable === undefined) throw new Error(`%${value.id} has no layout`);
+    return variable;
   }
 
-  /** A slot for a result or parameter; undefined where it is a scalar or no value at all. */
-  define(op: AnyOp, value: Value | undefined, options: SlotOptions = {}): RegisterSlot | undefined {
+  /** A variable for a result or parameter; undefined where it is a scalar or no value at all. */
+  define(op: AnyOp, value: Value | undefined, options: VariableOptions = {}): RegisterVariable | undefined {
     if (value === undefined || !isSpreadValue(value)) return undefined;
-    const slot = this.registers(op, value.type, opName(op), options);
-    this.#values.set(value, slot);
-    this.price([slot], `pressure ${typeKey(slot)}`, op, `registers of ${opName(op)}`, () => {
-      const { shape, dtype } = slot;
+    const variable = this.registers(op, value.type, opName(op), options);
+    this.#values.set(value, variable);
+    this.price([variable], `pressure ${typeKey(variable)}`, op, `registers of ${opName(op)}`, () => {
+      const { shape, dtype } = variable;
       return (layout: RegisterLayout) => pressureCost(wordsPerLane(layout, shape, dtype.bits));
     });
-    return slot;
+    return variable;
   }
 
   /** Says that a value lies where another does. */
-  share(value: Value | undefined, slot: RegisterSlot): void {
-    if (value !== undefined) this.#values.set(value, slot);
+  share(value: Value | undefined, variable: RegisterVariable): void {
+    if (value !== undefined) this.#values.set(value, variable);
   }
 
-  registers(op: AnyOp, type: SpreadType, label: string, options: SlotOptions = {}): RegisterSlot {
-    const slot: RegisterSlot = {
+  registers(op: AnyOp, type: SpreadType, label: string, options: VariableOptions = {}): RegisterVariable {
+    const variable: RegisterVariable = {
       kind: "register",
-      index: this.slots.length,
+      index: this.variables.length,
       label,
       location: op.location,
       shape: type.shape,
@@ -124,40 +124,40 @@ export class LayoutContext {
       warps: options.warps ?? this.#warps,
       splat: options.splat ?? "never",
     };
-    this.slots.push(slot);
-    return slot;
+    this.variables.push(variable);
+    return variable;
   }
 
-  /** The slot of an allocation in shared memory. */
-  allocation(window: SharedWindow): SharedSlot {
-    const slot = this.#shared.get(window.root);
-    if (slot === undefined) throw new Error(`%${window.root.id} is not allocated`);
-    return slot;
+  /** The variable of an allocation in shared memory. */
+  allocation(window: SharedWindow): SharedVariable {
+    const variable = this.#shared.get(window.root);
+    if (variable === undefined) throw new Error(`%${window.root.id} is not allocated`);
+    return variable;
   }
 
-  allocate(op: AnyOp, root: Value, label: string): SharedSlot {
+  allocate(op: AnyOp, root: Value, label: string): SharedVariable {
     if (root.type.kind !== "ref") throw new Error(`%${root.id} is no window`);
     const { dtype, shape } = root.type;
-    const slot: SharedSlot = {
+    const variable: SharedVariable = {
       kind: "shared",
-      index: this.slots.length,
+      index: this.variables.length,
       label,
       location: op.location,
       shape: shape.map(Number),
       dtype,
       root,
     };
-    this.slots.push(slot);
-    this.#shared.set(root, slot);
-    return slot;
+    this.variables.push(variable);
+    this.#shared.set(root, variable);
+    return variable;
   }
 
-  /** A new slot in which the op reads a value, which is converted to it where it lies elsewhere. */
-  operand(op: AnyOp, value: Value, options: SlotOptions = {}): RegisterSlot | undefined {
+  /** A new variable in which the op reads a value, which is converted to it where it lies elsewhere. */
+  operand(op: AnyOp, value: Value, options: VariableOptions = {}): RegisterVariable | undefined {
     if (!isSpreadValue(value) || this.find(value) === undefined) return undefined;
-    const slot = this.registers(op, value.type, `what ${opName(op)} reads`, options);
-    this.read(op, value, { kind: "slot", slot });
-    return slot;
+    const variable = this.registers(op, value.type, `what ${opName(op)} reads`, options);
+    this.read(op, value, { kind: "variable", variable });
+    return variable;
   }
 
   /** The op needs the value in a certain place. */
@@ -168,30 +168,30 @@ export class LayoutContext {
     this.statements.push({ kind: "convert", source, need, weight: this.#weight, value, reason });
   }
 
-  image(op: AnyOp, source: RegisterSlot, layoutFunction: TileFunction, result: RegisterSlot): void {
+  image(op: AnyOp, source: RegisterVariable, layoutFunction: TileFunction, result: RegisterVariable): void {
     const message = `${opName(op)} leaves every element in its lane`;
     const reason = { op, message };
     this.statements.push({ kind: "image", source, function: layoutFunction, result, reason });
   }
 
-  pin<S extends Slot>(slot: S, layout: LayoutOf<S>, reason: Reason): void {
-    this.statements.push({ kind: "pin", slot, layout, reason });
+  pin<S extends LayoutVariable>(variable: S, layout: LayoutOf<S>, reason: Reason): void {
+    this.statements.push({ kind: "pin", variable, layout, reason });
   }
 
-  require<const S extends readonly Slot[]>(
-    slots: S,
+  require<const S extends readonly LayoutVariable[]>(
+    variables: S,
     key: string | undefined,
     reason: Reason,
     make: () => (...layouts: { [P in keyof S]: LayoutOf<S[P]> }) => true | string,
   ): void {
-    // The slots' own kinds of layouts are the only ones it will be asked about.
+    // The variables' own kinds of layouts are the only ones it will be asked about.
     const answer = this.remember(key, make) as Answer<true | string>;
-    this.statements.push({ kind: "require", slots, answer, reason });
+    this.statements.push({ kind: "require", variables, answer, reason });
   }
 
   /** States a cost, which is multiplied by how often the op runs. Equal keys mean equal costs. */
-  price<const S extends readonly Slot[]>(
-    slots: S,
+  price<const S extends readonly LayoutVariable[]>(
+    variables: S,
     key: string | undefined,
     op: AnyOp,
     message: string,
@@ -202,15 +202,15 @@ export class LayoutContext {
       const cost = make();
       return (...layouts: { [P in keyof S]: LayoutOf<S[P]> }) => weight * cost(...layouts);
     }) as Answer<number>;
-    this.statements.push({ kind: "cost", slots, answer, reason: { op, message } });
+    this.statements.push({ kind: "cost", variables, answer, reason: { op, message } });
   }
 
   propose(
-    slot: Slot,
+    variable: LayoutVariable,
     proposalClass: ProposalClass,
     layouts: readonly (RegisterLayout | SharedLayout)[],
   ): void {
-    for (const layout of layouts) this.proposals.push({ slot, layout, class: proposalClass });
+    for (const layout of layouts) this.proposals.push({ variable, layout, class: proposalClass });
   }
 
   /** One object for each key, since the solver knows functions by identity; a new one without a key. */
@@ -246,8 +246,8 @@ export interface BodyOptions {
   readonly end?: () => void;
 }
 
-export interface SlotOptions {
-  readonly splat?: RegisterSlot["splat"];
+export interface VariableOptions {
+  readonly splat?: RegisterVariable["splat"];
   /** Warps that hold it together, where not all do that run the op. */
   readonly warps?: number;
 }
@@ -256,8 +256,8 @@ function isSpreadValue(value: Value): value is Value<SpreadType> {
   return isSpread(value.type);
 }
 
-/** What costs of a slot depend on. */
-export function typeKey({ shape, dtype }: Slot): string {
+/** What costs of a variable depend on. */
+export function typeKey({ shape, dtype }: LayoutVariable): string {
   return `${shape.join()} ${dtype.bits}`;
 }
 

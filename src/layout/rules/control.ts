@@ -1,53 +1,53 @@
 /**
- * Control flow. What a loop carries lies in one slot from the start to the end: initial values and what
- * the body yields are converted to it. The regions of a choice yield to the slots of its results.
+ * Control flow. What a loop carries lies in one variable from the start to the end: initial values and what
+ * the body yields are converted to it. The regions of a choice yield to the variables of its results.
  *
  *   %r = loop … initial(%zero) { (%i, %carry) … yield %next }
  *
- *   %carry and %r are one slot; %zero and %next are read into it
+ *   %carry and %r are one variable; %zero and %next are read into it
  */
 import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
 import { operandValues, regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { costs } from "../model/cost.ts";
 import type { LayoutContext } from "./context.ts";
-import type { RegisterSlot } from "./statements.ts";
+import type { RegisterVariable } from "./statements.ts";
 import type { Rules } from "./values.ts";
 
 const nothing = (): void => undefined;
 
-type Slots = readonly (RegisterSlot | undefined)[];
+type Variables = readonly (RegisterVariable | undefined)[];
 
-/** One slot for each carried value; those in flight stay where they are. */
+/** One variable for each carried value; those in flight stay where they are. */
 function carry(
   op: Op<"loop"> | Op<"while">,
   parameters: readonly Value[],
   context: LayoutContext,
-): Slots {
+): Variables {
   return op.operands.initial.map((initial, position) => {
     const result = op.results[position];
     if (initial.type.kind === "inflight") {
-      const slot = context.slot(initial);
-      context.share(result, slot);
-      context.share(parameters[position], slot);
+      const variable = context.variable(initial);
+      context.share(result, variable);
+      context.share(parameters[position], variable);
       return undefined;
     }
-    const slot = context.define(op, result, { splat: "maybe" });
-    if (slot === undefined) return undefined;
-    context.share(parameters[position], slot);
-    context.read(op, initial, { kind: "slot", slot }, "the loop begins with this");
-    return slot;
+    const variable = context.define(op, result, { splat: "maybe" });
+    if (variable === undefined) return undefined;
+    context.share(parameters[position], variable);
+    context.read(op, initial, { kind: "variable", variable }, "the loop begins with this");
+    return variable;
   });
 }
 
-/** What a region yields is read into the slots, as often as the region runs. */
-function yieldInto(region: Region, slots: Slots, context: LayoutContext): void {
+/** What a region yields is read into the variables, as often as the region runs. */
+function yieldInto(region: Region, variables: Variables, context: LayoutContext): void {
   const end = region.ops.at(-1);
   if (end === undefined) throw new Error("a region ends with yield");
   yieldedValues(region).forEach((value, position) => {
-    const slot = slots[position];
-    if (slot !== undefined)
-      context.read(end, value, { kind: "slot", slot }, "the body hands this on");
+    const variable = variables[position];
+    if (variable !== undefined)
+      context.read(end, value, { kind: "variable", variable }, "the body hands this on");
   });
 }
 
@@ -62,27 +62,27 @@ function trips(op: Op<"loop">, context: LayoutContext): number {
 
 function loop(op: Op<"loop">, context: LayoutContext): void {
   const [, ...parameters] = op.regions.body.parameters;
-  const slots = carry(op, parameters, context);
+  const variables = carry(op, parameters, context);
   context.body(op.regions.body, {
     times: trips(op, context),
     end: () => {
-      yieldInto(op.regions.body, slots, context);
+      yieldInto(op.regions.body, variables, context);
     },
   });
 }
 
 function whileLoop(op: Op<"while">, context: LayoutContext): void {
   const { condition, body } = op.regions;
-  const slots = carry(op, body.parameters, context);
+  const variables = carry(op, body.parameters, context);
   condition.parameters.forEach((parameter, position) => {
-    const slot = context.find(body.parameters[position] ?? parameter);
-    if (slot !== undefined) context.share(parameter, slot);
+    const variable = context.find(body.parameters[position] ?? parameter);
+    if (variable !== undefined) context.share(parameter, variable);
   });
   context.body(condition, { times: costs.unknownTrips });
   context.body(body, {
     times: costs.unknownTrips,
     end: () => {
-      yieldInto(body, slots, context);
+      yieldInto(body, variables, context);
     },
   });
 }
@@ -90,8 +90,8 @@ function whileLoop(op: Op<"while">, context: LayoutContext): void {
 /** Regions of which one runs. */
 function choice(op: AnyOp, regions: readonly Region[], context: LayoutContext): void {
   for (const region of regions) context.body(region);
-  const slots = op.results.map((result) => context.define(op, result, { splat: "maybe" }));
-  for (const region of regions) yieldInto(region, slots, context);
+  const variables = op.results.map((result) => context.define(op, result, { splat: "maybe" }));
+  for (const region of regions) yieldInto(region, variables, context);
 }
 
 /** Tiles that ops of a region read and that were made outside of it. */
@@ -108,13 +108,13 @@ function outerTiles(region: Region): readonly Value[] {
 
 /** Tiles from outside are brought to each warp as a whole before they split up: once they have, none of them can ask others for a part. */
 function warps(op: Op<"warps">, context: LayoutContext): void {
-  const outer = outerTiles(op.regions.body).map((value) => [value, context.slot(value)] as const);
+  const outer = outerTiles(op.regions.body).map((value) => [value, context.variable(value)] as const);
   for (const [value] of outer) {
-    const slot = context.operand(op, value, { splat: "maybe", warps: 1 });
-    if (slot !== undefined) context.share(value, slot);
+    const variable = context.operand(op, value, { splat: "maybe", warps: 1 });
+    if (variable !== undefined) context.share(value, variable);
   }
   context.body(op.regions.body, { warps: 1 });
-  for (const [value, slot] of outer) context.share(value, slot);
+  for (const [value, variable] of outer) context.share(value, variable);
 }
 
 export const controlRules: Rules<typeof controlOps> = {
@@ -129,8 +129,8 @@ export const controlRules: Rules<typeof controlOps> = {
   scoped: (op, context) => {
     context.body(op.regions.body);
     yieldedValues(op.regions.body).forEach((value, position) => {
-      const slot = context.find(value);
-      if (slot !== undefined) context.share(op.results[position], slot);
+      const variable = context.find(value);
+      if (variable !== undefined) context.share(op.results[position], variable);
     });
   },
   on_threads: (op, context) => {

@@ -22,35 +22,35 @@ import { globalKey } from "../model/windows.ts";
 import type { GlobalWindow, SharedWindow } from "../model/windows.ts";
 import { typeKey } from "./context.ts";
 import type { LayoutContext } from "./context.ts";
-import type { RegisterSlot, SharedSlot } from "./statements.ts";
+import type { RegisterVariable, SharedVariable } from "./statements.ts";
 import type { Rules } from "./values.ts";
 
 /** Proposes layouts for the access, states its price, and asks for index tiles and the mask beside its elements. */
-function access(op: AccessOp, slot: RegisterSlot, context: LayoutContext): void {
+function access(op: AccessOp, variable: RegisterVariable, context: LayoutContext): void {
   const { windows, functions } = context.surroundings;
   const window = windows.of(op.operands.ref);
-  if (window.space === "gmem") accessGlobal(op, pickedWindow(window, op), slot, context);
-  else if (op.operands.indices.length > 0) accessBanks(op, slot, context);
-  else accessShared(op, window, slot, context);
-  for (const { value, ...spread } of repetitionsOf(op, slot.shape))
-    context.read(op, value, { kind: "image", function: functions.repeat(spread), slot });
+  if (window.space === "gmem") accessGlobal(op, pickedWindow(window, op), variable, context);
+  else if (op.operands.indices.length > 0) accessBanks(op, variable, context);
+  else accessShared(op, window, variable, context);
+  for (const { value, ...spread } of repetitionsOf(op, variable.shape))
+    context.read(op, value, { kind: "image", function: functions.repeat(spread), variable });
 }
 
-function extentOf({ shape, dtype, warps }: RegisterSlot) {
+function extentOf({ shape, dtype, warps }: RegisterVariable) {
   return { shape, bits: dtype.bits, warps };
 }
 
 function accessGlobal(
   op: AnyOp,
   window: GlobalWindow,
-  slot: RegisterSlot,
+  variable: RegisterVariable,
   context: LayoutContext,
 ): void {
-  const { shape } = slot;
+  const { shape } = variable;
   const axis = contiguousAxis(window) ?? shape.length - 1;
-  context.propose(slot, "memory", memoryLayouts(extentOf(slot), axis));
-  const key = `global ${typeKey(slot)} of ${globalKey(window)}`;
-  context.price([slot], key, op, `global memory of ${opName(op)}`, () => {
+  context.propose(variable, "memory", memoryLayouts(extentOf(variable), axis));
+  const key = `global ${typeKey(variable)} of ${globalKey(window)}`;
+  context.price([variable], key, op, `global memory of ${opName(op)}`, () => {
     return (layout: RegisterLayout) => globalCost(layout, window, shape);
   });
 }
@@ -58,15 +58,15 @@ function accessGlobal(
 function accessShared(
   op: AnyOp,
   window: SharedWindow,
-  slot: RegisterSlot,
+  variable: RegisterVariable,
   context: LayoutContext,
 ): void {
-  const last = slot.shape.length - 1;
-  context.propose(slot, "memory", memoryLayouts(extentOf(slot), last));
+  const last = variable.shape.length - 1;
+  context.propose(variable, "memory", memoryLayouts(extentOf(variable), last));
   const message = `banks of shared memory for ${opName(op)}`;
-  const matrices = matrixUse(op, slot, context);
+  const matrices = matrixUse(op, variable, context);
   const key = `shared ${window.text}, matrices ${matrices?.apart ?? "never"}`;
-  context.price([slot, context.allocation(window)], key, op, message, () => {
+  context.price([variable, context.allocation(window)], key, op, message, () => {
     const accesses = new SharedAccesses(window, matrices);
     return (registers: RegisterLayout, shared: SharedLayout) => accesses.cost(registers, shared);
   });
@@ -75,7 +75,7 @@ function accessShared(
 /** As accesses are emitted (`../access/requests.ts`): masks pick elements, and of lanes that hold the same one stores it. */
 function matrixUse(
   op: AnyOp,
-  { warps }: RegisterSlot,
+  { warps }: RegisterVariable,
   { surroundings: { target } }: LayoutContext,
 ): MatrixUse | undefined {
   if (op.kind === "load" && op.operands.where === undefined) return { apart: 0 };
@@ -87,12 +87,12 @@ function matrixUse(
 const meetingLanes = 4;
 
 /** Shared memory picked by index tiles, element by element. */
-function accessBanks(op: AnyOp, slot: RegisterSlot, context: LayoutContext): void {
-  const { shape } = slot;
-  context.propose(slot, "memory", memoryLayouts(extentOf(slot), shape.length - 1));
+function accessBanks(op: AnyOp, variable: RegisterVariable, context: LayoutContext): void {
+  const { shape } = variable;
+  context.propose(variable, "memory", memoryLayouts(extentOf(variable), shape.length - 1));
   const each = costs.sharedInstruction + meetingLanes * costs.sharedWavefront;
   const message = `banks of shared memory for ${opName(op)}`;
-  context.price([slot], `banks ${shape.join()}`, op, message, () => {
+  context.price([variable], `banks ${shape.join()}`, op, message, () => {
     return (layout: RegisterLayout) => each * registersPerLane(layout, shape);
   });
 }
@@ -104,11 +104,11 @@ function allocate(
 ): void {
   if (root === undefined) return;
   const { name = opName(op), layout } = op.attributes;
-  const slot = context.allocate(op, root, name);
-  context.propose(slot, "memory", sharedLayouts(slot.shape, slot.dtype.bits));
-  if (op.kind === "union_member") requireOffset(op, slot, context);
+  const variable = context.allocate(op, root, name);
+  context.propose(variable, "memory", sharedLayouts(variable.shape, variable.dtype.bits));
+  if (op.kind === "union_member") requireOffset(op, variable, context);
   if (layout === undefined) return;
-  context.pin(slot, parseSharedLayout(layout), {
+  context.pin(variable, parseSharedLayout(layout), {
     op,
     message: `${name} is stored as ${layout}`,
     pinned: true,
@@ -117,16 +117,16 @@ function allocate(
 }
 
 /** A swizzle counts from multiples of its pattern, and the union begins at one. */
-function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: LayoutContext): void {
+function requireOffset(op: Op<"union_member">, variable: SharedVariable, context: LayoutContext): void {
   const { offset } = op.attributes;
-  const bytes = sharedBytes(slot.shape, slot.dtype.bits);
+  const bytes = sharedBytes(variable.shape, variable.dtype.bits);
   const union = context.surroundings.windows.definitions.get(op.operands.union);
   const reason = {
     op: union ?? op,
-    message: `${slot.label} begins at byte ${offset} of its union`,
-    relax: `put ${slot.label} first in its group`,
+    message: `${variable.label} begins at byte ${offset} of its union`,
+    relax: `put ${variable.label} first in its group`,
   };
-  context.require([slot], `offset ${offset} of ${bytes}`, reason, () => (layout: SharedLayout) => {
+  context.require([variable], `offset ${offset} of ${bytes}`, reason, () => (layout: SharedLayout) => {
     const pattern = swizzlePattern(layout.swizzle);
     if (offset % pattern !== 0) return `${layout.text} begins at multiples of ${pattern} bytes`;
     const whole = layout.swizzle === 0 || bytes % layout.swizzle === 0;
@@ -134,7 +134,7 @@ function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: Layout
   });
 }
 
-/** The value's slot for the access, which is also that of the old elements an atomic gives. */
+/** The value's variable for the access, which is also that of the old elements an atomic gives. */
 function write(
   op: Exclude<AccessOp, Op<"load">>,
   values: readonly Value[],
@@ -142,10 +142,10 @@ function write(
 ): void {
   const [first] = values;
   if (first?.type.kind !== "tile") return;
-  const slot = context.registers(op, first.type, `what ${opName(op)} writes`);
-  for (const value of values) context.read(op, value, { kind: "slot", slot });
-  access(op, slot, context);
-  for (const result of op.results) context.share(result, slot);
+  const variable = context.registers(op, first.type, `what ${opName(op)} writes`);
+  for (const value of values) context.read(op, value, { kind: "variable", variable });
+  access(op, variable, context);
+  for (const result of op.results) context.share(result, variable);
 }
 
 const nothing = (): void => undefined;
@@ -164,8 +164,8 @@ export const memoryRules: Rules<typeof memoryOps> = {
   peer_ref: nothing,
 
   load(op, context) {
-    const slot = context.define(op, op.results[0]);
-    if (slot !== undefined) access(op, slot, context);
+    const variable = context.define(op, op.results[0]);
+    if (variable !== undefined) access(op, variable, context);
   },
   store: (op, context) => {
     write(op, [op.operands.value], context);

@@ -1,12 +1,12 @@
 /**
- * What rules state: the vocabulary between ops and the solver. A *slot* is a place whose layout is to be
+ * What rules state: the vocabulary between ops and the solver. A *variable* is a place whose layout is to be
  * found: where a value is made, where an op needs it, or an allocation of shared memory. Statements are
  * made before anybody knows the candidates; those are gathered from the statements (see
  * `../plan/collect.ts`), and only then does a system of constraints exist.
  *
- *   %3 = load …          slot "load", cost by bytes and sectors
- *   %4 = exp %3          slot "exp"; convert load -> exp, which costs nothing if both are the same
- *   %5 = reduce %4       slot "operand", convert exp -> operand; slot "sum"; image reduce(operand) = sum
+ *   %3 = load …          variable "load", cost by bytes and sectors
+ *   %4 = exp %3          variable "exp"; convert load -> exp, which costs nothing if both are the same
+ *   %5 = reduce %4       variable "operand", convert exp -> operand; variable "sum"; image reduce(operand) = sum
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";
@@ -26,7 +26,7 @@ interface Place {
   readonly dtype: DType;
 }
 
-export interface RegisterSlot extends Place {
+export interface RegisterVariable extends Place {
   readonly kind: "register";
   /** Warps that hold the value together; one that works alone holds all of it. */
   readonly warps: number;
@@ -34,18 +34,18 @@ export interface RegisterSlot extends Place {
   readonly splat: "never" | "maybe" | "always";
 }
 
-export interface SharedSlot extends Place {
+export interface SharedVariable extends Place {
   readonly kind: "shared";
   readonly root: Value;
 }
 
-export type Slot = RegisterSlot | SharedSlot;
-export type LayoutOf<S extends Slot> = S extends RegisterSlot ? RegisterLayout : SharedLayout;
+export type LayoutVariable = RegisterVariable | SharedVariable;
+export type LayoutOf<S extends LayoutVariable> = S extends RegisterVariable ? RegisterLayout : SharedLayout;
 
-/** Where a value is needed: in a slot, in what a function makes of a slot, or in a fixed layout. */
+/** Where a value is needed: in a variable, in what a function makes of a variable, or in a fixed layout. */
 export type Need =
-  | { readonly kind: "slot"; readonly slot: RegisterSlot }
-  | { readonly kind: "image"; readonly function: TileFunction; readonly slot: RegisterSlot }
+  | { readonly kind: "variable"; readonly variable: RegisterVariable }
+  | { readonly kind: "image"; readonly function: TileFunction; readonly variable: RegisterVariable }
   | { readonly kind: "fixed"; readonly layout: RegisterLayout };
 
 /** Who states something and why, and what the user could do to make it go away. */
@@ -65,34 +65,34 @@ export type ProposalClass = (typeof classes)[number];
 export type Statement = { readonly reason: Reason } & (
   | {
       readonly kind: "convert";
-      readonly source: RegisterSlot;
+      readonly source: RegisterVariable;
       readonly need: Need;
       /** How often the op runs. */
       readonly weight: number;
-      /** The value that is converted; it may be wider than others that lie in the same slot. */
+      /** The value that is converted; it may be wider than others that lie in the same variable. */
       readonly value: Value<SpreadType>;
     }
   | {
       readonly kind: "image";
-      readonly source: RegisterSlot;
+      readonly source: RegisterVariable;
       readonly function: TileFunction;
-      readonly result: RegisterSlot;
+      readonly result: RegisterVariable;
     }
-  | { readonly kind: "pin"; readonly slot: Slot; readonly layout: RegisterLayout | SharedLayout }
+  | { readonly kind: "pin"; readonly variable: LayoutVariable; readonly layout: RegisterLayout | SharedLayout }
   | {
       readonly kind: "require";
-      readonly slots: readonly Slot[];
+      readonly variables: readonly LayoutVariable[];
       readonly answer: (...layouts: readonly Candidate[]) => true | string;
     }
   | {
       readonly kind: "cost";
-      readonly slots: readonly Slot[];
+      readonly variables: readonly LayoutVariable[];
       readonly answer: (...layouts: readonly Candidate[]) => number;
     }
 );
 
 export interface Proposal {
-  readonly slot: Slot;
+  readonly variable: LayoutVariable;
   readonly layout: RegisterLayout | SharedLayout;
   readonly class: ProposalClass;
 }

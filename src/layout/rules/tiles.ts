@@ -17,7 +17,7 @@ import type { TileFunction } from "../model/functions.ts";
 import { mmaBits, operandProblem, tileOf } from "../model/products.ts";
 import { typeKey } from "./context.ts";
 import type { LayoutContext } from "./context.ts";
-import type { RegisterSlot } from "./statements.ts";
+import type { RegisterVariable } from "./statements.ts";
 import { priceElements, uniformTile } from "./values.ts";
 import type { Rules } from "./values.ts";
 
@@ -41,11 +41,11 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
     uniformTile(op, context);
     return;
   }
-  const slot = context.define(op, op.results[0], { splat: "maybe" });
-  if (slot === undefined) return;
+  const variable = context.define(op, op.results[0], { splat: "maybe" });
+  if (variable === undefined) return;
   const spread = { from: source.type.shape, to: shape, axes };
   const layoutFunction = context.surroundings.functions.repeat(spread);
-  context.read(op, source, { kind: "image", function: layoutFunction, slot });
+  context.read(op, source, { kind: "image", function: layoutFunction, variable });
 }
 
 /**
@@ -53,35 +53,35 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
  * left of a reduction is small, so that it is a copy too: bound to the tile itself, the stated layout would have
  * to be that of the large operand.
  */
-function pinnedSlot(
+function pinnedVariable(
   op: Op<"layout_cast">,
   stated: RegisterLayout,
   context: LayoutContext,
-): RegisterSlot | undefined {
+): RegisterVariable | undefined {
   const { source } = op.operands;
   const [result] = op.results;
-  const slot = context.find(source);
+  const variable = context.find(source);
   const made = context.surroundings.windows.definitions.get(source)?.kind;
   const isReduced = made === "reduce" || made === "arg_reduce";
-  if (slot?.splat !== "always" && !(isReduced && stated.kind !== "splat")) {
-    if (slot !== undefined) context.share(result, slot);
-    return slot;
+  if (variable?.splat !== "always" && !(isReduced && stated.kind !== "splat")) {
+    if (variable !== undefined) context.share(result, variable);
+    return variable;
   }
   const copy = context.define(op, result, { splat: "maybe" });
-  if (copy !== undefined) context.read(op, source, { kind: "slot", slot: copy });
+  if (copy !== undefined) context.read(op, source, { kind: "variable", variable: copy });
   return copy;
 }
 
 /** A hint: the layout is tried, and any other one costs more. */
 function preferLayout(
   op: Op<"layout_cast">,
-  slot: RegisterSlot,
+  variable: RegisterVariable,
   preferred: RegisterLayout,
   context: LayoutContext,
 ): void {
-  context.propose(slot, "pin", [preferred]);
-  const key = `hint ${preferred.text} of ${slot.shape.join()}`;
-  context.price([slot], key, op, `a hint for ${slot.label}`, () => (layout) => {
+  context.propose(variable, "pin", [preferred]);
+  const key = `hint ${preferred.text} of ${variable.shape.join()}`;
+  context.price([variable], key, op, `a hint for ${variable.label}`, () => (layout) => {
     return layout.text === preferred.text ? 0 : costs.hint;
   });
 }
@@ -91,50 +91,50 @@ function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   const { source } = op.operands;
   const stated = parseLayout(op.attributes.layout);
   const made = context.find(source);
-  const slot = pinnedSlot(op, stated, context);
-  if (slot === undefined || made === undefined) return;
-  if (!fitsShape(stated, slot.shape)) {
+  const variable = pinnedVariable(op, stated, context);
+  if (variable === undefined || made === undefined) return;
+  if (!fitsShape(stated, variable.shape)) {
     throw new TilewrightError({
       code: "TW6102",
       message: `${stated.text} spreads more axes than ${typeText(source.type)} has`,
       location: op.location,
-      expected: `a layout of at most ${slot.shape.length} axes`,
+      expected: `a layout of at most ${variable.shape.length} axes`,
       found: `${stated.text}, for ${stated.kind === "splat" ? 0 : stated.axes.length} axes`,
       notes: [{ message: `${made.label} is made here`, location: made.location }],
     });
   }
-  const layout = context.surroundings.functions.normal(stated, slot.shape);
-  if (op.attributes.hint === true) return preferLayout(op, slot, layout, context);
-  context.pin(slot, layout, {
+  const layout = context.surroundings.functions.normal(stated, variable.shape);
+  if (op.attributes.hint === true) return preferLayout(op, variable, layout, context);
+  context.pin(variable, layout, {
     op,
-    message: `layoutCast says that ${slot.label} lies as ${op.attributes.layout}`,
+    message: `layoutCast says that ${variable.label} lies as ${op.attributes.layout}`,
     pinned: true,
     relax: "remove this layoutCast",
   });
 }
 
 function concatenate(op: Op<"concatenate">, context: LayoutContext): void {
-  const slot = context.define(op, op.results[0]);
-  if (slot === undefined) return;
+  const variable = context.define(op, op.results[0]);
+  if (variable === undefined) return;
   let start = 0;
   for (const part of op.operands.parts) {
     const { shape } = tileOf(part);
     const starts = shape.map((_, axis) => (axis === op.attributes.axis ? start : 0));
-    const layoutFunction = context.surroundings.functions.slice(slot.shape, starts, shape);
-    context.read(op, part, { kind: "image", function: layoutFunction, slot });
+    const layoutFunction = context.surroundings.functions.slice(variable.shape, starts, shape);
+    context.read(op, part, { kind: "image", function: layoutFunction, variable });
     start += shape[op.attributes.axis] ?? 0;
   }
 }
 
 function priceCombining(
   op: AnyOp,
-  slot: RegisterSlot,
+  variable: RegisterVariable,
   axes: readonly number[],
   context: LayoutContext,
 ): void {
-  const key = `combine ${typeKey(slot)} over ${axes.join()}`;
-  context.price([slot], key, op, `combining for ${opName(op)}`, () => {
-    const { shape, dtype } = slot;
+  const key = `combine ${typeKey(variable)} over ${axes.join()}`;
+  context.price([variable], key, op, `combining for ${opName(op)}`, () => {
+    const { shape, dtype } = variable;
     return (layout: RegisterLayout) => combineCost(layout, shape, axes, dtype.bits);
   });
 }
@@ -160,20 +160,20 @@ function alongAxis(
   operands: readonly Value[],
   context: LayoutContext,
 ): void {
-  const slot = context.define(op, op.results[0]);
-  if (slot === undefined) return;
-  for (const operand of operands) context.read(op, operand, { kind: "slot", slot });
-  for (const result of op.results.slice(1)) context.share(result, slot);
-  priceCombining(op, slot, [op.attributes.axis], context);
+  const variable = context.define(op, op.results[0]);
+  if (variable === undefined) return;
+  for (const operand of operands) context.read(op, operand, { kind: "variable", variable });
+  for (const result of op.results.slice(1)) context.share(result, variable);
+  priceCombining(op, variable, [op.attributes.axis], context);
 }
 
 function dot(op: Op<"dot">, context: LayoutContext): void {
   const { left, right, accumulator } = op.operands;
   const { instruction, warps: [rows = 1, columns = 1] = [] } = op.attributes;
-  const slot = context.define(op, op.results[0]);
-  if (slot === undefined) return;
+  const variable = context.define(op, op.results[0]);
+  if (variable === undefined) return;
   const fix = (layout: RegisterLayout, what: string): void => {
-    fixResult(op, slot, layout, what, context);
+    fixResult(op, variable, layout, what, context);
   };
   const need = (value: Value, layout: RegisterLayout, what: string): void => {
     fixOperand(op, value, layout, what, context);
@@ -201,24 +201,24 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
     ] as const)
       context.read(op, value, {
         kind: "image",
-        function: functions.factor(side, slot.shape, k),
-        slot,
+        function: functions.factor(side, variable.shape, k),
+        variable,
       });
-    priceElements(op, slot, context);
+    priceElements(op, variable, context);
   }
-  if (accumulator !== undefined) context.read(op, accumulator, { kind: "slot", slot });
+  if (accumulator !== undefined) context.read(op, accumulator, { kind: "variable", variable });
 }
 
 /** The instruction's own layout of the result. */
 export function fixResult(
   op: AnyOp,
-  slot: RegisterSlot,
+  variable: RegisterVariable,
   layout: RegisterLayout,
   what: string,
   context: LayoutContext,
 ): void {
-  const normal = context.surroundings.functions.normal(layout, slot.shape);
-  context.pin(slot, normal, { op, message: `${what} in ${layout.text}` });
+  const normal = context.surroundings.functions.normal(layout, variable.shape);
+  context.pin(variable, normal, { op, message: `${what} in ${layout.text}` });
 }
 
 /** The instruction's own layout of an operand. */
@@ -242,14 +242,14 @@ export function requireOperand(
 ): void {
   const window = context.surroundings.windows.of(ref);
   if (window.space === "gmem") throw new Error("wgmma reads shared memory");
-  const slot = context.allocation(window);
+  const variable = context.allocation(window);
   const reason = {
     op,
-    message: `wgmma reads its ${side} operand from ${slot.label}`,
-    relax: `let wgmma read its ${side} operand from a buffer of its own instead of ${slot.label}`,
+    message: `wgmma reads its ${side} operand from ${variable.label}`,
+    relax: `let wgmma read its ${side} operand from a buffer of its own instead of ${variable.label}`,
   };
   const { warps } = context;
-  context.require([slot], `wgmma ${side} ${window.text}`, reason, () => {
+  context.require([variable], `wgmma ${side} ${window.text}`, reason, () => {
     return (layout: SharedLayout) => operandProblem(window, layout, side, warps) ?? true;
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Ops that make values and compute on them element by element: operands and result lie in one slot.
+ * Ops that make values and compute on them element by element: operands and result lie in one variable.
  * Scalars are the same in all lanes and have no layout; a constant tile is one number, a splat.
  */
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -14,36 +14,36 @@ import { costs } from "../model/cost.ts";
 import { widensHalves } from "../model/functions.ts";
 import { tileOf } from "../model/products.ts";
 import type { LayoutContext, Rule } from "./context.ts";
-import type { RegisterSlot } from "./statements.ts";
+import type { RegisterVariable } from "./statements.ts";
 
 export type Rules<Table> = { readonly [K in keyof Table & AnyOp["kind"]]: Rule<K> };
 
 /** Computing what is held there, once for each register. */
-export function priceElements(op: AnyOp, slot: RegisterSlot, context: LayoutContext): void {
-  const { shape } = slot;
-  context.price([slot], `elements ${shape.join()}`, op, `elements of ${opName(op)}`, () => {
+export function priceElements(op: AnyOp, variable: RegisterVariable, context: LayoutContext): void {
+  const { shape } = variable;
+  context.price([variable], `elements ${shape.join()}`, op, `elements of ${opName(op)}`, () => {
     return (layout: RegisterLayout) => costs.element * registersPerLane(layout, shape);
   });
 }
 
-/** One slot for the results, to which the operands are converted. */
+/** One variable for the results, to which the operands are converted. */
 export function pointwise(op: AnyOp, operands: readonly Value[], context: LayoutContext): void {
-  const slot = context.define(op, op.results[0], { splat: "maybe" });
-  if (slot === undefined) return;
-  for (const operand of operands) context.read(op, operand, { kind: "slot", slot });
-  priceElements(op, slot, context);
+  const variable = context.define(op, op.results[0], { splat: "maybe" });
+  if (variable === undefined) return;
+  for (const operand of operands) context.read(op, operand, { kind: "variable", variable });
+  priceElements(op, variable, context);
 }
 
 const uniform = (): void => undefined;
 
 /** One number everywhere. */
 export function uniformTile(op: AnyOp, context: LayoutContext): void {
-  const slot = context.define(op, op.results[0], { splat: "always" });
-  if (slot !== undefined) context.propose(slot, "memory", [splat]);
+  const variable = context.define(op, op.results[0], { splat: "always" });
+  if (variable !== undefined) context.propose(variable, "memory", [splat]);
 }
 
 /**
- * Code for each element lies where its results do, all of them in one slot; code for each lane fixes where every
+ * Code for each element lies where its results do, all of them in one variable; code for each lane fixes where every
  * tile lies.
  */
 function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
@@ -51,8 +51,8 @@ function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
   const { layouts } = op.attributes;
   if (layouts === undefined) {
     pointwise(op, sources, context);
-    const slot = op.results[0] && context.find(op.results[0]);
-    if (slot !== undefined) for (const other of op.results.slice(1)) context.share(other, slot);
+    const variable = op.results[0] && context.find(op.results[0]);
+    if (variable !== undefined) for (const other of op.results.slice(1)) context.share(other, variable);
     return;
   }
   const normal = (value: Value, position: number): RegisterLayout =>
@@ -66,10 +66,10 @@ function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
         "inlinePtx reads an operand",
       );
   for (const [position, result] of op.results.entries()) {
-    const slot = context.define(op, result);
+    const variable = context.define(op, result);
     const layout = normal(result, sources.length + position);
-    if (slot !== undefined)
-      context.pin(slot, layout, { op, message: `inlinePtx leaves a result in ${layout.text}` });
+    if (variable !== undefined)
+      context.pin(variable, layout, { op, message: `inlinePtx leaves a result in ${layout.text}` });
   }
 }
 
@@ -107,8 +107,8 @@ export const valueRules: Rules<typeof valueOps> = {
   size: uniform,
 
   iota(op, context) {
-    const slot = context.define(op, op.results[0]);
-    if (slot !== undefined) priceElements(op, slot, context);
+    const variable = context.define(op, op.results[0]);
+    if (variable !== undefined) priceElements(op, variable, context);
   },
 
   unary: (op, context) => {
