@@ -1,7 +1,7 @@
 import { array, dim, f32, i32, kernel, targets, zeros } from "tilewright";
 import { Functions } from "../src/layout/model/functions.ts";
 import { windowsOf } from "../src/layout/model/windows.ts";
-import { gatherCandidates } from "../src/layout/plan/collect.ts";
+import { propagateCandidates } from "../src/layout/plan/propagate-candidates.ts";
 import { selectInstructions } from "../src/layout/plan/select.ts";
 import { buildSystem } from "../src/layout/plan/system.ts";
 import { stateKernel } from "../src/layout/rules/index.ts";
@@ -261,6 +261,6 @@ test("nine masked gathers, whose indices and masks lie as their tiles do, are pl
   const selected = selectInstructions(traced, { windows, target, refused: new Map() });
   const functions = new Functions();
   const context = stateKernel({ kernel: selected.kernel, target, windows, functions });
-  const { system } = buildSystem(context, gatherCandidates(context), {});
+  const { system } = buildSystem(context, propagateCandidates(context), {});
   expect(solve(system)).toMatchObject({ status: "solved", optimal: true });
 });

@@ -31,7 +31,7 @@ import { lanesPerWarp, product } from "../layout/algebra/bits.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { tileOf } from "../layout/model/products.ts";
-import { findPlacement, withMemory } from "../layout/plan/place.ts";
+import { placeWithRetry, withMemory } from "../layout/plan/place.ts";
 import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { finished } from "../support/pieces.ts";
@@ -49,7 +49,7 @@ export function* placeRearranged(
   target: Target,
   options: RearrangeOptions = {},
 ): Pieces<Placement> {
-  const direct = yield* findPlacement(kernel, target, options);
+  const direct = yield* placeWithRetry(kernel, target, options);
   const crowded = soleRearrangements(kernel).filter((op) => isCrowded(op, direct));
   if (crowded.length === 0) return direct;
   const crossing = throughShared(kernel, new Set(crowded.flatMap(({ results }) => results)));
@@ -66,7 +66,7 @@ function placeIfPossible(
   options: PlaceOptions,
 ): Placement | undefined {
   try {
-    return withMemory(finished(findPlacement(kernel, target, options)));
+    return withMemory(finished(placeWithRetry(kernel, target, options)));
   } catch (error) {
     if (error instanceof TilewrightError) return undefined;
     throw error;

@@ -6,7 +6,7 @@
  *      ^                                                     \-> conflict -> report with two lines and a remedy
  *      \------------- an instruction is refused ----------------/
  *
- * The retry is here (`findPlacement`): an instruction whose operands cannot be stored for it is refused, another one selected, and the
+ * The retry is here (`placeWithRetry`): an instruction whose operands cannot be stored for it is refused, another one selected, and the
  * system solved again. Two more retries surround it: through shared memory (`lower/rearrange.ts`), and without software pipelining
  * (`placePipelined` in `lower/pipeline.ts`).
  */
@@ -35,7 +35,7 @@ import type { Constraint } from "../solver/system.ts";
 import { collectScratch } from "./agents.ts";
 import type { ScratchArea } from "./agents.ts";
 import { allocate } from "./allocate.ts";
-import { gatherCandidates } from "./collect.ts";
+import { propagateCandidates } from "./propagate-candidates.ts";
 import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
 import { placedKernel } from "./placed-kernel.ts";
@@ -133,7 +133,7 @@ export function placeKernel(
   options: PlaceOptions = {},
 ): AllocatedPlacement {
   requirePlaceable(kernel, target);
-  return withMemory(finished(findPlacement(kernel, target, options)));
+  return withMemory(finished(placeWithRetry(kernel, target, options)));
 }
 
 /** The placement with the bytes of its shared memory; refuses one that takes more than there is. */
@@ -145,8 +145,8 @@ export function withMemory(
   return { ...placement, memory: { buffers: placedBuffers(allocated), bytes } };
 }
 
-/** Finds where tiles lie; reports why where that is impossible. */
-export function* findPlacement(
+/** Solves for a placement, and retries with another instruction where one was refused; reports why where none is possible. */
+export function* placeWithRetry(
   kernel: Kernel,
   target: Target,
   options: PlaceOptions = {},
@@ -162,7 +162,9 @@ export function* findPlacement(
     yield;
     if (solution.status === "solved") {
       const found = { statements, solution };
-      const best = solution.optimal ? found : cheaper(found, withoutWishes(statements, options));
+      const best = solution.optimal
+        ? found
+        : cheaper(found, withoutPropagation(statements, options));
       return finish(selected, target, best.statements, best.solution);
     }
     if (solution.status === "undecided")
@@ -180,9 +182,9 @@ interface Found {
   readonly solution: Solved;
 }
 
-/** What is found among fewer candidates: of a kernel that is too entangled for all of them to be weighed, this may be the better. */
-function withoutWishes({ context }: Statements, options: PlaceOptions): Found | undefined {
-  const candidates = gatherCandidates(context, { wishes: false });
+/** The placement among fewer candidates: for a kernel too entangled for all of them to be weighed, it may be the better. */
+function withoutPropagation({ context }: Statements, options: PlaceOptions): Found | undefined {
+  const candidates = propagateCandidates(context, { propagate: false });
   const stated = buildSystem(context, candidates, options);
   const solution = solve(stated.system);
   return solution.status === "solved"
@@ -205,7 +207,7 @@ function* state(
   const { windows, target, options } = surroundings;
   const context = stateKernel({ kernel, target, windows, functions: commonFunctions() });
   yield;
-  const candidates = gatherCandidates(context);
+  const candidates = propagateCandidates(context);
   yield;
   return { context, candidates, stated: buildSystem(context, candidates, options) };
 }
@@ -243,9 +245,12 @@ function finish(
     if (solverVariable === undefined) throw new Error(`variable ${variable.index} is unknown`);
     return chosen(solution.assignment, solverVariable) as RegisterLayout | SharedLayout;
   };
-  const registers = (variable: RegisterVariable): RegisterLayout => layoutOf(variable) as RegisterLayout;
+  const registers = (variable: RegisterVariable): RegisterLayout =>
+    layoutOf(variable) as RegisterLayout;
   for (const variable of context.values.values()) requireRegisters(variable, registers(variable));
-  const layouts = new Map([...context.values].map(([value, variable]) => [value, registers(variable)]));
+  const layouts = new Map(
+    [...context.values].map(([value, variable]) => [value, registers(variable)]),
+  );
   const shared = new Map(
     [...context.allocations].map(([root, variable]) => [root, layoutOf(variable) as SharedLayout]),
   );

@@ -116,7 +116,9 @@ class Builder {
     return need.kind === "variable" ? solverVariable : apply(need.function, solverVariable);
   }
 
-  #operands(variables: readonly LayoutVariable[]): readonly [Variable] | readonly [Variable, Variable] {
+  #operands(
+    variables: readonly LayoutVariable[],
+  ): readonly [Variable] | readonly [Variable, Variable] {
     const [first, second] = variables.map((variable) => this.#solverVariable(variable));
     if (first === undefined) throw new Error("a statement speaks of no variable");
     return second === undefined ? [first] : [first, second];

@@ -97,14 +97,24 @@ export class LayoutContext {
   }
 
   /** A variable for a result or parameter; undefined where it is a scalar or no value at all. */
-  define(op: AnyOp, value: Value | undefined, options: VariableOptions = {}): RegisterVariable | undefined {
+  define(
+    op: AnyOp,
+    value: Value | undefined,
+    options: VariableOptions = {},
+  ): RegisterVariable | undefined {
     if (value === undefined || !isSpreadValue(value)) return undefined;
     const variable = this.registers(op, value.type, opName(op), options);
     this.#values.set(value, variable);
-    this.price([variable], `pressure ${typeKey(variable)}`, op, `registers of ${opName(op)}`, () => {
-      const { shape, dtype } = variable;
-      return (layout: RegisterLayout) => pressureCost(wordsPerLane(layout, shape, dtype.bits));
-    });
+    this.price(
+      [variable],
+      `pressure ${typeKey(variable)}`,
+      op,
+      `registers of ${opName(op)}`,
+      () => {
+        const { shape, dtype } = variable;
+        return (layout: RegisterLayout) => pressureCost(wordsPerLane(layout, shape, dtype.bits));
+      },
+    );
     return variable;
   }
 
@@ -113,7 +123,12 @@ export class LayoutContext {
     if (value !== undefined) this.#values.set(value, variable);
   }
 
-  registers(op: AnyOp, type: SpreadType, label: string, options: VariableOptions = {}): RegisterVariable {
+  registers(
+    op: AnyOp,
+    type: SpreadType,
+    label: string,
+    options: VariableOptions = {},
+  ): RegisterVariable {
     const variable: RegisterVariable = {
       kind: "register",
       index: this.variables.length,
@@ -168,7 +183,12 @@ export class LayoutContext {
     this.statements.push({ kind: "convert", source, need, weight: this.#weight, value, reason });
   }
 
-  image(op: AnyOp, source: RegisterVariable, layoutFunction: TileFunction, result: RegisterVariable): void {
+  image(
+    op: AnyOp,
+    source: RegisterVariable,
+    layoutFunction: TileFunction,
+    result: RegisterVariable,
+  ): void {
     const message = `${opName(op)} leaves every element in its lane`;
     const reason = { op, message };
     this.statements.push({ kind: "image", source, function: layoutFunction, result, reason });

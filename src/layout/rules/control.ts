@@ -108,7 +108,9 @@ function outerTiles(region: Region): readonly Value[] {
 
 /** Tiles from outside are brought to each warp as a whole before they split up: once they have, none of them can ask others for a part. */
 function warps(op: Op<"warps">, context: LayoutContext): void {
-  const outer = outerTiles(op.regions.body).map((value) => [value, context.variable(value)] as const);
+  const outer = outerTiles(op.regions.body).map(
+    (value) => [value, context.variable(value)] as const,
+  );
   for (const [value] of outer) {
     const variable = context.operand(op, value, { splat: "maybe", warps: 1 });
     if (variable !== undefined) context.share(value, variable);

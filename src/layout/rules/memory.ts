@@ -117,7 +117,11 @@ function allocate(
 }
 
 /** A swizzle counts from multiples of its pattern, and the union begins at one. */
-function requireOffset(op: Op<"union_member">, variable: SharedVariable, context: LayoutContext): void {
+function requireOffset(
+  op: Op<"union_member">,
+  variable: SharedVariable,
+  context: LayoutContext,
+): void {
   const { offset } = op.attributes;
   const bytes = sharedBytes(variable.shape, variable.dtype.bits);
   const union = context.surroundings.windows.definitions.get(op.operands.union);
@@ -126,12 +130,17 @@ function requireOffset(op: Op<"union_member">, variable: SharedVariable, context
     message: `${variable.label} begins at byte ${offset} of its union`,
     relax: `put ${variable.label} first in its group`,
   };
-  context.require([variable], `offset ${offset} of ${bytes}`, reason, () => (layout: SharedLayout) => {
-    const pattern = swizzlePattern(layout.swizzle);
-    if (offset % pattern !== 0) return `${layout.text} begins at multiples of ${pattern} bytes`;
-    const whole = layout.swizzle === 0 || bytes % layout.swizzle === 0;
-    return whole || `${layout.text} stores multiples of ${layout.swizzle} bytes`;
-  });
+  context.require(
+    [variable],
+    `offset ${offset} of ${bytes}`,
+    reason,
+    () => (layout: SharedLayout) => {
+      const pattern = swizzlePattern(layout.swizzle);
+      if (offset % pattern !== 0) return `${layout.text} begins at multiples of ${pattern} bytes`;
+      const whole = layout.swizzle === 0 || bytes % layout.swizzle === 0;
+      return whole || `${layout.text} stores multiples of ${layout.swizzle} bytes`;
+    },
+  );
 }
 
 /** The value's variable for the access, which is also that of the old elements an atomic gives. */

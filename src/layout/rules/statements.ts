@@ -40,7 +40,9 @@ export interface SharedVariable extends Place {
 }
 
 export type LayoutVariable = RegisterVariable | SharedVariable;
-export type LayoutOf<S extends LayoutVariable> = S extends RegisterVariable ? RegisterLayout : SharedLayout;
+export type LayoutOf<S extends LayoutVariable> = S extends RegisterVariable
+  ? RegisterLayout
+  : SharedLayout;
 
 /** Where a value is needed: in a variable, in what a function makes of a variable, or in a fixed layout. */
 export type Need =
@@ -78,7 +80,11 @@ export type Statement = { readonly reason: Reason } & (
       readonly function: TileFunction;
       readonly result: RegisterVariable;
     }
-  | { readonly kind: "pin"; readonly variable: LayoutVariable; readonly layout: RegisterLayout | SharedLayout }
+  | {
+      readonly kind: "pin";
+      readonly variable: LayoutVariable;
+      readonly layout: RegisterLayout | SharedLayout;
+    }
   | {
       readonly kind: "require";
       readonly variables: readonly LayoutVariable[];

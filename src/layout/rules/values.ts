@@ -52,7 +52,8 @@ function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
   if (layouts === undefined) {
     pointwise(op, sources, context);
     const variable = op.results[0] && context.find(op.results[0]);
-    if (variable !== undefined) for (const other of op.results.slice(1)) context.share(other, variable);
+    if (variable !== undefined)
+      for (const other of op.results.slice(1)) context.share(other, variable);
     return;
   }
   const normal = (value: Value, position: number): RegisterLayout =>

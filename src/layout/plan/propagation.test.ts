@@ -1,6 +1,6 @@
 /**
- * What is wanted behind a reduction reaches what is reduced: no other word about layouts makes the kernel cheaper, and of small kernels
- * no assignment of layouts does, whoever else would have proposed them.
+ * Layouts propagate backwards from behind a reduction to what is reduced: no other annotation of a layout makes the kernel cheaper, and for
+ * small kernels no assignment of layouts does, from whatever candidates.
  */
 import { describe, expect, test } from "vitest";
 import { priceOf } from "../../../test/layout-systems.ts";
@@ -34,7 +34,7 @@ import type { RegisterVariable, Statement } from "../rules/statements.ts";
 import { solve } from "../solver/solve.ts";
 import { variableOf } from "../solver/system.ts";
 import type { Candidate, Constraint, System, Variable } from "../solver/system.ts";
-import { gatherCandidates } from "./collect.ts";
+import { propagateCandidates } from "./propagate-candidates.ts";
 import { placeKernel } from "./place.ts";
 import { selectInstructions } from "./select.ts";
 import { buildSystem } from "./system.ts";
@@ -216,8 +216,13 @@ function everyCandidate(
   const found = offered.map((each) => new Map(each.map((layout) => [layout.text, layout])));
   const queue: { readonly variable: RegisterVariable; readonly layout: RegisterLayout }[] = [];
   const functions = commonFunctions();
-  const offer = (variable: RegisterVariable, layout: RegisterLayout | undefined, isNew = true): void => {
-    if (layout === undefined || layout.kind === "splat" || !fitsShape(layout, variable.shape)) return;
+  const offer = (
+    variable: RegisterVariable,
+    layout: RegisterLayout | undefined,
+    isNew = true,
+  ): void => {
+    if (layout === undefined || layout.kind === "splat" || !fitsShape(layout, variable.shape))
+      return;
     const normal = functions.normal(layout, variable.shape);
     const own = found[variable.index];
     if (layout.warps > variable.warps || (isNew && own?.has(normal.text) === true)) return;
@@ -226,11 +231,13 @@ function everyCandidate(
   };
   for (const variable of context.variables)
     if (variable.kind === "register")
-      for (const layout of offered[variable.index] ?? []) offer(variable, layout as RegisterLayout, false);
+      for (const layout of offered[variable.index] ?? [])
+        offer(variable, layout as RegisterLayout, false);
   const joints = context.statements.flatMap((statement) => jointOf(statement) ?? []);
   for (const { variable, layout } of queue)
     for (const { argument, through, result } of joints) {
-      if (argument === variable) offer(result, through === undefined ? layout : through.apply(layout));
+      if (argument === variable)
+        offer(result, through === undefined ? layout : through.apply(layout));
       if (result !== variable) continue;
       const whole = through === undefined ? layout : through.source(layout);
       offer(argument, whole);
@@ -330,7 +337,7 @@ test("no assignment of layouts of a small kernel costs less, but for few", () =>
       refused: new Map(),
     });
     const context = stateKernel({ kernel: selected.kernel, ...surroundings });
-    const offered = gatherCandidates(context);
+    const offered = propagateCandidates(context);
     const solution = solve(buildSystem(context, offered).system);
     if (solution.status !== "solved") throw new Error(`${about}: ${solution.status}`);
     const { system } = buildSystem(context, everyCandidate(context, offered));

@@ -1,14 +1,13 @@
 /**
- * From statements to a system of constraints. Candidates are gathered first: memory accesses, instructions
- * and pins propose layouts for their own variables, and every proposal travels along the statements, through
- * their functions, so that neighbours can agree on it.
+ * Layout propagation: from statements to the candidates of every layout variable. Memory accesses, instructions and pins propose layouts for
+ * their own variables, and every proposal propagates along the statements, forwards and backwards through their functions, so that
+ * neighbours can agree on it.
  *
  *   load %1 proposes (L… | R0 L…)      exp %2 reads %1          %3 = reduce %2
  *     %1: (W0 W1 | R0 R1 L0 …)     ->  %2: the same          ->  %3: (W0 W1)
  *
- * Classes of proposals travel one after the other: what users and instructions ask for finds room in
- * every variable before what memory would like. A variable has room for a bounded number, which bounds the work
- * of the solver. Variables that end without a candidate that is of use to them get one in the end.
+ * Classes of proposals propagate one after the other, those of users and instructions before those of memory. A variable has room for a
+ * bounded number, which bounds the work of the solver. Variables that end without a useful candidate get one in the end.
  */
 import { lanesPerWarp, product } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
@@ -18,7 +17,12 @@ import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/candidates.ts"
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { classes } from "../rules/statements.ts";
-import type { ProposalClass, RegisterVariable, LayoutVariable, Statement } from "../rules/statements.ts";
+import type {
+  ProposalClass,
+  RegisterVariable,
+  LayoutVariable,
+  Statement,
+} from "../rules/statements.ts";
 
 type AnyLayout = RegisterLayout | SharedLayout;
 
@@ -29,8 +33,8 @@ const room: { readonly [C in ProposalClass]: number } = {
   memory: 12,
   fallback: 16,
 };
-/** And how many more once wishes have come through reductions and repetitions. */
-const moreForWishes = 6;
+/** And how many more that backward propagation through reductions and repetitions may add. */
+const mostPropagated = 6;
 /** Kernels of more variables are at the limits of the solver as it is. */
 const mostVariablesForPropagation = 1000;
 
@@ -42,7 +46,7 @@ interface Link {
 }
 
 /** A layout that somebody wants of a variable. */
-interface Wish {
+interface WantedLayout {
   readonly layout: RegisterLayout;
   /** The user does, rather than an instruction. */
   readonly asked: boolean;
@@ -58,18 +62,19 @@ function spread({ to, through, back }: Link, layout: RegisterLayout): readonly R
   return back && through !== undefined ? through.spread(layout, to.dtype.bits, to.warps) : [];
 }
 
-/** Candidates of every variable, by its index; `wishes` says whether those are among them that come through reductions and repetitions. */
-export function gatherCandidates(
+/** Candidates of every variable, by its index; `propagate` adds those that propagate backwards through reductions and repetitions. */
+export function propagateCandidates(
   context: LayoutContext,
-  { wishes = true }: { readonly wishes?: boolean } = {},
+  { propagate = true }: { readonly propagate?: boolean } = {},
 ): readonly (readonly AnyLayout[])[] {
-  const gathering = new Gathering(context);
-  gathering.run();
-  if (wishes && context.variables.length <= mostVariablesForPropagation) gathering.spreadWishes();
-  return gathering.candidates();
+  const propagation = new Propagation(context);
+  propagation.run();
+  if (propagate && context.variables.length <= mostVariablesForPropagation)
+    propagation.propagateBackward();
+  return propagation.candidates();
 }
 
-class Gathering {
+class Propagation {
   readonly #context: LayoutContext;
   /** What brings layouts to the one spelling of each variable's shape. */
   readonly #normalizers: readonly ReturnType<Functions["normalizer"]>[];
@@ -77,7 +82,7 @@ class Gathering {
   readonly #links: Link[][];
   readonly #queue: { readonly variable: RegisterVariable; readonly layout: RegisterLayout }[] = [];
   /** What users and instructions want of each variable. */
-  readonly #wishes: Wish[][];
+  readonly #wanted: WantedLayout[][];
 
   constructor(context: LayoutContext) {
     this.#context = context;
@@ -85,7 +90,7 @@ class Gathering {
     this.#normalizers = context.variables.map(({ shape }) => functions.normalizer(shape));
     this.#found = context.variables.map(() => new Map<string, AnyLayout>());
     this.#links = context.variables.map(() => []);
-    this.#wishes = context.variables.map(() => []);
+    this.#wanted = context.variables.map(() => []);
   }
 
   run(): void {
@@ -97,7 +102,7 @@ class Gathering {
         this.#proposeNeeds(statement, proposalClass);
       this.#travel(proposalClass);
       if (proposalClass === "pin" || proposalClass === "instruction")
-        this.#noteWishes(proposalClass === "pin");
+        this.#noteWanted(proposalClass === "pin");
     }
     this.#fillEmpty();
     this.#spreadOut();
@@ -109,19 +114,19 @@ class Gathering {
    * Operands of reductions, and what tiles are repeated to, get layouts in which lanes share out what the wanted layouts of the small
    * tile leave to copies. They come last, and take nobody's room.
    */
-  spreadWishes(): void {
-    const limits = this.#found.map(({ size }) => size + moreForWishes);
+  propagateBackward(): void {
+    const limits = this.#found.map(({ size }) => size + mostPropagated);
     const offer = (to: RegisterVariable, layouts: readonly RegisterLayout[]): void => {
       for (const layout of layouts) this.#offer(to, layout, limits[to.index] ?? 0);
     };
     for (const variable of this.#context.variables)
       if (variable.kind === "register")
-        for (const wish of this.#wishesOf(variable))
+        for (const wanted of this.#wantedIn(variable))
           for (const link of this.#linksOf(variable))
-            if (!this.#isMet(link, wish)) offer(link.to, spread(link, wish.layout));
+            if (!this.#isMet(link, wanted)) offer(link.to, spread(link, wanted.layout));
     // What is asked of a tile may be cheap to reach from where memory would have it.
     for (const variable of this.#context.variables)
-      if (variable.kind === "register" && this.#wishesOf(variable).some(({ asked }) => asked))
+      if (variable.kind === "register" && this.#wantedIn(variable).some(({ asked }) => asked))
         for (const layout of this.#registersOf(variable))
           for (const link of this.#linksOf(variable)) offer(link.to, spread(link, layout));
     // What is taken in on the way joins the end of the list that is being walked.
@@ -162,10 +167,10 @@ class Gathering {
     return links;
   }
 
-  #wishesOf(variable: RegisterVariable): Wish[] {
-    const wishes = this.#wishes[variable.index];
-    if (wishes === undefined) throw new Error(`variable ${variable.index} is unknown`);
-    return wishes;
+  #wantedIn(variable: RegisterVariable): WantedLayout[] {
+    const wanted = this.#wanted[variable.index];
+    if (wanted === undefined) throw new Error(`variable ${variable.index} is unknown`);
+    return wanted;
   }
 
   #layoutsOf(variable: LayoutVariable): Map<string, AnyLayout> {
@@ -179,11 +184,11 @@ class Gathering {
   }
 
   /** What variables have once pins or instructions have travelled, somebody wants. */
-  #noteWishes(asked: boolean): void {
+  #noteWanted(asked: boolean): void {
     for (const variable of this.#context.variables)
       if (variable.kind === "register")
-        for (const layout of this.#registersOf(variable).slice(this.#wishesOf(variable).length))
-          this.#wishesOf(variable).push({ layout, asked });
+        for (const layout of this.#registersOf(variable).slice(this.#wantedIn(variable).length))
+          this.#wantedIn(variable).push({ layout, asked });
   }
 
   #proposeNeeds(statement: Statement, proposalClass: ProposalClass): void {
@@ -226,12 +231,13 @@ class Gathering {
   }
 
   /** Whether the argument was told to lie so that an instruction finds what it wants, without copies. */
-  #isMet({ to, through, back }: Link, { layout, asked }: Wish): boolean {
+  #isMet({ to, through, back }: Link, { layout, asked }: WantedLayout): boolean {
     if (!back || through === undefined) return true;
     if (asked) return false;
     const copies = through.source(layout)?.text;
-    return this.#wishesOf(to).some(
-      (wish) => wish.layout.text !== copies && through.apply(wish.layout)?.text === layout.text,
+    return this.#wantedIn(to).some(
+      (wanted) =>
+        wanted.layout.text !== copies && through.apply(wanted.layout)?.text === layout.text,
     );
   }
 
