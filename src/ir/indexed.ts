@@ -1,6 +1,5 @@
 /**
- * Accesses that pick elements of their window by tiles of indices. The tiles fit together as NumPy's shapes do,
- * an extent of 1 repeating, and the axes of what they join to stand where the first indexed axis stood:
+ * Gathers and scatters: accesses to elements of a window by tiles of indices. The index tiles broadcast as NumPy's shapes do, and the axes of what they join to stand where the first indexed axis stood:
  *
  *   x: [n, 16, 64]     x.at(rows, all, columns), rows: [8, 1], columns: [1, 4]
  *
@@ -67,7 +66,7 @@ export function indexedShape(
 }
 
 /** How an access that passed inference lies over its window. */
-export function pickedShape({ operands, attributes }: AccessOp): IndexedShape {
+export function gatheredShape({ operands, attributes }: AccessOp): IndexedShape {
   const window = operands.ref.type.kind === "ref" ? operands.ref.type.shape : [];
   const joined = joinedExtents(operands.indices.map(({ type }) => tileTypeOf(type)));
   if (joined === undefined) throw new Error("index tiles that do not fit together");
@@ -90,7 +89,7 @@ export interface Repetition {
 /** The index tiles and the mask of an access, as they repeat over its tile; nothing for a scalar. */
 export function repetitionsOf(op: AccessOp, to: readonly number[]): readonly Repetition[] {
   const { indices, where } = op.operands;
-  const { indexAxes } = pickedShape(op);
+  const { indexAxes } = gatheredShape(op);
   const repeat = (value: Value, axes: readonly number[]): Repetition => ({
     value,
     from: isData(value.type) ? dataShape(value.type) : [],

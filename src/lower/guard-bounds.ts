@@ -20,7 +20,7 @@ import {
 import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
 import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
-import { testedIndexText, unprovedIndices } from "../layout/access/picked.ts";
+import { testedIndexText, unprovedIndices } from "../layout/access/gathers.ts";
 import { unprovedPlaces } from "../layout/access/places.ts";
 import type { TileAccess } from "../layout/access/regular.ts";
 import { accessOf, accessesByLanes, requestsOf } from "../layout/access/requests.ts";

@@ -62,7 +62,7 @@ export function globalRuns(
 export function runsProblem(
   window: GlobalBox,
   parts: TileParts,
-  { picks }: TileAccess,
+  { gather }: TileAccess,
   elements: number,
 ): string | undefined {
   if (elements === 1) return undefined;
@@ -71,7 +71,7 @@ export function runsProblem(
   const runs = globalRuns(window, parts, elements);
   if (runs === undefined)
     return `no lane holds ${elements} neighbours in each of its registers' runs`;
-  const apart = picks !== undefined && runs.some((run) => !picks.agree(run));
+  const apart = gather !== undefined && runs.some((run) => !gather.agree(run));
   return apart ? "neighbours have indices or a mask of their own" : undefined;
 }
 

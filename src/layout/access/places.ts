@@ -7,7 +7,7 @@
 import type { Facts } from "../../ir/facts/index.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import type { Size } from "../../ir/size.ts";
-import { testedIndexText } from "./picked.ts";
+import { testedIndexText } from "./gathers.ts";
 
 /** An index of a barrier or counter, and how many there are along its axis; or a block's rank, and how many the cluster has. */
 export interface PlaceIndex {

@@ -7,8 +7,8 @@ import { product } from "../algebra/bits.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";
 import { scalarParts, tileParts } from "./parts.ts";
 import type { TileParts } from "./parts.ts";
-import { heldWindow, indexedStrides } from "./picked.ts";
-import type { PickedAxes, PickedTile } from "./picked.ts";
+import { heldWindow, indexedStrides } from "./gathers.ts";
+import type { GatheredAxes, GatheredTile } from "./gathers.ts";
 import { reshapeGlobal, reshapeShared } from "./reshape.ts";
 import { factSums } from "./window.ts";
 import type { GlobalBox, Index, MemoryWindow, SharedBox } from "./window.ts";
@@ -23,7 +23,7 @@ export interface TileAccess {
   readonly widest: number;
   /** Whether instructions of whole warps will do. */
   readonly matrices: boolean;
-  readonly picks: PickedTile | undefined;
+  readonly gather: GatheredTile | undefined;
 }
 
 /** A window and the lanes' parts of it, where coordinates are sums. */
@@ -37,13 +37,13 @@ export interface RegularAccess<W> {
 interface RegularTile {
   readonly layout: DistributedLayout | undefined;
   readonly shape: readonly number[];
-  readonly picks: PickedAxes | undefined;
+  readonly gather: GatheredAxes | undefined;
 }
 
 /** The access as sums, as one axis where that helps; undefined where elements are worked out one by one. */
 export function regularAccess<P extends Index, G extends GlobalBox<P>, S extends SharedBox<P>>(
   window: G | S | { readonly kind: "reshaped" },
-  { layout, shape, picks }: RegularTile,
+  { layout, shape, gather }: RegularTile,
   {
     flatten,
     zero,
@@ -58,8 +58,8 @@ export function regularAccess<P extends Index, G extends GlobalBox<P>, S extends
   const strides: readonly Size[] = [];
   if (layout === undefined) return { window: own, strides, parts: scalarParts };
   const parts = tileParts(layout, shape);
-  if (picks !== undefined && picks.indexed.length > 0)
-    return parts && pickedAccess<P, G, S>(own, parts, picks, zero);
+  if (gather !== undefined && gather.indexed.length > 0)
+    return parts && gatheredAccess<P, G, S>(own, parts, gather, zero);
   if (parts !== undefined) return { window: own, strides, parts };
   const line = [product(shape)];
   const flat = flatten(own, line);
@@ -68,17 +68,17 @@ export function regularAccess<P extends Index, G extends GlobalBox<P>, S extends
 }
 
 /** Index tiles pick in global memory by what they add to an address, unless windows bound them besides. */
-function pickedAccess<P extends Index, G extends GlobalBox<P>, S extends SharedBox<P>>(
+function gatheredAccess<P extends Index, G extends GlobalBox<P>, S extends SharedBox<P>>(
   window: G | S,
   parts: TileParts,
-  picks: PickedAxes,
+  gather: GatheredAxes,
   zero: P,
 ): RegularAccess<G | S> | undefined {
   if (window.kind === "shared") return undefined;
-  const { indexed } = picks;
+  const { indexed } = gather;
   if (indexed.some((axis) => (window.axes[axis]?.bounds.length ?? 0) > 0)) return undefined;
   return {
-    window: heldWindow<P, G>(window, picks, zero),
+    window: heldWindow<P, G>(window, gather, zero),
     parts,
     strides: indexedStrides(window, indexed),
   };

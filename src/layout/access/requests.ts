@@ -18,10 +18,10 @@ import type { Target } from "../../targets/target.ts";
 import { laneMask } from "../algebra/bits.ts";
 import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
-import { memoryLayouts } from "../model/candidates.ts";
+import { memoryLayouts } from "../model/register-candidates.ts";
 import { layoutOf } from "../model/placed-types.ts";
 import { refOf } from "../../ir/traverse.ts";
-import { pickedTile } from "./picked.ts";
+import { gatheredTile } from "./gathers.ts";
 import type { TileAccess } from "./regular.ts";
 import { widestBits } from "./runs.ts";
 import type { GlobalBox, MemoryWindow } from "./window.ts";
@@ -211,6 +211,6 @@ export function accessOf(
     shape,
     widest,
     matrices: matrices && together && ownBlock,
-    picks: op && pickedTile(op, layout, shape),
+    gather: op && gatheredTile(op, layout, shape),
   };
 }

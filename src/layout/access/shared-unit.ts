@@ -24,24 +24,24 @@ export function widestShared(window: SharedBox, parts: TileParts, access: TileAc
 export function sharedProblem(
   window: SharedBox,
   parts: TileParts,
-  { picks }: TileAccess,
+  { gather }: TileAccess,
   elements: number,
   places = sharedPlaces(window, parts),
 ): string | undefined {
   const runs = places && runsInMemory(window, parts, places, elements);
   if (runs === undefined) return `not every lane has ${elements} elements that lie side by side`;
-  const apart = runs.some((members) => picks?.agree(members) === false);
+  const apart = runs.some((members) => gather?.agree(members) === false);
   return apart ? "neighbours have a mask of their own" : undefined;
 }
 
 export function matrixProblem(
   window: SharedBox,
   parts: TileParts,
-  { matrices, picks }: TileAccess,
+  { matrices, gather }: TileAccess,
   places = sharedPlaces(window, parts),
 ): string | undefined {
   if (!matrices) return "not all lanes of a warp do the same";
-  if (picks !== undefined) return "a mask picks elements";
+  if (gather !== undefined) return "a mask picks elements";
   const rows = places && matrixRows(window.dtype, parts, places);
   return rows === undefined ? "the tile does not lie in rows of 16 bytes" : undefined;
 }

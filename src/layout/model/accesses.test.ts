@@ -7,7 +7,8 @@ import { bankConflicts } from "../algebra/bank-conflicts.ts";
 import { coalescedLayout, namedLayouts } from "../algebra/named.ts";
 import { parseLayout } from "../algebra/text.ts";
 import { globalAccess, globalCost, SharedAccesses } from "./accesses.ts";
-import { memoryLayouts, sharedLayouts } from "./candidates.ts";
+import { memoryLayouts } from "./register-candidates.ts";
+import { swizzleCandidates } from "./swizzle-candidates.ts";
 import { costs } from "./cost.ts";
 import { windowsOf } from "./windows.ts";
 import type { GlobalWindow, SharedWindow } from "./windows.ts";
@@ -117,7 +118,7 @@ describe("shared memory: one instruction stands for all", () => {
     const whole = window.shape[0] === 64 ? [namedLayouts.wgmma] : [];
     const registers = [...memoryLayouts(extent, 1), ...memoryLayouts(extent, 0), ...whole];
     for (const layout of registers) {
-      for (const shared of sharedLayouts(shape, 16)) {
+      for (const shared of swizzleCandidates(shape, 16)) {
         const { vector, instructions } = accesses.plan(layout, shared);
         const [view] = window.views(shared) ?? [];
         if (view === undefined) throw new Error("the window has no view");
@@ -136,7 +137,7 @@ describe("shared memory: one instruction stands for all", () => {
   test("whether whole warps may move matrices, and which lanes must differ, is part of what a cost is kept by", () => {
     const window = sharedWindow([64, 64], (tile) => tile);
     const layout = parseLayout("(L2 L3 L4 R1 W0 W1 | R0 L0 L1)");
-    const [shared] = sharedLayouts([64, 64], 16);
+    const [shared] = swizzleCandidates([64, 64], 16);
     if (shared === undefined) throw new Error("no layout of shared memory");
     const cost = (apart?: number) =>
       new SharedAccesses(window, apart === undefined ? undefined : { apart }).cost(layout, shared);

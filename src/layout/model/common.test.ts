@@ -17,7 +17,7 @@ import { fitsShape } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { levelsOf, parseSharedLayout, rowMajor } from "../algebra/shared-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
-import { memoryLayouts, simpleLayouts } from "./candidates.ts";
+import { memoryLayouts, simpleLayouts } from "./register-candidates.ts";
 import { conversionsOf } from "./conversions.ts";
 import { commonFunctions, Functions } from "./functions.ts";
 import type { TileFunction } from "./functions.ts";

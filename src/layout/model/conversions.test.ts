@@ -5,7 +5,7 @@ import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
 import { relayoutCost } from "../relayout/cost.ts";
 import { planRelayout, relayoutPlans } from "../relayout/relayout.ts";
-import { memoryLayouts, simpleLayouts } from "./candidates.ts";
+import { memoryLayouts, simpleLayouts } from "./register-candidates.ts";
 import { conversionsOf } from "./conversions.ts";
 import { Functions } from "./functions.ts";
 

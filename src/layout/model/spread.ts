@@ -13,7 +13,7 @@ import { exponentOf, isRegister, laneBit, laneBits, warpRun } from "../algebra/b
 import type { Bit } from "../algebra/bits.ts";
 import { axesLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import type { Extent } from "./candidates.ts";
+import type { Extent } from "./register-candidates.ts";
 
 /** Bits of what a lane moves at once. */
 const accessBits = 128;

@@ -13,7 +13,7 @@ import { lanesPerWarp, product } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { fitsShape, replication } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/candidates.ts";
+import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/register-candidates.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { classes } from "../rules/statements.ts";

@@ -18,7 +18,7 @@ import { regionList, withOperands } from "../../ir/traverse.ts";
 import type { Target } from "../../targets/target.ts";
 import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { sharedLayouts } from "../model/candidates.ts";
+import { swizzleCandidates } from "../model/swizzle-candidates.ts";
 import { mmaProblem, operandProblem, warpGrid, wgmmaShapeProblem } from "../model/products.ts";
 import type { Product } from "../model/products.ts";
 import type { Windows } from "../model/windows.ts";
@@ -145,7 +145,7 @@ class Selection {
     if (op?.kind !== "alloc" && op?.kind !== "union_member") return [];
     const { layout, shape, dtype } = op.attributes;
     if (layout !== undefined) return [parseSharedLayout(layout)];
-    return sharedLayouts(shape.map(Number), dtype.bits);
+    return swizzleCandidates(shape.map(Number), dtype.bits);
   }
 }
 

@@ -15,9 +15,10 @@ import { parseSharedLayout, sharedBytes, swizzlePattern } from "../algebra/share
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
 import type { MatrixUse } from "../model/accesses.ts";
-import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
+import { memoryLayouts } from "../model/register-candidates.ts";
+import { swizzleCandidates } from "../model/swizzle-candidates.ts";
 import { costs } from "../model/cost.ts";
-import { pickedWindow } from "../model/picked.ts";
+import { gatheredWindow } from "../model/gather-cost.ts";
 import { globalKey } from "../model/windows.ts";
 import type { GlobalWindow, SharedWindow } from "../model/windows.ts";
 import { typeKey } from "./context.ts";
@@ -29,7 +30,7 @@ import type { Rules } from "./values.ts";
 function access(op: AccessOp, variable: RegisterVariable, context: LayoutContext): void {
   const { windows, functions } = context.surroundings;
   const window = windows.of(op.operands.ref);
-  if (window.space === "gmem") accessGlobal(op, pickedWindow(window, op), variable, context);
+  if (window.space === "gmem") accessGlobal(op, gatheredWindow(window, op), variable, context);
   else if (op.operands.indices.length > 0) accessBanks(op, variable, context);
   else accessShared(op, window, variable, context);
   for (const { value, ...spread } of repetitionsOf(op, variable.shape))
@@ -105,7 +106,7 @@ function allocate(
   if (root === undefined) return;
   const { name = opName(op), layout } = op.attributes;
   const variable = context.allocate(op, root, name);
-  context.propose(variable, "memory", sharedLayouts(variable.shape, variable.dtype.bits));
+  context.propose(variable, "memory", swizzleCandidates(variable.shape, variable.dtype.bits));
   if (op.kind === "union_member") requireOffset(op, variable, context);
   if (layout === undefined) return;
   context.pin(variable, parseSharedLayout(layout), {

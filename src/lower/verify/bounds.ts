@@ -13,7 +13,7 @@ import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { pairProblem } from "../../layout/access/pairs.ts";
-import { testedIndexText, unprovedIndices } from "../../layout/access/picked.ts";
+import { testedIndexText, unprovedIndices } from "../../layout/access/gathers.ts";
 import { unprovedPlaces } from "../../layout/access/places.ts";
 import { accessOf, accessesByLanes, requestsOf } from "../../layout/access/requests.ts";
 import type { AccessSetting } from "../../layout/access/requests.ts";

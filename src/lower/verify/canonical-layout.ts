@@ -11,7 +11,7 @@ import type { SpreadType } from "../../ir/types.ts";
 import { specializeLayout } from "../../layout/algebra/expansion.ts";
 import { fitsShape } from "../../layout/algebra/register-layout.ts";
 import { knownLayout } from "../../layout/algebra/text.ts";
-import { fitsWarps } from "../../layout/model/candidates.ts";
+import { fitsWarps } from "../../layout/model/register-candidates.ts";
 import { definedBy, walkAgents } from "./walk.ts";
 
 export function verifyCanonicalLayouts(kernel: Kernel): void {

@@ -2,7 +2,7 @@
 import type { AnyOp, Kernel } from "../../ir/node.ts";
 import { operandValues } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
-import { fitsWarps } from "../../layout/model/candidates.ts";
+import { fitsWarps } from "../../layout/model/register-candidates.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { tileOf } from "../../layout/model/products.ts";
 import { planRelayout } from "../../layout/relayout/relayout.ts";

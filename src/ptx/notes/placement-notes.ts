@@ -21,7 +21,7 @@ import { replication } from "../../layout/algebra/register-layout.ts";
 import { wordsPerLane } from "../../layout/algebra/vectors.ts";
 import { contiguousAxis, globalAlignment, sectorUse } from "../../layout/model/accesses.ts";
 import { mmaFormatProblem, tileOf } from "../../layout/model/products.ts";
-import { pickedWindow } from "../../layout/model/picked.ts";
+import { gatheredWindow } from "../../layout/model/gather-cost.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { GlobalWindow } from "../../layout/model/windows.ts";
 import type { Placement } from "../../layout/plan/place.ts";
@@ -76,7 +76,7 @@ function narrowNotes(placement: Placement, accessesOf: AccessesOf): readonly Per
     const whole = windows.of(op.operands.ref);
     const layout = tileLayout(op, placement);
     if (whole.space !== "gmem" || layout === undefined || layout.kind === "splat") return;
-    const window = pickedWindow(whole, op);
+    const window = gatheredWindow(whole, op);
     // Elements that are picked one by one lie wherever the indices say.
     if (op.operands.indices.length > 0 && contiguousAxis(window) === undefined) return;
     const widths = accessesOf(op).flatMap(({ kind, bytes }) =>

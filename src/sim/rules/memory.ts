@@ -9,7 +9,7 @@ import { requireUsable } from "../access.ts";
 import type { Agent } from "../agent.ts";
 import type { Block } from "../block.ts";
 import { fillLanes, gather, gatherInside, scatter } from "../memory.ts";
-import { accessedView, distinctRounds, requireApart } from "../picked-view.ts";
+import { accessedView, distinctRounds, requireApart } from "../gathered-view.ts";
 import type { AccessMode } from "../../order/access.ts";
 import type { Allocation, Assembler, SimulationRules } from "../program.ts";
 import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";

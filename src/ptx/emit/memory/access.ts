@@ -23,7 +23,7 @@ import { reshapeBox } from "./global.ts";
 import { globalAccess } from "./global-units.ts";
 import type { Truth } from "./guards.ts";
 import type { Format } from "./loads.ts";
-import { picksOf } from "./picks.ts";
+import { gatherOf } from "./gathers.ts";
 import { zeroPosition } from "./positions.ts";
 import { sharedAccess } from "./shared-units.ts";
 import { requireShort } from "./wide.ts";
@@ -73,20 +73,20 @@ function accessBy(context: EmitContext, request: AccessRequest, unit: Unit): Acc
   const window = context.ref(request.ref);
   const always = request.once ? [firstHolder(context, layout)] : [];
   const byElements = unit.kind === "elements";
-  const picks = op && picksOf(context, op, windowShape(window), { layout, shape }, byElements);
+  const gather = op && gatherOf(context, op, windowShape(window), { layout, shape }, byElements);
   if (byElements) requireCoordinates(context, window, op?.location ?? context.kernel.location);
   if (unit.kind === "elements")
-    return elementAccess(context, { window, layout, shape, always, picks });
+    return elementAccess(context, { window, layout, shape, always, gather });
   const regular = regularAccess<Position, GlobalValue, SharedValue>(
     window as Exclude<RefValue, { kind: "reshaped" }>,
-    { layout, shape, picks },
+    { layout, shape, gather },
     { flatten: (whole, line) => reshapeBox(context, whole, line), zero: zeroPosition },
   );
   if (regular === undefined) throw new Error(`%${request.ref.id} has no regular places`);
   const { window: box, parts, strides } = regular;
   return box.kind === "global"
-    ? globalAccess(context, { window: box, parts, strides, always, picks }, unit)
-    : sharedAccess(context, { window: box, parts, always, picks }, unit);
+    ? globalAccess(context, { window: box, parts, strides, always, gather }, unit)
+    : sharedAccess(context, { window: box, parts, always, gather }, unit);
 }
 
 /** Whether the lane is the first of those that hold the same; in a warp of its own, of that warp. */

@@ -32,7 +32,7 @@ import { halved, windowPositions } from "./global.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates } from "./lane-coordinates.ts";
-import type { Picks } from "./picks.ts";
+import type { Gather } from "./gathers.ts";
 import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts";
 import { allocationBase, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
@@ -47,7 +47,7 @@ interface Request {
   readonly layout: DistributedLayout | undefined;
   readonly shape: readonly number[];
   readonly always: readonly Truth[];
-  readonly picks: Picks | undefined;
+  readonly gather: Gather | undefined;
 }
 
 export function elementAccess(context: EmitContext, request: Request): Access {
@@ -67,12 +67,12 @@ function rootOf(window: RefValue): GlobalValue | SharedValue {
 
 function elementUnits(context: EmitContext, request: Request): readonly Unit[] {
   const conjunctions = new Conjunctions(context);
-  const { window, picks } = request;
+  const { window, gather } = request;
   return coordinatesOf(context, request).flatMap(({ coordinates, inTile }, register) => {
     if (inTile === false) return [];
-    const place = placeOf(context, window, pickedCoordinates(coordinates, picks, register));
-    const picked = picks?.truths(register) ?? [];
-    const guard = conjunctions.all([inTile, ...picked, ...place.inside, ...request.always]);
+    const place = placeOf(context, window, gatheredCoordinates(coordinates, gather, register));
+    const gathered = gather?.truths(register) ?? [];
+    const guard = conjunctions.all([inTile, ...gathered, ...place.inside, ...request.always]);
     if (guard === false) return [];
     const { half } = place;
     return [
@@ -87,15 +87,15 @@ function elementUnits(context: EmitContext, request: Request): readonly Unit[] {
 }
 
 /** Coordinates in the window: indices along the axes that they pick along, those of the tile elsewhere. */
-function pickedCoordinates(
+function gatheredCoordinates(
   coordinates: readonly IndexValue[],
-  picks: Picks | undefined,
+  gather: Gather | undefined,
   register: number,
 ): readonly IndexValue[] {
-  if (picks === undefined) return coordinates;
-  return picks.shape.axisOf.map((axis, own) => {
+  if (gather === undefined) return coordinates;
+  return gather.shape.axisOf.map((axis, own) => {
     if (axis !== undefined) return coordinates[axis] ?? zeroPosition;
-    const index = picks.axes.find((each) => each.axis === own)?.indices[register];
+    const index = gather.axes.find((each) => each.axis === own)?.indices[register];
     return index === undefined ? zeroPosition : { register: index, constant: 0 };
   });
 }

@@ -26,10 +26,10 @@ import { halved } from "./global.ts";
 import { roomsOf, TileGuards, wholeInside } from "./guards.ts";
 import type { Rooms, Truth } from "./guards.ts";
 import { LaneCoordinates } from "./lane-coordinates.ts";
-import type { Picks } from "./picks.ts";
+import type { Gather } from "./gathers.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import type { Access, Unit } from "./units.ts";
-import { addPicked, addProduct, wideAddress, wideRegister } from "./wide.ts";
+import { addGathered, addProduct, wideAddress, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";
 
 interface Request {
@@ -38,7 +38,7 @@ interface Request {
   /** What else must hold of a lane. */
   readonly always: readonly Truth[];
   /** Where index tiles pick, the window is that of `heldWindow`. */
-  readonly picks: Picks | undefined;
+  readonly gather: Gather | undefined;
   /** The strides along which index tiles pick, in the order of the picks. */
   readonly strides: readonly Size[];
 }
@@ -69,9 +69,9 @@ function unitsOf(
   runs: Runs,
   rooms: readonly Rooms[],
 ): readonly Unit[] {
-  const { parts, always, picks } = request;
+  const { parts, always, gather } = request;
   const lanes = new LaneCoordinates(context, parts);
-  const guards = new TileGuards(context, parts, lanes, { rooms, always, picks });
+  const guards = new TileGuards(context, parts, lanes, { rooms, always, gather });
   const addresses = new GlobalAddresses(context, request, lanes);
   const units: Unit[] = [];
   for (const registers of runs) {
@@ -124,13 +124,13 @@ class GlobalAddresses {
         );
       }
     });
-    const { picks, strides } = this.#request;
-    picks?.axes.forEach(({ indices }, position) => {
+    const { gather, strides } = this.#request;
+    gather?.axes.forEach(({ indices }, position) => {
       const index = indices[register];
       const stride = strides[position] ?? 1;
       if (index === undefined) return;
       key = `${key} ${index.name}`;
-      row = this.#once(key, () => addPicked(this.#context, row, index, stride, this.#scale));
+      row = this.#once(key, () => addGathered(this.#context, row, index, stride, this.#scale));
     });
     if (dtype.bits === 4) return this.#nibble(key, row, constant, lone);
     if (row.register === undefined) throw new Error("an address without a base");

@@ -30,7 +30,7 @@ import { integer } from "../../operands.ts";
 import type { IndexValue, Position } from "../values.ts";
 import { indexRegister, sizeIndex } from "./positions.ts";
 import type { LaneCoordinates } from "./lane-coordinates.ts";
-import type { Picks } from "./picks.ts";
+import type { Gather } from "./gathers.ts";
 
 type Bound = AnyBound<Position>;
 
@@ -259,7 +259,7 @@ export interface GuardOptions {
   /** What else must hold of a lane. */
   readonly always?: readonly Truth[];
   /** What else must hold of each register. */
-  readonly picks?: Pick<Picks, "truths"> | undefined;
+  readonly gather?: Pick<Gather, "truths"> | undefined;
 }
 
 /** The tests of a tile: one guard for each axis. */
@@ -268,17 +268,17 @@ export class TileGuards {
   readonly #axes: readonly AxisGuard[];
   readonly #conjunctions: Conjunctions;
   readonly #always: readonly Truth[];
-  readonly #picked: ((register: number) => readonly Truth[]) | undefined;
+  readonly #gathered: ((register: number) => readonly Truth[]) | undefined;
 
   constructor(
     context: EmitContext,
     parts: TileParts,
     lanes: LaneCoordinates,
-    { rooms, always = [], picks }: GuardOptions,
+    { rooms, always = [], gather }: GuardOptions,
   ) {
     this.#parts = parts;
     this.#always = always;
-    this.#picked = picks?.truths;
+    this.#gathered = gather?.truths;
     this.#conjunctions = new Conjunctions(context);
     this.#axes = parts.axes.map(
       ({ most }, axis) =>
@@ -292,8 +292,8 @@ export class TileGuards {
       const parts = this.#parts.axes[index];
       return axis.truths(parts?.ofRegister[register] ?? 0, parts?.extent ?? 1);
     });
-    const picked = this.#picked?.(register) ?? [];
-    return this.#conjunctions.all([...truths, ...picked, ...this.#always]);
+    const gathered = this.#gathered?.(register) ?? [];
+    return this.#conjunctions.all([...truths, ...gathered, ...this.#always]);
   }
 }
 

@@ -14,7 +14,7 @@ import { TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates } from "./lane-coordinates.ts";
 import { matrixGroups } from "./matrices.ts";
-import type { Picks } from "./picks.ts";
+import type { Gather } from "./gathers.ts";
 import { SharedAddresses } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
 
@@ -23,7 +23,7 @@ interface Request {
   readonly parts: TileParts;
   readonly always: readonly Truth[];
   /** A mask alone: what index tiles pick is accessed element by element. */
-  readonly picks: Picks | undefined;
+  readonly gather: Gather | undefined;
 }
 
 export function sharedAccess(context: EmitContext, request: Request, unit: ChosenUnit): Access {
@@ -47,12 +47,12 @@ export function sharedAccess(context: EmitContext, request: Request, unit: Chose
 
 function unitsOf(
   context: EmitContext,
-  { window, parts, always, picks }: Request,
+  { window, parts, always, gather }: Request,
   places: SharedPlaces,
   runs: Runs,
 ): readonly Unit[] {
   const lanes = new LaneCoordinates(context, parts);
-  const guards = new TileGuards(context, parts, lanes, { rooms: [], always, picks });
+  const guards = new TileGuards(context, parts, lanes, { rooms: [], always, gather });
   const addresses = new SharedAddresses(context, window, places);
   const units: Unit[] = [];
   for (const registers of runs) {

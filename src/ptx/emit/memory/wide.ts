@@ -67,7 +67,7 @@ export function addProduct(
 }
 
 /** The sum with a picked index, of 32 or 64 bits, times a stride. */
-export function addPicked(
+export function addGathered(
   context: EmitContext,
   sum: WideSum,
   index: Register,

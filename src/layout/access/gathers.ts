@@ -1,12 +1,12 @@
 /**
- * Accesses that pick elements by index tiles and masks, as far as is known before code is written: which registers of the
- * tile share their index and their mask, and which window is left once indices are added to addresses one by one.
+ * Gathers and scatters: accesses whose elements are picked by index tiles and masks, as far as they are known before code is emitted. Which
+ * registers of the tile share their index and their mask, and which window is left once indices are added to addresses one by one.
  *
  *   x: [n, 64]     x.at(rows).load({ where }), tile [16, 64] in (L0 L1 L2 L3 | R0 R1 R2 L4 W0 W1)
  *
  *   registers 0 … 7 have rows[register 0], so that 8 elements of a row may be moved at once
  */
-import { pickedShape, repetitionsOf } from "../../ir/indexed.ts";
+import { gatheredShape, repetitionsOf } from "../../ir/indexed.ts";
 import type { AccessOp, IndexedShape } from "../../ir/indexed.ts";
 import type { Facts } from "../../ir/facts/index.ts";
 import { knownDivisor } from "../../ir/size.ts";
@@ -19,23 +19,23 @@ import { repeatedRegisters } from "./origins.ts";
 import type { GlobalBox, Index } from "./window.ts";
 
 /** The axes of a window that are indexed, and how the tile lies over it. */
-export interface PickedAxes {
+export interface GatheredAxes {
   readonly shape: IndexedShape;
   /** Of the window, in the order of the index tiles. */
   readonly indexed: readonly number[];
 }
 
-export interface PickedTile extends PickedAxes {
+export interface GatheredTile extends GatheredAxes {
   /** Whether indices and mask are the same for registers that one instruction would access. */
   agree(registers: readonly number[]): boolean;
 }
 
 /** Undefined where the whole window is accessed. */
-export function pickedTile(
+export function gatheredTile(
   op: AccessOp,
   layout: DistributedLayout | undefined,
   shape: readonly number[],
-): PickedTile | undefined {
+): GatheredTile | undefined {
   const { indices, where } = op.operands;
   if (indices.length === 0 && where === undefined) return undefined;
   const behind = repetitionsOf(op, shape).map(({ value, from, to, axes }) => {
@@ -43,7 +43,7 @@ export function pickedTile(
     return repeatedRegisters({ layout: layoutOf(value), shape: from }, { layout, shape: to }, axes);
   });
   return {
-    shape: pickedShape(op),
+    shape: gatheredShape(op),
     indexed: op.attributes.indexed ?? [],
     agree: ([first = 0, ...others]) =>
       behind.every((registers) => others.every((other) => registers[first] === registers[other])),
@@ -61,7 +61,7 @@ export function indexedStrides(window: GlobalBox, indexed: readonly number[]): r
  */
 export function heldWindow<P extends Index, W extends GlobalBox<P>>(
   window: W,
-  { shape, indexed }: PickedAxes,
+  { shape, indexed }: GatheredAxes,
   zero: P,
 ): W {
   const nowhere = window.array.length;

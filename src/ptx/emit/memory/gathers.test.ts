@@ -88,7 +88,7 @@ describe("an index that is not there", () => {
   test.each([
     ["first", 4, dim("m")],
     ["second", dim("m"), 4],
-  ])("along the %s of two axes that one tile picks along", async (_, rows, columns) => {
+  ])("along the %s of two axes that one tile gather along", async (_, rows, columns) => {
     const diagonal = kernel(
       {
         name: "diagonal",

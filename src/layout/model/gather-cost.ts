@@ -1,19 +1,20 @@
 /**
- * The window of an access that picks elements by index tiles, as costs see it: axes that are indexed stay at one
- * index, and those of the index tiles lead anywhere.
+ * The cost of a gather or scatter: the window of an access by index tiles as the cost model sees it. Its cost is that of `globalAccess` in
+ * `accesses.ts` on this window: axes that are indexed stay at one index, and the axes of the index tiles may lead anywhere, so that elements
+ * along them share no sector.
  *
  *   x: [n, 64] in f32, x.at(rows) with 16 rows      axes 16 (far apart) and 64 by 1, rows aligned to 64 elements
  */
-import { pickedShape } from "../../ir/indexed.ts";
+import { gatheredShape } from "../../ir/indexed.ts";
 import type { AccessOp } from "../../ir/indexed.ts";
 import { knownDivisor } from "../../ir/size.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";
 import { farApart } from "./accesses.ts";
 import type { GlobalAxis, GlobalWindow } from "./windows.ts";
 
-export function pickedWindow(window: GlobalWindow, op: AccessOp): GlobalWindow {
+export function gatheredWindow(window: GlobalWindow, op: AccessOp): GlobalWindow {
   if (op.operands.indices.length === 0) return window;
-  const { shape, axisOf } = pickedShape(op);
+  const { shape, axisOf } = gatheredShape(op);
   const indexed = window.axes.filter((_, axis) => axisOf[axis] === undefined);
   const axes = shape.map((extent, axis): GlobalAxis => {
     const own = window.axes[axisOf.indexOf(axis)];

@@ -1,5 +1,5 @@
 /**
- * What picks the elements of an access: tiles of indices, and a mask. By the layout law a lane holds the index and
+ * Gathers and scatters: index tiles, and a mask. By the layout check a thread holds the index and
  * the mask of every element of the tile that it holds, so that each register of the tile has its own:
  *
  *   x.at(rows).load({ where }), rows: [16], where: [16, 1], tile [16, 64] in (L0 L1 L2 L3 | R0 R1 R2 L4 W0 W1)
@@ -12,14 +12,14 @@
  * before anything is accessed.
  */
 import type { Value } from "../../../ir/node.ts";
-import { pickedShape, repetitionsOf } from "../../../ir/indexed.ts";
+import { gatheredShape, repetitionsOf } from "../../../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../../../ir/indexed.ts";
 import { sizeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import { repeatedRegisters } from "../../../layout/access/origins.ts";
 import { tileParts } from "../../../layout/access/parts.ts";
-import { testedIndices } from "../../../layout/access/picked.ts";
-import type { PickedAxes } from "../../../layout/access/picked.ts";
+import { testedIndices } from "../../../layout/access/gathers.ts";
+import type { GatheredAxes } from "../../../layout/access/gathers.ts";
 import { viewedShape } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
@@ -33,7 +33,7 @@ import { LaneCoordinates } from "./lane-coordinates.ts";
 import { isShort, requireShort } from "./wide.ts";
 
 /** An axis of the window that an index tile picks along. */
-export interface PickedAxis {
+export interface GatheredAxis {
   /** Of the window. */
   readonly axis: number;
   /** For each register of the tile; undefined for padding. b64 where the axis may have 2³¹ elements or more, else b32. */
@@ -42,29 +42,29 @@ export interface PickedAxis {
   readonly size: Size;
 }
 
-export interface Picks extends PickedAxes {
-  readonly axes: readonly PickedAxis[];
+export interface Gather extends GatheredAxes {
+  readonly axes: readonly GatheredAxis[];
   /** What the mask says of a register's element. */
   truths(register: number): readonly Truth[];
 }
 
-interface PickedTile {
+interface GatheredTile {
   /** Undefined for a scalar. */
   readonly layout: DistributedLayout | undefined;
   readonly shape: readonly number[];
 }
 
 /** Undefined where the whole window is accessed; asks for indices that may not be inside. */
-export function picksOf(
+export function gatherOf(
   context: EmitContext,
   op: AccessOp,
   window: readonly Size[],
-  tile: PickedTile,
+  tile: GatheredTile,
   byElements: boolean,
-): Picks | undefined {
+): Gather | undefined {
   const { indices, where } = op.operands;
   if (indices.length === 0 && where === undefined) return undefined;
-  const shape = pickedShape(op);
+  const shape = gatheredShape(op);
   const spread = repetitionsOf(op, tile.shape);
   const tested = testedIndices(op);
   const found = spread.map((each, position) => {
@@ -74,7 +74,7 @@ export function picksOf(
   const masks = maskOf(context, where, found[indices.length]);
   const low = new Map<Register, Register>();
   const indexed = op.attributes.indexed ?? [];
-  const axes = indexed.map((axis, position): PickedAxis => {
+  const axes = indexed.map((axis, position): GatheredAxis => {
     const own = found[position];
     if (own === undefined) throw new Error("an axis without its indices");
     const size = window[axis] ?? 1;
@@ -184,7 +184,7 @@ function isBeyond(context: EmitContext, index: Register, size: Size): Register {
 /** Whether a register's element is one of the tile, of which a layout may hold more than there is. */
 function tileTruths(
   context: EmitContext,
-  { layout, shape }: Pick<PickedTile, "layout" | "shape">,
+  { layout, shape }: Pick<GatheredTile, "layout" | "shape">,
 ): (register: number) => Truth {
   if (layout === undefined) return () => true;
   const parts = tileParts(layout, viewedShape(layout, shape));

@@ -1,5 +1,5 @@
 /**
- * The view of an access that picks elements by index tiles or a mask: a list of its elements, −1 where there is
+ * The view of a gather or scatter, by index tiles or a mask: a list of its elements, −1 where there is
  * none to access.
  *
  *   x: [100, 8], rows = [3, 99, 3], where = [true, false, true]
@@ -12,7 +12,7 @@
 import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
 import type { Lanes } from "../formats/dtype.ts";
 import type { AnyOp, Op } from "../ir/node.ts";
-import { pickedShape, repetitionsOf } from "../ir/indexed.ts";
+import { gatheredShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
 import { placeText } from "../order/access.ts";
@@ -38,8 +38,8 @@ export function accessedView(code: Assembler, op: AccessOp, shape: readonly numb
       return Number(scalarAt(agent, condition)) === 1 ? view : listedView(view, [], noElement);
     };
   }
-  const picker = new Picker(code, op, shape);
-  return (agent) => picker.view(agent, viewAt(agent, source));
+  const gatherer = new Gatherer(code, op, shape);
+  return (agent) => gatherer.view(agent, viewAt(agent, source));
 }
 
 const noElement = Int32Array.of(-1);
@@ -50,7 +50,7 @@ interface Beside {
   readonly lanes: Int32Array;
 }
 
-class Picker {
+class Gatherer {
   readonly #op: AccessOp;
   readonly #shape: readonly number[];
   /** Where every lane's position along each axis of the window comes from: a tile of indices, or the lane itself. */
@@ -65,7 +65,7 @@ class Picker {
       lanes: repeatedLanes(repetition),
     }));
     const indices = beside.slice(0, op.operands.indices.length).values();
-    this.#axes = pickedShape(op).axisOf.map((axis) =>
+    this.#axes = gatheredShape(op).axisOf.map((axis) =>
       axis === undefined ? (indices.next().value as Beside) : positionsAlong(shape, axis),
     );
     this.#mask = beside[op.operands.indices.length];
@@ -90,8 +90,8 @@ class Picker {
       if (isInside) elements[lane] = listed === undefined ? element : (listed[element] ?? -1);
     }
     const view = listedView(window, this.#shape, elements);
-    const isPicked = this.#op.operands.indices.length > 0;
-    if (this.#op.kind === "store" && (isPicked || sharesPlaces(window)))
+    const isGathered = this.#op.operands.indices.length > 0;
+    if (this.#op.kind === "store" && (isGathered || sharesPlaces(window)))
       requireDistinct(agent, this.#op, view, elements);
     return view;
   }

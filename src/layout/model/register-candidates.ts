@@ -1,24 +1,14 @@
 /**
- * The layouts that are worth trying. Registers: runs of 16 bytes down to one element along the axis that
- * is contiguous in memory, dealt out so that a warp covers neighbouring rows. Shared memory: what wgmma
- * and the copy engine can read and write, in both orders of the last two axes, and plain order.
+ * The register layouts that are worth trying: runs of 16 bytes down to one element along the axis that is contiguous in memory, distributed so
+ * that a warp covers neighbouring rows. Those of shared memory, with their swizzles, are in `swizzle-candidates.ts`.
  *
- *   f32 [64, 128]   coalesced with 4, 2 and 1 neighbours a lane
- *   bf16 [2, 64, 128] in shared memory
- *
- *   | layout                               | wgmma | bank conflicts of column reads |
- *   |--------------------------------------|-------|--------------------------------|
- *   | shared(tile 64 64, swizzle 128)      | yes   | none                           |
- *   | shared(tile 64 32, swizzle 64)       | yes   | twofold                        |
- *   | shared()                             | no    | many                           |
+ *   f32 [64, 128]   coalesced with 4, 2 and 1 neighbours a thread
  */
 import { blockedLayout, coalescedLayout, stridedLayout } from "../algebra/named.ts";
 import { transposeLayout } from "../algebra/operations.ts";
 import { axesLayout, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/bits.ts";
-import { sharedLayout, sharedProblem } from "../algebra/shared-layout.ts";
-import type { SharedLayout } from "../algebra/shared-layout.ts";
 
 type Shape = readonly number[];
 
@@ -85,50 +75,4 @@ export function simpleLayouts({ shape, warps }: Extent): RegisterLayout[] {
 /** Whether so many warps have all the bits that the layout names. */
 export function fitsWarps(layout: RegisterLayout, warps: number): boolean {
   return layout.kind === "splat" || layout.warps <= warps;
-}
-
-const swizzleWidths = [128, 64, 32] as const;
-
-/** Layouts of an allocation in shared memory, the most welcome first. */
-export function sharedLayouts(shape: Shape, bits: number): readonly SharedLayout[] {
-  const plain = sharedLayout({});
-  if (shape.length < 2) return [plain];
-  const [rows = 1, columns = 1] = shape.slice(-2);
-  const candidates = [
-    ...wholeRows(shape, bits),
-    ...tilesOf(rows, columns, bits, []),
-    plain,
-    ...tilesOf(columns, rows, bits, [1, 0]),
-    sharedLayout({ order: [1, 0] }),
-  ];
-  return candidates.filter((layout) => sharedProblem(layout, shape) === undefined);
-}
-
-/** Rows as wide as a swizzle follow on through all axes, so that blocks of eight may span several of them. */
-function wholeRows(shape: Shape, bits: number): readonly SharedLayout[] {
-  const rows = shape.slice(0, -1).reduce((product, extent) => product * extent, 1);
-  const width = swizzleWidths.find((bytes) => bytes * 8 === (shape.at(-1) ?? 1) * bits);
-  const isInBlocks = (shape.at(-2) ?? 1) % 8 === 0;
-  return width === undefined || isInBlocks || rows % 8 !== 0
-    ? []
-    : [sharedLayout({ swizzle: width })];
-}
-
-function tilesOf(
-  rows: number,
-  columns: number,
-  bits: number,
-  order: readonly number[],
-): readonly SharedLayout[] {
-  const layouts: SharedLayout[] = [];
-  for (const width of [...swizzleWidths, 0]) {
-    const elements = ((width === 0 ? widestBytes : width) * 8) / bits;
-    if (rows % 8 !== 0 || columns % elements !== 0) continue;
-    const whole = columns === elements;
-    if (whole && width === 0) continue;
-    layouts.push(
-      sharedLayout({ order, ...(!whole && { tile: [rows, elements] }), swizzle: width }),
-    );
-  }
-  return layouts;
 }
