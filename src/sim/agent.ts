@@ -7,14 +7,76 @@
  */
 import { CopyGroups, ProductQueue } from "./asynchronous.ts";
 import type { BarrierElement } from "./barriers.ts";
-import type { Block } from "./block.ts";
-import type { Machine } from "./machine.ts";
+import type { Block, Cluster } from "./block.ts";
+import type { Allocation } from "./allocation.ts";
+import type { Checker } from "./checker.ts";
+import type { Grid } from "./grid.ts";
+import type { Memory } from "./memory.ts";
+import type { Findings, Statistics } from "./reports.ts";
+import type { AnyOp, Kernel } from "../ir/node.ts";
 import type { Access, AccessMode, Origin, Place } from "../order/access.ts";
 import { Knowledge, Timeline } from "../order/knowledge.ts";
 import { AsyncAgents } from "../order/pool.ts";
-import type { Outcome, Site } from "./program.ts";
 import type { SlotValue } from "./values.ts";
 import { WaitList } from "./waiting.ts";
+
+/** What became of an agent by a step. */
+export type Outcome = "proceed" | "switch" | "blocked" | "ended";
+
+/**
+ * One step of an agent. `proceed`: go on. `switch`: done, and others may notice it, so the scheduler may
+ * choose another. `blocked`: nothing was done; try again once woken. `ended`: the agent is done.
+ */
+export type Step = (agent: Agent) => Outcome;
+
+/** What reports say about a step. */
+export interface Site {
+  readonly op: AnyOp;
+  /** Slots of the indices of the loops around it, outermost first. */
+  readonly loops: readonly number[];
+}
+
+export interface Program {
+  readonly kernel: Kernel;
+  readonly steps: readonly Step[];
+  readonly sites: readonly Site[];
+  readonly slots: number;
+  readonly allocations: readonly Allocation[];
+  readonly parameterSlots: readonly number[];
+  /** The names of unions' members, by their number less one. */
+  readonly members: readonly string[];
+}
+
+/** The machine as agents, blocks and the rules of ops use it. */
+export interface AgentMachine {
+  readonly program: Program;
+  readonly grid: Grid;
+  readonly axes: readonly string[];
+  readonly checks: boolean;
+  readonly checker: Checker | undefined;
+  readonly findings: Findings;
+  readonly print: (line: string) => void;
+  readonly statistics: Statistics;
+  newAgentNumber(): number;
+  /** The agent can go on. */
+  ready(agent: Agent): void;
+  issue(operation: AsyncOperation): void;
+  complete(operation: AsyncOperation): void;
+  clusterEnded(cluster: Cluster): void;
+  allocation(site: number): Allocation;
+  gridAllocation(site: number): SlotValue;
+  /** Shared memory for an allocation, used before or new. */
+  takeShared(site: number): Memory;
+  giveShared(site: number, value: SlotValue): void;
+}
+
+/** What the scheduler completes. Of one agent's wgmma the oldest completes first, whichever is picked. */
+export interface AsyncOperation {
+  readonly issuer: Agent;
+  readonly origin: Origin;
+  /** Gives the origin of what has completed. */
+  complete(): Origin;
+}
 
 /** What a warp takes over from its thread. */
 interface Inheritance {
@@ -23,7 +85,7 @@ interface Inheritance {
 }
 
 export class Agent {
-  readonly machine: Machine;
+  readonly machine: AgentMachine;
   readonly block: Block;
   readonly thread: number;
   readonly warp: number | undefined;

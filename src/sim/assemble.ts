@@ -2,7 +2,8 @@
 import type { Kernel } from "../ir/node.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { Assembler } from "./program.ts";
-import type { Observer, Program } from "./program.ts";
+import type { Program } from "./agent.ts";
+import type { Observer } from "./program.ts";
 import { requireNoArrival } from "./rules/meetings.ts";
 import { simulationRules } from "./rules/index.ts";
 

@@ -8,17 +8,8 @@
  *                  │ checked here                   ▲ blocked until done
  *   operation      └─ ─ ─ ─ ─ ─ data moves here ────┘
  */
-import type { Agent } from "./agent.ts";
 import type { Epoch } from "../order/knowledge.ts";
 import type { Origin } from "../order/access.ts";
-
-/** What the scheduler completes. Of one agent's wgmma the oldest completes first, whichever is picked. */
-export interface AsyncOperation {
-  readonly issuer: Agent;
-  readonly origin: Origin;
-  /** Gives the origin of what has completed. */
-  complete(): Origin;
-}
 
 /** An operation as its issuer waits for it. */
 export interface Work {

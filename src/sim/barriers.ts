@@ -2,7 +2,7 @@
 import type { Op } from "../ir/node.ts";
 import { BarrierState } from "../order/barrier.ts";
 import { ShadowMemory } from "../order/shadow.ts";
-import type { Block } from "./block.ts";
+import type { Owner } from "./allocation.ts";
 import { WaitList } from "./waiting.ts";
 
 export class BarrierElement {
@@ -18,13 +18,13 @@ export class BarrierElement {
 
 export class BarrierArray {
   readonly op: Op<"alloc_barrier">;
-  readonly block: Block;
+  readonly block: Owner;
   readonly site: number;
   readonly elements: readonly BarrierElement[];
   /** Arrivals from other blocks, which must be over when the block exits; only in clusters. */
   readonly shadow: ShadowMemory | undefined;
 
-  constructor(op: Op<"alloc_barrier">, block: Block, site: number, watched: boolean) {
+  constructor(op: Op<"alloc_barrier">, block: Owner, site: number, watched: boolean) {
     this.op = op;
     this.block = block;
     this.site = site;

@@ -6,9 +6,8 @@
 import type { AnyOp } from "../ir/node.ts";
 import { u8 } from "../formats/dtype.ts";
 import { Agent } from "./agent.ts";
-import type { AsyncOperation } from "./asynchronous.ts";
+import type { AgentMachine, AsyncOperation } from "./agent.ts";
 import { BarrierArray } from "./barriers.ts";
-import type { Machine } from "./machine.ts";
 import { Knowledge } from "../order/knowledge.ts";
 import { MeetingState } from "../order/meeting.ts";
 import type { SlotValue } from "./values.ts";
@@ -34,8 +33,10 @@ export class Cluster {
   readonly pending = new Set<AsyncOperation>();
   /** Barriers of scopes that ended while something could still arrive on them. */
   readonly #retired: BarrierArray[] = [];
+  readonly #machine: AgentMachine;
 
-  constructor(machine: Machine, blocks: readonly (readonly number[])[]) {
+  constructor(machine: AgentMachine, blocks: readonly (readonly number[])[]) {
+    this.#machine = machine;
     const threads = machine.program.kernel.threads.length;
     this.meeting = new Meeting("the cluster's barrier", blocks.length * threads);
     this.blocks = blocks.map((coordinates, rank) => new Block(machine, this, coordinates, rank));
@@ -46,12 +47,12 @@ export class Cluster {
   }
 
   complete(operation: AsyncOperation): void {
-    if (this.pending.delete(operation)) operation.issuer.machine.complete(operation);
+    if (this.pending.delete(operation)) this.#machine.complete(operation);
   }
 
   /** Takes barriers whose scope has ended. What they hold is only known once nothing is pending. */
   retire(barriers: BarrierArray): void {
-    if (this.pending.size === 0) barriers.block.machine.checker?.leftovers(barriers);
+    if (this.pending.size === 0) this.#machine.checker?.leftovers(barriers);
     else this.#retired.push(barriers);
   }
 
@@ -65,7 +66,7 @@ export class Cluster {
 }
 
 export class Block {
-  readonly machine: Machine;
+  readonly machine: AgentMachine;
   readonly cluster: Cluster;
   readonly coordinates: readonly number[];
   readonly rank: number;
@@ -77,7 +78,12 @@ export class Block {
   #endKnowledge = Knowledge.none;
   #running: number;
 
-  constructor(machine: Machine, cluster: Cluster, coordinates: readonly number[], rank: number) {
+  constructor(
+    machine: AgentMachine,
+    cluster: Cluster,
+    coordinates: readonly number[],
+    rank: number,
+  ) {
     const { threads } = machine.program.kernel;
     this.machine = machine;
     this.cluster = cluster;

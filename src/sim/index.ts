@@ -16,5 +16,5 @@ export { timelineChart } from "./timeline-chart.ts";
 export type { TimelineChart } from "./timeline-chart.ts";
 export { timelineKey, timelinePanel, timelineText } from "./timeline-drawing.ts";
 export type { ScheduleName } from "./scheduler.ts";
-export type { Statistics } from "./machine.ts";
+export type { Statistics } from "./reports.ts";
 export { sharedFootprint } from "./footprint.ts";

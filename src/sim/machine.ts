@@ -8,7 +8,8 @@ import { lanesPerWarp, residentBlocks } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { Random } from "../support/random.ts";
 import { Agent } from "./agent.ts";
-import type { AsyncOperation } from "./asynchronous.ts";
+import type { AgentMachine, AsyncOperation, Program } from "./agent.ts";
+import type { Allocation } from "./allocation.ts";
 import { Cluster } from "./block.ts";
 import { Checker } from "./checker.ts";
 import { reportDeadlock } from "./deadlock.ts";
@@ -18,8 +19,8 @@ import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
 import { reportUnwrittenOutputs } from "./outputs.ts";
 import { SemaphoreArray, reportUnrestored } from "./semaphores.ts";
-import type { Allocation, Program } from "./program.ts";
 import { Findings, RunStopped } from "./reports.ts";
+import type { Statistics } from "./reports.ts";
 import { createSchedule } from "./scheduler.ts";
 import type { Schedule, ScheduleName } from "./scheduler.ts";
 import type { RunTimeline } from "./timeline.ts";
@@ -37,23 +38,10 @@ export interface MachineOptions {
   readonly onDeadlock?: ((waits: WaitGraph) => void) | undefined;
 }
 
-/** What a run did, counted. */
-export interface Statistics {
-  /** Steps of agents; an op takes one or a few. */
-  steps: number;
-  blocks: number;
-  /** Asynchronous copies. */
-  copies: number;
-  /** Bytes that loads, stores and copies moved. */
-  bytes: number;
-  /** How often another agent was chosen. */
-  switches: number;
-}
-
 /** How many steps are taken between two looks at the time. */
 const stepsPerLook = 4;
 
-export class Machine {
+export class Machine implements AgentMachine {
   readonly program: Program;
   readonly grid: Grid;
   readonly axes: readonly string[];

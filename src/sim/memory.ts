@@ -12,7 +12,7 @@
 import { allocateLanes, laneConstructors } from "../formats/dtype.ts";
 import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
-import type { Block } from "./block.ts";
+import type { Owner } from "./allocation.ts";
 import { ShadowMemory } from "../order/shadow.ts";
 import { isFullyValid, product, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
@@ -52,7 +52,7 @@ export class Memory {
   readonly shadow: ShadowMemory | undefined;
   readonly granuleBytes: number;
   /** The block whose shared memory it is. */
-  owner: Block | undefined;
+  owner: Owner | undefined;
   /** Whether anything but the owner's threads, at once, has used it: a copy, wgmma, another block. */
   usedFromOutside = false;
   readonly #words = new Map<number, Words>();
@@ -71,7 +71,7 @@ export class Memory {
   }
 
   /** Makes it the fresh memory of another block: all bits set, which is NaN for every float. */
-  renew(owner: Block): void {
+  renew(owner: Owner): void {
     this.owner = owner;
     this.usedFromOutside = false;
     this.bytes.fill(255);

@@ -19,7 +19,8 @@ import type { OpRules } from "../ir/ops.ts";
 import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues, Size } from "../ir/size.ts";
 import { walkOps } from "../ir/traverse.ts";
-import type { Agent } from "./agent.ts";
+import type { Agent, Program, Site, Step } from "./agent.ts";
+import type { Allocation } from "./allocation.ts";
 import { deadAfter } from "./liveness.ts";
 import { LanePools } from "./pool.ts";
 import type { LanePool } from "./pool.ts";
@@ -27,53 +28,9 @@ import { lanesAt } from "./values.ts";
 import type { SlotValue } from "./values.ts";
 import { product } from "./view.ts";
 
-/** What became of an agent by a step. */
-export type Outcome = "proceed" | "switch" | "blocked" | "ended";
-
-/**
- * One step of an agent. `proceed`: go on. `switch`: done, and others may notice it, so the scheduler may
- * choose another. `blocked`: nothing was done; try again once woken. `ended`: the agent is done.
- */
-export type Step = (agent: Agent) => Outcome;
-
 /** A place in the code to jump to. */
 export interface Label {
   position: number;
-}
-
-/** What reports say about a step. */
-export interface Site {
-  readonly op: AnyOp;
-  /** Slots of the indices of the loops around it, outermost first. */
-  readonly loops: readonly number[];
-}
-
-/** Who shares an allocation: the grid, the block, or nobody. */
-export type Sharing = "grid" | "block" | "private";
-
-export interface Allocation {
-  readonly op: Extract<
-    AnyOp,
-    { kind: "alloc" | "alloc_union" | "alloc_barrier" | "alloc_semaphore" }
-  >;
-  readonly sharing: Sharing;
-  /** Extents; of a barrier or union, how many barriers or bytes. */
-  readonly shape: readonly number[];
-  /** Bytes of the memory it takes; 0 for barriers and semaphores. */
-  readonly bytes: number;
-  /** Bytes of the smallest element that is accessed in it. */
-  readonly granuleBytes: number;
-}
-
-export interface Program {
-  readonly kernel: Kernel;
-  readonly steps: readonly Step[];
-  readonly sites: readonly Site[];
-  readonly slots: number;
-  readonly allocations: readonly Allocation[];
-  readonly parameterSlots: readonly number[];
-  /** The names of unions' members, by their number less one. */
-  readonly members: readonly string[];
 }
 
 /** Sees every value that a kernel computes, as a slot holds it. */

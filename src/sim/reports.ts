@@ -1,11 +1,24 @@
 /**
  * Findings: what a run reports. Each is a `TilewrightError`; a mistake in a loop or in every block is
  * one finding, told apart by its code and what it concerns. After a finding that leaves nothing sensible to
- * do, the run stops.
+ * do, the run stops. And what a run did, in numbers.
  */
 import type { AnyOp, Value } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
+
+/** What a run did, counted. */
+export interface Statistics {
+  /** Steps of agents; an op takes one or a few. */
+  steps: number;
+  blocks: number;
+  /** Asynchronous copies. */
+  copies: number;
+  /** Bytes that loads, stores and copies moved. */
+  bytes: number;
+  /** How often another agent was chosen. */
+  switches: number;
+}
 
 /** What a finding is about: the ops involved, or an argument. */
 type Subject = AnyOp | Value;

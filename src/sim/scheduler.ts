@@ -13,8 +13,7 @@ import type { CostContext } from "../ir/cost/index.ts";
 import type { AnyOp } from "../ir/node.ts";
 import type { Random } from "../support/random.ts";
 import type { Target } from "../targets/target.ts";
-import type { Agent } from "./agent.ts";
-import type { AsyncOperation } from "./asynchronous.ts";
+import type { Agent, AsyncOperation } from "./agent.ts";
 import { TimedSchedule } from "./timed-schedule.ts";
 
 /** How the simulator lets threads take turns. */

@@ -16,8 +16,7 @@ import type { AnyOp } from "../ir/node.ts";
 import { ruleOf } from "../ir/ops.ts";
 import { accessesOf } from "../ir/traits.ts";
 import type { Target } from "../targets/target.ts";
-import type { Agent } from "./agent.ts";
-import type { AsyncOperation } from "./asynchronous.ts";
+import type { Agent, AsyncOperation } from "./agent.ts";
 import type { Block } from "./block.ts";
 import type { Choice, Clock, Schedule } from "./scheduler.ts";
 

@@ -10,8 +10,7 @@
  */
 import type { AnyOp } from "../ir/node.ts";
 import type { Origin, Place } from "../order/access.ts";
-import type { Agent } from "./agent.ts";
-import type { Outcome, Site } from "./program.ts";
+import type { Agent, Outcome, Site } from "./agent.ts";
 
 export interface Span {
   /** `runs`: steps of an agent; `waits`: an agent put aside; `beside`: an asynchronous operation. */

@@ -17,7 +17,6 @@ import type { DType, HostValue, Lanes } from "../formats/dtype.ts";
 import { readLane } from "../formats/values.ts";
 import { allocateLanes } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
-import type { Agent } from "./agent.ts";
 import type { BarrierArray } from "./barriers.ts";
 import type { SemaphoreArray } from "./semaphores.ts";
 import type { View } from "./view.ts";
@@ -38,31 +37,36 @@ export type SlotValue =
   | Inflight
   | undefined;
 
-export function numberAt(agent: Agent, slot: number): number {
+/** An agent, by what it holds. */
+interface HasSlots {
+  readonly slots: readonly SlotValue[];
+}
+
+export function numberAt(agent: HasSlots, slot: number): number {
   return agent.slots[slot] as number;
 }
 
-export function scalarAt(agent: Agent, slot: number): ScalarValue {
+export function scalarAt(agent: HasSlots, slot: number): ScalarValue {
   return agent.slots[slot] as ScalarValue;
 }
 
-export function lanesAt(agent: Agent, slot: number): Lanes {
+export function lanesAt(agent: HasSlots, slot: number): Lanes {
   return agent.slots[slot] as Lanes;
 }
 
-export function viewAt(agent: Agent, slot: number): View {
+export function viewAt(agent: HasSlots, slot: number): View {
   return agent.slots[slot] as View;
 }
 
-export function barrierAt(agent: Agent, slot: number): BarrierArray {
+export function barrierAt(agent: HasSlots, slot: number): BarrierArray {
   return agent.slots[slot] as BarrierArray;
 }
 
-export function semaphoreAt(agent: Agent, slot: number): SemaphoreArray {
+export function semaphoreAt(agent: HasSlots, slot: number): SemaphoreArray {
   return agent.slots[slot] as SemaphoreArray;
 }
 
-export function inflightAt(agent: Agent, slot: number): Inflight {
+export function inflightAt(agent: HasSlots, slot: number): Inflight {
   return agent.slots[slot] as Inflight;
 }
 

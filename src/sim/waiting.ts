@@ -1,8 +1,11 @@
 /** Who waits for something, and until what. */
-import type { Agent } from "./agent.ts";
+
+interface Resumable {
+  resume(): void;
+}
 
 interface Waiter {
-  readonly agent: Agent;
+  readonly agent: Resumable;
   /** Whether the agent's step would now pass. */
   readonly canPass: () => boolean;
 }
@@ -10,7 +13,7 @@ interface Waiter {
 export class WaitList {
   #waiters: Waiter[] = [];
 
-  add(agent: Agent, canPass: () => boolean): void {
+  add(agent: Resumable, canPass: () => boolean): void {
     this.#waiters.push({ agent, canPass });
   }
 

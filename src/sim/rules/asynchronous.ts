@@ -28,7 +28,7 @@ import type { Inflight, ScalarValue } from "../values.ts";
 import { product } from "../view.ts";
 import type { View } from "../view.ts";
 import { peerView, zeroOf } from "./memory.ts";
-import { arriveOn, barrierReader, peerBarriers } from "./synchronization.ts";
+import { arriveOn, barrierReader, peerBarriers, peerBlock } from "./synchronization.ts";
 
 /** An asynchronous operation's two sides, its issuer's knowledge and its place. */
 interface Issue {
@@ -98,7 +98,7 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
     return grid.ranksAlong(agent.block.rank, axes).map((rank) => {
       const received = peerBarriers(agent, barriers, rank);
       return {
-        view: peerView(view, received.block),
+        view: peerView(view, peerBlock(agent, rank)),
         barriers: received,
         element: find(agent, received),
       };

@@ -8,7 +8,8 @@ import type { Axis, BinaryFunction, ComparePredicate } from "../../formats/arith
 import type { AnyOp, Value } from "../../ir/node.ts";
 import { isData } from "../../ir/types.ts";
 import type { DataType } from "../../ir/types.ts";
-import type { Assembler, Step } from "../program.ts";
+import type { Step } from "../agent.ts";
+import type { Assembler } from "../program.ts";
 import { lanesAt, scalarAt, toScalar } from "../values.ts";
 import { product } from "../view.ts";
 

@@ -1,11 +1,11 @@
 /** Meetings of all threads of a block or cluster: an arrival and a wait, as two steps. */
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
-import type { Agent } from "../agent.ts";
+import type { Agent, Outcome } from "../agent.ts";
 import type { Meeting } from "../block.ts";
 import { arrivalsText } from "../conflicts.ts";
 import { placeText } from "../../order/access.ts";
-import type { Assembler, Outcome } from "../program.ts";
+import type { Assembler } from "../program.ts";
 
 /** Meetings are told apart by agent; without checks a thread is known by its place in the cluster. */
 function attendee(agent: Agent): number {

@@ -4,6 +4,7 @@ import { opName } from "../../ir/op-names.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { refuseRank } from "../access.ts";
 import type { Agent } from "../agent.ts";
+import type { Block } from "../block.ts";
 import { BarrierArray } from "../barriers.ts";
 import type { BarrierElement } from "../barriers.ts";
 import { arrivalsText, reportOverrun } from "../conflicts.ts";
@@ -41,10 +42,14 @@ export function barrierReader(
   };
 }
 
+/** The block of a rank in the agent's cluster. */
+export function peerBlock(agent: Agent, rank: number): Block {
+  return agent.block.cluster.blocks[rank] ?? refuseRank(agent, rank);
+}
+
 /** The same barriers in another block. */
 export function peerBarriers(agent: Agent, barriers: BarrierArray, rank: number): BarrierArray {
-  const block = agent.block.cluster.blocks[rank] ?? refuseRank(agent, rank);
-  const value = block.allocation(barriers.site);
+  const value = peerBlock(agent, rank).allocation(barriers.site);
   if (!(value instanceof BarrierArray)) throw new Error("the peer has no such barriers");
   return value;
 }
