@@ -9,12 +9,13 @@
 import { coordinatesOf } from "../formats/shape.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { BufferPlan } from "../ptx/executable.ts";
+import type { Variable } from "../ptx/module.ts";
 import { elementAtByte, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
 import { blockCoordinates } from "../ptx/messages.ts";
 import { globalBase } from "./addresses.ts";
 import type { Allocation, Heap } from "./memory.ts";
-import type { Program } from "./program/program.ts";
 import { variableBytes } from "./program/symbols.ts";
+import type { VariablePlace } from "./program/symbols.ts";
 
 export interface NamedArray {
   readonly name: string;
@@ -44,6 +45,11 @@ export interface ProgramNames {
   }[];
 }
 
+/** Where the variables of a program lie. */
+interface PlacedVariables {
+  readonly places: ReadonlyMap<Variable, VariablePlace>;
+}
+
 const barrierBytes = 8;
 
 export class Naming {
@@ -51,7 +57,7 @@ export class Naming {
   readonly #heap: Heap;
   readonly #buffers: readonly BufferPlan[];
 
-  constructor(heap: Heap, program: Program, names: LaunchNames | undefined) {
+  constructor(heap: Heap, program: PlacedVariables, names: LaunchNames | undefined) {
     this.#heap = heap;
     this.#names = names;
     this.#buffers = names?.buffers ?? sharedVariables(program);
@@ -139,7 +145,7 @@ function placeIn({ name, holds }: BufferPlan, byte: number): string {
 }
 
 /** Variables of the module in shared memory. */
-function sharedVariables({ places }: Program): readonly BufferPlan[] {
+function sharedVariables({ places }: PlacedVariables): readonly BufferPlan[] {
   return [...places].flatMap(([variable, { space, offset }]) => {
     if (space !== "shared") return [];
     const isDynamic = variable.linkage === "extern" || variable.count === 0;

@@ -11,7 +11,7 @@ import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
 import { rankShift, windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
-import { semanticsOf } from "../checks/order.ts";
+import { semanticsOf } from "../checks/semantics.ts";
 import { markBits } from "../threads/marks.ts";
 import { integerType } from "./rule.ts";
 import type { LaneInstruction, LaneRule } from "./rule.ts";

@@ -7,7 +7,7 @@
 import { memoryOf, noMemory } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import { warpLanes } from "../program/registers.ts";
-import { eachLane } from "../warp/rule.ts";
+import { eachLane } from "../program/lanes.ts";
 
 export const dynamicStart = 2 ** 24;
 

@@ -10,8 +10,8 @@
  * Parked lanes are let go without the others when those do not get on (they wait, or run for long): a lane
  * that spins for what another lane has yet to do must not keep that one from doing it.
  */
-import { rearranged } from "../program/program.ts";
-import type { ProgramFunction } from "../program/program.ts";
+import { rearranged } from "../program/function.ts";
+import type { ProgramFunction } from "../program/function.ts";
 
 /** An activation of a function. */
 export interface Frame {

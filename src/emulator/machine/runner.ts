@@ -1,6 +1,6 @@
 /** Runs the groups of a warp, turn by turn. */
 import { populationCount } from "../arithmetic/bits.ts";
-import { blocked } from "../program/program.ts";
+import { blocked } from "../program/function.ts";
 import type { Step } from "../program/program.ts";
 import type { Group } from "./groups.ts";
 import type { WarpState } from "./warp.ts";

@@ -8,7 +8,7 @@ import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Marks } from "../threads/marks.ts";
 import type { ArrayBytes } from "./arrays.ts";
-import type { ProgramFunction } from "../program/program.ts";
+import type { ProgramFunction } from "../program/function.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../order/knowledge.ts";
 import { Learning } from "../checks/learning.ts";

@@ -14,7 +14,7 @@
  */
 import type { Instruction } from "../../ptx/module.ts";
 import { accessKind } from "../lane/memory.ts";
-import { semanticsOf } from "../checks/order.ts";
+import { semanticsOf } from "../checks/semantics.ts";
 import { isOutsideFunction } from "./outside.ts";
 import type { Site } from "./program.ts";
 import { visitSymbols } from "./variables.ts";

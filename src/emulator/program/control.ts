@@ -4,9 +4,10 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { OperandView } from "../collective.ts";
 import { OperandError } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { eachLane, lowestLane } from "../warp/rule.ts";
-import { rearranged } from "./program.ts";
-import type { ProgramFunction, Site, StepFunction } from "./program.ts";
+import { eachLane, lowestLane } from "./lanes.ts";
+import { rearranged } from "./function.ts";
+import type { Site, StepFunction } from "./program.ts";
+import type { ProgramFunction } from "./function.ts";
 import { functionAddress } from "./resolver.ts";
 import { variableBytes } from "./symbols.ts";
 

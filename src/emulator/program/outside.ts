@@ -5,7 +5,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Located } from "../machine/locate.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { eachLane } from "../warp/rule.ts";
+import { eachLane } from "./lanes.ts";
 import { printed } from "./printf.ts";
 import type { PrintSource } from "./printf.ts";
 import type { Site, StepFunction } from "./program.ts";

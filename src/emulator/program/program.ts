@@ -7,20 +7,15 @@
  *
  * Every function of the program has its steps in one list, so that a step's number is an address of code.
  */
-import type { Instruction, PtxFunction, Variable } from "../../ptx/module.ts";
+import type { Instruction, Variable } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
 import type { OperandView } from "../collective.ts";
 import type { MemoryForm } from "../lane/memory.ts";
 import type { WarpState } from "../machine/warp.ts";
 import type { Provenance } from "./provenance.ts";
-import type { FrameLayout } from "./registers.ts";
+import type { ProgramFunction } from "./function.ts";
 import type { VariablePlace } from "./symbols.ts";
 import type { PlacedConstant } from "./variables.ts";
-
-/** What a step gives instead of the next step. */
-export const blocked = -1;
-/** The warp has put its groups in order itself. */
-export const rearranged = -2;
 
 /** Runs lanes of a warp; gives the next step, `blocked` or `rearranged`. */
 export type StepFunction = (warp: WarpState, mask: number) => number;
@@ -44,18 +39,6 @@ export interface Site {
   readonly memory: (MemoryForm & { readonly mode: "read" | "write" | "atomic" }) | undefined;
   /** Where in shared memory the mbarrier of an operation on one lies. */
   barrier?: OperandView | undefined;
-}
-
-export interface ProgramFunction {
-  readonly declaration: PtxFunction;
-  readonly number: number;
-  readonly layout: FrameLayout;
-  /** Bytes of the lane's stack: local variables and parameters. */
-  readonly localBytes: number;
-  /** Where the formal results and parameters lie on the stack. */
-  readonly results: readonly number[];
-  readonly parameters: readonly number[];
-  firstStep: number;
 }
 
 export interface Program {

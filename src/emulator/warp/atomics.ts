@@ -19,7 +19,7 @@ import { windows, wordSize } from "../addresses.ts";
 import { accessKind } from "../lane/memory.ts";
 import { OperandError } from "../lane/writer.ts";
 import type { Found, WarpState } from "../machine/warp.ts";
-import { lowestLane } from "./rule.ts";
+import { lowestLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules } from "./rule.ts";
 
 const operations = ["add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"] as const;

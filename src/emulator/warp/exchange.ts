@@ -2,7 +2,7 @@
 import type { OperandView } from "../collective.ts";
 import { OperandError } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { eachLane, lowestLane } from "./rule.ts";
+import { eachLane, lowestLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
 
 /**

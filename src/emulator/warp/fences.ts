@@ -6,7 +6,7 @@ import { mapOrderOf } from "../checks/map-order.ts";
 import { scopeOf } from "../checks/scopes.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { tensorMapBytes } from "../tensor-map-fields.ts";
-import { eachLane } from "./rule.ts";
+import { eachLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
 
 function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {

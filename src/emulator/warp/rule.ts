@@ -43,12 +43,3 @@ export class WarpInstruction {
 
 export type WarpRule = (instruction: WarpInstruction) => WarpRun;
 export type WarpRules = { readonly [root: string]: WarpRule };
-
-/** Calls `visit` for every lane of a mask, the lowest first. */
-export function eachLane(mask: number, visit: (lane: number) => void): void {
-  for (let rest = mask; rest !== 0; rest &= rest - 1) visit(31 - Math.clz32(rest & -rest));
-}
-
-export function lowestLane(mask: number): number {
-  return 31 - Math.clz32(mask & -mask);
-}

@@ -2,7 +2,7 @@
 import { OperandError } from "../lane/writer.ts";
 import type { Barrier } from "../machine/barriers.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { eachLane, lowestLane } from "./rule.ts";
+import { eachLane, lowestLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
 
 /**
