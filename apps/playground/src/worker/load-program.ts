@@ -9,21 +9,12 @@ import { parse } from "es-module-lexer/minimal/js";
 import { transform } from "sucrase";
 import { moduleFor } from "./modules.ts";
 import type { Importable, ModuleExports } from "./modules.ts";
+import { ImportError } from "./source-lines.ts";
 import type { SourceLines } from "./source-lines.ts";
 
 /** Where modules made from text find what they export. */
 interface Handover {
   tilewrightModules?: { [specifier: string]: ModuleExports };
-}
-
-export class ImportError extends Error {
-  override readonly name = "ImportError";
-  readonly line: number;
-
-  constructor(message: string, line: number) {
-    super(message);
-    this.line = line;
-  }
 }
 
 /** Runs the text; resolves to what it exports. */

@@ -11,7 +11,7 @@ import type { FromWorker, Question, ToWorker } from "../protocol.ts";
 import { answers } from "./answers/index.ts";
 import { programs } from "./modules.ts";
 import { runProgram } from "./run.ts";
-import type { FinishedRun } from "./run.ts";
+import type { FinishedRun } from "./finished.ts";
 import { SourceLines } from "./source-lines.ts";
 import { textOf } from "./texts.ts";
 

@@ -1,20 +1,9 @@
-/**
- * Devices that keep what was launched on them. A back end is wrapped: after every launch its arrays are read, in their
- * turn, so that results can be looked at whatever the program does with them.
- */
-import type { Allocation, Backend, Launch, Repeatable } from "../../../../src/device/backend.ts";
-import { arrayParameters, outputShape } from "../../../../src/device/binding.ts";
-import { Device } from "../../../../src/device/device.ts";
+/** What the devices of a run leave behind: launches with their arrays, findings, timelines. `recorded-device.ts` fills it. */
 import type { HostValue } from "../../../../src/formats/dtype.ts";
 import type { HostArray } from "../../../../src/formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../../../../src/ir/node.ts";
-import { SimulatorBackend } from "../../../../src/runtime/simulator-backend.ts";
-import { RunTimeline } from "../../../../src/sim/index.ts";
-import type { WaitGraph } from "../../../../src/sim/index.ts";
+import type { RunTimeline, WaitGraph } from "../../../../src/sim/index.ts";
 import type { TilewrightError } from "../../../../src/support/diagnostics.ts";
-import { targets } from "../../../../src/targets/target.ts";
-import type { Settings } from "../protocol.ts";
-import { compiler } from "./modules.ts";
 
 export interface RecordedArray {
   readonly name: string;
@@ -51,121 +40,4 @@ export class Recording {
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }
-}
-
-/** More launches than this are counted and not kept: nobody looks at them all. */
-const keptLaunches = 64;
-
-/** Opens the device that the settings name. */
-export async function openRecorded(
-  { device, target: targetName, schedule, seed, checks }: Settings,
-  recording: Recording,
-  onPrint: (line: string) => void,
-): Promise<Device> {
-  const target = targets[targetName];
-  const shared = {
-    target,
-    seed,
-    checks,
-    onPrint,
-    onFindings: (findings: readonly TilewrightError[]) => recording.findings.push(...findings),
-  };
-  const backend =
-    device === "emulator"
-      ? new (await compiler()).EmulatorBackend({ ...shared, threads: 1 })
-      : new SimulatorBackend({
-          ...shared,
-          schedule,
-          timelineOf: () => {
-            const timeline = new RunTimeline();
-            recording.timelines.push(timeline);
-            return timeline;
-          },
-          onDeadlock: (graph) => {
-            recording.deadlock ??= graph;
-          },
-        });
-  return new Device(recorded(backend as Backend, recording), {
-    onLeak: () => undefined,
-    onNotes: () => undefined,
-    onCompile: ({ traced }) => {
-      if (traced !== undefined) recording.compiled.push(traced);
-    },
-  });
-}
-
-/** The back end, with launches that are kept. */
-function recorded(inner: Backend, recording: Recording): Backend {
-  const keep = (launch: Launch, begin: number): void => {
-    const work = readArrays(inner, launch).then((arrays) => {
-      if (recording.launches.length >= keptLaunches) return;
-      const { kernel, dimensions, scalars } = launch;
-      const timeline = recording.timelines[recording.launches.length];
-      const milliseconds = performance.now() - begin;
-      recording.launches.push({
-        kernel,
-        dimensions,
-        scalars,
-        arrays,
-        timeline,
-        milliseconds,
-        device: inner.name,
-      });
-    });
-    recording.keep(work);
-  };
-  const launch = (each: Launch): void => {
-    const begin = performance.now();
-    inner.launch(each);
-    keep(each, begin);
-  };
-  const own: Pick<Backend, "launch" | "run" | "bind" | "record"> = {
-    launch,
-    run: (each) => {
-      const begin = performance.now();
-      const ran = inner.run(each);
-      keep(each, begin);
-      return ran;
-    },
-    bind: (each) => {
-      const bound = inner.bind(each);
-      return {
-        launch: () => {
-          launch(each);
-        },
-        dispose: () => {
-          bound.dispose();
-        },
-      };
-    },
-    record: (works: readonly Repeatable[]) => ({
-      launch: () => {
-        for (const work of works) work.launch();
-      },
-      dispose: () => undefined,
-    }),
-  };
-  return new Proxy(inner, {
-    get(target, name) {
-      if (name in own) return own[name as keyof typeof own];
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value as () => unknown).bind(target) : value;
-    },
-  });
-}
-
-/** The launch's arrays as they are after it, those that it only reads included. */
-function readArrays(
-  backend: Backend,
-  { kernel, arrays, dimensions }: Launch<Allocation>,
-): Promise<readonly RecordedArray[]> {
-  return Promise.all(
-    arrayParameters(kernel).flatMap((parameter) => {
-      const allocation = arrays.get(parameter.name);
-      if (allocation === undefined) return [];
-      const { name, role, type } = parameter;
-      const read = backend.download(type.dtype, outputShape(parameter, dimensions), allocation);
-      return [read.then((value) => ({ name, role, value }))];
-    }),
-  );
 }

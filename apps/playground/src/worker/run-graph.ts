@@ -20,14 +20,9 @@ import { planReport } from "./answers/plan.ts";
 import { generatedArray } from "./inputs.ts";
 import { Recording } from "./recording.ts";
 import type { RecordedArray } from "./recording.ts";
-import type { FinishedRun } from "./run.ts";
+import type { FinishedGraph } from "./finished.ts";
 import { SourceLines } from "./source-lines.ts";
 import { summarizeArray } from "./values.ts";
-
-export interface FinishedGraph extends FinishedRun {
-  readonly graph: GraphModule | undefined;
-  readonly plan: PlanReport;
-}
 
 export function runGraph(
   { name, source }: Program,

@@ -22,23 +22,12 @@ import { generatedLaunch } from "./inputs.ts";
 import { loadProgram } from "./load-program.ts";
 import { compiler, importable } from "./modules.ts";
 import type { Importable, ModuleExports } from "./modules.ts";
-import { openRecorded, Recording } from "./recording.ts";
-import type { RecordedArray } from "./recording.ts";
+import { openRecorded } from "./recorded-device.ts";
+import { Recording } from "./recording.ts";
 import { SourceLines } from "./source-lines.ts";
+import type { FinishedRun } from "./finished.ts";
 import { textOf } from "./texts.ts";
 import { comparedLaunch, summarizeLaunch } from "./values.ts";
-
-export interface FinishedRun {
-  readonly report: RunReport;
-  readonly kernels: readonly Kernel[];
-  /** Of each launch. */
-  readonly arrays: readonly (readonly RecordedArray[])[];
-  readonly recording: Recording;
-  readonly settings: Settings;
-  readonly lines: SourceLines;
-  /** The same program on the other device, run when it is first asked for. */
-  readonly other: () => Promise<Recording>;
-}
 
 type Post = (message: FromWorker) => void;
 

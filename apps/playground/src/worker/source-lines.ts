@@ -6,8 +6,18 @@ import { TilewrightError } from "../../../../src/support/diagnostics.ts";
 import { codes } from "../../../../src/support/codes/index.ts";
 import type { Position } from "../../../../src/support/location.ts";
 import type { Finding, Line } from "../protocol.ts";
-import { ImportError } from "./load-program.ts";
 import { fieldOf, textOf } from "./texts.ts";
+
+/** An import that nothing answers, by the line that it is on. */
+export class ImportError extends Error {
+  override readonly name = "ImportError";
+  readonly line: number;
+
+  constructor(message: string, line: number) {
+    super(message);
+    this.line = line;
+  }
+}
 
 export class SourceLines {
   readonly #name: string;

@@ -1,17 +1,8 @@
 /** Every question that can be asked of a finished run, with what answers it; most load the compiler first. */
-import type { QuestionName, Questions } from "../../protocol.ts";
 import { compiler, programs } from "../modules.ts";
-import type { FinishedGraph } from "../run-graph.ts";
-import type { FinishedRun } from "../run.ts";
+import type { Answer, Answers } from "./answer.ts";
 import { readValues } from "../values.ts";
 import type { compiledAnswers } from "./compiled.ts";
-
-type Answer<N extends QuestionName> = (
-  run: FinishedRun | FinishedGraph,
-  asks: Questions[N]["asks"],
-) => Questions[N]["gives"] | Promise<Questions[N]["gives"]>;
-
-export type Answers = { readonly [N in QuestionName]: Answer<N> };
 
 function compiled<N extends keyof typeof compiledAnswers>(name: N): Answer<N> {
   return async (run, asks) => {
