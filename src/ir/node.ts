@@ -40,6 +40,19 @@ export interface Region {
   readonly ops: readonly AnyOp[];
 }
 
+/* What schemas say of operands and regions, as the values and regions that an op then has. */
+
+type OperandValue<A> = A extends "many" ? readonly Value[] : Value;
+type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
+
+export type Operands<T> = {
+  readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;
+} & { readonly [N in OptionalOperands<T>]?: Value | undefined };
+
+export type Regions<T> = {
+  readonly [N in keyof T]: T[N] extends "many" ? readonly Region[] : Region;
+};
+
 export interface GridAxis {
   readonly name: string;
   readonly extent: Size;

@@ -11,7 +11,8 @@ import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
 import type { AnyOp, Op } from "./node.ts";
-import type { Attributes, Operands, OpSchema, Regions } from "./schema.ts";
+import type { Attributes, OpSchema } from "./schema.ts";
+import type { Operands, Regions } from "./node.ts";
 
 const table = Object.freeze({
   ...valueOps,

@@ -9,7 +9,6 @@
  */
 import type { DType } from "../formats/dtype.ts";
 import { onceForEach } from "../support/memo.ts";
-import type { Region, Value } from "./node.ts";
 import type { Size } from "./size.ts";
 
 /** A number as IR text can write it; bigint for 64-bit integers, boolean for bool. */
@@ -208,13 +207,6 @@ export interface OpSchema<O extends string = string, A extends string = string> 
   readonly traits: Traits<O, A>;
 }
 
-type OperandValue<A> = A extends "many" ? readonly Value[] : Value;
-type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
-
-export type Operands<T> = {
-  readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;
-} & { readonly [N in OptionalOperands<T>]?: Value | undefined };
-
 type ValueOfSchema<S> = S extends AttributeForm
   ? AttributeForms[S]
   : S extends `${infer F extends AttributeForm}?`
@@ -231,7 +223,3 @@ type OptionalAttributes<T> = {
 export type Attributes<T> = {
   readonly [N in Exclude<keyof T, OptionalAttributes<T>>]: ValueOfSchema<T[N]>;
 } & { readonly [N in OptionalAttributes<T>]?: ValueOfSchema<T[N]> | undefined };
-
-export type Regions<T> = {
-  readonly [N in keyof T]: T[N] extends "many" ? readonly Region[] : Region;
-};

@@ -45,6 +45,19 @@ export interface GraphRegion {
   readonly results: readonly GraphValue[];
 }
 
+/* What schemas say of operands and regions, as the values and regions that an op then has. */
+
+type OperandValue<A> = A extends "many" ? readonly GraphValue[] : GraphValue;
+type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
+
+export type Operands<T> = {
+  readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;
+} & { readonly [N in OptionalOperands<T>]?: GraphValue | undefined };
+
+export type Regions<T> = {
+  readonly [N in keyof T]: T[N] extends "many" ? readonly GraphRegion[] : GraphRegion;
+};
+
 /** A function of a StableHLO program. */
 export interface GraphFunction {
   /** Its name, without the `@`. */

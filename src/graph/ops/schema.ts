@@ -9,7 +9,6 @@
  * Operands and attributes have the names of StableHLO's specification.
  */
 import type { Form } from "./forms.ts";
-import type { GraphRegion, GraphValue } from "./node.ts";
 
 export type OperandArity = "one" | "optional" | "many";
 export type RegionArity = "one" | "many";
@@ -81,13 +80,6 @@ export interface GraphOpSchema {
   readonly labels?: { readonly [label: string]: string };
 }
 
-type OperandValue<A> = A extends "many" ? readonly GraphValue[] : GraphValue;
-type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
-
-export type Operands<T> = {
-  readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;
-} & { readonly [N in OptionalOperands<T>]?: GraphValue | undefined };
-
 type ValueOfForm<F> = F extends Form<infer T> ? T : never;
 type OptionalAttributes<T> = {
   [N in keyof T]: T[N] extends { readonly presence: "optional" } ? N : never;
@@ -96,10 +88,6 @@ type OptionalAttributes<T> = {
 export type Attributes<T> = {
   readonly [N in Exclude<keyof T, OptionalAttributes<T>>]: ValueOfForm<T[N]>;
 } & { readonly [N in OptionalAttributes<T>]?: ValueOfForm<T[N]> | undefined };
-
-export type Regions<T> = {
-  readonly [N in keyof T]: T[N] extends "many" ? readonly GraphRegion[] : GraphRegion;
-};
 
 /** Keeps a family's entries as literal types while checking their form. */
 export function defineGraphOps<const T extends { readonly [kind: string]: GraphOpSchema }>(
