@@ -17,9 +17,9 @@ import type { LaunchParameter, LaunchPlan, MessageSite } from "../executable.ts"
 import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { dependentLaunch } from "./programmatic-dependent-launch.ts";
-import { AskedBounds } from "./memory/inside.ts";
+import { AskedBounds } from "./memory/asked-bounds.ts";
 import { Numbers } from "./numbers.ts";
-import { needsFailureCell, startsProducts } from "./failure.ts";
+import { needsFailureCell, startsProducts } from "./failure-cell.ts";
 import type { ProfileRing } from "./profile.ts";
 import type {
   BarrierValue,

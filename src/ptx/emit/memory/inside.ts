@@ -9,7 +9,6 @@
  * uses may lie anywhere, as on the simulator. What was asked before on every way to the op is not asked again.
  */
 import type { AnyOp, Op } from "../../../ir/node.ts";
-import { sizeText } from "../../../ir/size.ts";
 import { accessesOf } from "../../../ir/traits.ts";
 import { peerIndex, placeIndices } from "../../../layout/access/places.ts";
 import type { PlaceIndex } from "../../../layout/access/places.ts";
@@ -18,41 +17,11 @@ import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { trapOutside } from "../failure.ts";
 import { liesInShared } from "../../../layout/access/window.ts";
-import type { RequiredBound as AnyRequiredBound } from "../../../layout/access/window.ts";
-import type { IndexValue, Position, RefValue, ScalarValue } from "../values.ts";
+import type { RefValue, ScalarValue } from "../values.ts";
+import type { Bound, RequiredBound } from "./asked-bounds.ts";
 import { indexRegister, positionOf } from "./positions.ts";
 
-type RequiredBound = AnyRequiredBound<Position>;
-
-/** `count` elements from `start` on lie inside of `size`. */
-interface Bound extends Pick<RequiredBound, "count" | "size"> {
-  readonly start: IndexValue;
-}
-
 type Redirect = readonly [register: Register, to: Operand];
-
-/** Equal for bounds of which one says all that the other does: registers of values are written once on the way to a place. */
-function keyOf({ start: { register, constant }, count, size }: Bound): string {
-  return `${register?.name ?? ""} ${constant} ${count} ${sizeText(size)}`;
-}
-
-/** What is certain at a place in the code: an inner region knows what the outer one does. */
-export class AskedBounds {
-  readonly #outer: AskedBounds | undefined;
-  readonly #own = new Set<string>();
-
-  constructor(outer?: AskedBounds) {
-    this.#outer = outer;
-  }
-
-  has(bound: Bound): boolean {
-    return this.#own.has(keyOf(bound)) || (this.#outer?.has(bound) ?? false);
-  }
-
-  add(bound: Bound): void {
-    this.#own.add(keyOf(bound));
-  }
-}
 
 /** Traps where a window that the op accesses is not inside. */
 export function requireInside(context: EmitContext, op: AnyOp): void {
