@@ -15,7 +15,7 @@ import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
 import { PickedRef } from "./picked-ref.ts";
 import { Ref } from "./ref.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { barrierOperands } from "./sync.ts";
 import type { Barrier } from "./sync.ts";
 import { Tile } from "./tile.ts";

@@ -24,7 +24,7 @@ import { requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
 import { constantValue, isPlain, requireLiteral } from "./constants.ts";
 import { make } from "./elementwise.ts";
-import { isTile } from "./operands.ts";
+import { isTile } from "./elementwise.ts";
 import type { ReduceOptions, ScanOptions, Tile } from "./tile.ts";
 import { emitValue, originOf } from "./trace.ts";
 import { callBody, describe, useValue, wrongKind } from "./traced.ts";

@@ -18,7 +18,7 @@ import { describeSpec, isSpec } from "./arguments.ts";
 import type { ScopedSpec } from "./arguments.ts";
 import { indexValue, isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { activeTrace, originOf, otherKernelText } from "./trace.ts";
 import type { Trace } from "./trace.ts";

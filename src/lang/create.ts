@@ -12,7 +12,7 @@ import { optionText, requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
 import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isSize, sizeValue } from "./sizes.ts";
 import { finiteCorrections, splitTerms, splitTile, summedDepth } from "./split.ts";
 import type { SplitPrecision } from "./split.ts";

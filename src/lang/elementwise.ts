@@ -17,12 +17,11 @@ import { isData } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
-import { commonDType, isTile, resolveOperands } from "./operands.ts";
-import type { Scalar } from "./scalar.ts";
+import { commonDType, resolveOperands } from "./operands.ts";
 import type { Tile } from "./tile.ts";
 import { activeTrace, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { Traced, useValue } from "./traced.ts";
+import { origin, Traced, useValue } from "./traced.ts";
 
 export type DataKind = "scalar" | "tile";
 
@@ -469,4 +468,25 @@ export function noteCondition(value: Value, made: string, location: Location): V
   if (isData(value.type) && value.type.dtype.kind === "bool")
     activeTrace(made, location).expectUse(value, { made, location });
   return value;
+}
+
+/** One number of a kernel, the same in all lanes of a program thread. */
+export class Scalar<D extends DTypeName = DTypeName> extends Elementwise<"scalar", D> {
+  /** Tells a scalar from a tile. */
+  readonly kind = "scalar";
+
+  /** @internal */
+  [make](made: Origin): Scalar {
+    return new Scalar(made);
+  }
+}
+
+/** Whether `item` is a scalar or a tile of some trace. */
+export function isDataObject(item: unknown): item is Scalar | Tile {
+  return item instanceof Traced && isData(item[origin].value.type);
+}
+
+/** Whether `item` is a tile. */
+export function isTile(item: unknown): item is Tile {
+  return item instanceof Traced && item[origin].value.type.kind === "tile";
 }

@@ -78,7 +78,7 @@ export type {
   Turns,
 } from "./pipeline/index.ts";
 export type { Ref } from "./ref.ts";
-export type { Scalar } from "./scalar.ts";
+export type { Scalar } from "./elementwise.ts";
 export { cdiv, dim, processors } from "./sizes.ts";
 export type { LaunchSize, SizeArithmetic } from "./sizes.ts";
 export type {

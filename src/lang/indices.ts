@@ -3,7 +3,7 @@ import type { Value } from "../ir/node.ts";
 import type { Size } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isSize, sizeValue } from "./sizes.ts";
 import { useValue, wrongKind } from "./traced.ts";
 

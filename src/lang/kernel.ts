@@ -24,7 +24,7 @@ import { allocate } from "./allocate.ts";
 import type { ArraySpec, ScalarSpec } from "./arguments.ts";
 import { onThreads } from "./control.ts";
 import { Ref } from "./ref.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { checkSpec } from "./spec.ts";
 import type {
   ArraySpecs,

@@ -12,23 +12,19 @@ import type { Value } from "../ir/node.ts";
 import { sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
+import type { DataType } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { broadcastValue, joinShapes, shapeOf } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
-import type { Scalar } from "./scalar.ts";
 import { isSize, sizeValue } from "./sizes.ts";
-import type { Tile } from "./tile.ts";
 import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
-/** Whether `item` is a scalar or a tile of some trace. */
-export function isDataObject(item: unknown): item is Scalar | Tile {
-  return item instanceof Traced && isData(item[origin].value.type);
-}
-
-/** Whether `item` is a tile. */
-export function isTile(item: unknown): item is Tile {
-  return item instanceof Traced && item[origin].value.type.kind === "tile";
+/** The type of a scalar or a tile of some trace. */
+function dataType(item: unknown): DataType | undefined {
+  if (!(item instanceof Traced)) return undefined;
+  const { type } = item[origin].value;
+  return isData(type) ? type : undefined;
 }
 
 const remedies: { readonly [kind: string]: string } = {
@@ -80,7 +76,7 @@ export function resolveOperands(
 }
 
 function operandValue(label: string, dtype: DType, item: unknown, location: Location): Value {
-  if (isDataObject(item)) return useValue(item, location);
+  if (item instanceof Traced && dataType(item) !== undefined) return useValue(item, location);
   return isSize(item)
     ? sizeOperand(label, dtype, item, location)
     : wrongOperand(label, item, location);
@@ -102,8 +98,10 @@ function sizeOperand(label: string, dtype: DType, size: Size, location: Location
 
 /** The dtype that plain numbers among `items` take: that of a traced one. */
 export function commonDType(label: string, items: readonly unknown[], location: Location): DType {
-  const traced = items.find(isDataObject);
-  if (traced !== undefined) return traced.dtype;
+  for (const item of items) {
+    const type = dataType(item);
+    if (type !== undefined) return type.dtype;
+  }
   for (const item of items) if (!isPlain(item)) wrongOperand(label, item, location);
   throw new TilewrightError({
     code: "TW1009",

@@ -9,7 +9,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { full, iota } from "./create.ts";
 import type { Words } from "./random-hashes.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { Tile } from "./tile.ts";
 import { numberList, wrongKind } from "./traced.ts";

@@ -25,7 +25,7 @@ import { generators, unitOf } from "./random-generators.ts";
 import type { RandomGenerator } from "./random-generators.ts";
 import type { Words } from "./random-hashes.ts";
 import { Ref } from "./ref.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import type { Tile } from "./tile.ts";
 import { wrongKind } from "./traced.ts";

@@ -19,7 +19,7 @@ import type { Index } from "./indices.ts";
 import { endedWindow } from "./ended-window.ts";
 import { PickedRef } from "./picked-ref.ts";
 import type { TileIndex } from "./picked-ref.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isSize } from "./sizes.ts";
 import { emitOrigin, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";

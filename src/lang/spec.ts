@@ -16,7 +16,7 @@ import { describeSpec, isSpec } from "./arguments.ts";
 import type { ArraySpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
 import { NameRegister, requireName } from "./names.ts";
 import type { Ref } from "./ref.ts";
-import type { Scalar } from "./scalar.ts";
+import type { Scalar } from "./elementwise.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 import { describe } from "./traced.ts";

@@ -13,7 +13,7 @@
 import { bf16, f16, f32, u32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import { captureLocation } from "../support/location.ts";
-import { isTile } from "./operands.ts";
+import { isTile } from "./elementwise.ts";
 import type { Tile } from "./tile.ts";
 import { wrongKind } from "./traced.ts";
 

@@ -8,7 +8,7 @@ import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { indexValue, requireWithin } from "./indices.ts";
 import type { Index } from "./indices.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { emit, emitOrigin } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";

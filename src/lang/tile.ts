@@ -20,7 +20,7 @@ import { reduceWith, scanWith } from "./combine.ts";
 import type { Combine } from "./combine.ts";
 import { Elementwise, make, noteCondition } from "./elementwise.ts";
 import { wrongOperand } from "./operands.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { emit, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { numberList, useValue, wrongKind } from "./traced.ts";

@@ -20,10 +20,10 @@ import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
-import { isTile } from "./operands.ts";
+import { isTile } from "./elementwise.ts";
 import type { IndexedAxis } from "./picked-ref.ts";
 import { requireKnownOptions } from "../support/options.ts";
-import { Scalar } from "./scalar.ts";
+import { Scalar } from "./elementwise.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 

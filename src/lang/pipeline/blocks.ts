@@ -20,7 +20,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { atOwnLines, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { Ref } from "../ref.ts";
-import { Scalar } from "../scalar.ts";
+import { Scalar } from "../elementwise.ts";
 import { emitOrigin, originOf } from "../trace.ts";
 import type { Trace } from "../trace.ts";
 import { callBody, describe, origin } from "../traced.ts";

@@ -6,7 +6,7 @@
  */
 import { accumulator, Accumulator } from "../accumulator.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Tile } from "../tile.ts";
 import { Traced } from "../traced.ts";
 import type { Tree } from "../tree.ts";

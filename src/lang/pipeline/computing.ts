@@ -9,7 +9,7 @@ import { atLocation, atOwnLines, captureLocation } from "../../support/location.
 import type { Location } from "../../support/location.ts";
 import { commitShared, waitGroup } from "../async.ts";
 import { loop } from "../control.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Scope, Trace } from "../trace.ts";
 import { Tile } from "../tile.ts";
 import { callBody, describe, wrongKind } from "../traced.ts";

@@ -20,7 +20,7 @@ import { barrier, smem } from "../arguments.ts";
 import type { ScopedSpec } from "../arguments.ts";
 import { when, whileLoop } from "../control.ts";
 import { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import { Barrier } from "../sync.ts";
 import type { Tree } from "../tree.ts";
 import { ring } from "./ring.ts";

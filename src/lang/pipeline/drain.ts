@@ -19,7 +19,7 @@ import { commitGroup, commitShared, copyAsync, waitGroup } from "../async.ts";
 import { when } from "../control.ts";
 import { constant } from "../create.ts";
 import { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Trace } from "../trace.ts";
 import { placeBlock } from "./blocks.ts";
 import type { BlockPlan } from "./blocks.ts";

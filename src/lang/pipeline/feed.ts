@@ -21,7 +21,7 @@ import type { CopyOptions } from "../async.ts";
 import { loop, when } from "../control.ts";
 import { constant } from "../create.ts";
 import { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import { Barrier } from "../sync.ts";
 import type { Trace } from "../trace.ts";
 import { placeBlock } from "./blocks.ts";

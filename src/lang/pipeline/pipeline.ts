@@ -15,7 +15,7 @@ import { atLocation, atOwnLines, captureLocation } from "../../support/location.
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { loop, scoped } from "../control.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Empty } from "../spec.ts";
 import { clusterSync, threadIndex } from "../sync.ts";
 import { activeTrace } from "../trace.ts";

@@ -16,7 +16,7 @@ import { captureLocation } from "../../support/location.ts";
 import { constant } from "../create.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
-import { Scalar } from "../scalar.ts";
+import { Scalar } from "../elementwise.ts";
 import { isPositiveInteger } from "../sizes.ts";
 import { Barrier } from "../sync.ts";
 import { wrongKind } from "../traced.ts";

@@ -24,7 +24,7 @@ import { f32, i32 } from "../../formats/dtype.ts";
 import { loop, when } from "../control.ts";
 import { concatenate, constant } from "../create.ts";
 import type { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Semaphore } from "../sync.ts";
 import type { Tile } from "../tile.ts";
 import type { Tree } from "../tree.ts";

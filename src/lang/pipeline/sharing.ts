@@ -11,7 +11,7 @@ import { shapeText } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import { clusterRank } from "../sync.ts";
 import type { Barrier } from "../sync.ts";
 import type { Trace } from "../trace.ts";

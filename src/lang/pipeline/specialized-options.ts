@@ -1,6 +1,6 @@
 /** What `warpSpecialized` is told, and what the bodies of its tiles and steps get. */
 import type { Ref } from "../ref.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Tree } from "../tree.ts";
 import type { Settled } from "./carries.ts";
 import type { BlocksOf, Formats, InputsOf, OutputsOf } from "./options.ts";

@@ -5,7 +5,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { constant } from "../create.ts";
-import { Scalar } from "../scalar.ts";
+import { Scalar } from "../elementwise.ts";
 import { originOf } from "../trace.ts";
 import type { Trace } from "../trace.ts";
 import { callBody } from "../traced.ts";

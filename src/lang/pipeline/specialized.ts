@@ -15,7 +15,7 @@ import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { onThreads, scoped, warps, when } from "../control.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Empty } from "../spec.ts";
 import { clusterSync, setRegisters, threadIndex } from "../sync.ts";
 import { activeTrace } from "../trace.ts";

@@ -5,7 +5,7 @@
  */
 import type { Location } from "../../support/location.ts";
 import { commitShared } from "../async.ts";
-import type { Scalar } from "../scalar.ts";
+import type { Scalar } from "../elementwise.ts";
 import type { Trace } from "../trace.ts";
 import { callBody } from "../traced.ts";
 import type { Tree } from "../tree.ts";

@@ -11,7 +11,7 @@ import { isReadable, isRecord } from "../../support/options.ts";
 import { constant } from "../create.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
-import { Scalar } from "../scalar.ts";
+import { Scalar } from "../elementwise.ts";
 import { wrongKind } from "../traced.ts";
 import { asScalar } from "./ring.ts";
 

@@ -32,7 +32,7 @@ import { loop } from "../control.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
 import { Ref } from "../ref.ts";
-import { Scalar } from "../scalar.ts";
+import { Scalar } from "../elementwise.ts";
 import { isPositiveInteger } from "../sizes.ts";
 import { gridSize, Semaphore } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
