@@ -1,7 +1,7 @@
 /** Activations as functions on tiles, for epilogues, maps and gated layers; results are rounded once. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Accuracy, Tile } from "../../lang/index.ts";
-import { isTile } from "../../lang/operands.ts";
+import { isTile } from "../../lang/elementwise.ts";
 import { wrongKind } from "../../lang/traced.ts";
 import { captureLocation } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";

@@ -13,7 +13,7 @@ import type { Size } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { isTile } from "../../lang/operands.ts";
+import { isTile } from "../../lang/elementwise.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { computeFormat, computed } from "../support/numbers.ts";

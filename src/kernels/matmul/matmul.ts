@@ -26,15 +26,13 @@ import type { EpilogueOutputs, FurtherOutput } from "./epilogue/outputs.ts";
 import { planOf } from "./plan.ts";
 import {
   accumulatorOf,
-  equalSizes,
   multipliedFormat,
-  nameTaken,
   operandOf,
   outputSpec,
-  refused,
   sharedBatch,
   usualOutput,
 } from "./problem.ts";
+import { equalSizes, nameTaken, refused } from "./refusals.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
 import { prologuesOf, storedOperand, weightPrologue } from "./prologue/given-prologues.ts";
 import { isQuantized } from "./weights/quantized.ts";

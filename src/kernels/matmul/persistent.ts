@@ -39,28 +39,22 @@ import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
 import { atLocation, captureLocation } from "../../support/location.ts";
-import type { Location } from "../../support/location.ts";
 import { threadRows } from "./configuration.ts";
-import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { askAhead, asksAhead } from "./mainloop/prefetch.ts";
 import { copyTiles } from "./mainloop/producer.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
-import type { Edges } from "./scheduler/edges.ts";
+import type { PersistentForm, Shapes, Work } from "./work.ts";
 import { inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName, tilesName } from "./given-names.ts";
 import { handedShape } from "./epilogue/stream-k-partials.ts";
 import { leaveCluster, multiplyTiles } from "./mainloop/consumer.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
-import type { DealtRows, TileGrid, TilePlace } from "./scheduler/tile-scheduler.ts";
+import type { TileGrid } from "./scheduler/tile-scheduler.ts";
 import { outputSpecs } from "./epilogue/outputs.ts";
-import type { Prepared } from "./prologue/prepare.ts";
 import { prologueOf } from "./problem.ts";
-import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs, prologueSpecs } from "./prologue/prologue.ts";
-import type { PrologueInput } from "./prologue/prologue.ts";
-import type { Recipe } from "./recipe.ts";
 import { sidesOf, sideSpec, tileShape } from "./mainloop/operands.ts";
 import {
   depthOf,
@@ -73,96 +67,13 @@ import {
   storesInSlots,
 } from "./tile-shapes.ts";
 import type { Sides } from "./mainloop/operands.ts";
-import type { Counting } from "./scheduler/work-loop.ts";
+import type { Counting } from "./work.ts";
 import { metadataName, metadataSpec, metadataTile } from "./weights/sparse-weights.ts";
-
-export interface PersistentForm {
-  readonly problem: MatmulProblem;
-  readonly recipe: Recipe;
-  readonly prepared: Prepared;
-  readonly configuration: PersistentConfiguration;
-  readonly sizes: ProductSizes;
-  /** Processors of the GPU. */
-  readonly processors: number;
-  /** Bytes of the cache that they share. */
-  readonly cache: number;
-  /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
-  readonly copiesOut: boolean;
-  /** Windows of the last tiles. */
-  readonly edges: Edges;
-  readonly location: Location;
-  /** Where rows belong to groups, each with a matrix of its own: which tile has which of them. */
-  readonly dealt?: DealtRows;
-  /** Parts of k that the matrices of the batch are, unless 1; these have no operands of their own then. */
-  readonly parts: number;
-}
 
 /** Parts of a tile of the last round at most where only the device knows how many tiles there are, which may be much smaller than others. */
 const dealtParts = 8;
 
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
-
-/** What the threads of the kernel work on. */
-export interface Work {
-  readonly form: PersistentForm;
-  readonly shapes: Shapes;
-  readonly sides: Sides;
-  /** The operands along rows and columns, and their tiles. */
-  readonly left: Ref;
-  readonly right: Ref;
-  readonly out: Ref;
-  readonly leftTiles: Ref;
-  readonly rightTiles: Ref;
-  /** Undefined where lanes store the result themselves. */
-  readonly result: Ref | undefined;
-  /** Where they do so through shared memory: buffers for pieces. */
-  readonly rowPieces: Ref | undefined;
-  readonly full: Barrier;
-  readonly empty: Barrier;
-  /** Further inputs and outputs of the epilogue. */
-  readonly inputs: { readonly [name: string]: Ref };
-  readonly dimensions: ProductDimensions;
-  /** What the prologue takes besides its operand, in memory and in slots of the ring. */
-  readonly prologueInputs: readonly PrologueSource[];
-  /** Of sparse weights, likewise. */
-  readonly metadata: { readonly all: Ref; readonly tiles: Ref } | undefined;
-  /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
-  readonly handed: Handing | undefined;
-  /** By which the first thread tells the second that it has begun the last step of a tile; undefined where nobody waits for that. */
-  readonly ahead: Barrier | undefined;
-  readonly worker: Scalar<"i32">;
-  /** Whether each block has one tile. */
-  readonly isOnce: boolean;
-  /** Elements along k. */
-  readonly depth: Scalar<"i32">;
-  /** Steps of a tile, or of a part of it. */
-  readonly steps: Scalar<"i32">;
-  /** This block's number in its cluster. */
-  readonly rank: Scalar<"i32">;
-  /**
-   * Says what this block works on. Each thread finds it, rather than hold what was found before they parted; but for f64,
-   * whose sums leave no registers to find it in.
-   */
-  readonly deal: () => Segments;
-  /** Where blocks take the number of the next tile from; undefined where they know it. */
-  readonly counting: Counting | undefined;
-  readonly place: (tile: Scalar<"i32">) => TilePlace;
-}
-
-interface PrologueSource {
-  readonly input: PrologueInput;
-  readonly all: Ref;
-  /** Undefined where it is read from memory. */
-  readonly tiles: Ref | undefined;
-}
-
-/** Sizes of tiles and pieces. */
-interface Shapes {
-  readonly rows: number;
-  readonly columns: number;
-  readonly depth: number;
-  readonly piece: number;
-}
 
 function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   const { multipliers, columns, turned } = configuration;

@@ -40,7 +40,7 @@ import { requireNarrow } from "./skinny/candidates.ts";
 import { narrowKernel, narrowPiece } from "./skinny/skinny.ts";
 import type { PieceShape } from "./epilogue/outputs.ts";
 import { persistentKernel } from "./persistent.ts";
-import type { PersistentForm } from "./persistent.ts";
+import type { PersistentForm } from "./work.ts";
 import {
   copiesResult,
   depthOf,
@@ -56,7 +56,8 @@ import { mayHaveParts, partCount, productOfParts } from "./scheduler/split-k.ts"
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prologue/prepare.ts";
 import type { Preparation } from "./prologue/prepare.ts";
-import { prologueOf, refused, requireRoom } from "./problem.ts";
+import { prologueOf, requireRoom } from "./problem.ts";
+import { refused } from "./refusals.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import { withRoom } from "./heuristics/shared-memory-fit.ts";

@@ -13,11 +13,11 @@ import { multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array } from "../../lang/index.ts";
 import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
-import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
 import type { FurtherOutput } from "./epilogue/outputs.ts";
+import { equalSizes, refused } from "./refusals.ts";
 import type { Prologue } from "./prologue/prologue.ts";
 import type { QuantizedSpec } from "./weights/quantized.ts";
 
@@ -112,10 +112,6 @@ export function operandOf(name: string, of: string, spec: ArraySpec, location: L
   );
 }
 
-export function equalSizes(left: Size, right: Size): boolean {
-  return sizeText(left) === sizeText(right);
-}
-
 function isProduct(stride: Size, rows: Size, columns: Size): boolean {
   return sameSize(stride, multiplySizes(rows, columns));
 }
@@ -162,24 +158,6 @@ export function usualOutput(a: DType, accumulator: DType): DType {
 
 export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Size): ArraySpec {
   return array(dtype, batch === undefined ? [m, n] : [batch, m, n]);
-}
-
-export function refused(
-  code: "TW9901" | "TW9902" | "TW9903" | "TW9904" | "TW9905",
-  message: string,
-  expected: string,
-  found: string,
-  location: Location,
-): TilewrightError {
-  return new TilewrightError({ code, message, expected, found, location });
-}
-
-/** Two things of an operation that functions of users would know by one name. */
-export function nameTaken(name: string, by: string, location: Location): TilewrightError {
-  return new TilewrightError({
-    ...{ code: "TW9905", message: `${name} is the name of ${by} already`, location },
-    ...{ expected: "a name for each thing", found: `${name} twice`, remedy: "rename yours" },
-  });
 }
 
 /** Refuses rings of stages that no block has room for. */

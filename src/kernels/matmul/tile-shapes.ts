@@ -6,7 +6,7 @@ import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import { isHeld } from "./mainloop/register-operand.ts";
 import type { PieceShape } from "./epilogue/outputs.ts";
-import type { PersistentForm } from "./persistent.ts";
+import type { PersistentForm } from "./work.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs } from "./prologue/prologue.ts";

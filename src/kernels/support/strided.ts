@@ -11,7 +11,7 @@ import type { Size } from "../../ir/size.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
 import { array, dim, slice } from "../../lang/index.ts";
 import type { ArraySpec, Index, Ref, LaunchSize, Tile } from "../../lang/index.ts";
-import { Scalar } from "../../lang/scalar.ts";
+import { Scalar } from "../../lang/elementwise.ts";
 import { alignment } from "./sizes.ts";
 
 /** An axis, and how far apart elements of each array are along it; 0 where it repeats. */

@@ -18,7 +18,7 @@ import { byElement } from "../../support/by-element.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import { parameterName } from "../given-names.ts";
 import { requirePiece, storeOutputs } from "./outputs.ts";
-import { equalSizes, refused } from "../problem.ts";
+import { equalSizes, refused } from "../refusals.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** Gives the result of the sums and the further inputs by name, or with further outputs a record of all of them. */

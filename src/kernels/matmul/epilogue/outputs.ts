@@ -33,7 +33,7 @@ import { requireRows } from "../../support/given.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import type { Piece } from "./epilogue.ts";
 import { parameterName } from "../given-names.ts";
-import { equalSizes, refused } from "../problem.ts";
+import { equalSizes, refused } from "../refusals.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** How elements of a row or a column become one. */

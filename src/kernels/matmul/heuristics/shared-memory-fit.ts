@@ -15,7 +15,7 @@ import type { Target } from "../../../targets/target.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import { aligned } from "../dimensions.ts";
 import { persistentKernel } from "../persistent.ts";
-import type { PersistentForm } from "../persistent.ts";
+import type { PersistentForm } from "../work.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { halvesColumns, hasOneTile, leastStages } from "../tile-shapes.ts";

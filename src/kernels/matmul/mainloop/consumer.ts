@@ -30,7 +30,7 @@ import { threadRows } from "../configuration.ts";
 import { asHanded, fromHanded, handedPieces } from "../epilogue/stream-k-partials.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../persistent.ts";
+import type { Work } from "../work.ts";
 import type { VectorInputs } from "../epilogue/epilogue.ts";
 import {
   finishTile,

@@ -16,7 +16,7 @@ import { dtypes } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
 import { following } from "./producer.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../persistent.ts";
+import type { Work } from "../work.ts";
 import { columnsOfTile, rowsOfTile } from "./operands.ts";
 import type { Side } from "./operands.ts";
 

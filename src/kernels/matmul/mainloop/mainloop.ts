@@ -31,7 +31,7 @@ import { doubleSums } from "./f64.ts";
 import { heldRows, orderedSums } from "./register-operand.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../persistent.ts";
+import type { Work } from "../work.ts";
 import { prologueOf } from "../problem.ts";
 import type { Prologue } from "../prologue/prologue.ts";
 import { slotParts } from "../recipe.ts";

@@ -23,7 +23,7 @@ import { turnsBack } from "../scheduler/l2-reuse.ts";
 import { threadRows } from "../configuration.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../persistent.ts";
+import type { Work } from "../work.ts";
 import { inputWindow } from "../prologue/prologue.ts";
 import { slotParts } from "../recipe.ts";
 import { heldDepth, sideWindow } from "./operands.ts";

@@ -21,7 +21,7 @@ import { Tile } from "../../../lang/tile.ts";
 import type { Location } from "../../../support/location.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import { parameterName } from "../given-names.ts";
-import { equalSizes, refused } from "../problem.ts";
+import { equalSizes, refused } from "../refusals.ts";
 import { scaleShape } from "../weights/quantized.ts";
 
 /** Elements along k that the smallest part of an operand has. */

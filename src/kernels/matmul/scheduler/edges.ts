@@ -11,6 +11,7 @@ import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import type { Recipe } from "../recipe.ts";
 import { depthOf, pieceColumns, workerCount } from "../tile-shapes.ts";
+import type { Edges } from "../work.ts";
 
 /** So many rows or columns of tiles, as they are fetched. */
 function fetchedSide(
@@ -64,14 +65,6 @@ export function planeOf(
     across: Math.ceil(width / columns),
     group: groupOf(rows, columns, processors / cluster),
   };
-}
-
-/** Rows and columns of the windows of the last tiles, where these are not whole ones. */
-export interface Edges {
-  readonly row?: number | undefined;
-  readonly column?: number | undefined;
-  /** Whether blocks of a pair whose part of the columns lies outside as a whole fetch the first columns instead, which is as good. */
-  readonly moved?: boolean | undefined;
 }
 
 /**

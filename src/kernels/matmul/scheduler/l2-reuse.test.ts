@@ -13,7 +13,7 @@ import { passesResult, turnsBack } from "./l2-reuse.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import { matmul, problemOf } from "../matmul.ts";
 import { persistentKernel } from "../persistent.ts";
-import type { PersistentForm } from "../persistent.ts";
+import type { PersistentForm } from "../work.ts";
 import { recipeOf } from "../recipe.ts";
 
 const location = captureLocation();

@@ -8,20 +8,10 @@
  *                                                       block 1    1: 1 3333   2: 4  3: 5555
  */
 import { loop } from "../../../lang/index.ts";
-import type { Ref, Scalar, Tree } from "../../../lang/index.ts";
+import type { Scalar, Tree } from "../../../lang/index.ts";
 import { countedTiles } from "../../../lang/pipeline/counting.ts";
-import type { Mailbox } from "../../../lang/pipeline/counting.ts";
 import type { Segment, Segments } from "../../../lang/pipeline/segments.ts";
-import type { Work } from "../persistent.ts";
-
-/** Where numbers come from, and by which way threads get them. */
-export interface Counting {
-  readonly counter: Ref<"i32">;
-  readonly mailbox: Mailbox;
-  readonly blocks: Scalar<"i32">;
-  /** Rounds that are dealt, one at least. */
-  readonly rounds: Scalar<"i32">;
-}
+import type { Work } from "../work.ts";
 
 type Body<S extends Tree> = (segment: Segment, state: S, isFirst: () => Scalar<"bool">) => S;
 

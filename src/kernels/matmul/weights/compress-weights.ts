@@ -27,7 +27,7 @@ import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../../lan
 import { captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
-import { refused } from "../problem.ts";
+import { refused } from "../refusals.ts";
 import {
   block,
   held,

@@ -42,7 +42,7 @@ import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
 import { requireFields, requireFloat } from "../../support/given.ts";
 import { storedOperand } from "../prologue/given-prologues.ts";
-import { refused } from "../problem.ts";
+import { refused } from "../refusals.ts";
 import type { WeightScales } from "../matmul.ts";
 import {
   dequantized,

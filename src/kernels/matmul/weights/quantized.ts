@@ -22,7 +22,7 @@ import { array, slice } from "../../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { atLocation, captureLocation } from "../../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../../support/options.ts";
-import { refused } from "../problem.ts";
+import { refused } from "../refusals.ts";
 
 /** The greatest number of each format of weights. */
 export const greatestWeight = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
