@@ -12,8 +12,8 @@ import { array, dim } from "../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import { dotAxes, roundsOperands } from "./rules/products.ts";
-import type { DotAxes } from "./rules/products.ts";
+import { dotAxes, roundsOperands } from "./dot-axes.ts";
+import type { DotAxes } from "./dot-axes.ts";
 import { storageOf, tensorTypeOf } from "./storage.ts";
 
 /** An operation in place of a kernel: the values that its arguments are, each under a shape. */

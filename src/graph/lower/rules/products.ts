@@ -23,7 +23,8 @@ import { select } from "../tiles/bits.ts";
 import { converted, lifted, settled } from "../tiles/convert.ts";
 import { reducePrecision } from "../tiles/elementwise.ts";
 import { foldTurns } from "./fold.ts";
-import { axesBeside } from "./gather.ts";
+import { dotAxes } from "../dot-axes.ts";
+import type { DotAxes } from "../dot-axes.ts";
 import { allHold, tapAt } from "./reductions.ts";
 
 /** The sum so far with another product. */
@@ -101,34 +102,10 @@ function rounded(tile: Tile, format: RoundedFormat | undefined): Tile {
   return format === undefined ? tile : reducePrecision(tile, ...formatBits[format]);
 }
 
-/** Whether a product's algorithm rounds what it multiplies. */
-export function roundsOperands({
-  operands,
-  attributes,
-}: GraphOp<"stablehlo.dot_general">): boolean {
-  const { algorithm } = attributes;
-  return (["lhs", "rhs"] as const).some(
-    (side) => roundedFormat(algorithm, side, tensorTypeOf(operands[side]).element) !== undefined,
-  );
-}
-
 export function resultOf(op: AnyGraphOp): GraphValue {
   const [result] = op.results;
   if (result === undefined) throw new Error(`${op.kind} has a result`);
   return result;
-}
-
-/** Axes of a product's operand by their role, and the axes of the result that they become. */
-export interface DotAxes {
-  readonly batch: readonly number[];
-  readonly free: readonly number[];
-  readonly contracted: readonly number[];
-}
-
-export function dotAxes(numbers: DotNumbers, side: "lhs" | "rhs", rank: number): DotAxes {
-  const batch = numbers[`${side}_batching_dimensions`];
-  const contracted = numbers[`${side}_contracting_dimensions`];
-  return { batch, contracted, free: axesBeside(rank, batch, contracted) };
 }
 
 /** The index of each axis of an operand, from the result's axes and the contracted ones. */

@@ -16,7 +16,8 @@ import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { cannotRun, tensorTypeOf } from "../storage.ts";
 import { foldTurns } from "./fold.ts";
-import { dotAt, dotAxes, productsOf, resultOf } from "./products.ts";
+import { dotAt, productsOf, resultOf } from "./products.ts";
+import { dotAxes } from "../dot-axes.ts";
 
 /** Where each group begins, and where the last one ends. */
 function boundaries(
