@@ -2,9 +2,10 @@
  * The shape of the source: folders import only downwards, files form no cycles, the library needs no
  * host and no package, and files stay short enough to read.
  */
-import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "./source-files.ts";
+import { importCircles, importsOf } from "./support/imports.ts";
+import type { Import } from "./support/imports.ts";
 
 /** A folder imports only from itself and from folders before it. */
 const folderOrder = [
@@ -44,43 +45,10 @@ const outsideImports: { readonly [folder: string]: RegExp } = {
 /** Files that a browser has a stand-in for, or never loads. */
 const nodeFiles = /^src\/emulator\/threads\/node(-worker)?\.ts$/;
 
-interface Import {
-  readonly from: string;
-  readonly specifier: string;
-  /** The imported file, for an import of ours. */
-  readonly target: string | undefined;
-  /** Whether nothing of it is left at run time. */
-  readonly typeOnly: boolean;
-  /** When it is called, not when the file is loaded. */
-  readonly later: boolean;
-}
-
-/** Imports as Prettier writes them, outside of comments. */
-const statement = /^(?:import|export) (?:(?<names>[^;"'=]*)\bfrom )?"(?<specifier>[^"\n]+)";$/gm;
-const expression = /^(?!\s*(?:\*|\/\/)).*\bimport\("(?<specifier>[^"\n]+)"\)/gm;
-
 const files = listFiles("src", /\.ts$/);
 const sources = files.filter((file) => !file.endsWith(".test.ts"));
-const imports = new Map(sources.map((file) => [file, importsOf(file)]));
+const imports = new Map(sources.map((file) => [file, importsOf(file, readText(file))]));
 const allImports = [...imports.values()].flat();
-
-function importsOf(file: string): readonly Import[] {
-  const text = readText(file);
-  const found = [statement, expression].flatMap((form) =>
-    [...text.matchAll(form)].map(({ groups }) => ({ groups, later: form === expression })),
-  );
-  return found.map(({ groups, later }) => {
-    const { names = "", specifier = "" } = groups ?? {};
-    const ours = specifier.startsWith(".");
-    return {
-      from: file,
-      specifier,
-      later,
-      target: ours ? posix.join(posix.dirname(file), specifier) : undefined,
-      typeOnly: /^type\b/.test(names),
-    };
-  });
-}
 
 /** The folder below src that holds a file; "" for the files in src itself. */
 function folderOf(file: string): string {
@@ -154,6 +122,37 @@ describe("architecture", () => {
     expect(findCycle()).toEqual([]);
   });
 
+  test("types that refer to each other across files form circles of three files at most", () => {
+    const apps = listFiles("apps", /\.tsx?$/).filter((file) => !file.endsWith(".test.ts"));
+    const all = [...sources, ...apps].map(
+      (file) => [file, importsOf(file, readText(file))] as const,
+    );
+    // Interfaces in a file that imports neither side, or a type moved to where it is used, open a circle.
+    const large = importCircles(new Map(all)).filter((circle) => circle.length > 3);
+    // Devices, arrays, streams and operations all name each other still.
+    expect(large.filter((circle) => circle.some((file) => folderOf(file) !== "device"))).toEqual(
+      [],
+    );
+  });
+
+  test("circles are found, of types as well", () => {
+    const lines = {
+      "a.ts": 'import { b } from "./b.ts";',
+      "b.ts": 'import type { C } from "./c.ts";',
+      "c.ts": 'import { a } from "./a.ts";\nimport { d } from "./d.ts";',
+      "d.ts": 'const later = () => import("./e.ts");',
+      "e.ts": 'export { d } from "./d.ts";',
+      "f.ts": 'import { a } from "./a.ts";',
+    };
+    const graph = Object.entries(lines).map(
+      ([file, text]) => [file, importsOf(file, text)] as const,
+    );
+    expect(importCircles(new Map(graph))).toEqual([
+      ["a.ts", "b.ts", "c.ts"],
+      ["d.ts", "e.ts"],
+    ]);
+  });
+
   test("the entry loads no back end before one is opened", () => {
     const loaded = new Set<string>([entry]);
     for (const file of loaded)
@@ -179,7 +178,7 @@ describe("unit tests", () => {
     const allowed = /^(src|examples)\/|^test\/(support\/.*|[^/]+)\.ts$/;
     const wrong = files
       .filter((file) => file.endsWith(".test.ts"))
-      .flatMap(importsOf)
+      .flatMap((file) => importsOf(file, readText(file)))
       .filter(({ target = "src/" }) => target.endsWith(".test.ts") || !allowed.test(target));
     expect(wrong.map(describeImport)).toEqual([]);
   });
