@@ -470,7 +470,7 @@ export function noteCondition(value: Value, made: string, location: Location): V
   return value;
 }
 
-/** One number of a kernel, the same in all lanes of a program thread. */
+/** One number in a kernel, the same for all threads of a program thread. */
 export class Scalar<D extends DTypeName = DTypeName> extends Elementwise<"scalar", D> {
   /** Tells a scalar from a tile. */
   readonly kind = "scalar";
