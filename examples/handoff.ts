@@ -68,7 +68,7 @@ export const makeHandoff = ({ refillTooEarly = false }: Mistake = {}) =>
           const value = ring.at(slot).load();
           // The last tiles are not refilled, so nobody waits for their buffers.
           when(tile.lt(tilesPerBlock - slots), () => {
-            commitShared(); // the copy engine will overwrite what was read here
+            commitShared(); // TMA will overwrite what was read here
             empty.at(slot).arrive();
           });
           const positive = value.maximum(0);

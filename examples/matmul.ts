@@ -7,7 +7,7 @@
  *   copies    0 1 ▶ 2      ▶ 3      ▶ 4      ▶ 5     `tilewright compile --dump` shows copies, barriers and slots
  *   products        0        1        2        3
  *
- * The result leaves through shared memory in whole rows, which the copy engine writes.
+ * The result leaves through shared memory in whole rows, which TMA writes.
  */
 import {
   array,

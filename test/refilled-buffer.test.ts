@@ -1,5 +1,5 @@
 /**
- * A buffer that was read and is filled again by the copy engine: `commitShared()` stands between, in the thread that read or
+ * A buffer that was read and is filled again by TMA: `commitShared()` stands between, in the thread that read or
  * in the one that copies. Without it simulator and emulator both report the two accesses.
  */
 import { describe, expect, test } from "vitest";

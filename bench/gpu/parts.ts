@@ -38,7 +38,7 @@ export const productShapes: readonly (readonly [m: number, n: number, k: number]
   [1, 8192, 28672],
 ];
 
-/** No size that the copy engine could take. */
+/** No size that TMA could take. */
 const oddShape = [1001, 3003, 2001] as const;
 
 function products(

@@ -6,7 +6,7 @@
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [--sizes wide|few] [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
  * Sizes of rows are from 1 to 8192 and others from 256 to 8192, most of them multiples of 64; with --sizes wide all are from 16 to 16384, a quarter of them such that
- * the copy engine cannot take rows as they are; with --sizes few rows are from 1 to 128, a third of them one, and others from 1024 to 32768. FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
+ * TMA cannot take rows as they are; with --sizes few rows are from 1 to 128, a third of them one, and others from 1024 to 32768. FILE takes a line for each shape (test/support/products/timed-products.ts), which is what the model's correction is fitted to.
  */
 import { appendFileSync } from "node:fs";
 import {
@@ -53,7 +53,7 @@ function rounded(value: number, unit: number): number {
   return value < unit ? Math.round(value) : Math.round(value / unit) * unit;
 }
 
-/** Most of them such that the copy engine takes rows as they are. */
+/** Most of them such that TMA takes rows as they are. */
 function size(least: number, greatest: number): number {
   return rounded(drawn(least, greatest), random.uniform() < 0.8 ? 64 : 8);
 }

@@ -1,16 +1,16 @@
 /**
- * What stands in for arrays without elements where the copy engine needs memory to be told of: the one element that a map says
+ * What stands in for arrays without elements where TMA needs memory to be told of: the one element that a map says
  * is there (`ptx/tensor-map-shape.ts`). It is pinned memory of the host, which the GPU reaches like its own: it is ready
  * when it is written, whatever the streams are doing.
  *
  *   0     zeros           loaded where the map fills with zeros
- *   64    0x7ff7 …        loaded where it fills with NaN: the bits that the copy engine fills with
+ *   64    0x7ff7 …        loaded where it fills with NaN: the bits that TMA fills with
  *   128   anything        stored to, read by nobody
  */
 import type { TensorMapPlan } from "../ptx/executable.ts";
 import type { CudaContext } from "./context.ts";
 
-/** The copy engine writes whole units of 16 bytes. */
+/** TMA writes whole units of 16 bytes. */
 const part = 64;
 const parts = { zero: 0, nan: part, store: 2 * part } as const;
 const nanBytes: readonly number[] = [0xf7, 0x7f];

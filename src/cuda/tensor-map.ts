@@ -1,5 +1,5 @@
 /**
- * Tensor maps: 128 bytes that tell the copy engine how an array lies in memory. The plan knows everything
+ * Tensor maps: 128 bytes that tell TMA how an array lies in memory. The plan knows everything
  * but the address and the values of named dimensions; the driver turns it into the hardware's form.
  *
  *   plan  x: f32, extents [n, 64], strides [4·n], box [32, 8]
@@ -124,7 +124,7 @@ export class TensorMapEncoder {
       throw new TilewrightError({
         code: "TW8050",
         message: `this tensor map is invalid: ${problem}`,
-        expected: "a tensor map that the copy engine takes",
+        expected: "a tensor map that TMA takes",
         found: problem,
       });
     const target = this.#context.driver.allocateHost(tensorMapBytes);
@@ -250,7 +250,7 @@ function unaddressable(
 ): TilewrightError {
   return new TilewrightError({
     code: "TW4511",
-    message: `the copy engine cannot address array ${plan.array} of kernel ${kernel} as it is`,
+    message: `TMA cannot address array ${plan.array} of kernel ${kernel} as it is`,
     expected,
     found,
   });

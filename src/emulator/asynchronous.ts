@@ -61,7 +61,7 @@ export interface Issuer {
   readonly instruction: CollectiveInstruction;
 }
 
-/** Through which proxy an operation sees memory: that of the copy engine, or that of ordinary accesses. */
+/** Through which proxy an operation sees memory: that of TMA, or that of ordinary accesses. */
 export type IssueProxy = "async" | "generic";
 
 export class Issue {

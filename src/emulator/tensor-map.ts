@@ -203,7 +203,7 @@ export function encodeTensorMap(map: TensorMap): Uint8Array {
     throw new TilewrightError({
       code: "TW8050",
       message: `this tensor map is invalid: ${problem}`,
-      expected: "a tensor map that the copy engine takes",
+      expected: "a tensor map that TMA takes",
       found: problem,
     });
   const bytes = new Uint8Array(tensorMapBytes);

@@ -34,7 +34,7 @@ said there is not done:
 | -------------------- | ------------------------------------------------------------------------------------ |
 | reads, writes \`x\`    | all lanes of the agent touch the memory of \`x\`, and are done when the operation is   |
 | … by one lane        | one lane starts it for all                                                           |
-| … by the async proxy | the copy engine or the tensor cores do it                                            |
+| … by the async proxy | TMA or the tensor cores do it                                            |
 | … until waited for   | it goes on when the operation is over                                                |
 | window on, peer of   | the result is the operand's memory, here or in another block                         |
 | renames              | the result has the operand's registers                                               |

@@ -1,5 +1,5 @@
 /**
- * What a program thread may rely on. Ordinary accesses and asynchronous operations (the copy engine,
+ * What a program thread may rely on. Ordinary accesses and asynchronous operations (TMA,
  * wgmma) see memory through different proxies, so a thread keeps three clocks:
  *
  * | clock   | who relies on it                                  | grows by                              |

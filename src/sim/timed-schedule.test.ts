@@ -73,7 +73,7 @@ describe("the timed schedule", () => {
     );
   });
 
-  test("copies take turns on the copy engine, by their bytes", async () => {
+  test("copies take turns on TMA, by their bytes", async () => {
     const { spans } = (await timed()).timeline;
     const ends = spans
       .filter(({ kind, op }) => kind === "beside" && op.kind === "copy_async")

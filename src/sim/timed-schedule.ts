@@ -1,10 +1,10 @@
 /**
  * The schedule that counts cycles: what is due first happens first. Every step takes its agent as long as the cost
- * model says that the op takes on one processor; what runs beside it takes its turn on the processor's copy engine or
+ * model says that the op takes on one processor; what runs beside it takes its turn on the processor's TMA or
  * tensor cores, and then its latency:
  *
  *   copy       ■ 4 cycles
- *   its copy     ├ engine: bytes ┤├──── latency ────┤         the next copy has the engine after this one's bytes
+ *   its copy     ├ TMA: bytes ┤   ├──── latency ────┤         the next copy has TMA after this one's bytes
  *   multiply   ▒▒▒▒▒▒▒▒▒▒▒▒ waits ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒■ wgmma
  *
  * Every block has a processor to itself with an even share of the memory's bandwidth, and copies find their source in
@@ -31,7 +31,7 @@ const loadLatency = 500;
 const issueCycles = 4;
 /** Bytes that a processor's shared memory gives in a cycle, which `ratesOf` counts over all processors and a second. */
 const sharedBytesPerCycle = 128;
-/** Bytes that the copy engine of a processor moves in a cycle: what it copies mostly lies in the L2 cache. */
+/** Bytes that TMA of a processor moves in a cycle: what it copies mostly lies in the L2 cache. */
 const copiedBytesPerCycle = 64;
 
 interface Duration {

@@ -78,7 +78,7 @@ export const sum = family<SumMistake>({
   },
 });
 
-type GatherMistake = "not committed for the copy engine";
+type GatherMistake = "not committed for TMA";
 
 const makeGather = (mistake?: GatherMistake): KernelDefinition =>
   kernel(
@@ -118,7 +118,7 @@ export const gather = family<GatherMistake>({
   make: makeGather,
   inputs: { x },
   mistakes: {
-    "not committed for the copy engine": {
+    "not committed for TMA": {
       code: "TW3001",
       at: "message",
       says: /call commitGlobal\(\)/,

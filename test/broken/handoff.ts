@@ -1,4 +1,4 @@
-/** Two program threads hand tiles over through a ring of two buffers, filled by the copy engine. */
+/** Two program threads hand tiles over through a ring of two buffers, filled by TMA. */
 import {
   array,
   barrier,

@@ -34,7 +34,7 @@ import type { Program } from "./parts.ts";
 /** Tiles stored into a ring, from which copies take them or add them to what is there. */
 function staging(random: Random): Program {
   const adds = random.below(3) === 0;
-  // The copy engine adds to rows of whole sixteens of bytes alone.
+  // TMA adds to rows of whole sixteens of bytes alone.
   const multiple = random.pick(adds ? [4, 8] : [1, 4, 8]);
   const [n, m] = [dim("n"), dim("m", { multipleOf: multiple })];
   const [rows, columns] = [mostlySmall([4, 8, 16], random), mostlySmall([8, 16, 32, 64], random)];

@@ -38,7 +38,7 @@ function apart(random: Random, shape: Numbers): Numbers {
   for (const axis of order) {
     strides[axis] = reach;
     const room = random.pick([0, 0, 0, 1, 2, 4, 8, 16]);
-    // Rows that begin at whole sixteens of bytes are what the copy engine takes.
+    // Rows that begin at whole sixteens of bytes are what TMA takes.
     const rounded = random.below(3) === 0 ? 16 : 1;
     reach = Math.ceil(((shape[axis] ?? 1) * reach + room) / rounded) * rounded;
   }

@@ -1,5 +1,5 @@
 /**
- * Arrays without elements behind the copy engine, on any device: loads give their fill, stores change nothing. Each check throws
+ * Arrays without elements behind TMA, on any device: loads give their fill, stores change nothing. Each check throws
  * where something is wrong.
  */
 import { deepEqual, ok } from "node:assert/strict";

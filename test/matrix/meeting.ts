@@ -1,5 +1,5 @@
 /**
- * Where lanes, warps, blocks and the copy engine must meet so that a program thread is one: buffers used
+ * Where lanes, warps, blocks and TMA must meet so that a program thread is one: buffers used
  * again, barriers waited for again, operands that copies bring.
  */
 import { gemmOf } from "../../examples/gemm.ts";

@@ -1,4 +1,4 @@
-/** Elements of 4 bits travel by the copy engine where their windows are whole bytes, and arrive as they were. */
+/** Elements of 4 bits travel by TMA where their windows are whole bytes, and arrive as they were. */
 import { expect, test } from "vitest";
 import { lower } from "../../src/lower/pipeline.ts";
 import { printPtx } from "../../src/ptx/printer.ts";

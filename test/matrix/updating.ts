@@ -134,7 +134,7 @@ const forms: readonly CopyForm[] = [
   { name: "three axes", shape: [3, 20, 48], tile: [2, 8, 32] },
 ];
 
-/** f32 that the copy engine rounds to tf32 on its way, beside what lanes make of it, block by block. */
+/** f32 that TMA rounds to tf32 on its way, beside what lanes make of it, block by block. */
 function roundedCopyCase(seed: number): MatrixCase {
   const { f32, tf32 } = dtypes;
   const [shape, tile] = [
@@ -171,7 +171,7 @@ function roundedCopyCase(seed: number): MatrixCase {
   };
 }
 
-/** In and out again by the copy engine, block by block. */
+/** In and out again by TMA, block by block. */
 function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
   const { shape, tile } = form;
   const axes = ["i", "j", "k"].slice(0, shape.length);
@@ -225,7 +225,7 @@ interface Window {
 
 const copied = allFormats.filter(({ bits }) => bits >= 8);
 
-/** Reductions that the copy engine makes in global memory. */
+/** Reductions that TMA makes in global memory. */
 function reductionCases(): readonly MatrixCase[] {
   const { f16, bf16, f32, u32, i64, u64 } = dtypes;
   const extrema = [f16, bf16, i32, u32, i64, u64];
@@ -351,7 +351,7 @@ function oddStarts(): readonly MatrixCase[] {
     );
 }
 
-/** What lanes write to global memory, read back by the copy engine. */
+/** What lanes write to global memory, read back by TMA. */
 function committed(): MatrixCase {
   const { f32 } = dtypes;
   return {

@@ -109,7 +109,7 @@ export function mapAddress(kernel: Kernel, parameter: string): string {
   return address;
 }
 
-/** Sets the whole tile to a pattern, ready for the copy engine to write to. */
+/** Sets the whole tile to a pattern, ready for TMA to write to. */
 export function clear({ kernel, own, tileBytes }: Tile): void {
   const [ones] = kernel.registers(32, 1);
   kernel.line(`mov.u32 ${ones}, 0xa5a5a5a5;`);
@@ -173,7 +173,7 @@ export function load(
   });
 }
 
-/** The tile filled from the input, ready for the copy engine to read. */
+/** The tile filled from the input, ready for TMA to read. */
 export function fill(tile: Tile, bytes: Uint8Array): void {
   const { kernel, own, tileBytes } = tile;
   const offset = kernel.place(bytes, 16);

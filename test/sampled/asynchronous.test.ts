@@ -1,4 +1,4 @@
-/** Copies by the copy engine: boxes, swizzles, overhanging windows, fills and reductions. */
+/** Copies by TMA: boxes, swizzles, overhanging windows, fills and reductions. */
 import { updatingCases } from "../matrix/updating.ts";
 import { sampledNames } from "./names.ts";
 import { sample } from "./sample.ts";

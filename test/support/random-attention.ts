@@ -20,7 +20,7 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
   const chance = (parts: number): boolean => random.below(parts) === 0;
   const dtype = random.pick([bf16, bf16, bf16, f16, f32, f8e4m3fn, f8e5m2] as const);
   const step = dtype.bits === 8 ? 16 : 8;
-  // Most heads are such that the copy engine takes them.
+  // Most heads are such that TMA takes them.
   const head = (): number =>
     chance(6) ? within(limits.head) : step * within(Math.floor(limits.head / step));
   const d = head();

@@ -107,7 +107,7 @@ export const gallery: readonly GalleryItem[] = [
     "matmul",
     "Matrix product, double-buffered",
     matmul,
-    "While the tensor cores multiply one pair of tiles, the copy engine brings the next: see Timeline.",
+    "While the tensor cores multiply one pair of tiles, TMA brings the next: see Timeline.",
   ),
   item(
     examples,
@@ -156,7 +156,7 @@ export const gallery: readonly GalleryItem[] = [
     "matmul-3",
     "3. Copies and wgmma",
     step3,
-    "Tiles arrive by the copy engine; in Timeline, copies and products still take turns. Next: both at once.",
+    "Tiles arrive by TMA; in Timeline, copies and products still take turns. Next: both at once.",
   ),
   item(
     steps,

@@ -325,7 +325,7 @@ function reducedType(
     code: "TW8055",
     message: `${operation} is not defined on a tensor map of ${mapType}`,
     location: instruction.location,
-    expected: "an operation that the copy engine has for the map's type",
+    expected: "an operation that TMA has for the map's type",
     found: `${operation} of ${mapType}`,
   });
 }

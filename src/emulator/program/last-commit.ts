@@ -1,5 +1,5 @@
 /**
- * The wait for copies that our compiler puts at the end of a kernel, so that no block ends while the copy engine reads its shared memory.
+ * The wait for copies that our compiler puts at the end of a kernel, so that no block ends while TMA reads its shared memory.
  * Whatever the kernel has not waited for by itself goes through the commit in front of it:
  *
  *   @%p1 cp.async.bulk.commit_group;            the user's, which one lane executes

@@ -41,8 +41,8 @@ const reductionFormats: { readonly [R in CopyReduction]: readonly DTypeName[] } 
   max: copyExtrema,
 };
 
-/** Source and destination have one format and one static shape that the copy engine can walk. */
-/** Whether a copy rounds f32 to tf32 on its way into shared memory, which is all that the copy engine converts. */
+/** Source and destination have one format and one static shape that TMA can walk. */
+/** Whether a copy rounds f32 to tf32 on its way into shared memory, which is all that TMA converts. */
 export function roundsCopy(source: RefType, destination: RefType): boolean {
   const [from, to] = [source.dtype.name, destination.dtype.name];
   return from === "f32" && to === "tf32" && source.space === "gmem" && destination.space === "smem";

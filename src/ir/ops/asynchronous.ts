@@ -8,7 +8,7 @@ export const copyReductions = ["none", "add", "min", "max"] as const;
 /** What a copy tells the L2 cache of the lines that it moves: to drop them first, or to keep them longest. */
 export const evictions = ["first", "last"] as const;
 
-/** One lane starts what the copy engine does. */
+/** One lane starts what TMA does. */
 const byEngine = <const O extends string>(mode: Access["mode"], of: O) =>
   ({ of, mode, actor: "one lane", proxy: "async", done: "copy" }) as const;
 

@@ -186,7 +186,7 @@ function isUnitKind(op: AnyOp): op is AnyOp & { readonly kind: UnitKind } {
   return op.kind in requestRules;
 }
 
-/** Whether lanes access memory for the op, so that it has a unit; the copy engine needs none. */
+/** Whether lanes access memory for the op, so that it has a unit; TMA needs none. */
 export function accessesByLanes(op: AnyOp): boolean {
   return isUnitKind(op) && !(op.kind === "copy_async" && op.attributes.by === "tensor");
 }

@@ -374,7 +374,7 @@ describe("wgmma operands", () => {
   });
 });
 
-describe("boxes of the copy engine", () => {
+describe("boxes of TMA", () => {
   const view = (steps: Parameters<typeof sharedLayout>[0], shape: readonly number[], bits = 16) =>
     wholeView(sharedLayout(steps), shape, bits);
 

@@ -9,7 +9,7 @@
  *   | K     | k, one width an 8-row block | m or n, one width a row          | 8, 16, 32 bits   |
  *   | MN    | m or n, one width a block | k, one width a row                 | 16 bits          |
  *
- * The copy engine writes a box of at most five axes, 256 elements each, densely, the last axis contiguous
+ * TMA writes a box of at most five axes, 256 elements each, densely, the last axis contiguous
  * and as wide as the swizzle. A tiled layout is one box whose axes are tiles and insides of tiles.
  */
 import type { Swizzle } from "./shared-layout.ts";

@@ -321,7 +321,7 @@ describe("copies", () => {
     expect(copy.method).toBe(method);
   });
 
-  test("a NaN of 8 bits, which the copy engine does not have", () => {
+  test("a NaN of 8 bits, which TMA does not have", () => {
     const definition = kernel(
       {
         name: "k",
@@ -336,7 +336,7 @@ describe("copies", () => {
       },
     );
     const [copy] = place(definition).copies.values();
-    expect(copy?.reason).toBe("no tensor copy: the copy engine has no NaN of f8e5m2");
+    expect(copy?.reason).toBe("no tensor copy: TMA has no NaN of f8e5m2");
     expect(copy?.method).toBe("plain");
   });
 

@@ -31,11 +31,11 @@ export interface CopyMethod {
   /** Instructions that one lane issues (tensor), or bytes that a lane moves at once. */
   readonly pieces: number;
   readonly reason: string;
-  /** How whoever wrote the copy can have the copy engine make it, where that is up to the window. */
+  /** How whoever wrote the copy can have TMA make it, where that is up to the window. */
   readonly remedy?: string | undefined;
 }
 
-/** What keeps the copy engine from a window that is written differently easily, and how. */
+/** What keeps TMA from a window that is written differently easily, and how. */
 const mendable = {
   "it may begin before the array":
     "let it begin at 0 or behind it: slice(start.maximum(0), size), or a start that is never negative",
@@ -71,7 +71,7 @@ export function copyWindows(op: Op<"copy_async">, windows: Windows): CopyWindows
   throw new Error("an asynchronous copy has one side in global memory");
 }
 
-/** Whether the copy engine rounds f32 to tf32 on its way. */
+/** Whether TMA rounds f32 to tf32 on its way. */
 export function isRounded({ operands: { source, destination } }: Op<"copy_async">): boolean {
   return (
     source.type.kind === "ref" &&
@@ -168,13 +168,13 @@ export function tensorPieces(
   return pieces;
 }
 
-/** Elements of 8 bits are bytes to the copy engine, which has no NaN for those. */
+/** Elements of 8 bits are bytes to TMA, which has no NaN for those. */
 function fillProblem(
   { attributes }: Op<"copy_async">,
   { dtype }: GlobalWindow,
 ): string | undefined {
   return attributes.fill === "nan" && dtype.bits === 8
-    ? `the copy engine has no NaN of ${dtype.name}`
+    ? `TMA has no NaN of ${dtype.name}`
     : undefined;
 }
 
@@ -221,7 +221,7 @@ function partsOfBytes({ array, origin }: GlobalBox, perByte: number): string | u
 }
 
 /**
- * What the copy engine gets wrong when it writes, as an H200 showed: it knows no box that begins before
+ * What TMA gets wrong when it writes, as an H200 showed: it knows no box that begins before
  * the array, and it writes the 16 bytes in which a row ends to their end.
  */
 export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {

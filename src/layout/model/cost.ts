@@ -17,7 +17,7 @@
  *   | combining across warps                   | 100, and 8 a word                                        |
  *   | registers beyond 160 words a lane        | 20 a word                                                |
  *   | a hint not followed                      | 48, as the meetings of a conversion through shared memory |
- *   | a copy by the copy engine                | 0                                                        |
+ *   | a copy by TMA                | 0                                                        |
  *   | the same by cp.async, or by plain moves  | 12 each 16 bytes of a lane, or 24                        |
  *
  * Inside a loop everything counts as often as the loop is known to run, 8 times where it is not, and 64

@@ -1,5 +1,5 @@
 /**
- * Tensor maps: what the copy engine must know of an array before it copies boxes of it. A map describes the whole array; a
+ * Tensor maps: what TMA must know of an array before it copies boxes of it. A map describes the whole array; a
  * box is one tile of the shared window, and its coordinates say where in the array it lies. Axes of the map are in the
  * order of the shared bytes, innermost first:
  *
@@ -37,7 +37,7 @@ export interface MapAxis {
 export interface TensorMap {
   /** The parameter or scratch that it describes. */
   readonly root: Value;
-  /** What the copy engine takes the elements for. */
+  /** What TMA takes the elements for. */
   readonly dtype: DType;
   readonly axes: readonly MapAxis[];
   readonly swizzle: Swizzle;
@@ -89,7 +89,7 @@ function sharedView(shared: SharedWindow, windows: Windows): SharedView {
 }
 
 /**
- * What the copy engine takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones, and what it
+ * What TMA takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones, and what it
  * took for tf32 it would round, and change the bits of NaNs.
  */
 function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reduction"]): DType {

@@ -55,7 +55,7 @@ function place({ kernel }: { readonly kernel: Kernel }): Placement {
   return placeKernel(kernel, defaultTarget);
 }
 
-/** f32 that the copy engine rounds to tf32. */
+/** f32 that TMA rounds to tf32. */
 const rounded = kernel(
   {
     name: "rounded",

@@ -1,7 +1,7 @@
 /**
- * Asynchronous copies and products. The shared side of a copy should be stored so that the copy engine
+ * Asynchronous copies and products. The shared side of a copy should be stored so that TMA
  * can write it; where it is not, the copy is made otherwise and costs more. Multicast and reductions
- * exist for the copy engine alone. Accumulators and operands of wgmma have the instruction's layouts.
+ * exist for TMA alone. Accumulators and operands of wgmma have the instruction's layouts.
  */
 import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
@@ -55,15 +55,15 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   });
 }
 
-/** Only the copy engine reduces, and there are windows that it would not keep to. */
+/** Only TMA reduces, and there are windows that it would not keep to. */
 function requireReducible(op: Op<"copy_async">, { global, intoShared }: CopyWindows): void {
   const problem = intoShared ? undefined : storeProblem(global);
   if (op.attributes.reduction === "none" || problem === undefined) return;
   throw new TilewrightError({
     code: "TW7002",
-    message: `the copy engine cannot ${op.attributes.reduction} into this window: ${problem}`,
+    message: `TMA cannot ${op.attributes.reduction} into this window: ${problem}`,
     location: op.location,
-    expected: "a window that the copy engine stores whole",
+    expected: "a window that TMA stores whole",
     found: problem,
   });
 }

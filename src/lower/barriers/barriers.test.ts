@@ -76,7 +76,7 @@ function withScales(kernel: Kernel, change: (scale: number) => number): Kernel {
   return changeBody(kernel, visit(kernel.body));
 }
 
-test("barriers count the arrivals of warps, and a copy by the engine once", () => {
+test("barriers count the arrivals of warps, and a TMA copy once", () => {
   const scales: (number | undefined)[] = [];
   const [, kernel] = ordered.find(([name]) => name === "gemm") ?? expect.fail();
   walkOps(kernel.body, (op) => {

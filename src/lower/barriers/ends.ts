@@ -39,7 +39,7 @@ function endsOf(kernel: Kernel): Ends {
 
 /**
  * Whether the program itself lets all blocks of a cluster meet at its end: it waits for that in its last line, and whoever has arrived reaches into no other
- * block. The copy engine may still read the block's own memory then, which is waited for behind it.
+ * block. TMA may still read the block's own memory then, which is waited for behind it.
  */
 function endsInMeeting({ body: { ops } }: Kernel): boolean {
   const isLast = ({ kind }: AnyOp): boolean => kind === "cluster_wait";
@@ -73,7 +73,7 @@ function reachesPeers(op: AnyOp): boolean {
   return toldBy(op) === "cluster" || operandValues(op).some(isOfPeer);
 }
 
-/** Whether the copy engine reads shared memory and no barrier tells when it has. */
+/** Whether TMA reads shared memory and no barrier tells when it has. */
 function copiesUntold({ body }: Kernel): boolean {
   let found = false;
   walkOps(body, (op) => {

@@ -218,7 +218,7 @@ test("lanes meet before a buffer is written whose bytes another was read from", 
   expect(text).toContain("other lanes may still read first");
 });
 
-test("copies that lanes make are not handed to the copy engine", () => {
+test("copies that lanes make are not handed to TMA", () => {
   const { kernel: traced } = kernel(
     {
       name: "byLanes",

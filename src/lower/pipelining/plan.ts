@@ -157,7 +157,7 @@ class Planner {
       : undefined;
   }
 
-  /** Whether rows are copied 16 bytes at a time, by the copy engine or by lanes. */
+  /** Whether rows are copied 16 bytes at a time, by TMA or by lanes. */
   #isCopyable(ref: Value, { space, dtype, shape }: RefType): boolean {
     if (space !== "gmem" || dtype.bits < 8) return false;
     const window = this.#windows.of(ref);

@@ -126,7 +126,7 @@ function byMma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }
 
-/** f32 operands of a tf32 product are rounded to it as `cast` does, and the copy engine: halves to even, and NaN stays NaN. */
+/** f32 operands of a tf32 product are rounded to it as `cast` does, and TMA: halves to even, and NaN stays NaN. */
 function roundedToTf32(context: EmitContext, op: Op<"dot">, tile: TileValue): TileValue {
   if (tile.dtype !== f32 || op.attributes.precision !== "tf32") return tile;
   return { ...tile, words: tile.words.map((word) => emitCast(context, f32, tf32, word)) };

@@ -5,7 +5,7 @@
  *   st.shared.b16                                shared store,  2 bytes a lane
  *   ldmatrix.sync.aligned.m8n8.x4.shared.b16     shared load,  16 bytes a lane, as matrices
  *   cp.async.cg.shared.global …, 16              asynchronous copy, 16 bytes a lane
- *   cp.async.bulk.tensor.2d …                    tensor copy, by the copy engine
+ *   cp.async.bulk.tensor.2d …                    tensor copy, by TMA
  */
 import type { Instruction } from "../module.ts";
 
@@ -21,7 +21,7 @@ export interface MemoryAccess {
     | "async copy"
     | "tensor copy"
     | "bulk copy";
-  /** What a lane moves at once; undefined for the copy engine, which no lane waits for. */
+  /** What a lane moves at once; undefined for TMA, which no lane waits for. */
   readonly bytes: number | undefined;
   readonly matrix?: "plain" | "transposed";
 }

@@ -177,7 +177,7 @@ describe("accesses to global memory", () => {
     });
   });
 
-  test("by copies of lanes are noted where there is a copy engine", () => {
+  test("by copies of lanes are noted where there is TMA", () => {
     const n = dim("n");
     const copied = kernel(
       {
@@ -196,7 +196,7 @@ describe("accesses to global memory", () => {
     expect(notesOf(copied, "sm_80")).toEqual([]);
   });
 
-  test("by copies of lanes that a copy engine would make but for where they begin", () => {
+  test("by copies of lanes that TMA would make but for where they begin", () => {
     const copied = (start: (i: Scalar<"i32">) => Scalar<"i32">): KernelDefinition =>
       kernel(
         {

@@ -8,7 +8,7 @@
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
  *   | TW7503   | 32 or more registers a lane hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
- *   | TW7512   | a copy by lanes that the copy engine would make           | its window can be written no other way        |
+ *   | TW7512   | a copy by lanes that TMA would make           | its window can be written no other way        |
  */
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
@@ -142,7 +142,7 @@ function strideRemedy(stride: Size, wanted: number): string {
     : `say what ${dimension.name} is a multiple of: dim("${dimension.name}", { multipleOf: ${wanted} })`;
 }
 
-/** Copies by lanes where the target has a copy engine. */
+/** Copies by lanes where the target has TMA. */
 function copyNotes({ copies, target }: Placement): readonly PerformanceNote[] {
   if (!target.features.includes("tma")) return [];
   return [...copies].flatMap(([op, { method, pieces, reason, remedy }]) => {

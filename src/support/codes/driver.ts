@@ -71,9 +71,9 @@ export const driverCodes = registerCodes({
     remedy: "dispose of arrays that are no longer needed, or use smaller ones",
   },
   TW4511: {
-    title: "array that the copy engine cannot address",
+    title: "array that TMA cannot address",
     cause:
-      "The kernel copies this array with the hardware's copy engine, which needs a base address and strides that are multiples of 16 bytes, and extents up to 2^32.",
+      "The kernel copies this array with TMA, the hardware's Tensor Memory Accelerator, which needs a base address and strides that are multiples of 16 bytes, and extents up to 2^32.",
     example: "array(f32, [64, n]) launched with n = 5: rows are 20 bytes apart",
     remedy: "pad the array so that its rows are multiples of 16 bytes long",
   },

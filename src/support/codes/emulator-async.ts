@@ -36,7 +36,7 @@ export const emulatorAsyncCodes = registerCodes({
   },
   TW8055: {
     title: "reduction not defined on the type",
-    cause: "The copy engine reduces only some types with each operation.",
+    cause: "TMA reduces only some types with each operation.",
     example: "cp.reduce.async.bulk.tensor.2d….min with a map of f32",
     remedy: "use an operation that the type has",
   },
@@ -50,7 +50,7 @@ export const emulatorAsyncCodes = registerCodes({
   TW8057: {
     title: "tensor copy that begins between 16 bytes",
     cause:
-      "The copy engine takes boxes whose innermost coordinate lies at a multiple of 16 bytes; a GPU stops with an illegal instruction elsewhere, though the manual does not say so.",
+      "TMA takes boxes whose innermost coordinate lies at a multiple of 16 bytes; a GPU stops with an illegal instruction elsewhere, though the manual does not say so.",
     example: "cp.async.bulk.tensor.2d … [map, {1, 0}], … // f32",
     remedy: "begin at a multiple of 16 bytes, or copy by lanes",
   },

@@ -71,9 +71,9 @@ export const performanceCodes = registerCodes({
     remedy: "store the tile in shared memory before the loop, and give wgmma the buffer",
   },
   TW7512: {
-    title: "copy by lanes instead of the copy engine",
+    title: "copy by lanes instead of TMA",
     cause:
-      "A copyAsync is made by the copy engine where its window is known to be one that the engine can address: it writes no window that may begin before the array, and rows and starts are multiples of 16 bytes. Otherwise all lanes load and store.",
+      "A copyAsync is made by TMA where its window is known to be one that it can address: it writes no window that may begin before the array, and rows and starts are multiples of 16 bytes. Otherwise all lanes load and store.",
     example: "copyAsync(tile, out.at(slice(i.sub(1).mul(64), 64)))",
     remedy: "let the start never be negative, for instance by .maximum(0), or say multipleOf",
   },

@@ -111,7 +111,7 @@ interface Given {
   readonly takes: (body: () => void) => void;
 }
 
-/** Tiles that come by the copy engine and go by it, so each begins at a multiple of 128 bytes; on targets that have one. */
+/** Tiles that come by TMA and go by it, so each begins at a multiple of 128 bytes; on targets that have one. */
 function carried(random: Random): AnyFamily {
   const [tiles, length] = [1 + random.below(4), random.pick([32, 64])];
   const reads = random.below(2) === 0;

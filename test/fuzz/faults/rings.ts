@@ -32,9 +32,9 @@ interface Ring {
   readonly tiles: number;
   readonly users: number;
   readonly length: number;
-  /** Filled by the copy engine, or by stores. */
+  /** Filled by TMA, or by stores. */
   readonly copiesIn: boolean;
-  /** Taken away by the copy engine, or by loads. */
+  /** Taken away by TMA, or by loads. */
   readonly copiesOut: boolean;
   readonly tellsParity: boolean;
   /** A block for each part of the array. */

@@ -1,5 +1,5 @@
 /**
- * Copies behind a thread's back, by the copy engine or by lanes in its place: windows of views that reach over ends, into one of several buffers and read
+ * Copies behind a thread's back, by TMA or by lanes in its place: windows of views that reach over ends, into one of several buffers and read
  * from there by another view; and tiles that leave shared memory for windows of global memory, over what is there or combined with it.
  */
 import { dtypes, f32, i32 } from "../../../src/formats/dtype.ts";

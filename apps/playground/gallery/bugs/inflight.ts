@@ -1,4 +1,4 @@
-/** Tiles are multiplied while the next ones arrive. The copy engine is fast, and the tensor cores read late. */
+/** Tiles are multiplied while the next ones arrive. TMA is fast, and the tensor cores read late. */
 import {
   accumulator,
   array,

@@ -1,5 +1,5 @@
 /**
- * Step 3: shared memory. The copy engine brings the tiles into shared memory, a barrier says when they have landed, and
+ * Step 3: shared memory. TMA brings the tiles into shared memory, a barrier says when they have landed, and
  * `wgmma` reads them from there. Nothing overlaps yet: in Timeline, copies and products take turns.
  */
 import {

@@ -1,4 +1,4 @@
-/** Copies out of shared memory that the copy engine would not keep within the array. */
+/** Copies out of shared memory that TMA would not keep within the array. */
 import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
@@ -52,7 +52,7 @@ test("a window that may begin before its array is stored by lanes", () => {
   expect(textOf(1000, {}, 16)).not.toContain("cp.async.bulk.tensor.1d.global");
 });
 
-test("what lanes store for the copy engine may be overwritten by it once it has been read", async () => {
+test("what lanes store for TMA may be overwritten by it once it has been read", async () => {
   const [length, steps] = [64, 3];
   const moved = kernel(
     {
@@ -91,6 +91,6 @@ test("a copy hands the cache a policy where it is told to", () => {
   expect(() => textOf(1000, { evict: 1 as unknown as "last" })).toThrow("TW1008");
 });
 
-test("a reduction that only the copy engine makes is refused there", () => {
+test("a reduction that only TMA makes is refused there", () => {
   expect(() => textOf(1001, { reduction: "add" })).toThrow("TW7002");
 });

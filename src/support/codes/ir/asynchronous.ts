@@ -4,14 +4,14 @@ import { registerCodes } from "../entry.ts";
 export const asynchronousCodes = registerCodes({
   TW2060: {
     title: "copy between other memories",
-    cause: "The copy engine moves data between global memory and the block's own shared memory.",
+    cause: "TMA moves data between global memory and the block's own shared memory.",
     example: "copyAsync(a, b, { barrier })  // both in shared memory",
     remedy: "load and store instead",
   },
   TW2061: {
     title: "copy that would convert",
     cause:
-      "The copy engine moves bytes as they are; from global into shared memory it also rounds f32 to tf32.",
+      "TMA moves bytes as they are; from global into shared memory it also rounds f32 to tf32.",
     example: "copyAsync(x.at(here), buffer, { barrier })  // x is f32, buffer is bf16",
     remedy: "copy into memory of the same dtype and cast after loading",
   },
@@ -23,19 +23,19 @@ export const asynchronousCodes = registerCodes({
   },
   TW2063: {
     title: "copy of too many axes",
-    cause: "The copy engine walks windows of one to five axes.",
+    cause: "TMA walks windows of one to five axes.",
     example: "copyAsync(x, buffer, { barrier })  // x has six axes",
     remedy: "index some axes, or reshape the windows",
   },
   TW2064: {
     title: "unaligned copy",
-    cause: "The copy engine moves rows of whole 16-byte pieces.",
+    cause: "TMA moves rows of whole 16-byte pieces.",
     example: "copyAsync(x.at(slice(i, 3)), buffer, { barrier })  // 3 f32 are 12 bytes",
     remedy: "make the last extent a multiple of 16 bytes, or load and store instead",
   },
   TW2065: {
     title: "copy too long",
-    cause: "The copy engine moves at most 256 elements along each axis at a time.",
+    cause: "TMA moves at most 256 elements along each axis at a time.",
     example: "copyAsync(x.at(slice(i, 1024)), buffer, { barrier })",
     remedy: "split the copy, or reshape both windows to more axes",
   },
