@@ -160,6 +160,7 @@ export type {
   OutputOptions,
   PickedRef,
   PipelineOptions,
+  ProductOptions,
   ReduceOptions,
   Ref,
   RegisterShares,
@@ -267,7 +268,7 @@ export type { Dealing } from "./layout/algebra/tilings.ts";
 export type { SharedAccess } from "./layout/drawing/shared-drawing.ts";
 export type { RelayoutKind, RelayoutPlan } from "./layout/relayout/steps.ts";
 export { placeKernel } from "./layout/plan/place.ts";
-export type { AllocatedPlacement as Placement } from "./layout/plan/place.ts";
+export type { AllocatedPlacement as Placement, PlaceOptions } from "./layout/plan/place.ts";
 export {
   bankConflicts,
   blockedLayout,

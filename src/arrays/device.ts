@@ -41,6 +41,7 @@ const programs = new Map<Device, DevicePrograms>();
 /** Values that are made while a scope is open, the innermost last. */
 const openScopes: GraphValue[][] = [];
 
+/** Options of `useDevice`. */
 export interface UseDeviceOptions {
   /**
    * Programs of compiled functions that the device keeps loaded, of all functions together; 128 unless given. The one that has not run for

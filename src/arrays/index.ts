@@ -11,6 +11,7 @@ export { LazyArray, LazyArray as Array } from "./array.ts";
 export * from "./checked.ts";
 export * from "./checked-transforms.ts";
 export type { CheckpointOptions } from "./derivatives.ts";
+export type { UseDeviceOptions } from "./device.ts";
 export type { Operand } from "./functions.ts";
 export type { Compilation, CompilationReason, Compiled, JitOptions } from "./jit.ts";
 export * as nn from "./checked-nn.ts";

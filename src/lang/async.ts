@@ -112,6 +112,7 @@ export function commitGlobal(): void {
   emit("proxy_fence", {}, { space: "gmem" }, captureLocation());
 }
 
+/** Options of `wgmma`. */
 export interface ProductOptions {
   /**
    * Says that `a` is sparse and holds two of every four elements of a row, [m, k / 2]. The metadata, [m, k / 16] ([m, k / 8]

@@ -41,7 +41,7 @@ export {
   waitGroup,
   wgmma,
 } from "./async.ts";
-export type { CopyOptions } from "./async.ts";
+export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, LoopBounds } from "./control.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";

@@ -24,6 +24,7 @@ import type { OpParts } from "./parts.ts";
 import { quoted, symbolText } from "./scanner.ts";
 import { functionTypeText, typesText } from "./types.ts";
 
+/** Options of `printGraph`. */
 export interface PrintOptions {
   /** Prints the names and places of ops that were read or recorded with them; off unless asked for. */
   readonly locations?: boolean | undefined;

@@ -115,6 +115,7 @@ function requirePlaceable(kernel: unknown, target: unknown): void {
   });
 }
 
+/** Options of `placeKernel`. */
 export interface PlaceOptions {
   /** Takes any placement that is possible instead of the cheapest, a different one for each seed. */
   readonly seed?: number | undefined;
