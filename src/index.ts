@@ -1,6 +1,8 @@
 /**
  * The library's entry: everything `import … from "tilewright"` offers, named one by one. Nothing here
  * reaches the command line, so the entry bundles for a browser.
+ *
+ *   import { array, f32, kernel, open } from "tilewright";
  */
 export { TilewrightError } from "./support/diagnostics.ts";
 export type { DiagnosticCode } from "./support/diagnostics.ts";

@@ -1,4 +1,8 @@
-/** Runs PTX modules without a GPU. */
+/**
+ * Runs PTX modules without a GPU.
+ *
+ *   text ──parse──▶ module ──load──▶ functions of JavaScript ──launch──▶ warps in seeded turns, every access checked
+ */
 export { emulate, emulateWith } from "./emulate.ts";
 export { EmulatedMemory } from "./memory.ts";
 export type { Allocation } from "./memory.ts";

@@ -1,4 +1,8 @@
-/** Files of arrays: what `import … from "tilewright/files"` offers. */
+/**
+ * Files of arrays: what `import … from "tilewright/files"` offers.
+ *
+ *   weights.safetensors ──▶ { name: array }      whole, or the ranges that are asked for
+ */
 export {
   openNpy,
   openNpz,

@@ -1,4 +1,9 @@
-/** Programs: what `import … from "tilewright/graph"` offers. */
+/**
+ * Programs: what `import … from "tilewright/graph"` offers.
+ *
+ *   const [module] = parseGraph(text, "model.mlir");
+ *   const plan = compilePlan(module, "main");
+ */
 export {
   arrayOfTensor,
   compilePlan,

@@ -1,4 +1,9 @@
-/** `tilewright/kernels`: operations that are ready to use, for any sizes. */
+/**
+ * `tilewright/kernels`: operations that are ready to use, for any sizes.
+ *
+ *   const op = matmul({ a: bf16, b: bf16, out: f32 });
+ *   const { out } = await device.run(op, { a, b });      sizes are known here, and the configuration is chosen
+ */
 export { attention } from "./attention/attention.ts";
 export type { Attention, AttentionOptions } from "./attention/attention.ts";
 export { attentionBackward } from "./attention/backward.ts";

@@ -1,4 +1,9 @@
-/** The public names of the kernel language. */
+/**
+ * The public names of the kernel language.
+ *
+ *   ({ i, x, out }) => out.at(slice(i.mul(128), 128)).store(x.at(slice(i.mul(128), 128)).load().exp())
+ *     runs once, and every call records an op: slice_ref, load, unary exp, slice_ref, store
+ */
 export type { AccessOptions, AtomicFunction, LoadOptions } from "./access.ts";
 export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";

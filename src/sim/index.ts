@@ -1,4 +1,9 @@
-/** The tile simulator: what a kernel means, and what is wrong with it. */
+/**
+ * The tile simulator: what a kernel means, and what is wrong with it.
+ *
+ *   kernel ──▶ linear code a region ──▶ program threads, a program counter each, in the order of a schedule
+ *                                       every access against the shadow memory of `src/order`
+ */
 export { simulate } from "./simulate.ts";
 export type {
   SimulatedBuffer,

@@ -1,4 +1,8 @@
-/** `tilewright/testing`: helpers for kernel tests, in vitest or any other runner, without a GPU. */
+/**
+ * `tilewright/testing`: helpers for kernel tests, in vitest or any other runner, without a GPU.
+ *
+ *   await checkKernel(axpy, { x, y });      every schedule asked for, with every check
+ */
 export { checkKernel } from "./check-kernel.ts";
 export type { CheckOptions } from "./check-kernel.ts";
 export { checkMeaning } from "./check-meaning.ts";

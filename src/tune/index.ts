@@ -1,4 +1,8 @@
-/** `tilewright/tune`: kernels with choices, and a tuner that measures them. */
+/**
+ * `tilewright/tune`: kernels with choices, and a tuner that measures them.
+ *
+ *   choices of an operation ──▶ each measured in turns ──▶ a line each of a file ──▶ plans take the fastest
+ */
 export { TuningTable } from "../device/tuning/table.ts";
 export type {
   Choice,

@@ -1,4 +1,8 @@
-/** All instructions that each lane runs for itself, by the root of their opcode. */
+/**
+ * All instructions that each lane runs for itself, by the root of their opcode.
+ *
+ *   add.rn.f32 %f2, %f0, %f1;      rule "add" looks at types and rounding once, and gives JavaScript for one lane
+ */
 import { addressRules } from "./addresses.ts";
 import { compareRules } from "./compare.ts";
 import { convertRules } from "./convert.ts";

@@ -1,4 +1,8 @@
-/** Arithmetic on lanes: what the simulator executes. */
+/**
+ * Arithmetic on lanes: what the simulator executes.
+ *
+ *   binaryLanes("add", bf16, x, y, target)      each sum exact, then rounded to bf16 once
+ */
 export {
   acceptsArg,
   acceptsBinary,

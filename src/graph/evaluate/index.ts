@@ -1,4 +1,9 @@
-/** What the rest of the project uses of the evaluator. */
+/**
+ * What the rest of the project uses of the evaluator, which says what a program means: op by op, in order, each
+ * rounded to its own format.
+ *
+ *   evaluate(module, "main", [x])      values of %arg0, then of each op, then what is returned
+ */
 export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./datum.ts";
 export type { Datum, Tensor } from "./datum.ts";
 export { evaluate, evaluateWithBreaks } from "./evaluate.ts";

@@ -1,6 +1,8 @@
 /**
  * Result types, and the only place that computes them: the verifier compares them with what text wrote,
  * the builder gives them to the ops that recording, transforms and passes make.
+ *
+ *   stablehlo.transpose of tensor<2x3xf32>, permutation [1, 0]      tensor<3x2xf32>
  */
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";

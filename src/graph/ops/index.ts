@@ -1,4 +1,9 @@
-/** What the rest of the graph layer uses of ops, types and literals. */
+/**
+ * What the rest of the graph layer uses of ops, types and literals.
+ *
+ *   "stablehlo.pad": { operands: { operand: "one", padding_value: "one" }, … }      an entry of the table
+ *     ──▶  op.operands.padding_value: GraphValue                                    what rules get
+ */
 export * from "./attribute.ts";
 export * from "./captures.ts";
 export * from "./combiner.ts";

@@ -1,6 +1,8 @@
 /**
  * Verification: every op has the types that inference gives, every value is defined before its use, calls
  * fit the functions that they name, and no function calls itself.
+ *
+ *   %1 = stablehlo.add %0, %2 : tensor<4xf32>      refused where %2 comes later, or is a tensor<5xf32>
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";

@@ -1,4 +1,8 @@
-/** What launches cost; see `cost.ts`. */
+/**
+ * What launches cost; see `cost.ts`.
+ *
+ *   gemm, m = n = k = 4096      137 Gflop, 96 MiB      ──▶ roofline: 0.14 ms on an H200, bound by arithmetic
+ */
 export { addCosts, gmemBytes, productFormats } from "./cost.ts";
 export type { Cost, ProductFormat, Traffic } from "./cost.ts";
 export { kernelCost } from "./kernel-cost.ts";

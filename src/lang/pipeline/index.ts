@@ -1,4 +1,9 @@
-/** The public names of pipelines. */
+/**
+ * The public names of pipelines.
+ *
+ *   fill stage 0, fill stage 1 …                      copies, ahead of the work
+ *   wait full 0, work, arrive empty 0, wait full 1 …   the work
+ */
 export type { BlockMap } from "./blocks.ts";
 export type { Settled } from "./carries.ts";
 export type { InputOptions, OutputOptions } from "./options.ts";

@@ -1,4 +1,9 @@
-/** Layout rules: one a kind of op. Leaving one out does not compile. */
+/**
+ * Layout rules: one a kind of op. Leaving one out does not compile.
+ *
+ *   add %a, %b          pointwise: operands and result lie alike
+ *   transpose %a        the result is the image of the operand under an exchange of axes
+ */
 import type { AnyOp } from "../../ir/node.ts";
 import { ruleOf } from "../../ir/ops.ts";
 import type { OpRules } from "../../ir/ops.ts";

@@ -1,6 +1,9 @@
 /**
  * Brings ops into one form: fewer of them, constants to the right, nothing that provably does nothing.
  * Rules are grouped by what they look at, a file a group.
+ *
+ *   add 2, %x     ──▶ add %x, 2
+ *   mul %x, 1     ──▶ %x
  */
 import type { Kernel } from "../../ir/node.ts";
 import { rewriteKernel } from "../../ir/rewrite/engine.ts";

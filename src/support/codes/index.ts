@@ -3,6 +3,8 @@
  * 0 number formats, host arrays and files of them, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
  * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator, 9 programs. A code keeps its meaning for good; retired
  * codes are not reused.
+ *
+ *   TW1004: { title, cause, example, remedy }      `docs/diagnostics.md` has a section for each
  */
 import { arrayCodes } from "./arrays.ts";
 import { benchCodes } from "./bench.ts";

@@ -2,6 +2,8 @@
  * Every op that computes each element of its result from the elements at the same place, as a function
  * of scalars. The same functions serve whole tensors and, compiled into one function, the regions of
  * reductions, scatters and sorts (`region.ts`).
+ *
+ *   "stablehlo.add": { bool: or, integer: () => (a, b) => a + b, real: (a, b) => a + b, … }
  */
 import type { ElementType, GraphOp, GraphOpKind, GraphValue } from "../../ops/index.ts";
 import { floatOrders, isFloatElement, isTensor } from "../../ops/index.ts";

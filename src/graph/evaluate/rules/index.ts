@@ -1,4 +1,8 @@
-/** The rule of every op kind: what it computes. */
+/**
+ * The rule of every op kind: what it computes.
+ *
+ *   "stablehlo.transpose": (op, frame) => [ … ]      from the values of its operands to those of its results
+ */
 import type { GraphRules } from "../../ops/index.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { chloRules } from "./chlo.ts";
