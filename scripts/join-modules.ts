@@ -16,6 +16,7 @@ import type { Plugin } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
 import { codes } from "../src/support/codes/index.ts";
 import { listFiles, readText, repositoryRoot } from "../test/source-files.ts";
+import { lineMap } from "./line-maps.ts";
 import { markPure } from "./mark-pure.ts";
 
 /** Where modules tell their place by, or by what stacks call them. */
@@ -45,9 +46,14 @@ function namedSources(): readonly string[] {
   const exported = Object.values(manifest.exports).flatMap((target) =>
     typeof target === "string" ? [] : [target.default],
   );
-  const others = [...Object.values(manifest.bin), ...Object.values(manifest.browser)];
-  return [...exported, ...others].map(sourceOf);
+  const standIns = Object.values(manifest.imports).map(({ browser }) => browser);
+  return [...exported, ...Object.values(manifest.bin), ...standIns].map(sourceOf);
 }
+
+/** Modules with stand-ins for browsers, by their sources: the names by which the manifest lets bundlers choose. */
+const chosenByHost = new Map(
+  Object.entries(manifest.imports).map(([name, target]) => [sourceOf(target.default), name]),
+);
 
 /** Leaves imports of these modules in place. The bundler asks only for what has the name of one: asking takes most of the time. */
 function keepApart(apart: ReadonlySet<string>): Plugin {
@@ -59,7 +65,7 @@ function keepApart(apart: ReadonlySet<string>): Plugin {
       bundler.onResolve({ filter }, ({ path, kind, resolveDir }) => {
         const source = relative(repositoryRoot, join(resolveDir, path)).replaceAll("\\", "/");
         if (kind === "entry-point" || !apart.has(source)) return undefined;
-        return { path: `${apartScheme}${builtOf(source)}`, external: true };
+        return { path: chosenByHost.get(source) ?? apartScheme + builtOf(source), external: true };
       });
     },
   };
@@ -94,16 +100,24 @@ function placed(text: string, path: string): string {
   });
 }
 
-/**
- * The files that the source is joined to, by their paths in `dist`; further modules, which somebody imports by their
- * path, stay files of their own.
- */
-export async function joinedModules(
-  further: readonly string[] = [],
-): Promise<ReadonlyMap<string, string>> {
+/** Where the sources of this version are, for who reads a source map. */
+const publishedSources = `${manifest.repository.url.replace(/^git\+|\.git$/g, "").replace("github.com", "raw.githubusercontent.com")}/v${manifest.version}/`;
+
+interface Joining {
+  /** Modules that somebody imports by their path: they stay files of their own. */
+  readonly further?: readonly string[];
+  /** Whether source maps are written, too. */
+  readonly maps?: boolean;
+}
+
+/** The files that the source is joined to, by their paths in `dist`. */
+export async function joinedModules({ further = [], maps = false }: Joining = {}): Promise<
+  ReadonlyMap<string, string>
+> {
   const sources = listFiles("src", /\.ts$/).filter((path) => !path.endsWith(".test.ts"));
-  const replaced = new Set(Object.keys(manifest.browser).map(sourceOf));
-  const apart = sources.filter((path) => replaced.has(path) || looksAtPlace.test(readText(path)));
+  const apart = sources.filter(
+    (path) => chosenByHost.has(path) || looksAtPlace.test(readText(path)),
+  );
   const started = sources.filter((path) => startedByPath.test(path));
   const outdir = join(repositoryRoot, "dist");
   const { outputFiles } = await build({
@@ -119,14 +133,24 @@ export async function joinedModules(
     format: "esm",
     platform: "node",
     target: "node20",
+    sourcemap: maps && "external",
+    sourcesContent: false,
     logLevel: "error",
   });
+  const texts = new Map(outputFiles.map(({ path, text }) => [path, text]));
   const modules = new Map<string, string>();
   // Nobody asks for these by their paths: what is in them lies in files that others import, too.
   const unasked = new Set(usedAlone.filter((path) => !further.includes(path)).map(builtOf));
-  for (const { path, text } of outputFiles) {
+  for (const [path, text] of texts) {
     const own = relative(outdir, path).replaceAll("\\", "/");
-    if (!unasked.has(own)) modules.set(own, placed(markPure(withClassNames(text)), own));
+    if (unasked.has(own) || own.endsWith(".map")) continue;
+    const map = texts.get(`${path}.map`);
+    const joined = placed(markPure(withClassNames(text)), own);
+    modules.set(
+      own,
+      map === undefined ? joined : `${joined}//# sourceMappingURL=${posix.basename(own)}.map\n`,
+    );
+    if (map !== undefined) modules.set(`${own}.map`, lineMap(map, text, publishedSources));
   }
   return modules;
 }

@@ -60,11 +60,11 @@ function withFilledNamespaces(text: string): string {
   return text
     .replace(
       /^(var __export = \(target, all\) => \{\n)([^}]*\}\);\n)\};$/m,
-      "$1$2  return target;\n};",
+      "$1$2  return target; };",
     )
     .replace(
       /^var (\w+) = \{\};\n__export\(\1, (\{\n(?: .*\n)*\})\);$/gm,
-      "var $1 = __export({}, $2);",
+      "var $1 =\n__export({}, $2);",
     );
 }
 

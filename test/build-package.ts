@@ -15,7 +15,7 @@ export async function buildPackage(
   folder: string,
   imported: readonly string[] = [],
 ): Promise<void> {
-  writeModules(await joinedModules(imported), join(folder, "dist"));
+  writeModules(await joinedModules({ further: imported }), join(folder, "dist"));
   copyFileSync(join(repositoryRoot, "package.json"), join(folder, "package.json"));
   symlinkSync(join(repositoryRoot, "node_modules"), join(folder, "node_modules"), "junction");
 }

@@ -277,7 +277,7 @@ describe("a host that allows little", () => {
     const entries = Object.entries(manifest.exports).flatMap(([name, target]) =>
       typeof target === "string" ? [] : [name.replace(/^\./, "tilewright")],
     );
-    const standIns = Object.values(manifest.browser).map((path) => join(library, path));
+    const standIns = Object.values(manifest.imports).map(({ browser }) => join(library, browser));
     expect(entries.length).toBeGreaterThan(8);
     const file = join(installed, "strict.mjs");
     writeFileSync(file, strictHost([...entries, ...standIns]));

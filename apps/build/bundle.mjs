@@ -10,9 +10,10 @@ export const output = join(apps, "dist", "playground");
 
 /** Modules that need Node, with those that stand in for them in a browser, as package.json names them. */
 function browserModules() {
-  const { browser } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { imports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const inSource = (path) => resolve(root, path.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
-  return new Map(Object.entries(browser).map(([from, to]) => [inSource(from), inSource(to)]));
+  const pairs = Object.values(imports).map((each) => [each.default, each.browser].map(inSource));
+  return new Map(pairs);
 }
 
 const modules = browserModules();

@@ -11,7 +11,12 @@ export interface CodeEntry {
   readonly remedy: string;
 }
 
+/** Entries by their codes. Types name the codes alone: texts in them would be most of what the package declares. */
+export type CodeEntries<K extends string> = { readonly [code in K]: CodeEntry };
+
 /** Keeps the codes as literal keys while checking each entry's form. */
-export function registerCodes<const T extends Record<`TW${string}`, CodeEntry>>(entries: T): T {
+export function registerCodes<const K extends `TW${string}`>(
+  entries: CodeEntries<K>,
+): CodeEntries<K> {
   return Object.freeze(entries);
 }
