@@ -7,13 +7,13 @@
 import { bf16 } from "../src/formats/dtype.ts";
 import { chooseConfiguration } from "../src/kernels/matmul/heuristics/choices.ts";
 import { problemOf } from "../src/kernels/matmul/matmul.ts";
-import { array, dim } from "../src/lang/index.ts";
+import { tensor, dim } from "../src/lang/index.ts";
 import { captureLocation } from "../src/support/location.ts";
 import { Random } from "../src/support/random.ts";
 import { targets } from "../src/targets/target.ts";
 
 const [k, n] = [dim("k"), dim("n")];
-const byColumns = array(bf16, [k, n], { strides: [1, k] });
+const byColumns = tensor(bf16, [k, n], { strides: [1, k] });
 const problems = [bf16, byColumns].map((b) =>
   problemOf("matmul", { a: bf16, b }, captureLocation()),
 );

@@ -2,7 +2,7 @@
  * What is measured. The simulator runs kernels through a device as a user does, with arrays that are already
  * on it; the parts of the compiler and of the arithmetic are called directly, from the source.
  */
-import { array, bf16, cdiv, convertLanes, dim, f32, kernel, open, slice } from "tilewright";
+import { tensor, bf16, cdiv, convertLanes, dim, f32, kernel, open, slice } from "tilewright";
 import type { Device, DeviceArray, DTypeName } from "tilewright";
 import { axpy } from "../examples/axpy.ts";
 import { matmul, matmulOf } from "../examples/matmul.ts";
@@ -49,8 +49,8 @@ const softmax = kernel(
   {
     name: "softmax",
     grid: { i: cdiv(rows, rowsPerBlock) },
-    inputs: { x: array(f32, [rows, columns]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { x: tensor(f32, [rows, columns]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(rowsPerBlock), rowsPerBlock);

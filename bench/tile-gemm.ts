@@ -5,7 +5,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   cdiv,
@@ -35,8 +35,8 @@ export const tileGemm = () =>
       name: "tile_gemm",
       grid: { j: cdiv(n, columns), i: cdiv(m, rows) },
       threads: ["copy", "first", "second"],
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { c: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { c: tensor(bf16, [m, n]) },
       scratch: {
         memory: union(
           {

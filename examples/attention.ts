@@ -9,7 +9,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -61,7 +61,7 @@ function masked(scores: Tile<"f32">, top: Scalar<"i32">, left: Scalar<"i32">): T
 
 export const attentionOf = ({ causal = false } = {}) => {
   const [heads, s] = [dim("heads"), dim("s", { multipleOf: 128 })];
-  const operand = array(bf16, [heads, s, width]);
+  const operand = tensor(bf16, [heads, s, width]);
   return kernel(
     {
       name: "attention",

@@ -1,5 +1,5 @@
 /** alpha * x + y over a vector whose last block is not full: the tail needs no code. */
-import { array, cdiv, dim, f32, kernel, scalar, slice, toNumbers } from "tilewright";
+import { tensor, cdiv, dim, f32, kernel, scalar, slice, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
@@ -13,8 +13,8 @@ export const axpy = kernel(
   {
     name: "axpy",
     grid: { i: cdiv(n, block) },
-    inputs: { x: array(f32, [n]), y: array(f32, [n]), alpha: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]), alpha: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, y, alpha, out }) => {
     const here = slice(i.mul(block), block);

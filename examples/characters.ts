@@ -32,11 +32,11 @@ import {
   where,
   zeros,
 } from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 import { readSafetensors, writeSafetensors } from "tilewright/files";
 
-type F32 = LazyArray<"f32">;
-type Tokens = LazyArray<"i32">;
+type F32 = NDArray<"f32">;
+type Tokens = NDArray<"i32">;
 
 export interface Configuration {
   readonly context: number;

@@ -7,7 +7,7 @@
  *   block 1  sum right half ┘  sync     read peer's sum ┘  sync    no block exits while it is read
  */
 import {
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -35,8 +35,8 @@ export const clusterNormalize = kernel(
     name: "cluster_normalize",
     grid: { row: rows, part: 2 },
     cluster: { part: 2 },
-    inputs: { x: array(f32, [rows, columns]), scale: array(f32, [rows, 4]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { x: tensor(f32, [rows, columns]), scale: tensor(f32, [rows, 4]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
     scratch: { partial: smem(f32, [1]), scales: smem(f32, [4]), landed: barrier() },
   },
   ({ row, part, x, scale, out, partial, scales, landed }) => {

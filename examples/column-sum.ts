@@ -2,7 +2,7 @@
  * The sum of every column, across blocks: each block sums its own rows into a row of scratch memory and
  * signals a semaphore; the last block of the grid waits for all of them and adds the partial sums.
  */
-import { array, cdiv, f32, gmem, kernel, semaphore, slice, toNumbers, when } from "tilewright";
+import { tensor, cdiv, f32, gmem, kernel, semaphore, slice, toNumbers, when } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
@@ -18,8 +18,8 @@ export const columnSum = kernel(
   {
     name: "column_sum",
     grid: { i: blocks },
-    inputs: { x: array(f32, [rows, columns]) },
-    outputs: { out: array(f32, [columns]) },
+    inputs: { x: tensor(f32, [rows, columns]) },
+    outputs: { out: tensor(f32, [columns]) },
     scratch: { partial: gmem(f32, [blocks, columns]), done: semaphore() },
   },
   ({ i, x, out, partial, done }) => {

@@ -5,7 +5,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -45,8 +45,8 @@ export const gemmOf = ({ columns = 256, depth = 64, stages = 4 }: Tiling = {}) =
       name: "gemm",
       grid: { worker: processors },
       threads: ["copy", "first", "second"],
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { c: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { c: tensor(bf16, [m, n]) },
       scratch: { result: smem(bf16, [2, 2, half, 64]) },
     },
     ({ a, b, c, result }) => {

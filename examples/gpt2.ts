@@ -31,11 +31,11 @@ import {
   mapTree,
   mean,
 } from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 
-type F32 = LazyArray<"f32">;
-type Bf16 = LazyArray<"bf16">;
-type Tokens = LazyArray<"i32">;
+type F32 = NDArray<"f32">;
+type Bf16 = NDArray<"bf16">;
+type Tokens = NDArray<"i32">;
 
 export interface Configuration {
   readonly vocabulary: number;

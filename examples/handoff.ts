@@ -6,7 +6,7 @@
  *   compute  wait full 0, use, arrive empty 0   wait full 1, use, …
  */
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   commitShared,
@@ -43,8 +43,8 @@ export const makeHandoff = ({ refillTooEarly = false }: Mistake = {}) =>
       name: "handoff",
       grid: { i: cdiv(n, span) },
       threads: ["load", "compute"],
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
       scratch: {
         ring: smem(f32, [slots, length]),
         full: barrier({ count: slots }),

@@ -10,7 +10,7 @@
  * The result leaves through shared memory in whole rows, which TMA writes.
  */
 import {
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -43,8 +43,8 @@ export const matmulOf = (rows: number, columns: number, depth: number) =>
       name: "matmul",
       warps: 8,
       grid: { i: cdiv(m, rows), j: cdiv(n, columns) },
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { c: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { c: tensor(bf16, [m, n]) },
       scratch: { result: smem(bf16, [4, rows, 64]) },
     },
     ({ i, j, a, b, c, result }) => {

@@ -1,5 +1,5 @@
 /** Softmax of every row, a few rows a block, computed in registers in one pass. */
-import { array, cdiv, dim, f32, kernel, slice, toNumbers } from "tilewright";
+import { tensor, cdiv, dim, f32, kernel, slice, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison, Reference } from "tilewright/testing";
@@ -14,8 +14,8 @@ export const softmax = kernel(
   {
     name: "softmax",
     grid: { i: cdiv(rows, rowsPerBlock) },
-    inputs: { x: array(f32, [rows, columns]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { x: tensor(f32, [rows, columns]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(rowsPerBlock), rowsPerBlock);

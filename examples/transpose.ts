@@ -1,5 +1,5 @@
 /** Transposition through shared memory, so that both reads and writes run along rows of global memory. */
-import { array, bf16, cdiv, dim, kernel, slice, smem, toNumbers } from "tilewright";
+import { tensor, bf16, cdiv, dim, kernel, slice, smem, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
@@ -13,8 +13,8 @@ export const transpose = kernel(
   {
     name: "transpose",
     grid: { i: cdiv(m, edge), j: cdiv(n, edge) },
-    inputs: { x: array(bf16, [m, n]) },
-    outputs: { out: array(bf16, [n, m]) },
+    inputs: { x: tensor(bf16, [m, n]) },
+    outputs: { out: tensor(bf16, [n, m]) },
     scratch: { tile: smem(bf16, [edge, edge]) },
   },
   ({ i, j, x, out, tile }) => {

@@ -15,7 +15,7 @@ import "tilewright/bench";
 import "tilewright/graph";
 import "tilewright/testing";
 
-const { array, cdiv, dim, f32, fromNumbers, kernel, open, slice, TilewrightError, toNumbers } =
+const { tensor, cdiv, dim, f32, fromNumbers, kernel, open, slice, TilewrightError, toNumbers } =
   tilewright;
 
 function requireEqual(what, found, expected) {
@@ -28,8 +28,8 @@ const doubled = kernel(
   {
     name: "doubled",
     grid: { i: cdiv(n, 32) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const at = slice(i.mul(32), 32);

@@ -2,7 +2,7 @@
  * The library's entry: everything `import … from "tilewright"` offers, named one by one. Nothing here
  * reaches the command line, so the entry bundles for a browser.
  *
- *   import { array, f32, kernel, open } from "tilewright";
+ *   import { tensor, f32, kernel, open } from "tilewright";
  */
 export { TilewrightError } from "./support/diagnostics.ts";
 export type { DiagnosticCode } from "./support/diagnostics.ts";
@@ -57,7 +57,7 @@ export type {
 export {
   accumulator,
   all,
-  array,
+  tensor,
   assert,
   barrier,
   block,
@@ -127,8 +127,8 @@ export type {
   Accumulator,
   Accuracy,
   All,
-  ArraySpec,
-  ArraySpecs,
+  TensorSpec,
+  TensorSpecs,
   AccessOptions,
   AtomicFunction,
   Barrier,

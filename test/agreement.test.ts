@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   bool,
@@ -72,7 +72,7 @@ async function expectBoth(
 describe("4-bit elements that share a byte", () => {
   test("are stored by different blocks without a race", async () => {
     const stores = kernel(
-      { name: "stores", grid: { i: 4 }, outputs: { out: array(i4, [4, 1]) } },
+      { name: "stores", grid: { i: 4 }, outputs: { out: tensor(i4, [4, 1]) } },
       ({ i, out }) => {
         out.at(i).at(0).store(i.cast(i4).add(1));
       },
@@ -85,8 +85,8 @@ describe("4-bit elements that share a byte", () => {
       {
         name: "rows",
         grid: { i: 8 },
-        inputs: { w: array(i4, [8, 5]) },
-        outputs: { out: array(i4, [8, 5]) },
+        inputs: { w: tensor(i4, [8, 5]) },
+        outputs: { out: tensor(i4, [8, 5]) },
       },
       ({ i, w, out }) => out.at(i).store(w.at(i).load()),
     );
@@ -96,7 +96,7 @@ describe("4-bit elements that share a byte", () => {
 
   test("race where one block loads the byte of which another stores a half", async () => {
     const updates = kernel(
-      { name: "updates", grid: { i: 8 }, inouts: { x: array(i4, [8, 5]) } },
+      { name: "updates", grid: { i: 8 }, inouts: { x: tensor(i4, [8, 5]) } },
       ({ i, x }) => {
         x.at(i).store(x.at(i).load().add(1));
       },
@@ -108,7 +108,7 @@ describe("4-bit elements that share a byte", () => {
 
 test("an arrival at the cluster's barrier needs a wait, also at the end", async () => {
   const trailing = kernel(
-    { name: "trailing", grid: { i: 2 }, cluster: { i: 2 }, outputs: { out: array(f32, [2, 4]) } },
+    { name: "trailing", grid: { i: 2 }, cluster: { i: 2 }, outputs: { out: tensor(f32, [2, 4]) } },
     ({ i, out }) => {
       out.at(i).store(full(f32, [4], 1));
       clusterArrive();
@@ -123,7 +123,7 @@ test("counters that are restored, and are not left at 0, are reported by both", 
       {
         name: "told",
         grid: { i: 4 },
-        outputs: { out: array(f32, [4]) },
+        outputs: { out: tensor(f32, [4]) },
         scratch: { turns: semaphore([4], { restored: true }) },
       },
       ({ i, out, turns }) => {
@@ -144,7 +144,7 @@ test("counters that are restored, and are not left at 0, are reported by both", 
 test("a semaphore past 2^31 - 1 is negative", async () => {
   const count = (least: number) =>
     kernel(
-      { name: "count", outputs: { out: array(f32, [1]) }, scratch: { s: semaphore() } },
+      { name: "count", outputs: { out: tensor(f32, [1]) }, scratch: { s: semaphore() } },
       ({ out, s }) => {
         s.signal(2 ** 31 - 1);
         s.signal(1);
@@ -161,7 +161,7 @@ test("several phases behind the last wait are one arrival too many", async () =>
     {
       name: "extra",
       threads: ["arriving", "waiting"],
-      outputs: { out: array(f32, [1]) },
+      outputs: { out: tensor(f32, [1]) },
       scratch: { b: barrier() },
     },
     ({ out, b, arriving, waiting }) => {
@@ -178,7 +178,7 @@ test("several phases behind the last wait are one arrival too many", async () =>
 });
 
 test("what needs wgmma is refused for a target without it", async () => {
-  const product = kernel({ name: "product", outputs: { out: array(f32, [64, 8]) } }, ({ out }) => {
+  const product = kernel({ name: "product", outputs: { out: tensor(f32, [64, 8]) } }, ({ out }) => {
     out.store(accumulator(f32, [64, 8]).wait());
   });
   const target = { target: "sm_80" } as const;
@@ -191,7 +191,7 @@ describe("a commit counts for all that whoever makes it knows of", () => {
       {
         name: "handOver",
         threads: ["write", "send"],
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { tile: smem(f32, [64]), ready: barrier() },
       },
       ({ out, tile, ready, write, send }) => {
@@ -216,7 +216,7 @@ describe("a commit counts for all that whoever makes it knows of", () => {
       {
         name: "gather",
         grid: { i: 2 },
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: {
           message: gmem(f32, [64]),
           sent: semaphore(),
@@ -251,8 +251,8 @@ test("a product that does not add takes the place of all that was there, in ever
     {
       name: "products",
       grid: { i: 2 },
-      inputs: { before: array(f32, [2, m, n]) },
-      outputs: { out: array(f32, [2, m, n]) },
+      inputs: { before: tensor(f32, [2, m, n]) },
+      outputs: { out: tensor(f32, [2, m, n]) },
       scratch: { a: smem(bf16, [m, k]), b: smem(bf16, [k, n]) },
     },
     ({ i, before, out, a, b }) => {
@@ -279,7 +279,7 @@ describe("an accumulator of anything", () => {
     kernel(
       {
         name: "products",
-        outputs: { out: array(f32, [m, n]) },
+        outputs: { out: tensor(f32, [m, n]) },
         scratch: { a: smem(bf16, [m, k]), b: smem(bf16, [k, n]) },
       },
       ({ out, a, b }) => {
@@ -333,8 +333,8 @@ test("bytes of a scope's barriers are used again only behind the lane that ends 
   const widened = kernel(
     {
       name: "widened",
-      inputs: { x: array(u8, [size, size]) },
-      outputs: { out: array(i64, [size, size]) },
+      inputs: { x: tensor(u8, [size, size]) },
+      outputs: { out: tensor(i64, [size, size]) },
     },
     ({ x, out }) => {
       const own = { buffer: smem(u8, [size, size]), ready: barrier() };
@@ -360,8 +360,8 @@ test("warps on their own have all of a tile that the thread held in parts", asyn
   const greatest = kernel(
     {
       name: "greatest",
-      inputs: { x: array(i32, [rows, columns]) },
-      outputs: { places: array(i32, [4, rows]), sums: array(i32, [rows, columns]) },
+      inputs: { x: tensor(i32, [rows, columns]) },
+      outputs: { places: tensor(i32, [4, rows]), sums: tensor(i32, [rows, columns]) },
     },
     ({ x, places, sums }) => {
       const running = x.load().cumsum(0);
@@ -390,7 +390,7 @@ test("warps on their own have all of a tile that the thread held in parts", asyn
 
 test("a byte of bool other than 0 is true", async () => {
   const turned = kernel(
-    { name: "turned", inputs: { x: array(bool, [4]) }, outputs: { out: array(bool, [4]) } },
+    { name: "turned", inputs: { x: tensor(bool, [4]) }, outputs: { out: tensor(bool, [4]) } },
     ({ x, out }) => {
       out.store(x.load().not());
     },
@@ -401,14 +401,14 @@ test("a byte of bool other than 0 is true", async () => {
 
 test("an output that is written in part is reported by both, with its elements", async () => {
   const part = kernel(
-    { name: "part", grid: { i: 2 }, outputs: { out: array(f32, [3, 4]) } },
+    { name: "part", grid: { i: 2 }, outputs: { out: tensor(f32, [3, 4]) } },
     ({ i, out }) => {
       out.at(i).store(full(f32, [4], 1));
     },
   );
   await expectBoth({ simulator: "TW3020", emulator: "TW3020" }, part);
   const half = kernel(
-    { name: "half", outputs: { out: array(f32, [64]) }, scratch: { t: smem(f32, [64]) } },
+    { name: "half", outputs: { out: tensor(f32, [64]) }, scratch: { t: smem(f32, [64]) } },
     ({ out, t }) => {
       t.at(slice(0, 32)).store(full(f32, [32], 1));
       commitShared();

@@ -1,6 +1,6 @@
 /** Kernels timed beside others that compute the same: results are compared first, and files may bring kernels of their own. */
 import { afterEach, expect, test, vi } from "vitest";
-import { array, bf16, kernel, open } from "tilewright";
+import { tensor, bf16, kernel, open } from "tilewright";
 import { timeAlike } from "../bench/gpu/alike.ts";
 import type { AlikeWork } from "../bench/gpu/alike.ts";
 import { kernelsBeside } from "../bench/gpu/pipeline-kernels.ts";
@@ -13,18 +13,21 @@ const work: AlikeWork = {
   tolerance: 0,
 };
 const settings = { rounds: 6, launches: 2 };
-const given = { name: "double", inputs: { x: array(bf16, [32]) } };
+const given = { name: "double", inputs: { x: tensor(bf16, [32]) } };
 
-const added = kernel({ ...given, outputs: { out: array(bf16, [32]) } }, ({ x, out }) => {
+const added = kernel({ ...given, outputs: { out: tensor(bf16, [32]) } }, ({ x, out }) => {
   const values = x.load();
   out.store(values.add(values));
 });
 
-const multiplied = kernel({ ...given, outputs: { result: array(bf16, [32]) } }, ({ x, result }) => {
-  result.store(x.load().mul(2));
-});
+const multiplied = kernel(
+  { ...given, outputs: { result: tensor(bf16, [32]) } },
+  ({ x, result }) => {
+    result.store(x.load().mul(2));
+  },
+);
 
-const trebled = kernel({ ...given, outputs: { out: array(bf16, [32]) } }, ({ x, out }) => {
+const trebled = kernel({ ...given, outputs: { out: tensor(bf16, [32]) } }, ({ x, out }) => {
   out.store(x.load().mul(3));
 });
 

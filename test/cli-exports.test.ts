@@ -29,9 +29,9 @@ describe("a file that exports operations alone", () => {
   const operations = (): string =>
     write(
       "operations.ts",
-      'import { array, dim, f32 } from "tilewright";',
+      'import { tensor, dim, f32 } from "tilewright";',
       'import { softmax, sort } from "tilewright/kernels";',
-      "export const soft = softmax({ x: array(f32, [dim('m'), dim('n')]) });",
+      "export const soft = softmax({ x: tensor(f32, [dim('m'), dim('n')]) });",
       "export const order = sort({ x: f32 });",
     );
 
@@ -98,7 +98,7 @@ describe("a file that exports operations alone", () => {
 describe("a file that exports nothing to run", () => {
   const exports = [
     'import { array, jit, mul } from "tilewright/arrays";',
-    'import type { Array } from "tilewright/arrays";',
+    'import type { NDArray } from "tilewright/arrays";',
     'export const step = jit((x: Array<"f32">) => mul(x, 2));',
     "export const w = array([1, 2, 3]);",
     "export const rate = 3;",

@@ -51,10 +51,10 @@ function lineOf(lines: readonly string[], text: string): number {
 }
 
 const scaleLines = [
-  'import { array, cdiv, debugPrint, dim, f32, kernel, slice } from "tilewright";',
+  'import { tensor, cdiv, debugPrint, dim, f32, kernel, slice } from "tilewright";',
   "const n = dim('n', { multipleOf: 16 });",
   "export const double = kernel(",
-  "  { name: 'scale', grid: { i: cdiv(n, 256) }, inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) } },",
+  "  { name: 'scale', grid: { i: cdiv(n, 256) }, inputs: { x: tensor(f32, [n]) }, outputs: { out: tensor(f32, [n]) } },",
   "  ({ i, x, out }) => {",
   "    const here = slice(i.mul(256), 256);",
   "    debugPrint('block {}', i);",
@@ -65,14 +65,14 @@ const scaleLines = [
 
 // Two threads share a buffer and nothing orders the load after the store.
 const raceLines = [
-  'import { array, f32, kernel, smem } from "tilewright";',
+  'import { tensor, f32, kernel, smem } from "tilewright";',
   'import type { Device } from "tilewright";',
   "export const handover = kernel(",
   "  {",
   "    name: 'handover',",
   "    threads: ['writer', 'reader'],",
-  "    inputs: { x: array(f32, [64]) },",
-  "    outputs: { out: array(f32, [64]) },",
+  "    inputs: { x: tensor(f32, [64]) },",
+  "    outputs: { out: tensor(f32, [64]) },",
   "    scratch: { buffer: smem(f32, [64]) },",
   "  },",
   "  ({ x, out, buffer, writer, reader }) => {",
@@ -554,9 +554,9 @@ describe("the command itself", () => {
 
   test("an interrupt of tune keeps what was found, says where and how to go on", async () => {
     writeUserFile("tuned.mjs", [
-      'import { array, dim, f32, kernel, slice } from "tilewright";',
+      'import { tensor, dim, f32, kernel, slice } from "tilewright";',
       'import { tunable } from "tilewright/tune";',
-      "const [spans, x] = [Array.from({ length: 24 }, (_, i) => 32 * (i + 1)), array(f32, [dim('n')])];",
+      "const [spans, x] = [Array.from({ length: 24 }, (_, i) => 32 * (i + 1)), tensor(f32, [dim('n')])];",
       "let sent = false;",
       "export const doubled = tunable({ name: 'doubled', choices: { span: spans }, make: ({ span }) => {",
       "  const isAsked = process.listenerCount('SIGINT') > 0 && !sent;",

@@ -38,9 +38,9 @@ async function openDevice(library: Library): Promise<own.Device> {
   return device;
 }
 
-function twice({ array, f32, kernel }: Library) {
+function twice({ tensor, f32, kernel }: Library) {
   return kernel(
-    { name: "twice", inputs: { x: array(f32, [3]) }, outputs: { out: array(f32, [3]) } },
+    { name: "twice", inputs: { x: tensor(f32, [3]) }, outputs: { out: tensor(f32, [3]) } },
     ({ x, out }) => {
       out.store(x.load().mul(2));
     },
@@ -93,13 +93,13 @@ test.each<[string, (device: own.Device) => unknown]>([
     },
   ],
   ["a format", () => own.fromNumbers(other.f32, [1], [1])],
-  ["a format in a specification", () => own.array(other.f32, [1])],
+  ["a format in a specification", () => own.tensor(other.f32, [1])],
   [
     "a traced tile",
     () => {
-      const { array, f32, kernel } = own;
-      kernel({ name: "outer", outputs: { out: array(f32, [2]) } }, () => {
-        other.kernel({ name: "inner", inputs: { x: other.array(other.f32, [2]) } }, ({ x }) => {
+      const { tensor, f32, kernel } = own;
+      kernel({ name: "outer", outputs: { out: tensor(f32, [2]) } }, () => {
+        other.kernel({ name: "inner", inputs: { x: other.tensor(other.f32, [2]) } }, ({ x }) => {
           own.dot(x.load(), x.load());
         });
       });

@@ -1,7 +1,7 @@
 /** What must not be left when a kernel ends, or a scope within it: both devices find it, by the kernel's own names, under every schedule. */
 import { describe, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -24,8 +24,8 @@ const length = 32;
 const numbers = Array.from({ length }, (_, at) => at);
 const inputs = { x: fromNumbers(f32, [length], numbers) };
 const arrays = {
-  inputs: { x: array(f32, [length]) },
-  outputs: { out: array(f32, [length]) },
+  inputs: { x: tensor(f32, [length]) },
+  outputs: { out: tensor(f32, [length]) },
 };
 
 interface Given {
@@ -235,7 +235,7 @@ describe("arrivals", () => {
           grid: { i: 4 },
           cluster: { i: 2 },
           inputs: arrays.inputs,
-          outputs: { out: array(f32, [4, length]) },
+          outputs: { out: tensor(f32, [4, length]) },
           scratch: { b: barrier({ arrivals }) },
         },
         ({ i, x, out, b }) => {
@@ -257,7 +257,7 @@ describe("arrivals", () => {
         name: "some",
         grid: { i: 3 },
         inputs: arrays.inputs,
-        outputs: { out: array(f32, [3, length]) },
+        outputs: { out: tensor(f32, [3, length]) },
         scratch: { b: barrier({ arrivals: 2 }) },
       },
       ({ i, x, out, b }) => {

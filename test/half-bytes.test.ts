@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   f4e2m1fn,
@@ -39,7 +39,7 @@ describe.each(formats)("elements of %s", (_, dtype) => {
       {
         name: "threads",
         threads: ["left", "right"],
-        outputs: { out: array(dtype, [2]) },
+        outputs: { out: tensor(dtype, [2]) },
         scratch: { tile: smem(dtype, [2]) },
       },
       ({ out, tile, left, right }) => {
@@ -69,7 +69,7 @@ describe.each(formats)("elements of %s", (_, dtype) => {
 
   test("one half of a byte is stored by two blocks, and what lies beside it by one", async () => {
     const blocks = kernel(
-      { name: "blocks", grid: { i: 2 }, outputs: { out: array(dtype, [4]) } },
+      { name: "blocks", grid: { i: 2 }, outputs: { out: tensor(dtype, [4]) } },
       ({ i, out }) => {
         out.at(i.add(1)).store(1);
         out.at(i.mul(3)).store(2);
@@ -83,7 +83,7 @@ describe.each(formats)("elements of %s", (_, dtype) => {
 
   test("a byte is stored whole by one thread, and a half of it by another", async () => {
     const whole = kernel(
-      { name: "whole", threads: ["byte", "half"], outputs: { out: array(dtype, [2]) } },
+      { name: "whole", threads: ["byte", "half"], outputs: { out: tensor(dtype, [2]) } },
       ({ out, byte, half }) => {
         byte(() => {
           out.store(full(dtype, [2], 1));
@@ -99,7 +99,7 @@ describe.each(formats)("elements of %s", (_, dtype) => {
 
 test("warps store elements of their own, and one element of two warps is a race", async () => {
   const each = (place: (warp: Scalar<"i32">) => Scalar<"i32">) =>
-    kernel({ name: "each", outputs: { out: array(i4, [4]) } }, ({ out }) => {
+    kernel({ name: "each", outputs: { out: tensor(i4, [4]) } }, ({ out }) => {
       warps((warp) => {
         out.at(place(warp)).store(warp.cast(i4));
       });
@@ -119,7 +119,7 @@ test("a barrier or a semaphore orders two stores of one element", async () => {
     {
       name: "met",
       threads: ["first", "second"],
-      outputs: { out: array(i4, [2]) },
+      outputs: { out: tensor(i4, [2]) },
       scratch: { done: barrier() },
     },
     ({ out, done, first, second }) => {
@@ -139,7 +139,7 @@ test("a barrier or a semaphore orders two stores of one element", async () => {
     {
       name: "counted",
       grid: { i: 3 },
-      outputs: { out: array(i4, [2]) },
+      outputs: { out: tensor(i4, [2]) },
       scratch: { turn: semaphore() },
     },
     ({ i, out, turn }) => {
@@ -158,8 +158,8 @@ test.each([8, 64])("of %i elements two are picked for one place", async (count) 
   const scatter = kernel(
     {
       name: "scatter",
-      inputs: { places: array(i32, [count]) },
-      outputs: { out: array(i4, [count]) },
+      inputs: { places: tensor(i32, [count]) },
+      outputs: { out: tensor(i4, [count]) },
     },
     ({ places, out }) => {
       out.store(full(i4, [count], 0));
@@ -192,7 +192,7 @@ test.each([8, 64])("of %i elements two are picked for one place", async (count) 
 
 test("updates of flags in words are no stores of elements", async () => {
   const flags = kernel(
-    { name: "flags", grid: { i: 4 }, inouts: { words: array(i32, [1]) } },
+    { name: "flags", grid: { i: 4 }, inouts: { words: tensor(i32, [1]) } },
     ({ words }) => {
       words.at(0).atomic("and", ~0xf0);
       words.at(0).atomic("or", 0x30);

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   constant,
   f16,
   f32,
@@ -52,8 +52,8 @@ async function expectAgreement(definition: KernelDefinition): Promise<void> {
 
 const square = [32, 32] as const;
 const spec = {
-  inputs: { x: array(f32, square), y: array(f32, square) },
-  outputs: { a: array(f32, square), b: array(f32, square) },
+  inputs: { x: tensor(f32, square), y: tensor(f32, square) },
+  outputs: { a: tensor(f32, square), b: tensor(f32, square) },
 };
 interface Windows {
   readonly x: Ref<"f32">;
@@ -144,8 +144,8 @@ describe("one tile handed on as two", () => {
     const definition = kernel(
       {
         name: "stated",
-        inputs: { x: array(f32, shape) },
-        outputs: { a: array(f32, shape), b: array(f32, shape) },
+        inputs: { x: tensor(f32, shape) },
+        outputs: { a: tensor(f32, shape), b: tensor(f32, shape) },
       },
       ({ x, a, b }) => {
         const tile = x.load();
@@ -167,10 +167,10 @@ describe("one tile handed on as two", () => {
     { dtype: i64, shape: [7, 5] },
     { dtype: f32, shape: [64] },
   ])("to a carry of one number and one of $shape elements", async ({ dtype, shape }) => {
-    const inputs = { x: array(dtype, shape) };
+    const inputs = { x: tensor(dtype, shape) };
     for (const way of ["both", "swapped", "one"]) {
       const definition = kernel(
-        { name: "numbers", inputs, outputs: { o: array(dtype, shape) } },
+        { name: "numbers", inputs, outputs: { o: tensor(dtype, shape) } },
         ({ x, o }) => {
           const carry = { p: full(dtype, shape, 3), q: x.load() };
           const { q: end } = loop({ to: 4, carry }, (index, { p, q }) => {
@@ -197,8 +197,8 @@ describe("sorts whose payload is needed in two layouts", () => {
     const definition = kernel(
       {
         name: "order",
-        inputs: { keys: array(keys, shape), payload: array(payload, shape) },
-        outputs: { moved: array(payload, shape), again: array(payload, shape.toReversed()) },
+        inputs: { keys: tensor(keys, shape), payload: tensor(payload, shape) },
+        outputs: { moved: tensor(payload, shape), again: tensor(payload, shape.toReversed()) },
       },
       (windows) => {
         const [, moved] = windows.keys.load().sortWith(axis, [windows.payload.load()]);
@@ -214,8 +214,8 @@ describe("sorts whose payload is needed in two layouts", () => {
     const definition = kernel(
       {
         name: "order",
-        inputs: { keys: array(u8, shape) },
-        outputs: { order: array(i32, shape), other: array(i32, [4, 128]) },
+        inputs: { keys: tensor(u8, shape) },
+        outputs: { order: tensor(i32, shape), other: tensor(i32, [4, 128]) },
       },
       ({ keys, order, other }) => {
         const [, moved] = keys.load().sortWith(0, [iota(i32, shape, 0)]);

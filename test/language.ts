@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { f32 } from "../src/formats/dtype.ts";
-import { array, kernel, smem, zeros } from "../src/lang/index.ts";
+import { tensor, kernel, smem, zeros } from "../src/lang/index.ts";
 import type { Ref, Scalar, Tile } from "../src/lang/index.ts";
 import { TilewrightError } from "../src/support/diagnostics.ts";
 import type { DiagnosticCode } from "../src/support/diagnostics.ts";
@@ -91,7 +91,7 @@ export function trace(body: (things: Things) => unknown): { toString(): string }
     {
       name: "traced",
       grid: { i: 4 },
-      inputs: { x: array(f32, [8, 64]) },
+      inputs: { x: tensor(f32, [8, 64]) },
       scratch: { shared: smem(f32, [8, 64]) },
     },
     ({ i, x, shared }) =>

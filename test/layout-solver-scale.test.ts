@@ -1,4 +1,4 @@
-import { array, dim, f32, i32, kernel, targets, zeros } from "tilewright";
+import { tensor, dim, f32, i32, kernel, targets, zeros } from "tilewright";
 import { Functions } from "../src/layout/model/functions.ts";
 import { windowsOf } from "../src/layout/model/windows.ts";
 import { propagateCandidates } from "../src/layout/plan/propagate-candidates.ts";
@@ -237,10 +237,10 @@ test("nine masked gathers, whose indices and masks lie as their tiles do, are pl
     {
       name: "gathers",
       inputs: {
-        ...{ x: array(f32, [h, w, 64]), weights: array(f32, [9, 64]) },
-        ...{ rows: array(i32, [32]), columns: array(i32, [32]) },
+        ...{ x: tensor(f32, [h, w, 64]), weights: tensor(f32, [9, 64]) },
+        ...{ rows: tensor(i32, [32]), columns: tensor(i32, [32]) },
       },
-      outputs: { out: array(f32, [32, 64]) },
+      outputs: { out: tensor(f32, [32, 64]) },
     },
     ({ x, weights, rows, columns, out }) => {
       const [row, column] = [rows.load(), columns.load()];

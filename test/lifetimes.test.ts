@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bool,
   f32,
   fromNumbers,
@@ -18,7 +18,7 @@ import {
 } from "tilewright";
 import type { Ref } from "tilewright";
 
-const arrays = { inputs: { x: array(f32, [8]) }, outputs: { out: array(f32, [8]) } };
+const arrays = { inputs: { x: tensor(f32, [8]) }, outputs: { out: tensor(f32, [8]) } };
 
 function plusOne() {
   return kernel({ name: "plus_one", ...arrays }, ({ x, out }) => out.store(x.load().add(1)));
@@ -71,7 +71,7 @@ describe("a body", () => {
 describe.each(["simulator", "emulator"] as const)("the %s", (name) => {
   test("takes scalars that its kernel's format holds, and no others", async () => {
     const scalars = kernel(
-      { name: "scalars", inputs: { s: scalar(i32) }, outputs: { out: array(i32, [1]) } },
+      { name: "scalars", inputs: { s: scalar(i32) }, outputs: { out: tensor(i32, [1]) } },
       ({ s, out }) => out.at(0).store(s),
     );
     const device = await open(name);
@@ -87,13 +87,13 @@ describe.each(["simulator", "emulator"] as const)("the %s", (name) => {
   test("reads booleans by whether they are 0, and tf32 with all of its bits", async () => {
     const device = await open(name);
     const counts = kernel(
-      { name: "counts", inputs: { x: array(bool, [4]) }, outputs: { out: array(i32, [4]) } },
+      { name: "counts", inputs: { x: tensor(bool, [4]) }, outputs: { out: tensor(i32, [4]) } },
       ({ x, out }) => out.store(x.load().cast(i32)),
     );
     const x = { dtype: bool, shape: [4], data: Uint8Array.of(0, 1, 2, 255) };
     expect([...toNumbers((await device.run(counts, { x })).out)]).toEqual([0, 1, 1, 1]);
     const widens = kernel(
-      { name: "widens", inputs: { x: array(tf32, [1]) }, outputs: { out: array(f32, [1]) } },
+      { name: "widens", inputs: { x: tensor(tf32, [1]) }, outputs: { out: tensor(f32, [1]) } },
       ({ x: source, out }) => out.store(source.load().cast(f32)),
     );
     const fine = { dtype: tf32, shape: [1], data: Float32Array.of(1 + 2 ** -23) };

@@ -1,7 +1,7 @@
 /** Runs that would never end, stopped: by steps, by time, by a signal; on the simulator and on the emulator. */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   assert,
   constant,
   f32,
@@ -21,7 +21,7 @@ import { targets } from "../src/targets/target.ts";
 import { runKernel } from "./simulation.ts";
 
 const endless = kernel(
-  { name: "endless", grid: { i: 2 }, outputs: { out: array(i32, [2]) } },
+  { name: "endless", grid: { i: 2 }, outputs: { out: tensor(i32, [2]) } },
   ({ i, out }) => {
     out.at(i).store(
       whileLoop(
@@ -122,7 +122,7 @@ describe.each(Object.entries(runners))("on the %s", (name, run) => {
 
 test("what was found before a stop is part of the report", async () => {
   const racing = kernel(
-    { name: "racing", threads: ["a", "b"], outputs: { out: array(f32, [4]) } },
+    { name: "racing", threads: ["a", "b"], outputs: { out: tensor(f32, [4]) } },
     ({ out }) => {
       loop(2 ** 31 - 1, () => {
         out.store(full(f32, [4], 1));
@@ -141,7 +141,7 @@ test("memory that is allocated during a launch has room when the launch is over"
   const device = await open("emulator");
   const before = device.allocate(f32, [4]);
   const slow = kernel(
-    { name: "slow", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+    { name: "slow", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [4]) } },
     ({ x, out }) => {
       out.store(loop({ to: 3000, carry: x.load() }, (_, sum) => sum.add(1)));
     },
@@ -164,7 +164,7 @@ test.each(["simulator", "emulator"] as const)(
   async (name) => {
     const device = await open(name);
     const asserting = kernel(
-      { name: "asserting", outputs: { out: array(i32, [1]) } },
+      { name: "asserting", outputs: { out: tensor(i32, [1]) } },
       ({ out }) => {
         out.at(0).store(
           whileLoop(
@@ -179,7 +179,7 @@ test.each(["simulator", "emulator"] as const)(
       },
     );
     await expect(device.run(asserting, {})).rejects.toThrow(/TW3012: assertion failed: endless/);
-    const fine = kernel({ name: "fine", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+    const fine = kernel({ name: "fine", outputs: { out: tensor(i32, [1]) } }, ({ out }) => {
       out.at(0).store(7);
     });
     expect([...(await device.run(fine, {})).out.data]).toEqual([7]);

@@ -100,9 +100,9 @@ async function install(): Promise<void> {
 
 /** What a user's program does: declare a kernel, run it, read the result. */
 const program = `
-import { array, f32, fromNumbers, kernel, open, toNumbers } from "tilewright";
+import { tensor, f32, fromNumbers, kernel, open, toNumbers } from "tilewright";
 const twice = kernel(
-  { name: "twice", inputs: { x: array(f32, [3]) }, outputs: { out: array(f32, [3]) } },
+  { name: "twice", inputs: { x: tensor(f32, [3]) }, outputs: { out: tensor(f32, [3]) } },
   ({ x, out }) => out.store(x.load().mul(2)),
 );
 async function double() {

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import {
   accumulator,
-  array,
+  tensor,
   assert,
   barrier,
   bf16,
@@ -52,7 +52,7 @@ async function answer(
 }
 
 const inputs = { at: scalar(i32) };
-const outputs = { out: array(i32, [1]) };
+const outputs = { out: tensor(i32, [1]) };
 
 const arrival = (asserts: boolean) =>
   kernel(
@@ -83,7 +83,7 @@ const signal = kernel(
 );
 
 const [grid, cluster] = [{ i: 2 }, { i: 2 }];
-const inCluster = { out: array(i32, [2]) };
+const inCluster = { out: tensor(i32, [2]) };
 
 /** A block that reaches for memory or a barrier of the block `at`. */
 const reaching = (way: "window" | "reshaped window" | "barrier", { asserts = false } = {}) =>
@@ -205,7 +205,7 @@ const between = (access: (values: Ref<"f32">, at: Scalar<"i32">) => Scalar<"f32"
     {
       name: "between",
       inputs,
-      outputs: { out: array(f32, [1]), sums: array(f32, [64, 128]) },
+      outputs: { out: tensor(f32, [1]), sums: tensor(f32, [64, 128]) },
       scratch: {
         left: smem(bf16, [64, 64]),
         right: smem(bf16, [64, 128]),

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import {
   all,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -33,12 +33,12 @@ const windows = placedText(
       name: "windows",
       grid: { i: 4 },
       inputs: {
-        x: array(f32, [dim("n"), 64]),
-        ids: array(i32, [16]),
-        halves: array(bf16, [64, 64]),
+        x: tensor(f32, [dim("n"), 64]),
+        ids: tensor(i32, [16]),
+        halves: tensor(bf16, [64, 64]),
         at: scalar(i32),
       },
-      outputs: { out: array(f32, [64, 64]), picked: array(f32, [16, 64]) },
+      outputs: { out: tensor(f32, [64, 64]), picked: tensor(f32, [16, 64]) },
       scratch: { buffer: smem(f32, [2112]), turned: smem(bf16, [64, 64]) },
     },
     ({ i, x, ids, halves, out, picked, at, buffer, turned }) => {
@@ -58,8 +58,8 @@ const copied = placedText(
   kernel(
     {
       name: "copied",
-      inputs: { x: array(f32, [64, 32]), y: array(f32, [64, 33]) },
-      outputs: { out: array(f32, [64, 32]) },
+      inputs: { x: tensor(f32, [64, 32]), y: tensor(f32, [64, 33]) },
+      outputs: { out: tensor(f32, [64, 32]) },
       scratch: { a: smem(f32, [64, 32]), b: smem(f32, [64, 32]), full: barrier({ arrivals: 2 }) },
     },
     ({ x, y, out, a, b, full }) => {
@@ -76,8 +76,8 @@ const places = placedText(
   kernel(
     {
       name: "places",
-      inputs: { x: array(f32, [64]), at: scalar(i32) },
-      outputs: { out: array(f32, [64]) },
+      inputs: { x: tensor(f32, [64]), at: scalar(i32) },
+      outputs: { out: tensor(f32, [64]) },
       scratch: { room: smem(f32, [64]), full: barrier({ count: 2 }), counts: semaphore([2, 3]) },
     },
     ({ x, at, out, room, full, counts }) => {
@@ -249,8 +249,8 @@ test("what may lie whole inside is asked whether it does, and what never does is
         {
           name: "loaded",
           grid: { i: 4 },
-          inputs: { x: array(f32, [elements]) },
-          outputs: { out: array(f32, [4, 512]) },
+          inputs: { x: tensor(f32, [elements]) },
+          outputs: { out: tensor(f32, [4, 512]) },
         },
         ({ i, x, out }) => {
           const from = start < 0 ? start : i.mul(start);

@@ -3,7 +3,7 @@
  * changed, and a kernel that ordinary placing once got wrong is right.
  */
 import { expect, test } from "vitest";
-import { array, bf16, dot, f32, kernel, smem } from "tilewright";
+import { tensor, bf16, dot, f32, kernel, smem } from "tilewright";
 import { fromNumbers } from "../src/formats/hostarray.ts";
 import { runKernel } from "./simulation.ts";
 import { readText } from "./source-files.ts";
@@ -428,8 +428,8 @@ test("scratch does not lie where a product still reads what was loaded before it
   const definition = kernel(
     {
       name: "late",
-      inputs: { a: array(bf16, shape), b: array(bf16, shape), x: array(f32, shape) },
-      outputs: { c: array(f32, shape), sums: array(f32, [64]) },
+      inputs: { a: tensor(bf16, shape), b: tensor(bf16, shape), x: tensor(f32, shape) },
+      outputs: { c: tensor(f32, shape), sums: tensor(f32, [64]) },
       scratch: { sa: smem(bf16, shape), sb: smem(bf16, shape) },
     },
     ({ a, b, x, c, sums, sa, sb }) => {

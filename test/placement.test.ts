@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   all,
-  array,
+  tensor,
   bf16,
   clusterSync,
   f32,
@@ -59,8 +59,8 @@ test.each(tracedKernels.map((each) => [each.name, each] as const))(
 );
 
 describe("ops that few kernels have", () => {
-  const inputs = { x: array(f32, [64, 128]) };
-  const outputs = { out: array(f32, [64, 128]), list: array(i32, [64, 128]) };
+  const inputs = { x: tensor(f32, [64, 128]) };
+  const outputs = { out: tensor(f32, [64, 128]), list: tensor(i32, [64, 128]) };
 
   test("sorting along an axis with few lanes on it", () => {
     const { layouts, conversions } = place(

@@ -1,7 +1,7 @@
 /** Profile scopes on simulator and emulator: what they tell, what they leave alone, and that they cost nothing when off. */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bf16,
   dim,
   dot,
@@ -37,8 +37,8 @@ const softmaxOf = (scope: Scope) =>
     {
       name: "softmax",
       grid: { i: n },
-      inputs: { x: array(f32, [n, 256]) },
-      outputs: { out: array(f32, [n, 256]) },
+      inputs: { x: tensor(f32, [n, 256]) },
+      outputs: { out: tensor(f32, [n, 256]) },
     },
     ({ i, x, out }) => {
       const tile = scope("load", () => x.at(i).load());
@@ -55,8 +55,8 @@ const productOf = (scope: Scope) =>
   kernel(
     {
       name: "product",
-      inputs: { a: array(bf16, [64, 256]), b: array(bf16, [256, 64]) },
-      outputs: { c: array(f32, [64, 64]) },
+      inputs: { a: tensor(bf16, [64, 256]), b: tensor(bf16, [256, 64]) },
+      outputs: { c: tensor(f32, [64, 64]) },
     },
     ({ a, b, c }) => {
       const sums = loop({ to: 4, carry: zeros(f32, [64, 64]) }, (k, accumulator) => {
@@ -73,7 +73,7 @@ const productOf = (scope: Scope) =>
 
 /** A loop that does nothing, unless its scopes do. */
 const idleOf = (scope: Scope) =>
-  kernel({ name: "idle", outputs: { out: array(f32, [128]) } }, ({ out }) => {
+  kernel({ name: "idle", outputs: { out: tensor(f32, [128]) } }, ({ out }) => {
     loop(4, () => {
       scope("nothing", () => zeros(f32, [128]));
     });
@@ -157,7 +157,7 @@ describe.each(places)("on the %s", (name) => {
   });
 
   test("scopes within warps are those of each warp", async () => {
-    const marked = kernel({ name: "marked", outputs: { out: array(i32, [4]) } }, ({ out }) => {
+    const marked = kernel({ name: "marked", outputs: { out: tensor(i32, [4]) } }, ({ out }) => {
       profile("all", () =>
         warps((warp) => {
           profile("own", () => out.at(warp).store(warp));
@@ -173,7 +173,7 @@ describe.each(places)("on the %s", (name) => {
 
   test("the newest scopes are kept where there are many", async () => {
     const count = 2100;
-    const many = kernel({ name: "many", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+    const many = kernel({ name: "many", outputs: { out: tensor(i32, [1]) } }, ({ out }) => {
       profile("whole", () => {
         loop(count, (k) => {
           profile("step", () => out.at(0).store(k));
@@ -190,7 +190,7 @@ describe.each(places)("on the %s", (name) => {
 
   test("a batch has the scopes of its items", async () => {
     const row = kernel(
-      { name: "row", inputs: { v: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+      { name: "row", inputs: { v: tensor(f32, [64]) }, outputs: { out: tensor(f32, [64]) } },
       ({ v, out }) => profile("twice", () => out.store(v.load().mul(2))),
     );
     const { found } = await profiles(name, vmap(row, { v: 0 }), {

@@ -1,6 +1,6 @@
 /** Programs and arrays that would never end, stopped; operations of several launches; waits of every kind. */
 import { afterEach, describe, expect, test } from "vitest";
-import { array as arrayOf, f32, fromNumbers, kernel, open, TilewrightError } from "tilewright";
+import { tensor as arrayOf, f32, fromNumbers, kernel, open, TilewrightError } from "tilewright";
 import type { Device } from "tilewright";
 import { add, array, greaterEqual, jit, sum, useDevice, whileLoop } from "tilewright/arrays";
 import { compilePlan, evaluate, parseGraph, Program } from "tilewright/graph";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   copyAsync,
@@ -55,8 +55,8 @@ function started(body: (things: Things) => void): KernelDefinition {
       name: "started",
       grid: { i: 4 },
       threads: ["copies", "computes"],
-      inputs: { x: array(f32, [4, 64]), limit: scalar(i32) },
-      inouts: { out: array(f32, [4, 64]) },
+      inputs: { x: tensor(f32, [4, 64]), limit: scalar(i32) },
+      inouts: { out: tensor(f32, [4, 64]) },
       scratch: {
         own: gmem(f32, [4, 64]),
         buffer: smem(f32, [64]),
@@ -395,7 +395,7 @@ rejectsBroken({ placed }, [
 ]);
 
 describe("what is read before the wait in a plan", () => {
-  const row = array(f32, [64]);
+  const row = tensor(f32, [64]);
   const arrays = { inputs: { lengths: row }, outputs: { sums: row } };
   const first = (body: (act: () => void) => void): KernelDefinition =>
     kernel({ name: "first", ...arrays }, ({ lengths, sums }) => {

@@ -5,11 +5,11 @@
 import { describe, expect, test } from "vitest";
 import { f32 } from "../src/formats/dtype.ts";
 import { fromNumbers } from "../src/formats/hostarray.ts";
-import { array, barrier, commitShared, copyAsync, kernel, loop, smem } from "../src/lang/index.ts";
+import { tensor, barrier, commitShared, copyAsync, kernel, loop, smem } from "../src/lang/index.ts";
 import { open } from "../src/runtime/open.ts";
 
-const inputs = { x: array(f32, [4, 64]) };
-const outputs = { out: array(f32, [4, 64]) };
+const inputs = { x: tensor(f32, [4, 64]) };
+const outputs = { out: tensor(f32, [4, 64]) };
 
 /** One thread copies, reads, and copies again. */
 const alone = (commits: boolean) =>

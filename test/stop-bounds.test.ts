@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { open, TilewrightError } from "tilewright";
 import type { Device } from "tilewright";
 import * as arrays from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 import { evaluate, parseGraph } from "tilewright/graph";
 import { evaluateWithBreaks, tensor } from "../src/graph/evaluate/index.ts";
 import type { Tensor } from "../src/graph/evaluate/index.ts";
@@ -337,7 +337,7 @@ describe("on the evaluator", () => {
     const controller = new AbortController();
     const { signal } = controller;
     const endless = arrays.jit(
-      (x: LazyArray<"f32">) =>
+      (x: NDArray<"f32">) =>
         arrays.whileLoop(
           (state) => arrays.greaterEqual(arrays.sum(state), -1),
           (state) => arrays.add(state, 1),
@@ -345,7 +345,7 @@ describe("on the evaluator", () => {
         ),
       { signal },
     );
-    const plus = arrays.jit((x: LazyArray<"f32">) => arrays.add(x, 1), { signal });
+    const plus = arrays.jit((x: NDArray<"f32">) => arrays.add(x, 1), { signal });
     const first = plus(arrays.array([1, 2]));
     const second = plus(arrays.mul(first, 2));
     expect(await second.values()).toEqual([5, 7]);
@@ -368,9 +368,9 @@ const mostSteps = { simulator: 64, emulator: 1024 };
 
 const { add, matmul, mul, cond, cumsum, greater, less, nn, softmax, sum, sort, take, topK } =
   arrays;
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
-const computations: readonly (readonly [string, () => LazyArray])[] = [
+const computations: readonly (readonly [string, () => NDArray])[] = [
   [
     "a loop with a branch",
     () => {

@@ -3,10 +3,10 @@
  * and GPUs, which nobody can stop. Launches are counted; no time is measured.
  */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { array as arrayOf, f32, fromNumbers, kernel, open, TilewrightError } from "tilewright";
+import { tensor as arrayOf, f32, fromNumbers, kernel, open, TilewrightError } from "tilewright";
 import type { Device } from "tilewright";
 import { add, array, jit, useDevice } from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 import { compilePlan, parseGraph, Program } from "tilewright/graph";
 import { BoundLaunch } from "../src/device/bound-launch.ts";
 import { EmulatorBackend } from "../src/runtime/emulator-backend.ts";
@@ -194,8 +194,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     const held = new Promise<void>((resolve) => (release = resolve));
     const controller = new AbortController();
     const { signal } = controller;
-    const slow = jit((x: LazyArray) => add(add(add(x, 1), 1), 1));
-    const quick = jit((x: LazyArray) => add(x, 1), { signal, donate: [0] });
+    const slow = jit((x: NDArray) => add(add(add(x, 1), 1), 1));
+    const quick = jit((x: NDArray) => add(x, 1), { signal, donate: [0] });
     const w = slow(array([1, 2]));
     await w.read();
     const launches = counted(name, () => held);

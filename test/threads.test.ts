@@ -89,10 +89,10 @@ describe("a device", () => {
   }
 
   const setup = [
-    'import { array, dim, f32, fromNumbers, kernel, open, slice, toNumbers } from "tilewright";',
+    'import { tensor, dim, f32, fromNumbers, kernel, open, slice, toNumbers } from "tilewright";',
     'const n = dim("n");',
     "const work = kernel(",
-    '  { name: "work", grid: { i: 40 }, inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) } },',
+    '  { name: "work", grid: { i: 40 }, inputs: { x: tensor(f32, [n]) }, outputs: { out: tensor(f32, [n]) } },',
     "  ({ i, x, out }) => {",
     "    const here = slice(i.mul(256), 256);",
     "    let value = x.at(here).load();",

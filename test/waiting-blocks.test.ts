@@ -7,7 +7,7 @@
  */
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   fromNumbers,
   kernel,
   open,
@@ -25,8 +25,8 @@ const chain = kernel(
   {
     name: "chain",
     grid: { i: blocks },
-    outputs: { order: array(u32, [blocks, width]) },
-    inouts: { told: array(u32, [blocks + 1, width]) },
+    outputs: { order: tensor(u32, [blocks, width]) },
+    inouts: { told: tensor(u32, [blocks + 1, width]) },
   },
   ({ i, order, told }) => {
     const here = slice(0, width);

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   dim,
   f32,
   full,
@@ -28,7 +28,7 @@ function chain(backwards: boolean) {
     {
       name: backwards ? "backwards" : "forwards",
       grid: { i: n },
-      outputs: { out: array(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
       scratch: { s: semaphore([n]) },
     },
     ({ i, out, s }) => {
@@ -54,7 +54,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
       {
         name: "crowd",
         grid: { i: 600 },
-        outputs: { out: array(f32, [600]) },
+        outputs: { out: tensor(f32, [600]) },
         scratch: { s: semaphore() },
       },
       ({ i, out, s }) => {
@@ -72,7 +72,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
 
   test("32 blocks that poll words which each of them tells", async () => {
     const device = await open(name, { checks: false, onNotes: () => undefined });
-    const words = array(u32, [32]);
+    const words = tensor(u32, [32]);
     const meeting = kernel(
       {
         name: "meeting",
@@ -103,7 +103,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
       {
         name: "turns",
         grid: { i: n },
-        outputs: { out: array(f32, [n]) },
+        outputs: { out: tensor(f32, [n]) },
         scratch: { s: semaphore() },
       },
       ({ i, out, s }) => {

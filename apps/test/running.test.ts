@@ -41,9 +41,9 @@ async function expectFound(lines: readonly number[]): Promise<void> {
   await expect.poll(() => linesWith(page, "line-found")).toEqual(lines);
 }
 
-const doubled = (factor: string): string => `import { array, f32, kernel } from "tilewright";
+const doubled = (factor: string): string => `import { tensor, f32, kernel } from "tilewright";
 export const twice = kernel(
-  { name: "twice", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+  { name: "twice", inputs: { x: tensor(f32, [64]) }, outputs: { out: tensor(f32, [64]) } },
   ({ x, out }) => { out.store(x.load().mul(${factor})); },
 );
 `;
@@ -249,9 +249,9 @@ describe("endless programs", () => {
     await stopAfter(page, 120);
     await paste(
       page,
-      `import { array, i32, kernel, loop } from "tilewright";
+      `import { tensor, i32, kernel, loop } from "tilewright";
 export const long = kernel(
-  { name: "long", inouts: { x: array(i32, [16]) } },
+  { name: "long", inouts: { x: tensor(i32, [16]) } },
   ({ x }) => { loop(2000000000, () => { x.store(x.load().add(1)); }); },
 );
 `,

@@ -60,15 +60,15 @@ describe("the first load", () => {
   });
 });
 
-const product = `import { array, bf16, dot, f32, fromNumbers, kernel, loop, open, slice, zeros } from "tilewright";
+const product = `import { tensor, bf16, dot, f32, fromNumbers, kernel, loop, open, slice, zeros } from "tilewright";
 const size = 256;
 const tile = 64;
 const matmul = kernel(
   {
     name: "matmul",
     grid: { i: size / tile, j: size / tile },
-    inputs: { a: array(bf16, [size, size]), b: array(bf16, [size, size]) },
-    outputs: { c: array(f32, [size, size]) },
+    inputs: { a: tensor(bf16, [size, size]), b: tensor(bf16, [size, size]) },
+    outputs: { c: tensor(f32, [size, size]) },
   },
   ({ i, j, a, b, c }) => {
     const [rows, columns] = [slice(i.mul(tile), tile), slice(j.mul(tile), tile)];

@@ -158,9 +158,9 @@ describe("layouts", () => {
   test("show conversions before and after, with the same element in both", async () => {
     await paste(
       page,
-      `import { array, f32, kernel } from "tilewright";
+      `import { tensor, f32, kernel } from "tilewright";
 export const sums = kernel(
-  { name: "sums", inputs: { x: array(f32, [64, 64]) }, outputs: { out: array(f32, [64, 64]) } },
+  { name: "sums", inputs: { x: tensor(f32, [64, 64]) }, outputs: { out: tensor(f32, [64, 64]) } },
   ({ x, out }) => {
     const tile = x.load();
     out.store(tile.transpose().add(tile));

@@ -5,7 +5,7 @@
  *   sets       q k v → out   q k v → out   …      so many that no launch finds its arrays in the cache
  *   kernels    example: (q, k, v) → out     by hand: (q, k, v) → result     a kernel's own name of its result does not matter
  */
-import { array, bf16, i32, kernel, toNumbers } from "tilewright";
+import { tensor, bf16, i32, kernel, toNumbers } from "tilewright";
 import type { Device, DeviceArray, KernelDefinition } from "tilewright";
 import { bench } from "tilewright/bench";
 import type { BenchEntry } from "tilewright/bench";
@@ -40,7 +40,7 @@ interface ArraySet {
   readonly counter: DeviceArray;
 }
 
-const clear = kernel({ name: "clear", outputs: { counter: array(i32, [1]) } }, ({ counter }) => {
+const clear = kernel({ name: "clear", outputs: { counter: tensor(i32, [1]) } }, ({ counter }) => {
   counter.at(0).store(0);
 });
 

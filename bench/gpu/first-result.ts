@@ -2,7 +2,7 @@
  * Time from `kernel(...)` to the first result of axpy in a fresh process, beyond opening the GPU. Run it
  * twice with an empty folder in TILEWRIGHT_CACHE and with CUDA_CACHE_DISABLE=1: cold, then warm.
  */
-import { array, cdiv, f32, fromNumbers, kernel, open, slice, toNumbers } from "tilewright";
+import { tensor, cdiv, f32, fromNumbers, kernel, open, slice, toNumbers } from "tilewright";
 
 const count = 1 << 16;
 const block = 1024;
@@ -16,8 +16,8 @@ const axpy = kernel(
   {
     name: "axpy",
     grid: { i: cdiv(count, block) },
-    inputs: { x: array(f32, [count]), y: array(f32, [count]) },
-    outputs: { out: array(f32, [count]) },
+    inputs: { x: tensor(f32, [count]), y: tensor(f32, [count]) },
+    outputs: { out: tensor(f32, [count]) },
   },
   ({ i, x: left, y: right, out }) => {
     const here = slice(i.mul(block), block);

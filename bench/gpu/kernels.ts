@@ -1,5 +1,5 @@
 /** Kernels whose speed on a GPU is measured beside that of other compilers and libraries. */
-import { array, bf16, cdiv, constant, dim, f32, kernel, slice } from "tilewright";
+import { tensor, bf16, cdiv, constant, dim, f32, kernel, slice } from "tilewright";
 import type { DType } from "tilewright";
 
 const n = dim("n", { multipleOf: 8 });
@@ -11,8 +11,8 @@ export const copy = kernel(
   {
     name: "copy",
     grid: { i: cdiv(n, span) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(span), span);
@@ -24,8 +24,8 @@ export const axpy = kernel(
   {
     name: "axpy",
     grid: { i: cdiv(n, span) },
-    inputs: { x: array(f32, [n]), y: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, y, out }) => {
     const here = slice(i.mul(span), span);
@@ -39,8 +39,8 @@ export const rowSoftmax = (rows: number, columns: number, dtype: DType<"bf16"> =
     {
       name: "softmax",
       grid: { i: rows },
-      inputs: { x: array(dtype, [rows, columns]) },
-      outputs: { out: array(dtype, [rows, columns]) },
+      inputs: { x: tensor(dtype, [rows, columns]) },
+      outputs: { out: tensor(dtype, [rows, columns]) },
     },
     ({ i, x, out }) => {
       const row = x.at(i).load().cast(f32);
@@ -55,8 +55,8 @@ export const rmsNorm = (rows: number, columns: number, dtype: DType<"bf16"> = bf
     {
       name: "rms_norm",
       grid: { i: rows },
-      inputs: { x: array(dtype, [rows, columns]), weight: array(dtype, [columns]) },
-      outputs: { out: array(dtype, [rows, columns]) },
+      inputs: { x: tensor(dtype, [rows, columns]), weight: tensor(dtype, [columns]) },
+      outputs: { out: tensor(dtype, [rows, columns]) },
     },
     ({ i, x, weight, out }) => {
       const row = x.at(i).load().cast(f32);

@@ -3,7 +3,7 @@
  * same: picking by index tiles, tiles of the whole block, the greatest of rows, counting, and a scan by a function of one's own.
  */
 import {
-  array,
+  tensor,
   bf16,
   constant,
   f32,
@@ -22,8 +22,8 @@ export const gatherRows = (table: number, rows: number, columns: number, togethe
     {
       name: "gather_rows",
       grid: { i: rows / together },
-      inputs: { table: array(f32, [table, columns]), ids: array(i32, [rows]) },
-      outputs: { out: array(f32, [rows, columns]) },
+      inputs: { table: tensor(f32, [table, columns]), ids: tensor(i32, [rows]) },
+      outputs: { out: tensor(f32, [rows, columns]) },
     },
     ({ i, table: from, ids, out }) => {
       const here = slice(i.mul(together), together);
@@ -37,8 +37,8 @@ export const gatherElements = (table: number, count: number, together: number) =
     {
       name: "gather_elements",
       grid: { i: count / together },
-      inputs: { table: array(f32, [table]), ids: array(i32, [count]) },
-      outputs: { out: array(f32, [count]) },
+      inputs: { table: tensor(f32, [table]), ids: tensor(i32, [count]) },
+      outputs: { out: tensor(f32, [count]) },
     },
     ({ i, table: from, ids, out }) => {
       const here = slice(i.mul(together), together);
@@ -53,8 +53,8 @@ export const wideSoftmax = (rows: number, columns: number, warps: number) =>
       name: `softmax_${warps}`,
       grid: { i: rows },
       warps,
-      inputs: { x: array(bf16, [rows, columns]) },
-      outputs: { out: array(bf16, [rows, columns]) },
+      inputs: { x: tensor(bf16, [rows, columns]) },
+      outputs: { out: tensor(bf16, [rows, columns]) },
     },
     ({ i, x, out }) => {
       const row = x.at(i).load().cast(f32);
@@ -71,8 +71,8 @@ export const longSoftmax = (rows: number, columns: number, part: number, warps: 
       name: `long_softmax_${warps}`,
       grid: { i: rows },
       warps,
-      inputs: { x: array(bf16, [rows, columns]) },
-      outputs: { out: array(bf16, [rows, columns]) },
+      inputs: { x: tensor(bf16, [rows, columns]) },
+      outputs: { out: tensor(bf16, [rows, columns]) },
     },
     ({ i, x, out }) => {
       const first = { high: constant(f32, -Infinity), sum: constant(f32, 0) };
@@ -107,8 +107,8 @@ export const greatest = (
       name: "greatest",
       grid: { i: rows / together },
       warps,
-      inputs: { x: array(f32, [rows, columns]) },
-      outputs: { values: array(f32, [rows, k]) },
+      inputs: { x: tensor(f32, [rows, columns]) },
+      outputs: { values: tensor(f32, [rows, k]) },
     },
     ({ i, x, values }) => {
       const here = slice(i.mul(together), together);
@@ -124,8 +124,8 @@ export const counts = (count: number, bins: number, together: number, warps: num
       name: "counts",
       grid: { i: count / together },
       warps,
-      inputs: { x: array(i32, [count]) },
-      inouts: { totals: array(i32, [bins]) },
+      inputs: { x: tensor(i32, [count]) },
+      inouts: { totals: tensor(i32, [bins]) },
     },
     ({ i, x, totals }) => {
       totals.atomicAdd(histogram(x.at(slice(i.mul(together), together)).load(), bins));
@@ -139,8 +139,8 @@ export const recurrence = (rows: number, columns: number, together: number, warp
       name: "recurrence",
       grid: { i: rows / together },
       warps,
-      inputs: { a: array(f32, [rows, columns]), b: array(f32, [rows, columns]) },
-      outputs: { y: array(f32, [rows, columns]) },
+      inputs: { a: tensor(f32, [rows, columns]), b: tensor(f32, [rows, columns]) },
+      outputs: { y: tensor(f32, [rows, columns]) },
     },
     ({ i, a, b, y }) => {
       const here = slice(i.mul(together), together);
@@ -155,6 +155,6 @@ export const recurrence = (rows: number, columns: number, together: number, warp
 
 /** Counters begin at 0. */
 export const clear = (count: number) =>
-  kernel({ name: "clear", outputs: { out: array(i32, [count]) } }, ({ out }) => {
+  kernel({ name: "clear", outputs: { out: tensor(i32, [count]) } }, ({ out }) => {
     out.store(0);
   });

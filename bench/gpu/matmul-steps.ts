@@ -6,7 +6,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -29,8 +29,8 @@ const naive = kernel(
   {
     name: "naive",
     grid: { i: cdiv(m, 16), j: cdiv(n, 16) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(bf16, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(bf16, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const sums = loop({ to: k, carry: zeros(f32, [16, 16]) }, (step, before) => {
@@ -46,8 +46,8 @@ const tensorCores = kernel(
   {
     name: "tensor_cores",
     grid: { i: cdiv(m, 64), j: cdiv(n, 64) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(bf16, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(bf16, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const steps = { to: cdiv(k, 32), carry: zeros(f32, [64, 64]), depth: 1 };
@@ -64,8 +64,8 @@ const pipelined = kernel(
   {
     name: "pipelined",
     grid: { i: cdiv(m, 64), j: cdiv(n, 64) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(bf16, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(bf16, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const steps = { to: cdiv(k, 64), carry: zeros(f32, [64, 64]) };
@@ -83,8 +83,8 @@ const wide = kernel(
     name: "wide",
     warps: 8,
     grid: { i: cdiv(m, 128), j: cdiv(n, 256) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(bf16, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(bf16, [m, n]) },
     scratch: { result: smem(bf16, [4, 128, 64]) },
   },
   ({ i, j, a, b, c, result }) => {
@@ -104,8 +104,8 @@ const persistent = kernel(
     name: "persistent",
     grid: { worker: processors },
     threads: ["copy", "first", "second"],
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(bf16, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(bf16, [m, n]) },
     scratch: { result: smem(bf16, [2, 2, 64, 64]) },
   },
   ({ a, b, c, result }) => {

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -41,9 +41,9 @@ export const productOf = (
       name: counted ? "counted" : split ? "split" : "dealt",
       grid: { worker: processors },
       threads: ["copy", "first", "second"],
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { c: array(bf16, [m, n]) },
-      inouts: { counter: array(i32, [1]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { c: tensor(bf16, [m, n]) },
+      inouts: { counter: tensor(i32, [1]) },
       scratch: {
         result: smem(bf16, [2, 2, 64, 64]),
         ...(split && {

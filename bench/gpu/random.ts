@@ -1,5 +1,5 @@
 /** Numbers close to a normal distribution, made on the device: uploading gigabytes would take longer. */
-import { array, cdiv, f32, i32, iota, kernel, scalar, slice, u32 } from "tilewright";
+import { tensor, cdiv, f32, i32, iota, kernel, scalar, slice, u32 } from "tilewright";
 import type { Device, DeviceArray, DType, Scalar, Tile } from "tilewright";
 
 const span = 4096;
@@ -25,7 +25,7 @@ const randomKernel = <N extends RandomFormat>(dtype: DType<N>, shape: readonly n
       name: `random_${dtype.name}`,
       grid: { i: cdiv(count, span) },
       inputs: { seed: scalar(u32) },
-      outputs: { out: array(dtype, shape) },
+      outputs: { out: tensor(dtype, shape) },
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
@@ -57,7 +57,7 @@ const indexKernel = (count: number, below: number) =>
       name: "random_indices",
       grid: { i: cdiv(count, span) },
       inputs: { seed: scalar(u32) },
-      outputs: { out: array(i32, [count]) },
+      outputs: { out: tensor(i32, [count]) },
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
@@ -84,7 +84,7 @@ const wordKernel = (count: number) =>
       name: "random_words",
       grid: { i: cdiv(count, span) },
       inputs: { seed: scalar(u32) },
-      outputs: { out: array(u32, [count]) },
+      outputs: { out: tensor(u32, [count]) },
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);

@@ -6,7 +6,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { array, cdiv, f32, iota, kernel, scalar, slice, u32 } from "tilewright";
+import { tensor, cdiv, f32, iota, kernel, scalar, slice, u32 } from "tilewright";
 import type { Tile } from "tilewright";
 import { mathBounds } from "../../src/ptx/math/index.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
@@ -42,7 +42,7 @@ const entries = functions.map((fn) => {
       name: fn,
       grid: { i: cdiv(run, block) },
       inputs: { base: scalar(u32) },
-      outputs: { out: array(f32, [run]) },
+      outputs: { out: tensor(f32, [run]) },
     },
     ({ i, base, out }) => {
       const start = i.mul(block);

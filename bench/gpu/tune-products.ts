@@ -7,7 +7,7 @@
  * Of each shape so many choices are measured, those that the model thinks fastest; all of them unless told. Shapes are those of the
  * benchmark unless others are named.
  */
-import { array, bf16, dim, f16, open } from "tilewright";
+import { tensor, bf16, dim, f16, open } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import { tune } from "tilewright/tune";
 import { productShapes } from "./parts.ts";
@@ -19,8 +19,8 @@ const shapes =
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const format = name === "f16" ? f16 : bf16;
 const product = matmul({
-  a: array(format, [m, k]),
-  b: array(format, [k, n], lies === "nk" ? { strides: [1, k] } : {}),
+  a: tensor(format, [m, k]),
+  b: tensor(format, [k, n], lies === "nk" ? { strides: [1, k] } : {}),
 });
 const device = await open("gpu");
 try {

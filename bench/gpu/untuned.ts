@@ -10,7 +10,7 @@
  */
 import { appendFileSync } from "node:fs";
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   dim,
@@ -91,8 +91,8 @@ const rounds = 7;
 
 const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
 const product = matmul({
-  a: array(format, [rows, depth]),
-  b: array(format, [depth, columns], lies === "nk" ? { strides: [1, depth] } : {}),
+  a: tensor(format, [rows, depth]),
+  b: tensor(format, [depth, columns], lies === "nk" ? { strides: [1, depth] } : {}),
 });
 const device = await open("gpu", { onNotes: () => undefined });
 const start = performance.now();
@@ -138,7 +138,7 @@ const numbers = kernel(
     name: "numbers",
     grid: { i: cdiv(count, span) },
     inputs: { seed: scalar(u32) },
-    outputs: { out: array(format, [count]) },
+    outputs: { out: tensor(format, [count]) },
   },
   ({ i, seed: from, out }) => {
     const begin = i.mul(span);

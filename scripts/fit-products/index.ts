@@ -21,7 +21,7 @@ import type { Trees } from "../../src/kernels/matmul/cost/learned/trees.ts";
 import { problemOf } from "../../src/kernels/matmul/matmul.ts";
 import { tiledModel } from "../../src/kernels/matmul/cost/model.ts";
 import { recipeOf } from "../../src/kernels/matmul/recipe.ts";
-import { array, dim } from "../../src/lang/index.ts";
+import { tensor, dim } from "../../src/lang/index.ts";
 import { captureLocation } from "../../src/support/location.ts";
 import { targets } from "../../src/targets/target.ts";
 import { numberOption, scriptOptions } from "../arguments.ts";
@@ -47,7 +47,7 @@ const problems = {
   kn: problemOf("matmul", { a: bf16, b: bf16 }, captureLocation()),
   nk: problemOf(
     "matmul",
-    { a: bf16, b: array(bf16, [k, n], { strides: [1, k] }) },
+    { a: bf16, b: tensor(bf16, [k, n], { strides: [1, k] }) },
     captureLocation(),
   ),
 };

@@ -3,7 +3,7 @@
  * random lives of arrays. After each step the device's account is exact: nothing but what is kept on purpose is in use.
  */
 import { add, array, grad, jit, mul, sum, useDevice } from "../../src/arrays/index.ts";
-import type { Array as ArrayOf } from "../../src/arrays/index.ts";
+import type { NDArray as ArrayOf } from "../../src/arrays/index.ts";
 import { livePrograms } from "../../src/arrays/device.ts";
 import { keptPrograms } from "../../src/arrays/programs.ts";
 import type { Device } from "../../src/device/device.ts";

@@ -3,7 +3,7 @@
  * million launches is found as well as one that keeps what it should give back.
  */
 import {
-  array,
+  tensor,
   assert,
   cdiv,
   dim,
@@ -34,8 +34,8 @@ function numbered(number: number) {
     {
       name: "numbered",
       grid: { i: cdiv(n, 16) },
-      inputs: { x: array(f32, [n]), factor: scalar(f32) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, factor, out }) => {
       const at = slice(i.mul(16), 16);
@@ -49,7 +49,7 @@ function numbered(number: number) {
 /** The least of kernels, likewise all different: out = x + number. */
 function plain(number: number) {
   return kernel(
-    { name: "plain", inputs: { x: scalar(f32) }, outputs: { out: array(f32, [1]) } },
+    { name: "plain", inputs: { x: scalar(f32) }, outputs: { out: tensor(f32, [1]) } },
     ({ x, out }) => out.at(0).store(x.add(number)),
   );
 }

@@ -341,7 +341,7 @@ export function typeOfArray(value: GraphValue): TensorType {
 }
 
 /** An array of elements of one dtype; its shape is known, its data once it is read. */
-export class LazyArray<D extends DTypeName = DTypeName> {
+export class NDArray<D extends DTypeName = DTypeName> {
   /** The value in the graph that is recorded. */
   readonly value: GraphValue;
 

@@ -42,9 +42,9 @@ import {
   whileLoop,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F64 = LazyArray<"f64">;
+type F64 = NDArray<"f64">;
 
 function codeOf(body: () => unknown): string | undefined {
   try {
@@ -292,7 +292,7 @@ describe("mistakes", () => {
     ["TW9303", () => (x as unknown as number) * 2],
     ["TW9303", () => JSON.stringify({ x })],
     ["TW9304", () => add(x, zeros([3], "f64"))],
-    ["TW9305", () => add(x as LazyArray, zeros([4], "i32") as LazyArray)],
+    ["TW9305", () => add(x as NDArray, zeros([4], "i32") as NDArray)],
     ["TW9306", () => array([[1, 2], [3]])],
     ["TW9307", () => flip(x, 1)],
     ["TW9313", () => vmap((y: F64, z: F64) => add(y, z))(x, zeros([5], "f64"))],

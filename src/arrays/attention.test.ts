@@ -17,7 +17,7 @@ import {
   useDevice,
   vmap,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
 interface Sizes {
   readonly b: number;
@@ -79,25 +79,25 @@ function shapesOf({ b, s, t, h, kv, d, e }: Sizes) {
 }
 
 /** Operands of f32 that bf16 has, too. */
-function operands(of: Sizes): readonly LazyArray<"bf16">[] {
+function operands(of: Sizes): readonly NDArray<"bf16">[] {
   const keys = random.split(random.key(7), 3);
   return shapesOf(of).map((shape, i) =>
-    astype(random.normal(keys[i] as LazyArray<"u32">, shape), "bf16"),
+    astype(random.normal(keys[i] as NDArray<"u32">, shape), "bf16"),
   );
 }
 
-async function numbersOf(x: LazyArray): Promise<Numbers> {
+async function numbersOf(x: NDArray): Promise<Numbers> {
   return ((await x.values()) as unknown as readonly unknown[]).flat(Infinity) as Numbers;
 }
 
-type Wide = readonly [LazyArray<"f64">, LazyArray<"f64">, LazyArray<"f64">];
-type Half = readonly [LazyArray<"bf16">, LazyArray<"bf16">, LazyArray<"bf16">];
+type Wide = readonly [NDArray<"f64">, NDArray<"f64">, NDArray<"f64">];
+type Half = readonly [NDArray<"bf16">, NDArray<"bf16">, NDArray<"bf16">];
 
 function wide(of: Sizes): Wide {
   return operands(of).map((x) => astype(x, "f64")) as unknown as Wide;
 }
 
-async function expectNear(found: LazyArray, expected: Numbers, bound: number): Promise<void> {
+async function expectNear(found: NDArray, expected: Numbers, bound: number): Promise<void> {
   const numbers = await numbersOf(found);
   expect(numbers.length).toBe(expected.length);
   const most = Math.max(...expected.map(Math.abs));
@@ -129,7 +129,7 @@ describe.each([true, false])("causal: %s", (causal) => {
 test("the gradient of f64 is that of central differences", async () => {
   const small = { b: 1, s: 3, t: 3, h: 2, kv: 1, d: 2, e: 2 };
   const [q, k, v] = wide(small);
-  const loss = (x: LazyArray<"f64">): LazyArray<"f64"> => {
+  const loss = (x: NDArray<"f64">): NDArray<"f64"> => {
     const out = nn.attention(q, x, v, { causal: true });
     return sum(mul(out, out));
   };
@@ -181,7 +181,7 @@ describe("on the simulator", () => {
 
   test("over a batch of examples", async () => {
     const [q, k, v] = operands(sizes) as unknown as Half;
-    const each = (x: LazyArray<"bf16">, y: LazyArray<"bf16">, z: LazyArray<"bf16">) =>
+    const each = (x: NDArray<"bf16">, y: NDArray<"bf16">, z: NDArray<"bf16">) =>
       nn.attention(reshape(x, [1, 5, 4, 8]), reshape(y, [1, 6, 2, 8]), reshape(z, [1, 6, 2, 16]));
     const expected = await numbersOf(nn.attention(q, k, v));
     await useDevice(device);
@@ -204,7 +204,7 @@ test("TW9319: operands that do not go together", () => {
   };
   expect(code(() => nn.attention(q, v, k))).toBe("TW9319");
   expect(code(() => nn.attention(k, q, v))).toBe("TW9319");
-  expect(code(() => nn.attention(q, k, astype(v, "f32") as unknown as LazyArray<"bf16">))).toBe(
+  expect(code(() => nn.attention(q, k, astype(v, "f32") as unknown as NDArray<"bf16">))).toBe(
     "TW9319",
   );
 });

@@ -13,7 +13,7 @@ import { attention as attentionOf } from "../kernels/attention/attention.ts";
 import { attentionBackward } from "../kernels/attention/backward.ts";
 import type { Operation } from "../device/operation.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { LazyArray } from "./array.ts";
+import type { NDArray } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
 import { astype, exp, greaterEqual, mul, sub, where } from "./functions.ts";
 import { fromKernel } from "./kernels.ts";
@@ -34,7 +34,7 @@ interface Settled {
   readonly scale: number;
 }
 
-type Operands = readonly [q: LazyArray, k: LazyArray, v: LazyArray];
+type Operands = readonly [q: NDArray, k: NDArray, v: NDArray];
 
 /** Weights' logarithms and what they sum to, in f32 for narrower formats; heads of q that share one of k and v lie together. */
 function logWeights([q, k]: Operands, { causal, scale }: Settled) {
@@ -52,8 +52,8 @@ function logWeights([q, k]: Operands, { causal, scale }: Settled) {
   return { seen, sums: logsumexp(seen, { axis: -1, keepDims: true }) };
 }
 
-function widened(x: LazyArray): LazyArray {
-  return isHalf(x.dtype) ? (astype(x, "f32") as unknown as LazyArray) : x;
+function widened(x: NDArray): NDArray {
+  return isHalf(x.dtype) ? (astype(x, "f32") as unknown as NDArray) : x;
 }
 
 function isHalf(dtype: DTypeName): dtype is "bf16" | "f16" {
@@ -61,7 +61,7 @@ function isHalf(dtype: DTypeName): dtype is "bf16" | "f16" {
 }
 
 /** The formula: its result, and the logarithm of each row's sum. */
-function formula(operands: Operands, options: Settled): readonly [LazyArray, LazyArray<"f32">] {
+function formula(operands: Operands, options: Settled): readonly [NDArray, NDArray<"f32">] {
   const [q, , v] = operands;
   const { seen, sums } = logWeights(operands, options);
   const mixed = einsum("bkgst,btke->bskge", exp(sub(seen, sums)), widened(v));
@@ -70,7 +70,7 @@ function formula(operands: Operands, options: Settled): readonly [LazyArray, Laz
   return [out, astype(reshape(sums, [b, h, s]), "f32")];
 }
 
-type Attend = (...operands: Operands) => LazyArray;
+type Attend = (...operands: Operands) => NDArray;
 
 /** The library's attention of a format, with its gradients. */
 function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
@@ -86,23 +86,17 @@ function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
   );
   const gradients = fromKernel(
     attentionBackward({ ...spec, deterministic: true }) as unknown as Operation,
-    (
-      q: LazyArray,
-      k: LazyArray,
-      v: LazyArray,
-      _out: LazyArray,
-      dOut: LazyArray,
-      _sums: LazyArray,
-    ) => vjp((...operands: Operands) => formula(operands, options)[0], q, k, v)[1](dOut),
+    (q: NDArray, k: NDArray, v: NDArray, _out: NDArray, dOut: NDArray, _sums: NDArray) =>
+      vjp((...operands: Operands) => formula(operands, options)[0], q, k, v)[1](dOut),
   );
   return customVjp(
     alone,
     (...operands: Operands) => {
       const [out, sums] = withSums(...operands);
-      return [out, [...operands, out, sums as unknown as LazyArray]] as const;
+      return [out, [...operands, out, sums as unknown as NDArray]] as const;
     },
-    ([q, k, v, out, sums], dOut: LazyArray) =>
-      gradients(q, k, v, out, dOut, sums) as readonly [LazyArray, LazyArray, LazyArray],
+    ([q, k, v, out, sums], dOut: NDArray) =>
+      gradients(q, k, v, out, dOut, sums) as readonly [NDArray, NDArray, NDArray],
   );
 }
 
@@ -121,11 +115,11 @@ const widestHead = 256;
 
 /** softmax(q · kᵀ · scale) · v over heads; those of q may be a multiple of those of k and v. */
 export function attention<D extends DTypeName>(
-  q: LazyArray<D>,
-  k: LazyArray<D>,
-  v: LazyArray<D>,
+  q: NDArray<D>,
+  k: NDArray<D>,
+  v: NDArray<D>,
   options: AttentionOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   requireShapes(q, k, v);
   const { causal = false, scale = 1 / Math.sqrt(q.shape[3] ?? 1) } = options;
   const settled = { causal, scale };
@@ -136,13 +130,13 @@ export function attention<D extends DTypeName>(
     isHalf(q.dtype) && isSmall && isSome
       ? libraryAttention(q.dtype, settled)(...operands)
       : formula(operands, settled)[0];
-  return result as unknown as LazyArray<D>;
+  return result as unknown as NDArray<D>;
 }
 
 const floats: readonly DTypeName[] = ["f64", "f32", "bf16", "f16"];
 
 /** Fails unless the operands are q, k and v of one attention. */
-function requireShapes(q: LazyArray, k: LazyArray, v: LazyArray): void {
+function requireShapes(q: NDArray, k: NDArray, v: NDArray): void {
   const [b = 0, , h = 0, d = 0] = q.shape;
   const [, t = 0, kv = 0] = k.shape;
   const isSame = (found: readonly number[], expected: readonly number[]): boolean =>

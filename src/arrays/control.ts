@@ -16,7 +16,7 @@ import { tensorType, typeText } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 import { addValues, compare, reshape, splatOf, zerosOf } from "../graph/transform/arithmetic.ts";
 import { keep, named, originOf, recordAll, typeOfArray } from "./array.ts";
-import type { LazyArray } from "./array.ts";
+import type { NDArray } from "./array.ts";
 import { arraysOf, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
@@ -48,7 +48,7 @@ export function requireSame(what: string, before: unknown, after: unknown): void
 
 /** Repeats `body` while `condition` holds. */
 export function whileLoop<S>(
-  condition: (state: S) => LazyArray<"bool">,
+  condition: (state: S) => NDArray<"bool">,
   body: (state: S) => S,
   start: S,
 ): S {
@@ -63,7 +63,7 @@ export function whileLoop<S>(
 }
 
 /** One of two functions by a predicate of shape []. */
-export function cond<R>(pred: LazyArray<"bool">, onTrue: () => R, onFalse: () => R): R {
+export function cond<R>(pred: NDArray<"bool">, onTrue: () => R, onFalse: () => R): R {
   const [taken, other] = named("if", () => [
     recordFunction("true", onTrue, []),
     recordFunction("false", onFalse, []),
@@ -75,7 +75,7 @@ export function cond<R>(pred: LazyArray<"bool">, onTrue: () => R, onFalse: () =>
 }
 
 /** One of several functions by an index of shape []; the nearest where the index is none of theirs. */
-export function switchCase<R>(index: LazyArray<"i32">, branches: readonly (() => R)[]): R {
+export function switchCase<R>(index: NDArray<"i32">, branches: readonly (() => R)[]): R {
   const recordings = named("case", () =>
     branches.map((each, i) => recordFunction(`branch${i}`, each, [])),
   );

@@ -24,9 +24,9 @@ import {
   valueAndGrad,
   vmap,
 } from "./index.ts";
-import type { Array } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F64 = Array<"f64">;
+type F64 = NDArray<"f64">;
 
 function codeOf(body: () => unknown): string | undefined {
   try {
@@ -150,7 +150,7 @@ test("stopGradient is a constant to derivatives", async () => {
 });
 
 describe("switchCase", () => {
-  const chosen = jit((index: Array<"i32">, a: F64) =>
+  const chosen = jit((index: NDArray<"i32">, a: F64) =>
     switchCase(index, [() => sin(a), () => mul(a, 2), () => exp(a)]),
   );
   test("takes one of several, the nearest where there is none", async () => {
@@ -160,7 +160,7 @@ describe("switchCase", () => {
     expect(await at(7)).toEqual(await exp(x).values());
   });
   test("has derivatives and batches", async () => {
-    const slopes = vmap(grad((a: F64, index: Array<"i32">) => chosen(index, a)));
+    const slopes = vmap(grad((a: F64, index: NDArray<"i32">) => chosen(index, a)));
     const found = (await slopes(x, array([0, 1, 2], "i32")).values()) as number[];
     expect(found[0]).toBeCloseTo(Math.cos(0.3), 12);
     expect(found[1]).toBe(2);

@@ -12,14 +12,14 @@ import { isFloatElement } from "../graph/ops/elements.ts";
 import { graphRegion } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
-import { LazyArray, recordAll, typeOfArray } from "./array.ts";
+import { NDArray, recordAll, typeOfArray } from "./array.ts";
 import { regionOf, requireSame, valuesOf } from "./control.ts";
 import { arraysOf, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { zeros } from "./shapes.ts";
 import { flatten, rebuild } from "./tree.ts";
 
-function isFloat({ value }: LazyArray): boolean {
+function isFloat({ value }: NDArray): boolean {
   return isFloatElement(typeOfArray(value).element);
 }
 
@@ -27,7 +27,7 @@ function mismatch(message: string, expected: string, found: string): TilewrightE
   return new TilewrightError({ code: "TW9316", message, expected, found });
 }
 
-function typesText(leaves: readonly LazyArray[]): string {
+function typesText(leaves: readonly NDArray[]): string {
   return leaves.map(({ value }) => typeText(value.type)).join(", ") || "no arrays";
 }
 
@@ -50,7 +50,7 @@ function cotangentsOf(args: readonly unknown[], given: unknown): readonly GraphV
         typesText(own),
         typesText(leaves),
       );
-    return leaves.filter((_, at) => isFloat(own[at] as LazyArray)).map(({ value }) => value);
+    return leaves.filter((_, at) => isFloat(own[at] as NDArray)).map(({ value }) => value);
   });
 }
 
@@ -62,7 +62,7 @@ function recordBackward<A extends readonly unknown[], R, S>(
   residuals: S,
 ): { readonly recording: Recording<A>; readonly region: GraphRegion } {
   const floats = flatten(result).leaves.filter(isFloat);
-  const call = (kept: S, ...cotangents: readonly LazyArray[]): A => {
+  const call = (kept: S, ...cotangents: readonly NDArray[]): A => {
     const next = cotangents[Symbol.iterator]();
     const filled = flatten(result).leaves.map((leaf) =>
       isFloat(leaf) ? next.next().value : zeros(leaf.shape, leaf.dtype),
@@ -139,9 +139,9 @@ export function checkpoint<A extends readonly unknown[], R>(
 }
 
 /** The array under a name, by which a checkpoint can keep it. */
-export function checkpointName<D extends DTypeName>(x: LazyArray<D>, name: string): LazyArray<D> {
+export function checkpointName<D extends DTypeName>(x: NDArray<D>, name: string): NDArray<D> {
   const [value] = recordAll("tilewright.name", { operand: x.value }, { name });
-  return new LazyArray(value as GraphValue);
+  return new NDArray(value as GraphValue);
 }
 
 /** The array as a constant: derivatives do not go through it. */

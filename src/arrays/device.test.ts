@@ -15,9 +15,9 @@ import {
   tanh,
   useDevice,
 } from "./index.ts";
-import type { Array } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F32 = Array<"f32">;
+type F32 = NDArray<"f32">;
 
 const rows = [
   [1, 2],

@@ -33,9 +33,9 @@ import {
   whileLoop,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
 let device: Device;
 beforeAll(async () => {
@@ -46,8 +46,8 @@ afterAll(() => {
 });
 
 /** What a function gives by the evaluator, and compiled for a device, to which its arguments are no constants. */
-async function expectBoth<A extends LazyArray>(
-  f: (x: A) => LazyArray,
+async function expectBoth<A extends NDArray>(
+  f: (x: A) => NDArray,
   x: A,
   wanted: unknown,
 ): Promise<void> {
@@ -270,9 +270,9 @@ describe("the largest elements", () => {
         const x = () => astype(array({ dtype: f32, shape: [signed.length], data: signed }), dtype);
         const wanted = await argsort(x(), { descending: true }).values();
         const indices = (wanted as number[]).slice(0, k);
-        await expectBoth((y: LazyArray) => topK(y, k)[1], x(), indices);
+        await expectBoth((y: NDArray) => topK(y, k)[1], x(), indices);
         const values = indices.map((place) => signed[place]);
-        await expectBoth((y: LazyArray) => topK(y, k)[0], x(), values);
+        await expectBoth((y: NDArray) => topK(y, k)[0], x(), values);
       }
     },
   );

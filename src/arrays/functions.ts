@@ -12,16 +12,16 @@ import type { GraphValue } from "../graph/ops/node.ts";
 import type { GraphOpKind } from "../graph/ops/table.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { splatOf } from "../graph/transform/arithmetic.ts";
-import { elementOf, LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
+import { elementOf, NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { requireKind, requireNumber, requireOneDtype } from "./numbers.ts";
 
 /** An array, or a number that takes the dtype of the array beside it. */
-export type Operand<D extends DTypeName = DTypeName> = LazyArray<D> | number;
+export type Operand<D extends DTypeName = DTypeName> = NDArray<D> | number;
 
-export function one<D extends DTypeName>(results: readonly GraphValue[]): LazyArray<D> {
+export function one<D extends DTypeName>(results: readonly GraphValue[]): NDArray<D> {
   const [value] = results;
   if (value === undefined) throw new Error("the op has a result");
-  return new LazyArray<D>(value);
+  return new NDArray<D>(value);
 }
 
 /** The shape that shapes have in common; each axis equal or 1. */
@@ -46,10 +46,10 @@ export function broadcastShapes(
 
 /** Elements below the lower bound become it, those above the upper one that. */
 export function clip<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   lower: Operand<D>,
   upper: Operand<D>,
-): LazyArray<D> {
+): NDArray<D> {
   return minimum(maximum(x, lower), upper);
 }
 
@@ -58,16 +58,16 @@ export function full<D extends DTypeName>(
   shape: readonly number[],
   value: number,
   dtype: D,
-): LazyArray<D> {
+): NDArray<D> {
   requireNumber(value, dtype);
   const type = tensorType(elementOf(dtype), shape);
-  return new LazyArray<D>(recordWith("full", (builder) => splatOf(builder, type, value)));
+  return new NDArray<D>(recordWith("full", (builder) => splatOf(builder, type, value)));
 }
 
 export function broadcastTo<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   shape: readonly number[],
-): LazyArray<D> {
+): NDArray<D> {
   if (x.shape.join() === shape.join()) return x;
   broadcastShapes(x.shape, shape);
   const axes = x.shape.map((_, axis) => axis + shape.length - x.rank);
@@ -86,17 +86,17 @@ export function broadcastTo<D extends DTypeName>(
 function together<D extends DTypeName>(
   x: Operand<D>,
   y: Operand<D>,
-): readonly [LazyArray<D>, LazyArray<D>] {
-  const array = x instanceof LazyArray ? x : y;
-  if (!(array instanceof LazyArray))
+): readonly [NDArray<D>, NDArray<D>] {
+  const array = x instanceof NDArray ? x : y;
+  if (!(array instanceof NDArray))
     throw new TilewrightError({
       code: "TW9305",
       message: "an operation on arrays was given numbers alone",
       expected: "at least one array",
       found: `${Number(x)} and ${Number(y)}`,
     });
-  const of = (each: Operand<D>): LazyArray<D> =>
-    each instanceof LazyArray ? each : full(array.shape, each, array.dtype);
+  const of = (each: Operand<D>): NDArray<D> =>
+    each instanceof NDArray ? each : full(array.shape, each, array.dtype);
   const [left, right] = [of(x), of(y)];
   requireOneDtype(left, right);
   const shape = broadcastShapes(left.shape, right.shape);
@@ -123,7 +123,7 @@ type BinaryKind = Extract<
 >;
 
 function binary(kind: BinaryKind) {
-  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<D> => {
+  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArray<D> => {
     const [lhs, rhs] = together(x, y);
     return one(recordAll(kind, { lhs: lhs.value, rhs: rhs.value }, {}));
   };
@@ -146,16 +146,16 @@ const shiftRightLogical = binary("stablehlo.shift_right_logical");
 const shiftRightArithmetic = binary("stablehlo.shift_right_arithmetic");
 
 /** Shifts to the right; signed integers keep their sign, as NumPy's do. */
-export function shiftRight<D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<D> {
-  const array = x instanceof LazyArray ? x : y;
-  const isSigned = array instanceof LazyArray && dtypes[array.dtype].kind === "signed";
+export function shiftRight<D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArray<D> {
+  const array = x instanceof NDArray ? x : y;
+  const isSigned = array instanceof NDArray && dtypes[array.dtype].kind === "signed";
   return isSigned ? shiftRightArithmetic(x, y) : shiftRightLogical(x, y);
 }
 
 type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
 
 function comparison(direction: Direction) {
-  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<"bool"> => {
+  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArray<"bool"> => {
     const [lhs, rhs] = together(x, y);
     return one(
       recordAll(
@@ -200,7 +200,7 @@ type UnaryKind = Extract<
 >;
 
 function unary(kind: UnaryKind) {
-  return <D extends DTypeName>(x: LazyArray<D>): LazyArray<D> =>
+  return <D extends DTypeName>(x: NDArray<D>): NDArray<D> =>
     one(recordAll(kind, { operand: x.value }, {}));
 }
 
@@ -228,7 +228,7 @@ export const erfInv = unary("chlo.erf_inv");
 const not = unary("stablehlo.not");
 
 /** Whether elements do not hold. */
-export function logicalNot<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+export function logicalNot<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   requireKind(
     "logicalNot",
     x,
@@ -240,10 +240,10 @@ export function logicalNot<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
 
 /** `x` where the condition holds, else `y`. */
 export function where<D extends DTypeName>(
-  condition: LazyArray<"bool">,
+  condition: NDArray<"bool">,
   x: Operand<D>,
   y: Operand<D>,
-): LazyArray<D> {
+): NDArray<D> {
   const [onTrue, onFalse] = together(x, y);
   const shape = broadcastShapes(condition.shape, onTrue.shape);
   return one(
@@ -260,14 +260,14 @@ export function where<D extends DTypeName>(
 }
 
 /** The elements in another dtype. */
-export function astype<D extends DTypeName>(x: LazyArray, dtype: D): LazyArray<D> {
-  if (x.dtype === (dtype as DTypeName)) return x as LazyArray<D>;
+export function astype<D extends DTypeName>(x: NDArray, dtype: D): NDArray<D> {
+  if (x.dtype === (dtype as DTypeName)) return x as NDArray<D>;
   const types = [tensorType(elementOf(dtype), x.shape)];
   return one(recordAll("stablehlo.convert", { operand: x.value }, {}, { types }));
 }
 
 /** The bits in another dtype of the same width. */
-export function bitcast<D extends DTypeName>(x: LazyArray, dtype: D): LazyArray<D> {
+export function bitcast<D extends DTypeName>(x: NDArray, dtype: D): NDArray<D> {
   const types = [tensorType(elementOf(dtype), x.shape)];
   return one(recordAll("stablehlo.bitcast_convert", { operand: x.value }, {}, { types }));
 }

@@ -7,7 +7,7 @@
  *   const step = jit((w, x) => sub(w, mul(grad(loss)(w, x), 0.1)));
  *   await step(w, x).values();
  */
-export { LazyArray, LazyArray as Array } from "./array.ts";
+export { NDArray } from "./array.ts";
 export * from "./checked.ts";
 export * from "./checked-transforms.ts";
 export type { CheckpointOptions } from "./derivatives.ts";

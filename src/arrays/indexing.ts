@@ -5,13 +5,13 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
+import { NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { full, one } from "./functions.ts";
 import { requireNumber, requireOneDtype } from "./numbers.ts";
 import { axisOf, reshape } from "./shapes.ts";
 
 /** Where a slice begins along an axis: a number, or an array without axes. */
-export type Start = number | LazyArray<"i32">;
+export type Start = number | NDArray<"i32">;
 
 function startValues(starts: readonly Start[]): readonly GraphValue[] {
   return starts.map((start) => (typeof start === "number" ? full([], start, "i32") : start).value);
@@ -19,10 +19,10 @@ function startValues(starts: readonly Start[]): readonly GraphValue[] {
 
 /** A slice of known size; starts are clamped so that it fits. */
 export function dynamicSlice<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   starts: readonly Start[],
   sizes: readonly number[],
-): LazyArray<D> {
+): NDArray<D> {
   return one(
     recordAll(
       "stablehlo.dynamic_slice",
@@ -34,10 +34,10 @@ export function dynamicSlice<D extends DTypeName>(
 
 /** The array with a slice replaced; starts are clamped so that it fits. */
 export function dynamicUpdateSlice<D extends DTypeName>(
-  x: LazyArray<D>,
-  update: LazyArray<D>,
+  x: NDArray<D>,
+  update: NDArray<D>,
   starts: readonly Start[],
-): LazyArray<D> {
+): NDArray<D> {
   return one(
     recordAll(
       "stablehlo.dynamic_update_slice",
@@ -49,10 +49,10 @@ export function dynamicUpdateSlice<D extends DTypeName>(
 
 /** For each place, the element along an axis that the index there names, clamped; the other axes are those of the array. */
 export function takeAlongAxis<D extends DTypeName>(
-  x: LazyArray<D>,
-  indices: LazyArray<"i32">,
+  x: NDArray<D>,
+  indices: NDArray<"i32">,
   axis = -1,
-): LazyArray<D> {
+): NDArray<D> {
   const along = axisOf(axis, x.rank);
   const others = x.shape.map((_, each) => each).filter((each) => each !== along);
   const column = reshape(indices, [...indices.shape, 1]);
@@ -78,11 +78,11 @@ export function takeAlongAxis<D extends DTypeName>(
 
 /** The array with rows of its first axis combined with updates, one for each index. */
 function scattered<D extends DTypeName>(
-  x: LazyArray<D>,
-  indices: LazyArray<"i32">,
-  updates: LazyArray<D>,
+  x: NDArray<D>,
+  indices: NDArray<"i32">,
+  updates: NDArray<D>,
   region: GraphRegion,
-): LazyArray<D> {
+): NDArray<D> {
   const wanted = [...indices.shape, ...x.shape.slice(1)];
   requireOneDtype(x, updates);
   if (updates.shape.join() !== wanted.join())
@@ -117,20 +117,20 @@ function scattered<D extends DTypeName>(
 
 /** The array with updates added to rows of its first axis; those of indices outside vanish. */
 export function addAt<D extends DTypeName>(
-  x: LazyArray<D>,
-  indices: LazyArray<"i32">,
-  updates: LazyArray<D>,
-): LazyArray<D> {
+  x: NDArray<D>,
+  indices: NDArray<"i32">,
+  updates: NDArray<D>,
+): NDArray<D> {
   const region = combiner(new GraphBuilder(), typeOfArray(x.value).element, "stablehlo.add");
   return scattered(x, indices, updates, region);
 }
 
 /** The array with rows of its first axis replaced, by the last of several; updates of indices outside vanish. */
 export function setAt<D extends DTypeName>(
-  x: LazyArray<D>,
-  indices: LazyArray<"i32">,
-  updates: LazyArray<D>,
-): LazyArray<D> {
+  x: NDArray<D>,
+  indices: NDArray<"i32">,
+  updates: NDArray<D>,
+): NDArray<D> {
   const scalar = tensorType(typeOfArray(x.value).element, []);
   const region = new GraphBuilder().region([scalar, scalar], (_, [, update]) => [
     update as GraphValue,
@@ -140,13 +140,13 @@ export function setAt<D extends DTypeName>(
 
 /** A value before and behind along each axis; negative widths cut. */
 export function pad<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   widths: readonly (readonly [before: number, behind: number])[],
   value = 0,
-): LazyArray<D> {
+): NDArray<D> {
   requireNumber(value, x.dtype);
   const { element } = typeOfArray(x.value);
-  return new LazyArray<D>(
+  return new NDArray<D>(
     recordWith("pad", (builder) =>
       builder.one(
         "stablehlo.pad",

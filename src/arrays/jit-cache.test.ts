@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { open } from "../runtime/open.ts";
 import { livePrograms } from "./device.ts";
 import { add, array, jit, mul, useDevice } from "./index.ts";
-import type { Array as ArrayOf } from "./index.ts";
+import type { NDArray as ArrayOf } from "./index.ts";
 
 type F32 = ArrayOf<"f32">;
 

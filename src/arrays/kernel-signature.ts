@@ -18,7 +18,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
-import { LazyArray, typeOfArray } from "./array.ts";
+import { NDArray, typeOfArray } from "./array.ts";
 import { chosenDevice } from "./device.ts";
 
 interface Refusal {
@@ -48,7 +48,7 @@ export function requireArraysAlone(operation: Operation): void {
       message: "an input is no array",
       expected: "inputs that are arrays",
       found: `the scalar ${other}`,
-      remedy: `declare ${other} as an array of one element, ${other}: array(…, [1])`,
+      remedy: `declare ${other} as an array of one element, ${other}: tensor(…, [1])`,
     });
   const [updated] = Object.keys(inouts);
   if (updated !== undefined)
@@ -89,9 +89,9 @@ function countText(count: number): string {
 export function requireArguments(
   operation: Operation,
   args: readonly unknown[],
-): readonly LazyArray[] {
+): readonly NDArray[] {
   const inputs = parametersOf(operation, operation.inputs);
-  const found = args.filter((each) => each instanceof LazyArray);
+  const found = args.filter((each) => each instanceof NDArray);
   if (found.length === inputs.length && args.length === inputs.length) return found;
   throw refused(operation, {
     message: `it is called with other arguments than the kernel has inputs`,
@@ -102,7 +102,7 @@ export function requireArguments(
 }
 
 function argumentText(value: unknown): string {
-  return value instanceof LazyArray ? typeText(value.value.type) : optionText(value);
+  return value instanceof NDArray ? typeText(value.value.type) : optionText(value);
 }
 
 /** What meanings are recorded once for: the types of the arguments and, where shapes depend on it, the device's size. */
@@ -144,7 +144,7 @@ export function resultPlaces(operation: Operation, result: unknown): ResultPlace
     const given = Object.keys(result).sort();
     if ([...names].sort().join() !== given.join())
       throw wrong("its meaning names other results than the kernel has outputs", given.join(", "));
-    const other = given.find((name) => !(result[name] instanceof LazyArray));
+    const other = given.find((name) => !(result[name] instanceof NDArray));
     if (other !== undefined)
       throw wrong(
         `its meaning gives no array for ${other}`,
@@ -156,7 +156,7 @@ export function resultPlaces(operation: Operation, result: unknown): ResultPlace
     };
   }
   const leaves = listed(result);
-  if (leaves.length !== names.length || !leaves.every((each) => each instanceof LazyArray))
+  if (leaves.length !== names.length || !leaves.every((each) => each instanceof NDArray))
     throw wrong(
       "its meaning gives other results than the kernel has outputs",
       `${leaves.length}: ${leaves.map(argumentText).join(", ") || "nothing"}`,
@@ -177,7 +177,7 @@ function isNamed(result: unknown): result is { readonly [name: string]: unknown 
     typeof result === "object" &&
     result !== null &&
     !Array.isArray(result) &&
-    !(result instanceof LazyArray)
+    !(result instanceof NDArray)
   );
 }
 

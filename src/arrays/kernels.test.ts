@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../device/device.ts";
 import { f32, i8 } from "../formats/dtype.ts";
 import { opsWithin } from "../graph/ops/traverse.ts";
-import { array as arraySpec, cdiv, dim, kernel, scalar, slice as span } from "../lang/index.ts";
-import type { ArraySpecs, KernelDefinition } from "../lang/index.ts";
+import { tensor as arraySpec, cdiv, dim, kernel, scalar, slice as span } from "../lang/index.ts";
+import type { TensorSpecs, KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import {
@@ -27,10 +27,10 @@ import {
   vmap,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 import { recordFunction } from "./record.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
 const n = dim("n");
 const width = 32;
@@ -162,7 +162,7 @@ function refusal(call: () => unknown): TilewrightError {
 
 const m = dim("m");
 
-function copying(name: string, inputs: ArraySpecs, outputs: ArraySpecs): KernelDefinition {
+function copying(name: string, inputs: TensorSpecs, outputs: TensorSpecs): KernelDefinition {
   return kernel({ name, inputs, outputs }, () => undefined) as unknown as KernelDefinition;
 }
 

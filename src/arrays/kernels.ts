@@ -14,7 +14,7 @@ import { GraphBuilder } from "../graph/infer/builder.ts";
 import { kernelCallOf, registerKernelCall } from "../graph/ops/kernel-calls.ts";
 import { graphRegion } from "../graph/ops/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
-import type { LazyArray } from "./array.ts";
+import type { NDArray } from "./array.ts";
 import { keep, originOf } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
 import {
@@ -34,7 +34,7 @@ import { rebuild } from "./tree.ts";
 /** What `fromKernel` was given, for who checks the one against the other. */
 export interface KernelFunction {
   readonly operation: Operation;
-  readonly meaning: (...args: readonly LazyArray[]) => unknown;
+  readonly meaning: (...args: readonly NDArray[]) => unknown;
   readonly backward: ((args: never, cotangents: never) => unknown) | undefined;
 }
 
@@ -57,7 +57,7 @@ interface Signature<R> {
  * A kernel as a function of arrays, which computes what `meaning` does. `backward` gives a cotangent for each argument
  * from the arguments and those of the results; without it, that of `meaning` is used.
  */
-export function fromKernel<A extends readonly LazyArray[], R>(
+export function fromKernel<A extends readonly NDArray[], R>(
   kernel: KernelDefinition | Operation,
   meaning: (...args: A) => R,
   backward?: (args: A, cotangents: R) => { readonly [K in keyof A]: unknown },

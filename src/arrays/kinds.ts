@@ -2,7 +2,7 @@
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { checkedCall, isListOf, isWhole } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
-import { LazyArray } from "./array.ts";
+import { NDArray } from "./array.ts";
 
 /** The function as programs call it: a value of another kind is refused where it is given (TW4023). */
 export function checked<F extends (...values: never[]) => unknown>(
@@ -13,7 +13,7 @@ export function checked<F extends (...values: never[]) => unknown>(
   return checkedCall(name, "TW4023", kinds, call);
 }
 
-export const isArray = (value: unknown): value is LazyArray => value instanceof LazyArray;
+export const isArray = (value: unknown): value is NDArray => value instanceof NDArray;
 
 export const array: ArgumentKind = { expected: "an array, as array(…) gives it", holds: isArray };
 

@@ -36,16 +36,16 @@ import {
   topK,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F64 = LazyArray<"f64">;
+type F64 = NDArray<"f64">;
 type Numbers = readonly (number | Numbers)[];
 
 const random = new Random(5);
 const draw = (count: number): number[] =>
   Array.from({ length: count }, () => 2 * random.uniform() - 1);
 
-async function flat(x: LazyArray): Promise<number[]> {
+async function flat(x: NDArray): Promise<number[]> {
   return ((await x.values()) as unknown as Numbers).flat(9) as unknown as number[];
 }
 

@@ -21,10 +21,10 @@ import {
   vmap,
   whileLoop,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 import { recordFunction } from "./record.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
 /** The names of a function's ops, as they are recorded and after passes. */
 function namesOf(f: (...args: F32[]) => unknown, ...args: F32[]): readonly string[] {

@@ -15,10 +15,10 @@ import {
   valueAndGrad,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F32 = LazyArray<"f32">;
-type F64 = LazyArray<"f64">;
+type F32 = NDArray<"f32">;
+type F64 = NDArray<"f64">;
 
 describe("layers", () => {
   test("cross entropy, layer norm and gelu", async () => {

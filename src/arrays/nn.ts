@@ -1,6 +1,6 @@
 /** What neural networks are made of, as plain functions of arrays. */
 import type { DTypeName } from "../formats/dtype.ts";
-import type { LazyArray } from "./array.ts";
+import type { NDArray } from "./array.ts";
 import {
   abs,
   add,
@@ -26,27 +26,27 @@ import { oneHot } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
 
 /** The larger of x and 0. Its derivative at 0 is 0, as in other libraries, where that of `maximum` is a half. */
-export function relu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+export function relu<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return where(lessEqual(x, 0), 0, x);
 }
 
 /** x · Φ(x), by the error function. */
-export function gelu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+export function gelu<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return mul(mul(x, 0.5), add(erf(mul(x, Math.SQRT1_2)), 1));
 }
 
 /** x · sigmoid(x). */
-export function silu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+export function silu<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return mul(x, sigmoid(x));
 }
 
 /** log(1 + exp(x)), without overflow. */
-export function softplus<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+export function softplus<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return add(maximum(x, 0), log1p(exp(neg(abs(x)))));
 }
 
 /** The logarithm of softmax, without overflow. */
-export function logSoftmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): LazyArray<D> {
+export function logSoftmax<D extends DTypeName>(x: NDArray<D>, axis = -1): NDArray<D> {
   return sub(x, logsumexp(x, { axis, keepDims: true }));
 }
 
@@ -58,11 +58,11 @@ export interface BatchNormOptions {
 
 /** The last axis, over all others, with mean 0 and variance 1, then scaled and moved; and the mean and the variance that it had. */
 export function batchNorm<D extends DTypeName>(
-  x: LazyArray<D>,
-  scale: LazyArray<D>,
-  offset: LazyArray<D>,
+  x: NDArray<D>,
+  scale: NDArray<D>,
+  offset: NDArray<D>,
   { epsilon = 1e-5 }: BatchNormOptions = {},
-): readonly [normal: LazyArray<D>, mean: LazyArray<D>, variance: LazyArray<D>] {
+): readonly [normal: NDArray<D>, mean: NDArray<D>, variance: NDArray<D>] {
   const axis = x.shape.slice(0, -1).map((_, each) => each);
   const [middle, spread] = [mean(x, { axis }), variance(x, { axis })];
   const normal = mul(sub(x, middle), rsqrt(add(spread, epsilon)));
@@ -71,11 +71,11 @@ export function batchNorm<D extends DTypeName>(
 
 /** The last axis with mean 0 and variance 1, then scaled and moved. */
 export function layerNorm<D extends DTypeName>(
-  x: LazyArray<D>,
-  scale: LazyArray<D>,
-  offset: LazyArray<D>,
+  x: NDArray<D>,
+  scale: NDArray<D>,
+  offset: NDArray<D>,
   epsilon = 1e-5,
-): LazyArray<D> {
+): NDArray<D> {
   const centred = sub(x, mean(x, { axis: -1, keepDims: true }));
   const spread = rsqrt(add(variance(x, { axis: -1, keepDims: true }), epsilon));
   return add(mul(mul(centred, spread), scale), offset);
@@ -83,9 +83,9 @@ export function layerNorm<D extends DTypeName>(
 
 /** The mean over examples of -log of the probability that logits give to each label; NaN where one is no class. */
 export function crossEntropy<D extends DTypeName>(
-  logits: LazyArray<D>,
-  labels: LazyArray<"i32">,
-): LazyArray<D> {
+  logits: NDArray<D>,
+  labels: NDArray<"i32">,
+): NDArray<D> {
   // Chosen, not multiplied by 0 and 1: what is not the label's may be infinite.
   const classes = logits.shape.at(-1) ?? 0;
   const isLabel = oneHot(labels, classes, "bool");
@@ -104,7 +104,7 @@ export function sgd<P>(parameters: P, gradients: P, rate: number): P {
 /** What `nn.adamw` keeps from step to step: the number of steps and both moments. */
 export interface AdamState<P> {
   /** How many steps were made; 0 at first. */
-  readonly step: LazyArray<"f32">;
+  readonly step: NDArray<"f32">;
   /** The running mean of the gradients; zeros at first. */
   readonly first: P;
   /** The running mean of the squares of the gradients; zeros at first. */
@@ -136,15 +136,15 @@ export function adamw<P>(
   const { epsilon = 1e-8, weightDecay = 0 } = options;
   const step = add(state.step, 1);
   const grads = flatten(gradients).leaves;
-  const moment = (before: P, decay: number, of: (gradient: LazyArray) => LazyArray): P =>
+  const moment = (before: P, decay: number, of: (gradient: NDArray) => NDArray): P =>
     mapTree(before, (leaf, i) => add(mul(leaf, decay), mul(of(grads[i] ?? leaf), 1 - decay)));
   const first = moment(state.first, firstDecay, (gradient) => gradient);
   const second = moment(state.second, secondDecay, (gradient) => mul(gradient, gradient));
-  const bias = (decay: number): LazyArray => sub(1, powerOf(decay, step));
+  const bias = (decay: number): NDArray => sub(1, powerOf(decay, step));
   const firsts = flatten(first).leaves;
   const seconds = flatten(second).leaves;
   const leaves = flatten(parameters).leaves.map((leaf, i) => {
-    const corrected = (of: LazyArray | undefined, decay: number): LazyArray =>
+    const corrected = (of: NDArray | undefined, decay: number): NDArray =>
       div(of ?? leaf, astype(bias(decay), leaf.dtype));
     const root = add(sqrt(corrected(seconds[i], secondDecay)), epsilon);
     const change = div(corrected(firsts[i], firstDecay), root);
@@ -154,6 +154,6 @@ export function adamw<P>(
 }
 
 /** number ^ exponent, for a positive number. */
-function powerOf(base: number, exponent: LazyArray): LazyArray {
+function powerOf(base: number, exponent: NDArray): NDArray {
   return exp(mul(exponent, Math.log(base)));
 }

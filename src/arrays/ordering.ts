@@ -3,7 +3,7 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
-import { LazyArray, recordAll, typeOfArray } from "./array.ts";
+import { NDArray, recordAll, typeOfArray } from "./array.ts";
 import { isFloatElement } from "../graph/ops/elements.ts";
 import { abs, greater, where } from "./functions.ts";
 import { takeAlongAxis } from "./indexing.ts";
@@ -18,7 +18,7 @@ export interface SortOptions {
 }
 
 /** Arrays moved along an axis, so that the first is in order; equal elements keep theirs. */
-function sorted(inputs: readonly LazyArray[], options: SortOptions): readonly GraphValue[] {
+function sorted(inputs: readonly NDArray[], options: SortOptions): readonly GraphValue[] {
   const [first] = inputs;
   const types = inputs.map(({ value }) => tensorType(typeOfArray(value).element, []));
   const isFloat = types[0] !== undefined && isFloatElement(types[0].element);
@@ -42,34 +42,31 @@ function sorted(inputs: readonly LazyArray[], options: SortOptions): readonly Gr
   );
 }
 
-export function sort<D extends DTypeName>(
-  x: LazyArray<D>,
-  options: SortOptions = {},
-): LazyArray<D> {
+export function sort<D extends DTypeName>(x: NDArray<D>, options: SortOptions = {}): NDArray<D> {
   const [value] = sorted([x], options);
-  return new LazyArray<D>(value as GraphValue);
+  return new NDArray<D>(value as GraphValue);
 }
 
 /** The indices along the axis that put it in order. */
-export function argsort(x: LazyArray, options: SortOptions = {}): LazyArray<"i32"> {
+export function argsort(x: NDArray, options: SortOptions = {}): NDArray<"i32"> {
   const places = iota(x.shape, axisOf(options.axis ?? -1, x.rank), "i32");
   const [, value] = sorted([x, places], options);
-  return new LazyArray<"i32">(value as GraphValue);
+  return new NDArray<"i32">(value as GraphValue);
 }
 
 /** The k largest elements of the last axis, in the order of a descending `sort`, and their indices. */
 export function topK<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   k: number,
-): readonly [values: LazyArray<D>, indices: LazyArray<"i32">] {
+): readonly [values: NDArray<D>, indices: NDArray<"i32">] {
   const isFloat = isFloatElement(typeOfArray(x.value).element);
   const keys = isFloat ? withoutSigns(x) : x;
   const [values, found] = recordAll("chlo.top_k", { operand: keys.value }, { k });
-  const indices = new LazyArray<"i32">(found as GraphValue);
-  return [isFloat ? takeAlongAxis(x, indices) : new LazyArray<D>(values as GraphValue), indices];
+  const indices = new NDArray<"i32">(found as GraphValue);
+  return [isFloat ? takeAlongAxis(x, indices) : new NDArray<D>(values as GraphValue), indices];
 }
 
 /** Zeros and NaN without their signs, by which the order of `chlo.top_k` tells them apart. */
-function withoutSigns<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+function withoutSigns<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return where(greater(abs(x), 0), x, abs(x));
 }

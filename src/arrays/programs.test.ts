@@ -10,7 +10,7 @@ import { parseGraph } from "../graph/text/index.ts";
 import { open } from "../runtime/open.ts";
 import { livePrograms } from "./device.ts";
 import { add, array, grad, jit, mul, sum, useDevice } from "./index.ts";
-import type { Array as ArrayOf } from "./index.ts";
+import type { NDArray as ArrayOf } from "./index.ts";
 
 type F32 = ArrayOf<"f32">;
 

@@ -7,13 +7,13 @@
  *   | rbg       | 4     | four elements a hash of Philox-4x32 (`rng_bit_generator`) | a hash of Threefry of either half |
  */
 import { tensorType, sizeOf } from "../graph/ops/types.ts";
-import { LazyArray, recordWith } from "./array.ts";
+import { NDArray, recordWith } from "./array.ts";
 import { add, bitwiseOr, bitwiseXor, full, shiftLeft, shiftRight } from "./functions.ts";
 import { array, iota, reshape, slice, stack, zeros } from "./shapes.ts";
 
 /** Words that random numbers follow from: two, or four of `rbg`. */
-export type Key = LazyArray<"u32">;
-type Words = LazyArray<"u32">;
+export type Key = NDArray<"u32">;
+type Words = NDArray<"u32">;
 
 /** Options of `random.key`. */
 export interface KeyOptions {
@@ -104,7 +104,7 @@ function generated(seed: Key, shape: readonly number[]): Words {
     if (drawn === undefined) throw new Error("a generator has bits");
     return drawn;
   });
-  return new LazyArray<"u32">(value);
+  return new NDArray<"u32">(value);
 }
 
 /** New keys from one. */

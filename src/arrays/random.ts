@@ -8,7 +8,7 @@
 import type { GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import { inverseErrorCoefficients } from "../support/inverse-error.ts";
-import { LazyArray, recordWith } from "./array.ts";
+import { NDArray, recordWith } from "./array.ts";
 import {
   add,
   astype,
@@ -50,7 +50,7 @@ export function uniform(
   seed: Key,
   shape: readonly number[],
   { low = 0, high = 1 }: UniformOptions = {},
-): LazyArray<"f32"> {
+): NDArray<"f32"> {
   const mantissa = bitwiseOr(shiftRight(bits(seed, shape), 9), 0x3f800000);
   const unit = sub(bitcast(mantissa, "f32"), 1);
   const span = Math.fround(Math.fround(high) - Math.fround(low));
@@ -61,14 +61,14 @@ export function uniform(
 const aboveMinusOne = -(1 - 2 ** -24);
 
 /** Numbers of the standard normal distribution; of keys of `rbg` by Box and Muller's transform of the bits that JAX has too. */
-export function normal(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
+export function normal(seed: Key, shape: readonly number[]): NDArray<"f32"> {
   if (generatorOf(seed) === "rbg") return boxMuller(seed, shape);
   const drawn = uniform(seed, shape, { low: aboveMinusOne, high: 1 });
   return mul(inverseError(drawn), Math.fround(Math.SQRT2));
 }
 
 /** Two numbers of two words: what kernels draw (`lang/random-normals.ts`), by functions that are exact. */
-function boxMuller(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
+function boxMuller(seed: Key, shape: readonly number[]): NDArray<"f32"> {
   const hashes = hashedWords(seed, shape);
   const count = hashes.shape[0] ?? 0;
   const pairs = reshape(hashes, [count, 2, 2]);
@@ -83,11 +83,11 @@ function boxMuller(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
 }
 
 /** The number whose error function is x, as JAX rounds it (`support/inverse-error.ts`). */
-function inverseError(x: LazyArray<"f32">): LazyArray<"f32"> {
+function inverseError(x: NDArray<"f32">): NDArray<"f32"> {
   const w = neg(log1p(neg(mul(x, x))));
   const isCentral = less(w, 5);
   const at = where(isCentral, sub(w, 2.5), sub(sqrt(w), 3));
-  const everywhere = (value: number): LazyArray<"f32"> => full(x.shape, value, "f32");
+  const everywhere = (value: number): NDArray<"f32"> => full(x.shape, value, "f32");
   const sum = inverseErrorCoefficients
     .map(([central, outer]) => where(isCentral, everywhere(central), everywhere(outer)))
     .reduce((higher, coefficient) => add(mul(higher, at), coefficient));
@@ -95,7 +95,7 @@ function inverseError(x: LazyArray<"f32">): LazyArray<"f32"> {
 }
 
 /** Whether each draw falls below a probability. */
-export function bernoulli(seed: Key, p: number, shape: readonly number[]): LazyArray<"bool"> {
+export function bernoulli(seed: Key, p: number, shape: readonly number[]): NDArray<"bool"> {
   return less(uniform(seed, shape), p);
 }
 
@@ -105,7 +105,7 @@ export function randint(
   shape: readonly number[],
   low: number,
   high: number,
-): LazyArray<"i32"> {
+): NDArray<"i32"> {
   const [first, second] = split(seed);
   if (first === undefined || second === undefined) throw new Error("split gives two keys");
   // All 2^32 integers are a span of 0 to u32, and the remainder by 0 is the number itself.
@@ -121,17 +121,17 @@ export function randint(
 const smallestNormal = 2 ** -126;
 
 /** Numbers of the standard Gumbel distribution. */
-export function gumbel(seed: Key, shape: readonly number[]): LazyArray<"f32"> {
+export function gumbel(seed: Key, shape: readonly number[]): NDArray<"f32"> {
   return neg(log(neg(log(uniform(seed, shape, { low: smallestNormal, high: 1 })))));
 }
 
 /** An index along the last axis, drawn by logits. */
-export function categorical(seed: Key, logits: LazyArray<"f32">): LazyArray<"i32"> {
+export function categorical(seed: Key, logits: NDArray<"f32">): NDArray<"i32"> {
   return argmax(add(logits, gumbel(seed, logits.shape)), -1);
 }
 
 /** 0 … count - 1 in random order. */
-export function permutation(seed: Key, count: number): LazyArray<"i32"> {
+export function permutation(seed: Key, count: number): NDArray<"i32"> {
   const rounds = Math.ceil((3 * Math.log(count)) / Math.log(2 ** 32 - 1));
   let current = seed;
   let order: GraphValue = iota([count], 0, "i32").value;
@@ -141,7 +141,7 @@ export function permutation(seed: Key, count: number): LazyArray<"i32"> {
     current = next;
     order = sortedBy(bits(own, [count]).value, order);
   }
-  return new LazyArray<"i32">(order);
+  return new NDArray<"i32">(order);
 }
 
 function sortedBy(keys: GraphValue, values: GraphValue): GraphValue {

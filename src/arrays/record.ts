@@ -9,7 +9,7 @@ import { graphRegion, graphValue } from "../graph/ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { inlineRegion, namedWithin } from "../graph/ops/rebuild.ts";
 import { tokenType } from "../graph/ops/types.ts";
-import { graphOf, keep, LazyArray, named, scopeName, unnamed } from "./array.ts";
+import { graphOf, keep, NDArray, named, scopeName, unnamed } from "./array.ts";
 import { requirePresent } from "./gone.ts";
 import { flatten, rebuild } from "./tree.ts";
 
@@ -38,7 +38,7 @@ export function recordFunction<A extends readonly unknown[], R>(
   const parameters = leaves.map(({ value }) => graphValue(value.type));
   // Values are numbered as they are made, so those that were there before are captures.
   const since = graphValue(tokenType).id;
-  const arrays = parameters.map((value) => new LazyArray(value));
+  const arrays = parameters.map((value) => new NDArray(value));
   depth++;
   try {
     const result = named(name, () => body(...rebuild(inputs, arrays)));
@@ -95,6 +95,6 @@ function inlineNamed(
   return results;
 }
 
-export function arraysOf(values: readonly GraphValue[]): readonly LazyArray<DTypeName>[] {
-  return values.map((value) => new LazyArray(value));
+export function arraysOf(values: readonly GraphValue[]): readonly NDArray<DTypeName>[] {
+  return values.map((value) => new NDArray(value));
 }

@@ -5,7 +5,7 @@ import { neutralNumbers } from "../graph/ops/combiner.ts";
 import { isNarrowFloat } from "../graph/ops/elements.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
-import { LazyArray, recordWith, recordAll, typeOfArray } from "./array.ts";
+import { NDArray, recordWith, recordAll, typeOfArray } from "./array.ts";
 import {
   abs,
   astype,
@@ -31,17 +31,17 @@ export interface ReduceOptions {
   readonly keepDims?: boolean | undefined;
 }
 
-function axesOf(x: LazyArray, { axis }: ReduceOptions): readonly number[] {
+function axesOf(x: NDArray, { axis }: ReduceOptions): readonly number[] {
   if (axis === undefined) return x.shape.map((_, each) => each);
   const list = typeof axis === "number" ? [axis] : axis;
   return list.map((each) => axisOf(each, x.rank));
 }
 
 function kept<D extends DTypeName>(
-  x: LazyArray<D>,
-  result: LazyArray<D>,
+  x: NDArray<D>,
+  result: NDArray<D>,
   options: ReduceOptions,
-): LazyArray<D> {
+): NDArray<D> {
   if (options.keepDims !== true) return result;
   const axes = axesOf(x, options);
   return reshape(
@@ -51,7 +51,7 @@ function kept<D extends DTypeName>(
 }
 
 function reducing(kind: keyof typeof neutralNumbers) {
-  return <D extends DTypeName>(x: LazyArray<D>, options: ReduceOptions = {}): LazyArray<D> => {
+  return <D extends DTypeName>(x: NDArray<D>, options: ReduceOptions = {}): NDArray<D> => {
     const { element } = typeOfArray(x.value);
     const value = recordWith("reduce", (builder) =>
       builder.one(
@@ -64,16 +64,13 @@ function reducing(kind: keyof typeof neutralNumbers) {
         { regions: { body: combiner(builder, element, kind) } },
       ),
     );
-    return kept(x, new LazyArray<D>(value), options);
+    return kept(x, new NDArray<D>(value), options);
   };
 }
 
 const added = reducing("stablehlo.add");
 
-export function sum<D extends DTypeName>(
-  x: LazyArray<D>,
-  options: ReduceOptions = {},
-): LazyArray<D> {
+export function sum<D extends DTypeName>(x: NDArray<D>, options: ReduceOptions = {}): NDArray<D> {
   requireKind("sum", x, ["float", "signed", "unsigned"], countRemedy);
   return added(x, options);
 }
@@ -83,30 +80,27 @@ export const max = reducing("stablehlo.maximum");
 export const min = reducing("stablehlo.minimum");
 
 /** Whether any element along the axes holds. */
-export function any(x: LazyArray<"bool">, options: ReduceOptions = {}): LazyArray<"bool"> {
+export function any(x: NDArray<"bool">, options: ReduceOptions = {}): NDArray<"bool"> {
   return max(x, options);
 }
 
 /** Whether all elements along the axes hold. */
-export function all(x: LazyArray<"bool">, options: ReduceOptions = {}): LazyArray<"bool"> {
+export function all(x: NDArray<"bool">, options: ReduceOptions = {}): NDArray<"bool"> {
   return min(x, options);
 }
 
 /** What is computed of an array in f32 where its format is a narrower float, since a sum may not fit it though the mean does. */
 function inWide<D extends DTypeName>(
-  x: LazyArray<D>,
-  compute: <E extends DTypeName>(wide: LazyArray<E>) => LazyArray<E>,
-): LazyArray<D> {
+  x: NDArray<D>,
+  compute: <E extends DTypeName>(wide: NDArray<E>) => NDArray<E>,
+): NDArray<D> {
   if (!isNarrowFloat(typeOfArray(x.value).element)) return compute(x);
   return astype(compute(astype(x, "f32")), x.dtype);
 }
 
 const floatRemedy = 'convert the array first: astype(x, "f32")';
 
-export function mean<D extends DTypeName>(
-  x: LazyArray<D>,
-  options: ReduceOptions = {},
-): LazyArray<D> {
+export function mean<D extends DTypeName>(x: NDArray<D>, options: ReduceOptions = {}): NDArray<D> {
   requireKind("mean", x, ["float"], floatRemedy);
   const count = axesOf(x, options).reduce((total, axis) => total * (x.shape[axis] ?? 1), 1);
   return inWide(x, (wide) => div(sum(wide, options), count));
@@ -114,18 +108,18 @@ export function mean<D extends DTypeName>(
 
 /** The mean square of the distance from the mean. */
 export function variance<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   options: ReduceOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   requireKind("variance", x, ["float"], floatRemedy);
-  return inWide(x, <E extends DTypeName>(wide: LazyArray<E>) => {
+  return inWide(x, <E extends DTypeName>(wide: NDArray<E>) => {
     const distance = sub(wide, mean(wide, { ...options, keepDims: true }));
     return mean(one<E>(recordAll("chlo.square", { operand: distance.value }, {})), options);
   });
 }
 
 /** The first index of an element that is one of those along an axis. */
-function firstOf(isOne: LazyArray<"bool">, axis: number): LazyArray<"i32"> {
+function firstOf(isOne: NDArray<"bool">, axis: number): NDArray<"i32"> {
   const places = iota(isOne.shape, axis, "i32");
   return min(where(isOne, places, isOne.shape[axis] ?? 0), { axis });
 }
@@ -133,9 +127,9 @@ function firstOf(isOne: LazyArray<"bool">, axis: number): LazyArray<"i32"> {
 /** Looks along an axis, or at all elements by rows, for an extreme; where nothing is looked for, there may be no elements. */
 function firstExtreme(
   name: "argmax" | "argmin",
-  x: LazyArray,
+  x: NDArray,
   axis: number | undefined,
-): LazyArray<"i32"> {
+): NDArray<"i32"> {
   const along = axis === undefined ? 0 : axisOf(axis, x.rank);
   const all = axis === undefined ? reshape(x, [-1]) : x;
   const isAsked = all.shape.every((extent, each) => each === along || extent > 0);
@@ -154,31 +148,31 @@ function firstExtreme(
 }
 
 /** The first index of the largest element along an axis, or of all by rows, NaN before all others. */
-export function argmax(x: LazyArray, axis?: number): LazyArray<"i32"> {
+export function argmax(x: NDArray, axis?: number): NDArray<"i32"> {
   return firstExtreme("argmax", x, axis);
 }
 
 /** The first index of the smallest element along an axis, or of all by rows, NaN before all others. */
-export function argmin(x: LazyArray, axis?: number): LazyArray<"i32"> {
+export function argmin(x: NDArray, axis?: number): NDArray<"i32"> {
   return firstExtreme("argmin", x, axis);
 }
 
 /** Whether an element is the extreme one; an extreme that is NaN is one that compares with nothing. */
-function isExtreme(x: LazyArray, extreme: LazyArray): LazyArray<"bool"> {
+function isExtreme(x: NDArray, extreme: NDArray): NDArray<"bool"> {
   const isSame = equal(x, extreme);
   return typeOfArray(x.value).element.includes("f") ? logicalOr(isSame, notEqual(x, x)) : isSame;
 }
 
-function logicalOr(x: LazyArray<"bool">, y: LazyArray<"bool">): LazyArray<"bool"> {
+function logicalOr(x: NDArray<"bool">, y: NDArray<"bool">): NDArray<"bool"> {
   return one(recordAll("stablehlo.or", { lhs: x.value, rhs: y.value }, {}));
 }
 
 /** Sums of products by a formula such as "bij,bjk->bik"; without an arrow the result has the letters of one operand alone, in order. */
 export function einsum<D extends DTypeName>(
   formula: string,
-  x: LazyArray<D>,
-  y: LazyArray<D>,
-): LazyArray<D> {
+  x: NDArray<D>,
+  y: NDArray<D>,
+): NDArray<D> {
   requireOneDtype(x, y);
   const parts = /^\s*(\w*)\s*,\s*(\w*)\s*(?:->\s*(\w*)\s*)?$/.exec(formula);
   const [, left = "", right = "", given] = parts ?? [];
@@ -208,9 +202,9 @@ function product<D extends DTypeName>(
   left: string,
   right: string,
   result: string,
-  x: LazyArray<D>,
-  y: LazyArray<D>,
-): LazyArray<D> {
+  x: NDArray<D>,
+  y: NDArray<D>,
+): NDArray<D> {
   const shared = [...left].filter((name) => right.includes(name));
   const batching = shared.filter((name) => result.includes(name));
   const contracting = shared.filter((name) => !result.includes(name));
@@ -237,7 +231,7 @@ function product<D extends DTypeName>(
 }
 
 /** The product of matrices, over axes in front of them that are equal. */
-export function matmul<D extends DTypeName>(x: LazyArray<D>, y: LazyArray<D>): LazyArray<D> {
+export function matmul<D extends DTypeName>(x: NDArray<D>, y: NDArray<D>): NDArray<D> {
   if (x.rank === 1 && y.rank === 1) return einsum("i,i->", x, y);
   if (x.rank === 1)
     return reshape(matmul(expandDims(x, 0), y), [...y.shape.slice(0, -2), ...y.shape.slice(-1)]);
@@ -248,16 +242,16 @@ export function matmul<D extends DTypeName>(x: LazyArray<D>, y: LazyArray<D>): L
 }
 
 /** The largest elements, which only keep exp from overflowing: no result depends on them, and so no derivative. */
-function shift<D extends DTypeName>(x: LazyArray<D>, options: ReduceOptions): LazyArray<D> {
+function shift<D extends DTypeName>(x: NDArray<D>, options: ReduceOptions): NDArray<D> {
   const top = max(x, { ...options, keepDims: true });
   return one(recordAll("tilewright.stop_gradient", { operand: top.value }, {}));
 }
 
 /** log(sum(exp(x))), without overflow. */
 export function logsumexp<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   options: ReduceOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   // An infinite one keeps nothing from overflowing, and less itself would be NaN: of -∞ alone the result is -∞, with ∞ it is ∞.
   const highest = shift(x, options);
   const isFinite = less(abs(highest), Infinity);
@@ -272,7 +266,7 @@ export function logsumexp<D extends DTypeName>(
   );
 }
 
-export function softmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): LazyArray<D> {
+export function softmax<D extends DTypeName>(x: NDArray<D>, axis = -1): NDArray<D> {
   const powers = exp(sub(x, shift(x, { axis })));
   // A reciprocal for each sum, and a product for each element: division takes several times as long.
   return mul(powers, div(1, sum(powers, { axis, keepDims: true })));

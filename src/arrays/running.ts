@@ -10,7 +10,7 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { neutralNumbers } from "../graph/ops/combiner.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
-import { LazyArray, recordWith, typeOfArray } from "./array.ts";
+import { NDArray, recordWith, typeOfArray } from "./array.ts";
 import { requireSame } from "./control.ts";
 import { countRemedy, requireKind } from "./numbers.ts";
 import { axisOf, concatenate, expandDims, flip, reshape, slice } from "./shapes.ts";
@@ -26,7 +26,7 @@ export interface RunningOptions {
 }
 
 function running(kind: keyof typeof neutralNumbers) {
-  return <D extends DTypeName>(x: LazyArray<D>, options: RunningOptions = {}): LazyArray<D> => {
+  return <D extends DTypeName>(x: NDArray<D>, options: RunningOptions = {}): NDArray<D> => {
     const axis = axisOf(options.axis ?? -1, x.rank);
     const extent = x.shape[axis] ?? 1;
     if (extent === 0) return x;
@@ -46,16 +46,16 @@ function running(kind: keyof typeof neutralNumbers) {
         { regions: { body: combiner(builder, element, kind) } },
       ),
     );
-    return new LazyArray<D>(value);
+    return new NDArray<D>(value);
   };
 }
 
 const runningSum = running("stablehlo.add");
 
 export function cumsum<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   options: RunningOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   requireKind("cumsum", x, ["float", "signed", "unsigned"], countRemedy);
   return runningSum(x, options);
 }
@@ -73,7 +73,7 @@ export interface AssociativeScanOptions {
 }
 
 /** Elements of an axis, from `start` on and before `stop`, every `step`-th. */
-function along(x: LazyArray, axis: number, range: Range): LazyArray {
+function along(x: NDArray, axis: number, range: Range): NDArray {
   return slice(
     x,
     x.shape.map((_, each) => (each === axis ? range : null)),
@@ -81,7 +81,7 @@ function along(x: LazyArray, axis: number, range: Range): LazyArray {
 }
 
 /** a0 b0 a1 b1 …; there may be one more of the first. */
-function interleaved(even: LazyArray, odd: LazyArray, axis: number): LazyArray {
+function interleaved(even: NDArray, odd: NDArray, axis: number): NDArray {
   const count = odd.shape[axis] ?? 0;
   const shape = odd.shape.map((extent, each) => (each === axis ? 2 * extent : extent));
   const pairs = [along(even, axis, [0, count]), odd].map((each) => expandDims(each, axis + 1));
@@ -98,16 +98,16 @@ export function associativeScan<T>(
 ): T {
   const { leaves } = flatten(xs);
   const axis = axisOf(options.axis ?? 0, leaves[0]?.rank ?? 0);
-  const combine = (left: readonly LazyArray[], right: readonly LazyArray[]) => {
+  const combine = (left: readonly NDArray[], right: readonly NDArray[]) => {
     const before = rebuild(xs, left);
     const after = f(before, rebuild(xs, right));
     requireSame("the function of associativeScan", before, after);
     return flatten(after).leaves;
   };
-  const scanned = (all: readonly LazyArray[]): readonly LazyArray[] => {
+  const scanned = (all: readonly NDArray[]): readonly NDArray[] => {
     const length = all[0]?.shape[axis] ?? 0;
     if (length < 2) return all;
-    const cut = (of: readonly LazyArray[], range: Range) =>
+    const cut = (of: readonly NDArray[], range: Range) =>
       of.map((each) => along(each, axis, range));
     const half = Math.floor(length / 2);
     const odd = scanned(combine(cut(all, [0, 2 * half, 2]), cut(all, [1, length, 2])));
@@ -120,5 +120,5 @@ export function associativeScan<T>(
   };
   if (options.reverse !== true) return rebuild(xs, scanned(leaves));
   const turned = scanned(leaves.map((each) => flip(each, axis)));
-  return mapTree(xs, (_, i) => flip(turned[i] as LazyArray, axis));
+  return mapTree(xs, (_, i) => flip(turned[i] as NDArray, axis));
 }

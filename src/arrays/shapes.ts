@@ -10,7 +10,7 @@ import { lanesOfNumbers } from "../graph/evaluate/scalars.ts";
 import { literal } from "../graph/ops/literal.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
-import { elementOf, LazyArray, recordAll, setData, typeOfArray } from "./array.ts";
+import { elementOf, NDArray, recordAll, setData, typeOfArray } from "./array.ts";
 import { astype, full, one } from "./functions.ts";
 import { requireListed } from "./numbers.ts";
 import type { Listed } from "./numbers.ts";
@@ -31,7 +31,7 @@ function shapeOf(nested: Nested<Listed>): readonly number[] {
 export function array<D extends DTypeName = "f32">(
   data: Nested<Listed> | HostArray<D>,
   dtype?: D,
-): LazyArray<D> {
+): NDArray<D> {
   const made = isHostArray(data) ? copied(data, dtype) : listed(data, dtype ?? "f32");
   const type = tensorType(made.element, made.shape);
   // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
@@ -39,7 +39,7 @@ export function array<D extends DTypeName = "f32">(
     return one(recordAll("stablehlo.constant", {}, { value: literal(type, made.lanes) }));
   const value = graphValue(type);
   setData(value, made);
-  return new LazyArray<D>(value);
+  return new NDArray<D>(value);
 }
 
 /** A tensor of a host array's elements as they are now: who changes the host array later does not change the array. */
@@ -87,14 +87,11 @@ function listed(data: Nested<Listed>, dtype: DTypeName): Tensor {
 export function zeros<D extends DTypeName = "f32">(
   shape: readonly number[],
   dtype?: D,
-): LazyArray<D> {
+): NDArray<D> {
   return full(shape, 0, dtype ?? ("f32" as D));
 }
 
-export function ones<D extends DTypeName = "f32">(
-  shape: readonly number[],
-  dtype?: D,
-): LazyArray<D> {
+export function ones<D extends DTypeName = "f32">(shape: readonly number[], dtype?: D): NDArray<D> {
   return full(shape, 1, dtype ?? ("f32" as D));
 }
 
@@ -103,12 +100,12 @@ export function iota<D extends DTypeName>(
   shape: readonly number[],
   axis: number,
   dtype: D,
-): LazyArray<D> {
+): NDArray<D> {
   const types = [tensorType(elementOf(dtype), shape)];
   return one(recordAll("stablehlo.iota", {}, { iota_dimension: axis }, { types }));
 }
 
-export function arange<D extends DTypeName = "i32">(count: number, dtype?: D): LazyArray<D> {
+export function arange<D extends DTypeName = "i32">(count: number, dtype?: D): NDArray<D> {
   return iota([count], 0, dtype ?? ("i32" as D));
 }
 
@@ -125,10 +122,7 @@ export function axisOf(axis: number, rank: number): number {
 }
 
 /** Another shape; one extent may be -1. */
-export function reshape<D extends DTypeName>(
-  x: LazyArray<D>,
-  shape: readonly number[],
-): LazyArray<D> {
+export function reshape<D extends DTypeName>(x: NDArray<D>, shape: readonly number[]): NDArray<D> {
   const known = sizeOf(shape.filter((extent) => extent !== -1));
   const open = shape.filter((extent) => extent === -1).length;
   const left = sizeOf(x.shape) / known;
@@ -146,9 +140,9 @@ export function reshape<D extends DTypeName>(
 }
 
 export function transpose<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   axes?: readonly number[],
-): LazyArray<D> {
+): NDArray<D> {
   const permutation = axes ?? x.shape.map((_, axis) => x.rank - 1 - axis);
   return one(
     recordAll(
@@ -159,27 +153,27 @@ export function transpose<D extends DTypeName>(
   );
 }
 
-export function flip<D extends DTypeName>(x: LazyArray<D>, axis = 0): LazyArray<D> {
+export function flip<D extends DTypeName>(x: NDArray<D>, axis = 0): NDArray<D> {
   const dimensions = [axisOf(axis, x.rank)];
   return one(recordAll("stablehlo.reverse", { operand: x.value }, { dimensions }));
 }
 
 export function concatenate<D extends DTypeName>(
-  arrays: readonly LazyArray<D>[],
+  arrays: readonly NDArray<D>[],
   axis = 0,
-): LazyArray<D> {
+): NDArray<D> {
   const dimension = axisOf(axis, arrays[0]?.rank ?? 0);
   const inputs = arrays.map(({ value }) => value);
   return one(recordAll("stablehlo.concatenate", { inputs }, { dimension }));
 }
 
-export function expandDims<D extends DTypeName>(x: LazyArray<D>, axis: number): LazyArray<D> {
+export function expandDims<D extends DTypeName>(x: NDArray<D>, axis: number): NDArray<D> {
   const place = axisOf(axis, x.rank + 1);
   return reshape(x, [...x.shape.slice(0, place), 1, ...x.shape.slice(place)]);
 }
 
 /** Without axes of extent 1: one that is named, or all of them. */
-export function squeeze<D extends DTypeName>(x: LazyArray<D>, axis?: number): LazyArray<D> {
+export function squeeze<D extends DTypeName>(x: NDArray<D>, axis?: number): NDArray<D> {
   const named = axis === undefined ? undefined : axisOf(axis, x.rank);
   if (named !== undefined && x.shape[named] !== 1)
     throw new TilewrightError({
@@ -196,10 +190,7 @@ export function squeeze<D extends DTypeName>(x: LazyArray<D>, axis?: number): La
   );
 }
 
-export function stack<D extends DTypeName>(
-  arrays: readonly LazyArray<D>[],
-  axis = 0,
-): LazyArray<D> {
+export function stack<D extends DTypeName>(arrays: readonly NDArray<D>[], axis = 0): NDArray<D> {
   return concatenate(
     arrays.map((each) => expandDims(each, axis)),
     axis,
@@ -211,9 +202,9 @@ export type Range = readonly [start: number, stop: number, step?: number];
 
 /** A slice: a range an axis, null for all of it. */
 export function slice<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   ranges: readonly (Range | null)[],
-): LazyArray<D> {
+): NDArray<D> {
   if (ranges.length > x.rank)
     throw new TilewrightError({
       code: "TW9307",
@@ -240,10 +231,7 @@ export function slice<D extends DTypeName>(
 }
 
 /** Rows of the first axis at given indices, which are clamped. */
-export function take<D extends DTypeName>(
-  x: LazyArray<D>,
-  indices: LazyArray<"i32">,
-): LazyArray<D> {
+export function take<D extends DTypeName>(x: NDArray<D>, indices: NDArray<"i32">): NDArray<D> {
   const column = reshape(indices, [...indices.shape, 1]);
   return one(
     recordAll(
@@ -267,10 +255,10 @@ export function take<D extends DTypeName>(
 
 /** 1 at each index, 0 elsewhere, along a new last axis. */
 export function oneHot<D extends DTypeName = "f32">(
-  indices: LazyArray<"i32">,
+  indices: NDArray<"i32">,
   classes: number,
   dtype?: D,
-): LazyArray<D> {
+): NDArray<D> {
   const shape = [...indices.shape, classes];
   const spread = recordAll(
     "stablehlo.broadcast_in_dim",

@@ -12,7 +12,7 @@ import type { GraphValue } from "../graph/ops/node.ts";
 import { tensorType, typeText } from "../graph/ops/types.ts";
 import { differentiablePlaces, jvp as jvpGraph, vjp as vjpGraph } from "../graph/transform/jvp.ts";
 import { vmap as vmapGraph } from "../graph/transform/vmap.ts";
-import { LazyArray, typeOfArray } from "./array.ts";
+import { NDArray, typeOfArray } from "./array.ts";
 import { zeros } from "./shapes.ts";
 import { full } from "./functions.ts";
 import { arraysOf, inlineGraph, recordFunction } from "./record.ts";
@@ -70,9 +70,9 @@ function leavesOf(args: readonly unknown[]): readonly GraphValue[] {
 
 /** The value of a function and the gradient of one of its arguments. */
 export function valueAndGrad<A extends readonly unknown[], N extends number = 0>(
-  f: (...args: A) => LazyArray,
+  f: (...args: A) => NDArray,
   options: { readonly argument?: N } = {},
-): (...args: A) => readonly [LazyArray, A[N]] {
+): (...args: A) => readonly [NDArray, A[N]] {
   const argument = options.argument ?? 0;
   return (...args) => {
     if (argument >= args.length)
@@ -88,7 +88,7 @@ export function valueAndGrad<A extends readonly unknown[], N extends number = 0>
     const active = placesOf(args, argument);
     const graph = vjpGraph(recording.graph, active);
     const [result] = recording.graph.results;
-    const one = full([], 1, new LazyArray(result as GraphValue).dtype);
+    const one = full([], 1, new NDArray(result as GraphValue).dtype);
     const inputs = [...leavesOf(args), ...recording.captures, one.value];
     const [value, ...gradients] = inlineGraph(graph, inputs);
     const before = flatten(args.slice(0, argument)).leaves.length;
@@ -97,14 +97,14 @@ export function valueAndGrad<A extends readonly unknown[], N extends number = 0>
     const filled = flatten(tree).leaves.map((leaf, i) => {
       const place = active.indexOf(before + i);
       const gradient = gradients[place];
-      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new LazyArray(gradient);
+      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new NDArray(gradient);
     });
-    return [new LazyArray(value as GraphValue), rebuild(tree, filled)];
+    return [new NDArray(value as GraphValue), rebuild(tree, filled)];
   };
 }
 
 export function grad<A extends readonly unknown[], N extends number = 0>(
-  f: (...args: A) => LazyArray,
+  f: (...args: A) => NDArray,
   options: { readonly argument?: N } = {},
 ): (...args: A) => A[N] {
   const both = valueAndGrad<A, N>(f, options);
@@ -130,7 +130,7 @@ export function vjp<A extends readonly unknown[], R>(
     const found = all.slice(recording.graph.results.length);
     const filled = leaves.map((leaf, i) => {
       const gradient = found[active.indexOf(i)];
-      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new LazyArray(gradient);
+      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new NDArray(gradient);
     });
     return rebuild(args, filled);
   };
@@ -155,7 +155,7 @@ export function jvp<A extends readonly unknown[], R>(
   const filled = flatten(recording.result).leaves.map((leaf, i) => {
     const tangent = all[count + outputs.indexOf(i)];
     return outputs.includes(i) && tangent !== undefined
-      ? new LazyArray(tangent)
+      ? new NDArray(tangent)
       : zeros(leaf.shape, leaf.dtype);
   });
   return [
@@ -194,7 +194,7 @@ export function vmap<A extends readonly unknown[], R>(
     const examples = leaves.map((leaf, i) => {
       if (flags[i] !== true) return leaf;
       const { element, shape } = typeOfArray(leaf.value);
-      return new LazyArray(graphValue(tensorType(element, shape.slice(1))));
+      return new NDArray(graphValue(tensorType(element, shape.slice(1))));
     });
     const recording = recordFunction("vmap", f, rebuild(args, examples));
     const graph = vmapGraph(recording.graph, size, flags);

@@ -6,12 +6,12 @@
  */
 import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { LazyArray } from "./array.ts";
+import { NDArray } from "./array.ts";
 
 export type Tree = unknown;
 
 interface Flat {
-  readonly leaves: readonly LazyArray[];
+  readonly leaves: readonly NDArray[];
   /** Equal for trees of the same form and the same static parts. */
   readonly structure: string;
 }
@@ -23,7 +23,7 @@ function isRecord(tree: object): tree is { readonly [name: string]: unknown } {
 
 /** Whether a part of a tree holds further parts. */
 function membersOf(tree: unknown): readonly (readonly [string, unknown])[] | undefined {
-  if (typeof tree !== "object" || tree === null || tree instanceof LazyArray) return undefined;
+  if (typeof tree !== "object" || tree === null || tree instanceof NDArray) return undefined;
   if (Array.isArray(tree)) return tree.map((each: unknown, i) => [String(i), each] as const);
   if (!isRecord(tree)) return undefined;
   return Object.keys(tree)
@@ -80,11 +80,11 @@ function selfContaining(): TilewrightError {
 }
 
 export function flatten(tree: Tree): Flat {
-  const leaves: LazyArray[] = [];
+  const leaves: NDArray[] = [];
   const around = new Set<unknown>();
   const visit = (part: unknown): string => {
-    if (part instanceof LazyArray) {
-      leaves.push(part as LazyArray);
+    if (part instanceof NDArray) {
+      leaves.push(part as NDArray);
       return "*";
     }
     const members = membersOf(part);
@@ -103,7 +103,7 @@ export function flatten(tree: Tree): Flat {
 export function rebuild<T>(tree: T, leaves: readonly unknown[]): T {
   let next = 0;
   const visit = (part: unknown): unknown => {
-    if (part instanceof LazyArray) return leaves[next++];
+    if (part instanceof NDArray) return leaves[next++];
     const members = membersOf(part);
     if (members === undefined) return part;
     if (Array.isArray(part)) return members.map(([, each]) => visit(each));
@@ -113,6 +113,6 @@ export function rebuild<T>(tree: T, leaves: readonly unknown[]): T {
 }
 
 /** The tree with each array mapped. */
-export function mapTree<T>(tree: T, map: (leaf: LazyArray, place: number) => unknown): T {
+export function mapTree<T>(tree: T, map: (leaf: NDArray, place: number) => unknown): T {
   return rebuild(tree, flatten(tree).leaves.map(map));
 }

@@ -33,9 +33,9 @@ import {
   vmap,
   zeros,
 } from "./index.ts";
-import type { LazyArray } from "./index.ts";
+import type { NDArray } from "./index.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
 describe("a compiled function is recorded again for", () => {
   test("lists that are nested otherwise", async () => {
@@ -180,11 +180,7 @@ test("options that no function has are refused, and values that they cannot have
 test("tangents, cotangents and moments are like their arrays", async () => {
   const x = array([1, 2]);
   const integers = array([0], "i32");
-  const [, tangent] = jvp(
-    (a: F32, i: LazyArray<"i32">) => take(a, i),
-    [x, integers],
-    [x, integers],
-  );
+  const [, tangent] = jvp((a: F32, i: NDArray<"i32">) => take(a, i), [x, integers], [x, integers]);
   expect(await tangent.values()).toEqual([1]);
   const [, pullback] = vjp((y: F32): readonly F32[] => [sin(y), cos(y)], x);
   const f64s = zeros([2], "f64") as unknown as F32;

@@ -10,7 +10,7 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { neutralNumbers } from "../graph/ops/combiner.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
-import { LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
+import { NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { div, one } from "./functions.ts";
 import { requireOneDtype } from "./numbers.ts";
 import { ones } from "./shapes.ts";
@@ -74,10 +74,10 @@ function paddingOf(
 
 /** Sums of products of a kernel with the parts of an array, over any number of axes of space. */
 export function conv<D extends DTypeName>(
-  x: LazyArray<D>,
-  w: LazyArray<D>,
+  x: NDArray<D>,
+  w: NDArray<D>,
   options: ConvOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   requireOneDtype(x, w);
   const rank = Math.max(0, x.rank - 2);
   const space = Array.from({ length: rank }, (_, axis) => axis);
@@ -116,11 +116,11 @@ export function conv<D extends DTypeName>(
 
 /** The elements of each window, combined. */
 function pooled<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   sizes: readonly number[],
   options: PoolOptions,
   kind: "stablehlo.add" | "stablehlo.maximum",
-): LazyArray<D> {
+): NDArray<D> {
   const { element } = typeOfArray(x.value);
   const strides = perAxis(options.strides ?? sizes, sizes.length);
   const window = { sizes, strides, dilation: sizes.map(() => 1) };
@@ -140,24 +140,24 @@ function pooled<D extends DTypeName>(
       { regions: { body: combiner(builder, element, kind) } },
     ),
   );
-  return new LazyArray<D>(value);
+  return new NDArray<D>(value);
 }
 
 /** The largest element of each window. */
 export function maxPool<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   window: readonly number[],
   options: PoolOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   return pooled(x, window, options, "stablehlo.maximum");
 }
 
 /** The mean of those elements of each window that are no padding. */
 export function avgPool<D extends DTypeName>(
-  x: LazyArray<D>,
+  x: NDArray<D>,
   window: readonly number[],
   options: PoolOptions = {},
-): LazyArray<D> {
+): NDArray<D> {
   const total = pooled(x, window, options, "stablehlo.add");
   const counted = ones([1, ...x.shape.slice(1, -1), 1], x.dtype);
   return div(total, pooled(counted, window, options, "stablehlo.add"));

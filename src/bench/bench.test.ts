@@ -3,7 +3,7 @@ import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import type { Device } from "../device/device.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, slice } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { bench } from "./bench.ts";
@@ -17,8 +17,8 @@ const doubled = kernel(
   {
     name: "doubled",
     grid: { i: cdiv(n, 128) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const window = slice(i.mul(128), 128);

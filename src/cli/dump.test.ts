@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { parsePtx } from "../ptx/parser/index.ts";
 import { f32 } from "../formats/dtype.ts";
 import { parseModule } from "../ir/parser/parser.ts";
-import { accumulator, array, kernel } from "../lang/index.ts";
+import { accumulator, tensor, kernel } from "../lang/index.ts";
 import { targets } from "../targets/target.ts";
 import { Dumps } from "./dump.ts";
 
@@ -23,7 +23,7 @@ afterEach(() => {
 const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 
 const twice = kernel(
-  { name: "twice", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+  { name: "twice", inputs: { x: tensor(f32, [64]) }, outputs: { out: tensor(f32, [64]) } },
   ({ x, out }) => {
     x.load(); // Nobody uses it.
     out.store(x.load().mul(2));
@@ -79,7 +79,7 @@ test("kernels of one name have a folder each", async () => {
 });
 
 test("a kernel that cannot be compiled leaves what there is, and why there is no more", async () => {
-  const product = kernel({ name: "product", outputs: { out: array(f32, [64, 8]) } }, ({ out }) =>
+  const product = kernel({ name: "product", outputs: { out: tensor(f32, [64, 8]) } }, ({ out }) =>
     out.store(accumulator(f32, [64, 8]).wait()),
   );
   await new Dumps(folder).write({ name: "p", kernel: product.kernel, target: targets.sm_80 });

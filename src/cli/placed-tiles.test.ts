@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { flashAttention } from "../../test/support/placed-kernels.ts";
 import { f32 } from "../formats/dtype.ts";
-import { array, kernel, smem } from "../lang/index.ts";
+import { tensor, kernel, smem } from "../lang/index.ts";
 import { placeKernel } from "../layout/plan/place.ts";
 import { defaultTarget } from "../targets/target.ts";
 import { placedTiles, placementDrawings } from "./placed-tiles.ts";
@@ -22,8 +22,8 @@ describe("placedTiles", () => {
 const turned = kernel(
   {
     name: "turned",
-    inputs: { x: array(f32, [64, 64]) },
-    outputs: { out: array(f32, [64, 64]) },
+    inputs: { x: tensor(f32, [64, 64]) },
+    outputs: { out: tensor(f32, [64, 64]) },
     scratch: { buffer: smem(f32, [64, 64]) },
   },
   ({ x, out, buffer }) => {

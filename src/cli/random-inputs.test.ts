@@ -4,7 +4,7 @@ import type { DType } from "../formats/dtype.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, processors, scalar } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, processors, scalar } from "../lang/index.ts";
 import { defaultTarget } from "../targets/target.ts";
 import { chooseDimensions, randomInputs, randomNote, requireTaken } from "./random-inputs.ts";
 
@@ -17,9 +17,9 @@ function idle(dtype: DType) {
     {
       name: "idle",
       grid: { i: cdiv(n, 64) },
-      inputs: { x: array(dtype, [n, m]), factor: scalar(dtype) },
-      outputs: { out: array(dtype, [m]) },
-      inouts: { total: array(dtype, [3, m], { strides: [128, 1] }) },
+      inputs: { x: tensor(dtype, [n, m]), factor: scalar(dtype) },
+      outputs: { out: tensor(dtype, [m]) },
+      inouts: { total: tensor(dtype, [3, m], { strides: [128, 1] }) },
     },
     () => undefined,
   ).kernel;
@@ -37,7 +37,7 @@ describe("dimensions", () => {
 
   test("of processors are the target's", () => {
     const persistent = kernel(
-      { name: "k", grid: { worker: processors }, inputs: { x: array(dtypes.f32, [n]) } },
+      { name: "k", grid: { worker: processors }, inputs: { x: tensor(dtypes.f32, [n]) } },
       () => undefined,
     ).kernel;
     expect(chooseDimensions(persistent, {}, defaultTarget)).toEqual({ n: 1000, processors: 132 });
@@ -49,7 +49,7 @@ describe("dimensions", () => {
 
   test("that no kernel has are TW5006", () => {
     const definition = kernel(
-      { name: "k", inputs: { x: array(dtypes.f32, [n]) } },
+      { name: "k", inputs: { x: tensor(dtypes.f32, [n]) } },
       () => undefined,
     );
     const kernels = [{ name: "k", definition }];

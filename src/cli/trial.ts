@@ -2,7 +2,7 @@
 import type { Device } from "../device/device.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 
 const elements = 1000;
 const block = 256;
@@ -14,8 +14,8 @@ export async function trialLaunch(device: Device): Promise<number> {
     {
       name: "axpy",
       grid: { i: cdiv(n, block) },
-      inputs: { alpha: scalar(f32), x: array(f32, [n]), y: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { alpha: scalar(f32), x: tensor(f32, [n]), y: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, alpha, x, y, out }) => {
       const here = slice(i.mul(block), block);

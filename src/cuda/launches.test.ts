@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, bool, dtypes, f16, f32, f4e2m1fn, i4, i64, i8, u8 } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { multiplySizes } from "../ir/size.ts";
 import type { LaunchParameter, MessageSite, TensorMapPlan } from "../ptx/executable.ts";
 import { ringHeaderWords } from "../ptx/messages.ts";
@@ -66,7 +66,7 @@ describe("scalars", () => {
 describe("sizes", () => {
   test("are evaluated with the launch's dimensions, in 32 or 64 bits", async () => {
     const sized = kernel(
-      { name: "sized", grid: { i: cdiv(n, 3) }, inputs: { x: array(u8, [n]) } },
+      { name: "sized", grid: { i: cdiv(n, 3) }, inputs: { x: tensor(u8, [n]) } },
       () => undefined,
     );
     const found: number[] = [];
@@ -94,7 +94,7 @@ describe("sizes", () => {
 
 describe("tensor maps", () => {
   const mapped = kernel(
-    { name: "mapped", grid: { i: 1 }, inputs: { x: array(f32, [8, n]) } },
+    { name: "mapped", grid: { i: 1 }, inputs: { x: tensor(f32, [8, n]) } },
     () => undefined,
   );
   const plan: TensorMapPlan = {
@@ -199,8 +199,8 @@ describe("messages", () => {
     {
       name: "talks",
       grid: { i: n },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => out.at(slice(i, 1)).store(x.at(slice(i, 1)).load()),
   );
@@ -323,8 +323,8 @@ describe("messages", () => {
       {
         name: "speaks",
         grid: { i: n },
-        inputs: { x: array(f32, [n]) },
-        outputs: { out: array(f32, [n]) },
+        inputs: { x: tensor(f32, [n]) },
+        outputs: { out: tensor(f32, [n]) },
       },
       ({ i, x, out }) => out.at(slice(i, 1)).store(x.at(slice(i, 1)).load()),
     );

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { addTypical } from "../device/typical-operations.ts";
 import { f32 } from "../formats/dtype.ts";
-import { array, full, kernel } from "../lang/index.ts";
+import { tensor, full, kernel } from "../lang/index.ts";
 import { KernelCache } from "./cache/kernel-cache.ts";
 import type * as WarmUp from "./warm-up.ts";
 
@@ -16,7 +16,7 @@ test("goes through all pieces, and does nothing a second time", async () => {
   };
   const planned: string[] = [];
   const twice = kernel(
-    { name: "twice", grid: {}, outputs: { out: array(f32, [32]) } },
+    { name: "twice", grid: {}, outputs: { out: tensor(f32, [32]) } },
     ({ out }) => {
       out.store(full(f32, [32], 2));
     },

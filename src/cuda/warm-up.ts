@@ -18,7 +18,7 @@ import { bf16, f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import {
   accumulator,
-  array,
+  tensor,
   block,
   cdiv,
   dim,
@@ -96,8 +96,8 @@ function elementwise(): Kernel {
     {
       name: "warm_up",
       grid: { i: cdiv(n, width) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(width), width);
@@ -114,8 +114,8 @@ function product(): Kernel {
       name: "warm_up_product",
       grid: { worker: processors },
       threads: ["copy", "first", "second"],
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { out: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { out: tensor(bf16, [m, n]) },
       scratch: { result: smem(bf16, [2, 2, rows, width]) },
     },
     ({ a, b, out, result }) => {

@@ -254,7 +254,7 @@ function checkStrides(
     found: `strides of [${strides.join(", ")}]`,
     remedy:
       parameter.strides === undefined
-        ? `declare array(…, { strides: [${strides.join(", ")}] }) with numbers or dim(…), or copy the view into an array of its own`
+        ? `declare tensor(…, { strides: [${strides.join(", ")}] }) with numbers or dim(…), or copy the view into an array of its own`
         : undefined,
     notes: [{ message: "the kernel is declared here", location: kernel.location }],
   });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { array, f32, kernel } from "tilewright";
+import { tensor, f32, kernel } from "tilewright";
 import type { Backend, Compiled } from "./backend.ts";
 import { CompilationCache } from "./compilation.ts";
 
-const { kernel: traced } = kernel({ name: "k", outputs: { out: array(f32, [1]) } }, ({ out }) => {
+const { kernel: traced } = kernel({ name: "k", outputs: { out: tensor(f32, [1]) } }, ({ out }) => {
   out.at(0).store(1);
 });
 

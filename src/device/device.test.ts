@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { f32, i8 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, assert, cdiv, debugPrint, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, assert, cdiv, debugPrint, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import type { OpenOptions } from "../runtime/open-options.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -15,8 +15,8 @@ const twice = kernel(
   {
     name: "twice",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(4), 4);
@@ -69,7 +69,7 @@ describe("run", () => {
   });
 
   test("every extent must agree, not one of them", async () => {
-    const square = kernel({ name: "square", inputs: { x: array(f32, [2, 4]) } }, () => undefined);
+    const square = kernel({ name: "square", inputs: { x: tensor(f32, [2, 4]) } }, () => undefined);
     const run = (shape: readonly number[]) => () =>
       onDevice((device) => device.run(square, { x: fromNumbers(f32, shape, Array(8).fill(0)) }));
     expect(await codeOf(run([2, 4]))).toBe("nothing was thrown");
@@ -83,7 +83,7 @@ describe("run", () => {
 
   test("a dimension has one value, which keeps what was promised", async () => {
     const add = kernel(
-      { name: "add", inputs: { x: array(f32, [n]), y: array(f32, [n]) } },
+      { name: "add", inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]) } },
       () => undefined,
     );
     const run = (left: number, right: number) => () =>
@@ -98,8 +98,8 @@ describe("run", () => {
     const k = kernel(
       {
         name: "transposed",
-        inputs: { x: array(f32, [n, m], { strides: [1, n] }) },
-        outputs: { out: array(f32, [n, m]) },
+        inputs: { x: tensor(f32, [n, m], { strides: [1, n] }) },
+        outputs: { out: tensor(f32, [n, m]) },
       },
       ({ x, out }) => {
         const here = [slice(0, 4), slice(0, 4)] as const;
@@ -128,8 +128,8 @@ describe("run", () => {
         {
           name: "rows",
           grid: { i: n },
-          inputs: { x: array(f32, [n, 3], { strides }) },
-          outputs: { out: array(f32, [n]) },
+          inputs: { x: tensor(f32, [n, 3], { strides }) },
+          outputs: { out: tensor(f32, [n]) },
         },
         ({ i, x, out }) => out.at(i).store(x.at(i, 2).loadScalar()),
       );
@@ -155,8 +155,8 @@ describe("run", () => {
     const columns = kernel(
       {
         name: "columns",
-        inputs: { x: array(f32, [3, 2], { strides: [4, 1] }) },
-        outputs: { out: array(f32, [3, 2]) },
+        inputs: { x: tensor(f32, [3, 2], { strides: [4, 1] }) },
+        outputs: { out: tensor(f32, [3, 2]) },
       },
       ({ x, out }) => {
         out.store(x.load());
@@ -193,7 +193,7 @@ describe("launch", () => {
   });
 
   test("a failure waits for synchronize, is told once, and leaves the device usable", async () => {
-    const fails = kernel({ name: "fails", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const fails = kernel({ name: "fails", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       assert(x.load().lt(0), "all are negative");
     });
     await onDevice(async (device) => {
@@ -243,7 +243,7 @@ describe("bound launches", () => {
   });
 
   test("tell of failures when the device is synchronized", async () => {
-    const fails = kernel({ name: "fails", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const fails = kernel({ name: "fails", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       assert(x.load().lt(0), "all are negative");
     });
     await onDevice(async (device) => {
@@ -340,7 +340,7 @@ describe("arrays", () => {
 describe("compilation", () => {
   const sum = (width: number) =>
     kernel(
-      { name: "sum", inputs: { x: array(f32, [width]) }, outputs: { out: array(f32, [1]) } },
+      { name: "sum", inputs: { x: tensor(f32, [width]) }, outputs: { out: tensor(f32, [1]) } },
       ({ x, out }) => {
         out.at(0).store(x.load().sum());
       },
@@ -355,15 +355,16 @@ describe("compilation", () => {
 
   test("tells kernels apart by the lines that their programs carry", () => {
     const make = () =>
-      kernel({ name: "talk", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      kernel({ name: "talk", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
         debugPrint("{}", x.load());
         assert(x.at(0).loadScalar().gt(0), "positive");
       });
-    const silent = () => kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined);
+    const silent = () =>
+      kernel({ name: "quiet", inputs: { x: tensor(f32, [4]) } }, () => undefined);
     // Two calls on two lines.
     const talks = [
       make(),
-      kernel({ name: "talk", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      kernel({ name: "talk", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
         debugPrint("{}", x.load());
       }),
     ].map(({ kernel: each }) => kernelText(each, "messages"));
@@ -372,7 +373,7 @@ describe("compilation", () => {
     expect(talks[0]).toContain("assert at ");
     const quiet = [
       silent(),
-      kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined),
+      kernel({ name: "quiet", inputs: { x: tensor(f32, [4]) } }, () => undefined),
     ];
     const [first, second] = quiet.map(({ kernel: each }) => kernelText(each, "messages"));
     expect(first).toBe(second);

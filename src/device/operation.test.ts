@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bf16, f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { fakeKernels, openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -18,8 +18,8 @@ const partial = kernel(
   {
     name: "partial",
     grid: { i: cdiv(n, span) },
-    inputs: { x: array(f32, [n]), factor: scalar(f32) },
-    outputs: { sums: array(f32, [cdiv(n, span), 1]) },
+    inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+    outputs: { sums: tensor(f32, [cdiv(n, span), 1]) },
   },
   ({ i, x, factor, sums }) => {
     const sum = x
@@ -33,7 +33,7 @@ const partial = kernel(
 
 /** The sum of all of them. */
 const final = kernel(
-  { name: "final", inputs: { sums: array(f32, [parts]) }, outputs: { total: array(f32, [1]) } },
+  { name: "final", inputs: { sums: tensor(f32, [parts]) }, outputs: { total: tensor(f32, [1]) } },
   ({ sums, total }) => {
     total.store(sums.at(slice(0, 128)).load().sum(0, { keep: true }).reshape([1]));
   },
@@ -41,8 +41,8 @@ const final = kernel(
 
 const sum = operation({
   name: "sum",
-  inputs: { x: array(f32, [n]), factor: scalar(f32) },
-  outputs: { total: array(f32, [1]) },
+  inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+  outputs: { total: tensor(f32, [1]) },
   plan: ({ n: count = 0 }) => {
     const blocks = Math.ceil(count / span);
     return {
@@ -71,8 +71,8 @@ const sum = operation({
 /** Twice by a factor, through scratch, which every driver in these tests can run. */
 const scaledTwice = operation({
   name: "scaled_twice",
-  inputs: { x: array(f32, [n]), factor: scalar(f32) },
-  outputs: { out: array(f32, [n]) },
+  inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+  outputs: { out: tensor(f32, [n]) },
   plan: ({ n: count = 0 }) => ({
     configuration: {},
     source: "given",
@@ -207,7 +207,7 @@ describe("plans", () => {
 
   test("a choice is refused where there is none, or where it is made", () => {
     const chosen = operation({
-      ...{ name: "chosen", inputs: { x: array(f32, [n]) } },
+      ...{ name: "chosen", inputs: { x: tensor(f32, [n]) } },
       choices: { variant: "", bucket: (sizes) => sizes, candidates: () => [] },
       plan: (_, __, choice) => ({ configuration: choice, source: "heuristic", launches: [] }),
     });
@@ -228,7 +228,7 @@ describe("plans", () => {
     const planOf = (launch: object, scratch = {}) =>
       operation({
         name: "broken",
-        inputs: { x: array(f32, [n]) },
+        inputs: { x: tensor(f32, [n]) },
         plan: () => ({
           ...{ configuration: {}, source: "given", launches: [launch as never], scratch },
         }),

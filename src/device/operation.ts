@@ -17,7 +17,7 @@ import { dependentLaunchOf } from "../ir/programmatic-dependent-launch.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import { isKernelDefinition, kernel } from "../lang/index.ts";
-import type { ArraySpecs, Empty, InputSpecs, KernelDefinition, Signature } from "../lang/index.ts";
+import type { TensorSpecs, Empty, InputSpecs, KernelDefinition, Signature } from "../lang/index.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -92,8 +92,8 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
 /** What `operation` makes an operation of: its arguments, and how it is planned. */
 export interface OperationSpec<
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
   Configuration,
 > {
   /** Its name, in messages and profiles. */
@@ -144,8 +144,8 @@ const keptPlans = 256;
 /** Work of any size, planned as one or more kernels when its shapes are known; launched as a kernel is. */
 export class Operation<
   Inputs extends InputSpecs = InputSpecs,
-  Outputs extends ArraySpecs = ArraySpecs,
-  Inouts extends ArraySpecs = ArraySpecs,
+  Outputs extends TensorSpecs = TensorSpecs,
+  Inouts extends TensorSpecs = TensorSpecs,
   Configuration = unknown,
 > implements Signature<Inputs, Outputs, Inouts> {
   /** The inputs, by name. */
@@ -305,8 +305,8 @@ function planned<C>(
 /** An operation of one's own: `plan` says which kernels are launched for which sizes. */
 export function operation<
   const Inputs extends InputSpecs = Empty,
-  const Outputs extends ArraySpecs = Empty,
-  const Inouts extends ArraySpecs = Empty,
+  const Outputs extends TensorSpecs = Empty,
+  const Inouts extends TensorSpecs = Empty,
   Configuration = unknown,
 >(
   spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,
@@ -325,8 +325,8 @@ export function operation<
  */
 export function libraryOperation<
   const Inputs extends InputSpecs = Empty,
-  const Outputs extends ArraySpecs = Empty,
-  const Inouts extends ArraySpecs = Empty,
+  const Outputs extends TensorSpecs = Empty,
+  const Inouts extends TensorSpecs = Empty,
   Configuration = unknown,
 >(
   spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,
@@ -339,8 +339,8 @@ export function libraryOperation<
 
 function declaredOperation<
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
   Configuration,
 >(
   spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,

@@ -1,7 +1,7 @@
 /** The text of what an operation was given: one text, one specification. */
 import { expect, test } from "vitest";
 import { bf16, f16, f32 } from "../formats/dtype.ts";
-import { array, dim } from "../lang/index.ts";
+import { tensor, dim } from "../lang/index.ts";
 import { specText } from "./spec-text.ts";
 
 const [k, n] = [dim("k"), dim("n")];
@@ -14,8 +14,8 @@ test("tells apart whatever differs", () => {
     ...[{}, { a: 1 }, { a: "1" }, { a: { a: 1 } }, { a: undefined }, { b: 1 }],
     ...[{ a: 1, b: 2 }, { b: 2, a: 1 }, { 'a":1,"b': 2 }],
     ...[bf16, f16, f32, { a: bf16 }, { a: f16 }, { a: "bf16" }],
-    ...[array(bf16, [k, n]), array(bf16, [n, k]), array(f16, [k, n])],
-    ...[array(bf16, [k, n], { strides: [1, k] }), array(bf16, [128, n])],
+    ...[tensor(bf16, [k, n]), tensor(bf16, [n, k]), tensor(f16, [k, n])],
+    ...[tensor(bf16, [k, n], { strides: [1, k] }), tensor(bf16, [128, n])],
     ...[dim("n", { multipleOf: 8 }), n],
   ];
   const texts = values.map((value) => specText(value));
@@ -25,7 +25,7 @@ test("tells apart whatever differs", () => {
 
 test("is the same for what is made again", () => {
   const made = (): unknown => ({
-    a: array(bf16, [dim("m"), dim("k")]),
+    a: tensor(bf16, [dim("m"), dim("k")]),
     configuration: { kernel: "plain", rows: 64 },
   });
   expect(specText(made())).toBe(specText(made()));

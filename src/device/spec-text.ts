@@ -2,7 +2,7 @@
  * What a function of the library was given, as text: equal texts stand for equal specifications. It is how a plan is found that an
  * earlier process compiled, so there is a text only where it says everything.
  *
- *   { a: bf16, b: array(bf16, [k, n], { strides: [1, k] }) }   {"a":dtype bf16,"b":{"kind":"array", … }}
+ *   { a: bf16, b: tensor(bf16, [k, n], { strides: [1, k] }) }   {"a":dtype bf16,"b":{"kind":"array", … }}
  *   { a: bf16, b: bf16, epilogue: ({ sums }) => … }            none: what a function has captured shows only when it is traced
  *
  * Fields keep their order, which may be the order of a kernel's parameters.

@@ -1,7 +1,7 @@
 /** Views with strides: what kernels, copies and downloads make of transposed arrays and of parts of rows. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openFake, settle } from "../../test/support/fake-driver/harness.ts";
-import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, slice } from "../lang/index.ts";
 import { f32, i4, i64 } from "../formats/dtype.ts";
 import { fromNested, fromNumbers, toNested } from "../formats/hostarray.ts";
 import { open } from "../runtime/open.ts";
@@ -196,8 +196,8 @@ const strided = (strides: readonly [typeof n | number, typeof n | number]) =>
     {
       name: "strided",
       grid: { i: n, j: cdiv(m, 4) },
-      inputs: { x: array(f32, [n, m], { strides }) },
-      outputs: { out: array(f32, [n, m]) },
+      inputs: { x: tensor(f32, [n, m], { strides }) },
+      outputs: { out: tensor(f32, [n, m]) },
     },
     ({ i, j, x, out }) => {
       const here = slice(j.mul(4), 4);
@@ -209,8 +209,8 @@ const plain = kernel(
   {
     name: "plain",
     grid: { i: n },
-    inputs: { x: array(f32, [n, 4]) },
-    outputs: { out: array(f32, [n, 4]) },
+    inputs: { x: tensor(f32, [n, 4]) },
+    outputs: { out: tensor(f32, [n, 4]) },
   },
   ({ i, x, out }) => out.at(i).store(x.at(i).load()),
 );
@@ -267,8 +267,8 @@ describe.each(["simulator", "emulator"] as const)("kernels on the %s", (name) =>
       {
         name: "both",
         grid: { i: n },
-        inputs: { x: array(f32, [n, 4]) },
-        outputs: { out: array(f32, [n, 4], { strides: [1, n] }) },
+        inputs: { x: tensor(f32, [n, 4]) },
+        outputs: { out: tensor(f32, [n, 4], { strides: [1, n] }) },
       },
       ({ i, x, out }) => out.at(i).store(x.at(i).load().add(1)),
     );
@@ -293,7 +293,7 @@ describe("copies between devices", () => {
   test("take their turn on both sides, whichever these are", async () => {
     const devices = [await open("simulator"), await open("emulator"), openFake().device];
     const double = kernel(
-      { name: "scaled", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+      { name: "scaled", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [4]) } },
       ({ x, out }) => out.store(x.load().mul(2)),
     );
     for (const from of devices)

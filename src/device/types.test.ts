@@ -1,7 +1,7 @@
 import { expectTypeOf, test } from "vitest";
 import { bf16, f32, i32, u64 } from "../formats/dtype.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
-import { array, kernel, scalar } from "../lang/index.ts";
+import { tensor, kernel, scalar } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import type { CompiledKernel, kernelFromCompiled } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
@@ -10,9 +10,9 @@ import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 const definition = kernel(
   {
     name: "typed",
-    inputs: { x: array(f32, [4]), alpha: scalar(f32), seed: scalar(u64) },
-    outputs: { out: array(bf16, [4]) },
-    inouts: { state: array(i32, [4]) },
+    inputs: { x: tensor(f32, [4]), alpha: scalar(f32), seed: scalar(u64) },
+    outputs: { out: tensor(bf16, [4]) },
+    inouts: { state: tensor(i32, [4]) },
   },
   () => undefined,
 );

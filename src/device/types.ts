@@ -1,7 +1,7 @@
 /** The types of a launch's arguments and results, which follow from the kernel's declaration. */
 import type { DTypeName, HostValue } from "../formats/dtype.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
-import type { ArraySpec, ScalarSpec, Signature } from "../lang/index.ts";
+import type { TensorSpec, ScalarSpec, Signature } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
@@ -12,12 +12,12 @@ export type Launchable = KernelDefinition | CompiledKernel | Operation;
 
 type Parameter<S, Array> = S extends ScalarSpec<infer D> ? HostValue<D> : Array;
 
-type OnDevice<S> = S extends ArraySpec<infer D> ? DeviceArray<D> : Parameter<S, never>;
+type OnDevice<S> = S extends TensorSpec<infer D> ? DeviceArray<D> : Parameter<S, never>;
 
 type OnEither<S> =
-  S extends ArraySpec<infer D> ? GivenArray<D> | NestedList | DeviceArray<D> : Parameter<S, never>;
+  S extends TensorSpec<infer D> ? GivenArray<D> | NestedList | DeviceArray<D> : Parameter<S, never>;
 
-type OnHost<S> = S extends ArraySpec<infer D extends DTypeName> ? HostArray<D> : never;
+type OnHost<S> = S extends TensorSpec<infer D extends DTypeName> ? HostArray<D> : never;
 
 /** The declaration of parameter `N` in whichever of the groups has it. */
 type Declaration<K extends Signature, G extends keyof Signature, N> = {

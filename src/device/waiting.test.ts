@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openFake, scaled, settle, shifted } from "../../test/support/fake-driver/harness.ts";
 import { f32, i32 } from "../formats/dtype.ts";
 import { hostArray, toNumbers } from "../formats/hostarray.ts";
-import { array, constant, kernel, whileLoop } from "../lang/index.ts";
+import { tensor, constant, kernel, whileLoop } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Device } from "./device.ts";
@@ -20,7 +20,7 @@ async function reportOf(work: () => unknown): Promise<TilewrightError> {
   throw new Error("nothing was thrown");
 }
 
-const endless = kernel({ name: "endless", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+const endless = kernel({ name: "endless", outputs: { out: tensor(i32, [1]) } }, ({ out }) => {
   const always = whileLoop(
     constant(i32, 1),
     (v) => v.ne(0),

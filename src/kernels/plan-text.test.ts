@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, f16, f32, f8e4m3fn, i8 } from "../formats/dtype.ts";
 import type { Operation } from "../device/operation.ts";
 import { printKernel } from "../ir/printer.ts";
-import { array, dim } from "../lang/index.ts";
+import { tensor, dim } from "../lang/index.ts";
 import { targets } from "../targets/target.ts";
 import {
   attention,
@@ -30,7 +30,7 @@ import {
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const operands = { q: bf16, k: bf16, v: bf16 };
-const image = { x: array(bf16, [2, 8, 8, 64]), w: array(bf16, [64, 3, 3, 64]), padding: 1 };
+const image = { x: tensor(bf16, [2, 8, 8, 64]), w: tensor(bf16, [64, 3, 3, 64]), padding: 1 };
 const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32 } as const;
 
 /** Pairs of a name have specifications that differ in one thing. */
@@ -38,12 +38,12 @@ const specs: readonly (() => unknown)[] = [
   () => matmul({ a: bf16, b: bf16 }),
   () => matmul({ a: f16, b: f16 }),
   () => matmul({ a: bf16, b: bf16, out: f32 }),
-  () => matmul({ a: bf16, b: array(bf16, [k, n], { strides: [1, k] }) }),
+  () => matmul({ a: bf16, b: tensor(bf16, [k, n], { strides: [1, k] }) }),
   () => matmul({ a: f32, b: f32, precision: "tf32" }),
   () => matmul({ a: f32, b: f32, precision: "tf32x3" }),
   () => matmul({ a: f8e4m3fn, b: f8e4m3fn, accumulation: "fast" }),
   () => matmul({ a: i8, b: i8 }),
-  () => matmul({ a: array(bf16, [m, 512]), b: array(bf16, [512, 1024]) }),
+  () => matmul({ a: tensor(bf16, [m, 512]), b: tensor(bf16, [512, 1024]) }),
   () => matmul({ a: bf16, b: bf16, configuration: { ...plain, split: 1 } }),
   () => matmul({ a: bf16, b: bf16, configuration: { ...plain, split: 4 } }),
   () => raggedDot({ a: bf16, b: bf16 }),
@@ -80,8 +80,8 @@ const walks = [
   {
     name: "numbers of rows that lie apart",
     make: () => {
-      const dLoss = array(f32, [m, 1], { strides: [dim("apart"), 1] });
-      return crossEntropy({ logits: array(bf16, [m, 1, n]), gradient: true, dLoss });
+      const dLoss = tensor(f32, [m, 1], { strides: [dim("apart"), 1] });
+      return crossEntropy({ logits: tensor(bf16, [m, 1, n]), gradient: true, dLoss });
     },
     all: [1, 3, 16].map((apart) => ({ m: 264, n: 16_448, apart })),
   },

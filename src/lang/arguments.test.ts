@@ -3,7 +3,7 @@ import type { Mistake } from "../../test/language.ts";
 import { f32 } from "../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   concatenate,
   debugBreak,
@@ -240,7 +240,7 @@ const kinds: readonly Mistake[] = [
   {
     name: "dtype by its name",
     code: "TW1008",
-    make: () => array(wrong("f32"), [4]), // <- here
+    make: () => tensor(wrong("f32"), [4]), // <- here
   },
   {
     name: "arrivals of a barrier",

@@ -5,7 +5,7 @@
  *
  * | written                        | in the body            |
  * |--------------------------------|------------------------|
- * | `array(f32, [n])`              | `Ref<"f32">`           |
+ * | `tensor(f32, [n])`              | `Ref<"f32">`           |
  * | `scalar(f32)`                  | `Scalar<"f32">`        |
  * | `smem(bf16, [64, 64])`         | `Ref<"bf16">`          |
  * | `barrier({ count: 2 })`        | `Barrier`              |
@@ -26,7 +26,7 @@ import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { describe, wrongKind } from "./traced.ts";
 
 /** An array argument. */
-export interface ArraySpec<D extends DTypeName = DTypeName> {
+export interface TensorSpec<D extends DTypeName = DTypeName> {
   readonly kind: "array";
   /** The format of the elements. */
   readonly dtype: DType<D>;
@@ -106,15 +106,15 @@ export type ScratchSpec = MemorySpec | BarrierSpec | SemaphoreSpec | UnionSpec;
 export type ScopedSpec = MemorySpec<DTypeName, "smem"> | BarrierSpec | UnionSpec;
 
 /** An array argument of a kernel; contiguous in row-major order unless `strides` are given. */
-export function array<D extends DTypeName>(
+export function tensor<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly Size[],
   options: { readonly strides?: readonly Size[] } = {},
-): ArraySpec<D> {
+): TensorSpec<D> {
   const location = captureLocation();
   requireDType(dtype, location);
   requireShape("an array", shape, location);
-  requireKnownOptions("array", options, ["strides"], "TW1033", location);
+  requireKnownOptions("tensor", options, ["strides"], "TW1033", location);
   const { strides } = options;
   if (strides !== undefined) requireStrides(shape, strides, location);
   return Object.freeze({
@@ -257,7 +257,7 @@ export function union<const Groups extends readonly UnionGroup[]>(
   return Object.freeze({ kind: "union", groups: Object.freeze([...groups]), location });
 }
 
-type AnySpec = ArraySpec | ScalarSpec | ScratchSpec;
+type AnySpec = TensorSpec | ScalarSpec | ScratchSpec;
 
 /** Whether `item` is a description of one of `kinds`. */
 export function isSpec<K extends AnySpec["kind"]>(
@@ -268,8 +268,8 @@ export function isSpec<K extends AnySpec["kind"]>(
   return (kinds as readonly unknown[]).includes(item.kind);
 }
 
-const specNames: { readonly [K in AnySpec["kind"]]: string } = {
-  array: "array(…)",
+export const specNames: { readonly [K in AnySpec["kind"]]: string } = {
+  array: "tensor(…)",
   scalar: "scalar(…)",
   memory: "smem(…) or gmem(…)",
   barrier: "barrier(…)",

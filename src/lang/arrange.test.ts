@@ -6,7 +6,7 @@ import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { walkOps } from "../ir/traverse.ts";
-import { array, elementRun, flip, histogram, iota, kernel, randomKey } from "./index.ts";
+import { tensor, elementRun, flip, histogram, iota, kernel, randomKey } from "./index.ts";
 import { roll, takeAlong, topK } from "./index.ts";
 import type { Tile } from "./index.ts";
 
@@ -22,8 +22,8 @@ const list = (array: HostArray | undefined): readonly number[] =>
 test("elements are where flip, roll and takeAlong put them", async () => {
   const shape = [rows, columns];
   const names = ["down", "right", "rolled", "back", "taken"] as const;
-  const outputs = Object.fromEntries(names.map((name) => [name, array(f32, shape)]));
-  const k = kernel({ name: "places", inputs: { x: array(f32, shape) }, outputs }, (refs) => {
+  const outputs = Object.fromEntries(names.map((name) => [name, tensor(f32, shape)]));
+  const k = kernel({ name: "places", inputs: { x: tensor(f32, shape) }, outputs }, (refs) => {
     const tile = refs.x.load();
     const places = iota(i32, shape, 1)
       .mul(iota(i32, shape, 0).add(1))
@@ -49,12 +49,12 @@ test("topK takes the greatest, of equal ones the first; histogram counts", async
   const k = kernel(
     {
       name: "picks",
-      inputs: { x: array(f32, [rows, columns]) },
+      inputs: { x: tensor(f32, [rows, columns]) },
       outputs: {
-        values: array(f32, [rows, 3]),
-        places: array(i32, [rows, 3]),
-        least: array(i32, [1, columns]),
-        counts: array(i32, [10]),
+        values: tensor(f32, [rows, 3]),
+        places: tensor(i32, [rows, 3]),
+        least: tensor(i32, [1, columns]),
+        counts: tensor(i32, [10]),
       },
     },
     ({ x, values, places, least, counts }) => {
@@ -78,8 +78,8 @@ test("reductions over several axes", async () => {
   const k = kernel(
     {
       name: "axes",
-      inputs: { x: array(f32, [2, 3, 4]) },
-      outputs: { middle: array(f32, [3]), kept: array(f32, [1, 3, 1]) },
+      inputs: { x: tensor(f32, [2, 3, 4]) },
+      outputs: { middle: tensor(f32, [3]), kept: tensor(f32, [1, 3, 1]) },
     },
     ({ x, middle, kept }) => {
       middle.store(x.load().sum([0, -1]));
@@ -98,8 +98,8 @@ test("reductions over several axes", async () => {
 test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
   const given = [3, NaN, -0, 0, 3, -Infinity, NaN, 7, Infinity];
   const count = given.length;
-  const outputs = { down: array(i32, [count]), up: array(i32, [count]) };
-  const k = kernel({ name: "order", inputs: { x: array(f32, [count]) }, outputs }, (refs) => {
+  const outputs = { down: tensor(i32, [count]), up: tensor(i32, [count]) };
+  const k = kernel({ name: "order", inputs: { x: tensor(f32, [count]) }, outputs }, (refs) => {
     refs.down.store(topK(refs.x.load(), count, 0)[1]);
     refs.up.store(topK(refs.x.load(), count, 0, { least: true })[1]);
   });
@@ -109,7 +109,7 @@ test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
 });
 
 test("what is outside is reported by the name of the function", async () => {
-  const k = kernel({ name: "outside", outputs: { counts: array(i32, [4]) } }, ({ counts }) => {
+  const k = kernel({ name: "outside", outputs: { counts: tensor(i32, [4]) } }, ({ counts }) => {
     counts.store(histogram(iota(i32, [5], 0), 4));
   });
   const { findings } = await runKernel(k, {});
@@ -120,7 +120,7 @@ test("what is outside is reported by the name of the function", async () => {
 test("what functions of several ops record is on the user's line, however deep they call each other", () => {
   const add = (a: Tile<"f32">, b: Tile<"f32">): Tile<"f32"> => a.add(b);
   const { kernel: traced } = kernel(
-    { name: "lines", inputs: { x: array(f32, [8, 8]) }, outputs: { out: array(f32, [8, 8]) } },
+    { name: "lines", inputs: { x: tensor(f32, [8, 8]) }, outputs: { out: tensor(f32, [8, 8]) } },
     ({ x, out }) => {
       const tile = x.load();
       const places = tile.cast(i32);

@@ -3,7 +3,7 @@ import { bodyText } from "../../test/language.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   assert,
   barrier,
   blockSync,
@@ -34,8 +34,8 @@ test("copies, groups and fences", () => {
       name: "k",
       grid: { i: 4 },
       cluster: { i: 2 },
-      inputs: { x: array(bf16, [64, 64]) },
-      inouts: { y: array(bf16, [64, 64]) },
+      inputs: { x: tensor(bf16, [64, 64]) },
+      inouts: { y: tensor(bf16, [64, 64]) },
       scratch: { tile: smem(bf16, [64, 64]), full: barrier({ count: 2 }), one: barrier() },
     },
     ({ i, x, y, tile, full, one }) => {
@@ -153,7 +153,7 @@ test("semaphores and meetings", () => {
 });
 
 test("debugging", () => {
-  const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+  const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
     const tile = x.load();
     debugPrint("sum {} of {}", tile.sum(), tile);
     assert(tile.isFinite(), "x is finite");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   f32,
   f4e2m1fn,
   f64,
@@ -29,8 +29,8 @@ test("the greatest of each row, and the first place where it is", async () => {
   const k = kernel(
     {
       name: "greatest",
-      inputs: { x: array(f32, [rows, columns]) },
-      outputs: { value: array(f32, [rows]), place: array(i32, [rows]) },
+      inputs: { x: tensor(f32, [rows, columns]) },
+      outputs: { value: tensor(f32, [rows]), place: tensor(i32, [rows]) },
     },
     ({ x, value, place }) => {
       const [greatest, where] = reduceWith(
@@ -57,8 +57,8 @@ test.each([false, true])("a linear recurrence, from the end: %s", async (reverse
   const k = kernel(
     {
       name: "recurrence",
-      inputs: { x: array(f64, [rows, columns]) },
-      outputs: { out: array(f64, [rows, columns]) },
+      inputs: { x: tensor(f64, [rows, columns]) },
+      outputs: { out: tensor(f64, [rows, columns]) },
     },
     ({ x, out }) => {
       const b = x.load();
@@ -85,8 +85,8 @@ test("one tile needs no list, and keeps its axis", async () => {
   const k = kernel(
     {
       name: "one",
-      inputs: { x: array(i32, [rows, columns]) },
-      outputs: { all: array(i32, [1, columns]), running: array(i32, [rows, columns]) },
+      inputs: { x: tensor(i32, [rows, columns]) },
+      outputs: { all: tensor(i32, [1, columns]), running: tensor(i32, [rows, columns]) },
     },
     ({ x, all, running }) => {
       const tile = x.load();
@@ -111,12 +111,12 @@ test.each(["simulator", "emulator"] as const)(
     const k = kernel(
       {
         name: "methods",
-        inputs: { x: array(i32, [rows, columns]), y: array(f32, [3]) },
+        inputs: { x: tensor(i32, [rows, columns]), y: tensor(f32, [3]) },
         outputs: {
-          first: array(i32, [1]),
-          smallest: array(f32, [1]),
-          along: array(i32, [rows, 1]),
-          seen: array(i32, [rows, columns]),
+          first: tensor(i32, [1]),
+          smallest: tensor(f32, [1]),
+          along: tensor(i32, [rows, 1]),
+          seen: tensor(i32, [rows, columns]),
         },
       },
       ({ x, y, first, smallest, along, seen }) => {
@@ -169,8 +169,8 @@ test.each(["simulator", "emulator"] as const)(
     const k = kernel(
       {
         name: "moments",
-        inputs: { x: array(f32, shape) },
-        outputs: { mean: array(f32, [4]), squares: array(f32, [1, 4, 1]) },
+        inputs: { x: tensor(f32, shape) },
+        outputs: { mean: tensor(f32, [4]), squares: tensor(f32, [1, 4, 1]) },
       },
       ({ x, mean, squares }) => {
         const tile = x.load();
@@ -197,7 +197,7 @@ test.each(["simulator", "emulator"] as const)(
 
 test("elements of several axes come in row-major order", async () => {
   const k = kernel(
-    { name: "order", inputs: { x: array(i32, [2, 3, 2]) }, outputs: { out: array(i32, [3]) } },
+    { name: "order", inputs: { x: tensor(i32, [2, 3, 2]) }, outputs: { out: tensor(i32, [3]) } },
     ({ x, out }) => {
       // Digits of decimal numbers: not commutative.
       const tile = x.load();
@@ -218,7 +218,7 @@ test.each([f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn])(
   "all elements of $name become one, although it has no functions of its own",
   async (dtype) => {
     const greatest = kernel(
-      { name: "greatest", inputs: { x: array(dtype, [5]) }, outputs: { out: array(dtype, [1]) } },
+      { name: "greatest", inputs: { x: tensor(dtype, [5]) }, outputs: { out: tensor(dtype, [1]) } },
       ({ x, out }) => {
         const greater = (a: Tile, b: Tile): Tile => a.cast(f32).maximum(b.cast(f32)).cast(dtype);
         out.at(0).store((x.load() as Tile).reduce(greater, 1) as never);
@@ -269,7 +269,7 @@ const mistakes: readonly (readonly [string, string, (tile: Tile<"f32">) => unkno
 
 test.each(mistakes)("%s is refused", (_, code, make) => {
   const trace = (): unknown =>
-    kernel({ name: "wrong", inputs: { x: array(f32, [4, 4]) } }, ({ x }) => {
+    kernel({ name: "wrong", inputs: { x: tensor(f32, [4, 4]) } }, ({ x }) => {
       make(x.load());
     });
   expect(trace).toThrow(TilewrightError);

@@ -4,7 +4,7 @@ import type { Mistake } from "../../test/language.ts";
 import { bf16, f32, i32 } from "../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   cdiv,
   concatenate,
@@ -139,7 +139,7 @@ testMistakes("control flow", flow);
 
 describe("loops", () => {
   test("without carries", () => {
-    const definition = kernel({ name: "k", outputs: { out: array(i32, [4]) } }, ({ out }) => {
+    const definition = kernel({ name: "k", outputs: { out: tensor(i32, [4]) } }, ({ out }) => {
       loop(4, (k) => {
         out.at(k).store(k);
       });
@@ -158,7 +158,7 @@ describe("loops", () => {
   });
 
   test("carry a tree and give it back", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [16, 4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [16, 4]) } }, ({ x }) => {
       const start = { sum: zeros(f32, [4]), pair: [constant(i32, 0), zeros(f32, [2])] } as const;
       const { sum, pair } = loop({ from: 2, to: 16, step: 2, carry: start }, (k, carry) => ({
         sum: carry.sum.add(x.at(k).load()),
@@ -211,7 +211,7 @@ describe("loops", () => {
   test("count to sizes and scalars", () => {
     const n = dim("n");
     const definition = kernel(
-      { name: "k", grid: { i: 4 }, inputs: { x: array(f32, [n]) } },
+      { name: "k", grid: { i: 4 }, inputs: { x: tensor(f32, [n]) } },
       ({ i }) => {
         loop({ from: i, to: cdiv(n, 8) }, () => undefined);
       },
@@ -343,7 +343,7 @@ describe("branches", () => {
 
 describe("regions", () => {
   test("scoped memory", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       const tile = scoped({ buffer: smem(f32, [4]), ready: barrier() }, ({ buffer, ready }) => {
         buffer.store(x.load());
         ready.arrive();

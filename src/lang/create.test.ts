@@ -5,7 +5,7 @@ import { f16, f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { open } from "../runtime/open.ts";
 import {
-  array,
+  tensor,
   cdiv,
   concatenate,
   constant,
@@ -25,8 +25,8 @@ describe("sizes as values", () => {
     const sizes = kernel(
       {
         name: "sizes",
-        inputs: { x: array(f32, [n]) },
-        outputs: { whole: array(i32, [2]), half: array(f32, [1]), tile: array(f32, [4]) },
+        inputs: { x: tensor(f32, [n]) },
+        outputs: { whole: tensor(i32, [2]), half: tensor(f32, [1]), tile: tensor(f32, [4]) },
       },
       ({ whole, half, tile }) => {
         whole.at(0).store(constant(i32, n));
@@ -108,8 +108,8 @@ test("dot with leading axes is a product for each of their items", async () => {
   const products = kernel(
     {
       name: "products",
-      inputs: { x: array(f16, shapes.x), y: array(f16, shapes.y), z: array(f32, shapes.z) },
-      outputs: { plain: array(f32, shapes.z), added: array(f32, shapes.z) },
+      inputs: { x: tensor(f16, shapes.x), y: tensor(f16, shapes.y), z: tensor(f32, shapes.z) },
+      outputs: { plain: tensor(f32, shapes.z), added: tensor(f32, shapes.z) },
     },
     ({ x, y, z, plain, added }) => {
       plain.store(dot(x.load(), y.load()));

@@ -10,7 +10,7 @@ import {
 } from "../formats/arithmetic/functions.ts";
 import { methodName } from "../ir/op-names.ts";
 import { bf16, f16, f32, f8e4m3fn, i32, u8 } from "../formats/dtype.ts";
-import { array, assert, cdiv, constant, dim, kernel, scalar, zeros } from "./index.ts";
+import { tensor, assert, cdiv, constant, dim, kernel, scalar, zeros } from "./index.ts";
 
 const shapes: readonly Mistake[] = [
   {
@@ -59,7 +59,7 @@ testMistakes("shapes", shapes);
 
 describe("elementwise operations", () => {
   test("a plain number takes dtype and shape of the tile beside it", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) =>
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) =>
       x.load().mul(2),
     );
     expect(bodyText(definition)).toMatchInlineSnapshot(`
@@ -72,7 +72,7 @@ describe("elementwise operations", () => {
 
   test("smaller operands are broadcast", () => {
     const definition = kernel(
-      { name: "k", inputs: { x: array(f32, [8, 4]), y: array(f32, [4]), s: scalar(f32) } },
+      { name: "k", inputs: { x: tensor(f32, [8, 4]), y: tensor(f32, [4]), s: scalar(f32) } },
       ({ x, y, s }) => {
         const tile = x.load();
         tile.add(y.load());
@@ -108,7 +108,7 @@ describe("elementwise operations", () => {
 
   test("sizes known at launch stand beside i32", () => {
     const n = dim("n");
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [n, n]) } }, () => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [n, n]) } }, () => {
       constant(i32, 1).mul(cdiv(n, 16));
     });
     expect(bodyText(definition)).toMatchInlineSnapshot(`
@@ -120,7 +120,7 @@ describe("elementwise operations", () => {
   });
 
   test("comparison, choice, conversion", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       const tile = x.load();
       const narrow = tile.lt(0).select(0, tile).cast(f8e4m3fn, { overflow: "nan" });
       narrow.bitcast(u8);
@@ -149,7 +149,7 @@ describe("elementwise operations", () => {
   });
 
   test("approximations are asked for", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       const tile = x.load();
       tile.exp({ approximate: true }).div(tile, { approximate: true });
       tile.exp({ approximate: false });
@@ -164,7 +164,7 @@ describe("elementwise operations", () => {
   });
 
   test("a product may say that its factor is often one", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       const tile = x.load();
       tile.mul(tile, { oftenOne: true }).mul(tile, { oftenOne: false });
     });

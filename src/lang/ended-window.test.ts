@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { open } from "tilewright";
 import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, dim, kernel, slice } from "./index.ts";
+import { tensor, dim, kernel, slice } from "./index.ts";
 
 const [rows, size, count] = [11, 4, 40];
 const [n, m] = [dim("n"), dim("m")];
@@ -17,9 +17,9 @@ const ragged = kernel(
   {
     name: "ragged",
     grid: { i: m },
-    inputs: { x: array(f32, [n, 3]), starts: array(i32, [m]), ends: array(i32, [m]) },
-    outputs: { loaded: array(f32, [m, size, 3]) },
-    inouts: { stored: array(f32, [m, rows, 3]) },
+    inputs: { x: tensor(f32, [n, 3]), starts: tensor(i32, [m]), ends: tensor(i32, [m]) },
+    outputs: { loaded: tensor(f32, [m, size, 3]) },
+    inouts: { stored: tensor(f32, [m, rows, 3]) },
   },
   ({ i, x, starts, ends, loaded, stored }) => {
     const start = starts.at(i).loadScalar();
@@ -77,11 +77,11 @@ describe("slices that end before their axis does", () => {
     const cut = kernel(
       {
         name: "cut",
-        inputs: { x: array(f32, [n, 6]), ends: array(i32, [2]) },
+        inputs: { x: tensor(f32, [n, 6]), ends: tensor(i32, [2]) },
         outputs: {
-          lower: array(f32, [4, 6]),
-          left: array(f32, [4, 6]),
-          corner: array(f32, [4, 6]),
+          lower: tensor(f32, [4, 6]),
+          left: tensor(f32, [4, 6]),
+          corner: tensor(f32, [4, 6]),
         },
       },
       ({ x, ends, lower, left, corner }) => {

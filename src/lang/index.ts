@@ -25,9 +25,9 @@ export type {
   ReduceWithOptions,
   ScanWithOptions,
 } from "./combine.ts";
-export { array, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
+export { tensor, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
 export type {
-  ArraySpec,
+  TensorSpec,
   BarrierSpec,
   MemorySpec,
   ScalarSpec,
@@ -87,7 +87,7 @@ export type { Scalar } from "./elementwise.ts";
 export { cdiv, dim, processors } from "./sizes.ts";
 export type { LaunchSize, SizeArithmetic } from "./sizes.ts";
 export type {
-  ArraySpecs,
+  TensorSpecs,
   GridSpec,
   Empty,
   InputSpecs,

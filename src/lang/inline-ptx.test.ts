@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bool,
   concatenate,
   constant,
@@ -34,8 +34,8 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
     const both = kernel(
       {
         name: "both",
-        inputs: { x: array(u32, [6, 10]), y: array(u32, [10]) },
-        outputs: { sum: array(u32, [6, 10]), carry: array(bool, [6, 10]) },
+        inputs: { x: tensor(u32, [6, 10]), y: tensor(u32, [10]) },
+        outputs: { sum: tensor(u32, [6, 10]), carry: tensor(bool, [6, 10]) },
       },
       ({ x, y, sum, carry }) => {
         const [low, over] = inlinePtx({
@@ -71,7 +71,7 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
 
   test("what code gives outlives its meaning", async () => {
     const kept = kernel(
-      { name: "kept", inputs: { x: array(u32, [8]) }, outputs: { out: array(u32, [8]) } },
+      { name: "kept", inputs: { x: tensor(u32, [8]) }, outputs: { out: tensor(u32, [8]) } },
       ({ x, out }) => {
         const [once] = inlinePtx({
           operands: [x.load()],
@@ -95,8 +95,8 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
     const narrow = kernel(
       {
         name: "narrow",
-        inputs: { x: array(i8, [37]), h: array(f16, [37]) },
-        outputs: { out: array(i8, [37]), half: array(f16, [37]), one: array(i32, [1]) },
+        inputs: { x: tensor(i8, [37]), h: tensor(f16, [37]) },
+        outputs: { out: tensor(i8, [37]), half: tensor(f16, [37]), one: tensor(i32, [1]) },
       },
       ({ x, h, out, half, one }) => {
         const [flipped] = inlinePtx({
@@ -138,8 +138,8 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
     const swap = kernel(
       {
         name: "swap",
-        inputs: { x: array(f32, [4, 32]) },
-        outputs: { out: array(f32, [4, 32]) },
+        inputs: { x: tensor(f32, [4, 32]) },
+        outputs: { out: tensor(f32, [4, 32]) },
         scratch: { buffer: smem(f32, [4, 32]) },
       },
       ({ x, out, buffer }) => {
@@ -178,8 +178,8 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
       {
         name: "product",
         warps: 1,
-        inputs: { x: array(f16, [16, 16]), y: array(f16, [16, 8]) },
-        outputs: { out: array(f32, [16, 8]) },
+        inputs: { x: tensor(f16, [16, 16]), y: tensor(f16, [16, 8]) },
+        outputs: { out: tensor(f32, [16, 8]) },
       },
       ({ x, y, out }) => {
         const [sums] = inlinePtx({
@@ -222,7 +222,7 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
 });
 
 test("devices run the code and not its meaning", async () => {
-  const differ = kernel({ name: "differ", outputs: { out: array(f32, [4]) } }, ({ out }) => {
+  const differ = kernel({ name: "differ", outputs: { out: tensor(f32, [4]) } }, ({ out }) => {
     const [y] = inlinePtx({
       operands: [iota(f32, [4], 0)],
       results: [f32],
@@ -250,7 +250,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
 ];
 
 test.each(refusals)("code that is refused: %s", async (code, message) => {
-  const wrong = kernel({ name: "wrong", outputs: { out: array(f32, [4]) } }, ({ out }) => {
+  const wrong = kernel({ name: "wrong", outputs: { out: tensor(f32, [4]) } }, ({ out }) => {
     const [y] = inlinePtx({
       operands: [iota(f32, [4], 0)],
       results: [f32],
@@ -275,7 +275,7 @@ const mistakes: readonly Mistake[] = [
     name: "a meaning that loads",
     code: "TW1040",
     make: () =>
-      kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
         inlinePtx({
           operands: [tile()],
           results: [f32],

@@ -4,7 +4,7 @@ import { readText } from "../../test/source-files.ts";
 import { verifyKernel } from "../ir/verify/index.ts";
 import { bf16, f32, i32, i4 } from "../formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   dim,
@@ -27,9 +27,9 @@ describe("kernels", () => {
         grid: { rows: cdiv(n, 64), columns: 4 },
         cluster: { columns: 2 },
         threads: ["load", "compute"],
-        inputs: { x: array(f32, [n, 4], { strides: [8, 1] }), alpha: scalar(bf16) },
-        outputs: { out: array(f32, [n]) },
-        inouts: { state: array(i32, [2]) },
+        inputs: { x: tensor(f32, [n, 4], { strides: [8, 1] }), alpha: scalar(bf16) },
+        outputs: { out: tensor(f32, [n]) },
+        inouts: { state: tensor(i32, [2]) },
       },
       () => undefined,
     );
@@ -54,7 +54,7 @@ describe("kernels", () => {
   });
 
   test("the IR passes the verifier and is frozen", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => x.load());
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => x.load());
     expect(() => {
       verifyKernel(definition.kernel);
     }).not.toThrow();
@@ -64,7 +64,7 @@ describe("kernels", () => {
   });
 
   test("ops know the line that made them", () => {
-    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const definition = kernel({ name: "k", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       x.load(); // marked
     });
     const position = definition.kernel.body.ops[0]?.location.position;
@@ -77,7 +77,7 @@ describe("kernels", () => {
       {
         name: "k",
         grid: { i: 2 },
-        inputs: { x: array(f32, [n]) },
+        inputs: { x: tensor(f32, [n]) },
         scratch: {
           near: smem(bf16, [8, 8]),
           far: gmem(f32, [n]),

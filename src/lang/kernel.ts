@@ -21,13 +21,13 @@ import { requireTarget } from "../targets/given.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { allocate } from "./allocate.ts";
-import type { ArraySpec, ScalarSpec } from "./arguments.ts";
+import type { TensorSpec, ScalarSpec } from "./arguments.ts";
 import { onThreads } from "./control.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { checkSpec } from "./spec.ts";
 import type {
-  ArraySpecs,
+  TensorSpecs,
   BodyArgument,
   CheckedSpec,
   Empty,
@@ -43,8 +43,8 @@ import { callBody } from "./traced.ts";
 /** A traced kernel, ready to be run on a device; its type knows the names and dtypes of its arguments. */
 export class KernelDefinition<
   Inputs extends InputSpecs = InputSpecs,
-  Outputs extends ArraySpecs = ArraySpecs,
-  Inouts extends ArraySpecs = ArraySpecs,
+  Outputs extends TensorSpecs = TensorSpecs,
+  Inouts extends TensorSpecs = TensorSpecs,
 > implements Signature<Inputs, Outputs, Inouts> {
   /** The kernel's tile IR. */
   readonly kernel: Kernel;
@@ -103,8 +103,8 @@ export function kernel<
   const Grid extends GridSpec = Empty,
   const Threads extends readonly string[] = readonly [],
   const Inputs extends InputSpecs = Empty,
-  const Outputs extends ArraySpecs = Empty,
-  const Inouts extends ArraySpecs = Empty,
+  const Outputs extends TensorSpecs = Empty,
+  const Inouts extends TensorSpecs = Empty,
   const Scratch extends ScratchSpecs = Empty,
 >(
   spec: KernelSpec<Grid, Threads, Inputs, Outputs, Inouts, Scratch>,
@@ -142,7 +142,7 @@ function withinStack<T>(name: string, location: Location, work: () => T): T {
 interface Parameter {
   readonly name: string;
   readonly role: ParameterRole;
-  readonly spec: ArraySpec | ScalarSpec;
+  readonly spec: TensorSpec | ScalarSpec;
 }
 
 function parametersOf({ inputs, outputs, inouts }: CheckedSpec): readonly Parameter[] {
@@ -155,7 +155,7 @@ function parametersOf({ inputs, outputs, inouts }: CheckedSpec): readonly Parame
   return [...list("input", inputs), ...list("output", outputs), ...list("inout", inouts)];
 }
 
-function parameterType(spec: ArraySpec | ScalarSpec): Type {
+function parameterType(spec: TensorSpec | ScalarSpec): Type {
   if (spec.kind === "scalar") return scalarType(spec.dtype);
   return refType("gmem", spec.dtype, spec.shape);
 }

@@ -1,7 +1,7 @@
 /** Statements about layouts in the language: they are checked where they are written, and change no result. */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bf16,
   f32,
   fromNumbers,
@@ -28,8 +28,8 @@ function report(make: () => unknown): TilewrightError {
   throw new Error("nothing was reported");
 }
 
-const inputs = { x: array(f32, [64, 8]) };
-const outputs = { out: array(f32, [64, 8]) };
+const inputs = { x: tensor(f32, [64, 8]) };
+const outputs = { out: tensor(f32, [64, 8]) };
 
 describe("layoutCast", () => {
   test("takes a layout or its text, and keeps the canonical text", () => {

@@ -3,7 +3,7 @@ import { testMistakes, trace, wrong } from "../../test/language.ts";
 import type { Mistake } from "../../test/language.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   copyAsync,
   dim,
@@ -46,10 +46,10 @@ const options: readonly Mistake[] = [
     message: "unknown option inptus of kernel; did you mean inputs?",
   },
   {
-    name: "of array",
+    name: "of tensor",
     code: "TW1033",
-    make: () => array(f32, [4], wrong({ stride: [1] })), // <- here
-    message: "unknown option stride of array; did you mean strides?",
+    make: () => tensor(f32, [4], wrong({ stride: [1] })), // <- here
+    message: "unknown option stride of tensor; did you mean strides?",
   },
   {
     name: "of smem",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bool,
   constant,
   elementRun,
@@ -64,8 +64,8 @@ test.each(generators)("%s gives the published answers", async (_, answers, given
   const hashed = kernel(
     {
       name: "hashed",
-      inputs: { x: array(u32, [given, 3]) },
-      outputs: { out: array(u32, [(answers[0]?.length ?? 0) - given, 3]) },
+      inputs: { x: tensor(u32, [given, 3]) },
+      outputs: { out: tensor(u32, [(answers[0]?.length ?? 0) - given, 3]) },
     },
     ({ x, out }) => {
       const words = hash(Array.from({ length: given }, (_, index) => x.at(index).load()));
@@ -91,12 +91,12 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
     {
       name: "drawn",
       grid: { row: 3 },
-      inputs: { keys: array(u32, [1, 2]) },
+      inputs: { keys: tensor(u32, [1, 2]) },
       outputs: {
-        bits: array(u32, [3, 7]),
-        even: array(f32, [3, 7]),
-        turned: array(f32, [3, 7]),
-        low: array(bool, [3, 7]),
+        bits: tensor(u32, [3, 7]),
+        even: tensor(f32, [3, 7]),
+        turned: tensor(f32, [3, 7]),
+        low: tensor(bool, [3, 7]),
       },
     },
     ({ row, keys, bits, even, turned, low }) => {
@@ -126,7 +126,7 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
 
 test("normal numbers are those of arrays within eight units in the last place, far from 0 too", async () => {
   const count = 4000;
-  const drawn = kernel({ name: "drawn", outputs: { out: array(f32, [count]) } }, ({ out }) => {
+  const drawn = kernel({ name: "drawn", outputs: { out: tensor(f32, [count]) } }, ({ out }) => {
     out.store(randomKey(3).normal(iota(u32, [count], 0)));
   });
   const wanted = toNumbers(await random.normal(random.key(3), [count]).read());
@@ -147,8 +147,8 @@ test("Gumbel numbers are -log(-log(u)) of the key's uniform ones, and categorica
   const drawn = kernel(
     {
       name: "drawn",
-      inputs: { logits: array(f32, [columns]) },
-      outputs: { out: array(f32, [count]), chosen: array(i32, [rows]) },
+      inputs: { logits: tensor(f32, [columns]) },
+      outputs: { out: tensor(f32, [count]), chosen: tensor(i32, [rows]) },
     },
     ({ logits, out, chosen }) => {
       const numbers = iota(u32, [count], 0);
@@ -184,11 +184,11 @@ test("keys of Philox: of a seed and in memory, split, folded, and bits of elemen
     {
       name: "drawn",
       grid: { row: 2 },
-      inputs: { keys: array(u32, [2, 2]) },
+      inputs: { keys: tensor(u32, [2, 2]) },
       outputs: {
-        seeded: array(u32, [2, 5]),
-        stored: array(u32, [2, 5]),
-        folded: array(u32, [2, 5]),
+        seeded: tensor(u32, [2, 5]),
+        stored: tensor(u32, [2, 5]),
+        folded: tensor(u32, [2, 5]),
       },
     },
     ({ row, keys, seeded, stored, folded }) => {
@@ -237,8 +237,8 @@ test("bits of keys of rbg are JAX's, also where the counter's words end", async 
       {
         name: "drawn",
         grid: { i: blocks },
-        inputs: { key: array(u32, [4]) },
-        outputs: { run: array(u32, [blocks, size]), each: array(u32, [blocks, size]) },
+        inputs: { key: tensor(u32, [4]) },
+        outputs: { run: tensor(u32, [blocks, size]), each: tensor(u32, [blocks, size]) },
       },
       ({ i, key, run, each }) => {
         const own = randomKey(key, { generator: "rbg" });
@@ -270,7 +270,7 @@ test("a run that is no whole hashes, and keys and uniform numbers of rbg", async
     {
       name: "drawn",
       grid: { i: 3 },
-      outputs: { odd: array(u32, [3, 5]), even: array(f32, [3, 8]), keys: array(u32, [4, 4]) },
+      outputs: { odd: tensor(u32, [3, 5]), even: tensor(f32, [3, 8]), keys: tensor(u32, [4, 4]) },
     },
     ({ i, odd, even, keys }) => {
       const key = randomKey(42, { generator: "rbg" });
@@ -337,8 +337,8 @@ test("normal numbers of rbg are Box and Muller's, wherever the words lie", async
   const turned = kernel(
     {
       name: "turned",
-      inputs: { first: array(u32, [count]), second: array(u32, [count]) },
-      outputs: { out: array(f32, [4, count]) },
+      inputs: { first: tensor(u32, [count]), second: tensor(u32, [count]) },
+      outputs: { out: tensor(f32, [4, count]) },
     },
     ({ first, second, out }) => {
       const [a, b] = [first.load(), second.load()];
@@ -389,7 +389,7 @@ function below(x: number): number {
 test("normal numbers of rbg are distributed as they should be", async () => {
   const [blocks, size] = [4, 8192];
   const drawn = kernel(
-    { name: "drawn", grid: { i: blocks }, outputs: { out: array(f32, [blocks, size]) } },
+    { name: "drawn", grid: { i: blocks }, outputs: { out: tensor(f32, [blocks, size]) } },
     ({ i, out }) => {
       const key = randomKey(2026, { generator: "rbg" });
       out.at(i).store(key.normal(elementRun(i, [size])));
@@ -464,7 +464,7 @@ test.each([
 
 test("keys in memory have as many words as their generator asks for", () => {
   const reading = (length: number, generator: "threefry" | "rbg") => (): unknown =>
-    kernel({ name: "reading", inputs: { key: array(u32, [length]) } }, ({ key }) => {
+    kernel({ name: "reading", inputs: { key: tensor(u32, [length]) } }, ({ key }) => {
       randomKey(key, { generator });
     });
   expect(codeOf(reading(4, "threefry"))).toBe("TW1008");

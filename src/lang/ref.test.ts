@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bodyText, testMistakes, trace } from "../../test/language.ts";
 import type { Mistake } from "../../test/language.ts";
 import { f32, i32 } from "../formats/dtype.ts";
-import { all, array, barrier, dim, kernel, semaphore, slice, smem, zeros } from "./index.ts";
+import { all, tensor, barrier, dim, kernel, semaphore, slice, smem, zeros } from "./index.ts";
 import type { Ref, Scalar } from "./index.ts";
 
 const windows: readonly Mistake[] = [
@@ -99,8 +99,8 @@ function ops(
       name: "k",
       grid: { i: 4 },
       cluster: { i: 2 },
-      inputs: { x: array(f32, [dim("n"), 64]) },
-      inouts: { count: array(i32, [16]) },
+      inputs: { x: tensor(f32, [dim("n"), 64]) },
+      inouts: { count: tensor(i32, [16]) },
       scratch: { shared: smem(f32, [8, 64]) },
     },
     body,

@@ -6,7 +6,7 @@ import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { parseModule } from "../ir/parser/parser.ts";
 import { printKernel } from "../ir/printer.ts";
-import { array, cdiv, constant, dim, kernel, loop, slice, zeros } from "./index.ts";
+import { tensor, cdiv, constant, dim, kernel, loop, slice, zeros } from "./index.ts";
 
 const devices = await Promise.all([open("simulator"), open("emulator")]);
 afterAll(() => {
@@ -21,8 +21,8 @@ const tiled = kernel(
   {
     name: "tiled",
     grid: { tile: cdiv(n, 4).mul(cdiv(m, 4)) },
-    inputs: { x: array(f32, [n.add(2), m.add(2)]) },
-    outputs: { out: array(f32, [n, m]), halves: array(i32, [n.div(2)]) },
+    inputs: { x: tensor(f32, [n.add(2), m.add(2)]) },
+    outputs: { out: tensor(f32, [n, m]), halves: tensor(i32, [n.div(2)]) },
   },
   ({ tile, x, out, halves }) => {
     const [row, column] = [tile.div(cdiv(m, 4)).mul(4), tile.rem(cdiv(m, 4)).mul(4)];
@@ -59,8 +59,8 @@ describe("arithmetic of sizes", () => {
     const summed = kernel(
       {
         name: "summed",
-        inputs: { x: array(f32, [k]) },
-        outputs: { out: array(f32, [8]) },
+        inputs: { x: tensor(f32, [k]) },
+        outputs: { out: tensor(f32, [8]) },
       },
       ({ x, out }) => {
         const groups = x.reshape([k.div(8), 8]);
@@ -77,7 +77,11 @@ describe("arithmetic of sizes", () => {
 
   test("what is below 0 as an extent is refused at launch", async () => {
     const k = kernel(
-      { name: "shorter", inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n.sub(4)]) } },
+      {
+        name: "shorter",
+        inputs: { x: tensor(f32, [n]) },
+        outputs: { out: tensor(f32, [n.sub(4)]) },
+      },
       ({ x, out }) => {
         out.at(slice(0, 8)).store(x.at(slice(4, 8)).load());
       },

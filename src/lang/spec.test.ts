@@ -7,7 +7,7 @@ import { pipelineCodes } from "../support/codes/pipelines.ts";
 import { bf16, f32, i32, i64, i8 } from "../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -153,7 +153,7 @@ const specifications: readonly Mistake[] = [
     name: "a combining function that loses a tile",
     code: "TW1038",
     make: () =>
-      kernel({ name: "k", inputs: { x: array(f32, [4, 4]) } }, ({ x }) => {
+      kernel({ name: "k", inputs: { x: tensor(f32, [4, 4]) } }, ({ x }) => {
         const tile = x.load();
         reduceWith([tile, tile], ([a]) => [a] as never, { axis: 0, identity: [0, 0] }); // <- here
       }),
@@ -202,7 +202,7 @@ const specifications: readonly Mistake[] = [
     name: "dimension with two promises",
     code: "TW1028",
     make: () => {
-      const inputs = { x: array(f32, [n]), y: array(f32, [dim("n", { multipleOf: 8 })]) };
+      const inputs = { x: tensor(f32, [n]), y: tensor(f32, [dim("n", { multipleOf: 8 })]) };
       return kernel({ name: "k", inputs }, () => undefined); // <- here
     },
     message: "dimension n is said to be a multiple of 1 and of 8",
@@ -210,14 +210,14 @@ const specifications: readonly Mistake[] = [
   {
     name: "array without elements",
     code: "TW1029",
-    make: () => array(f32, [n, 0]), // <- here
+    make: () => tensor(f32, [n, 0]), // <- here
     message: "an array has a shape that is not a list of sizes",
     found: "[n, 0]",
   },
   {
     name: "number for the shape of an array",
     code: "TW1029",
-    make: () => array(f32, wrong(64)), // <- here
+    make: () => tensor(f32, wrong(64)), // <- here
     found: "64",
   },
   {
@@ -240,7 +240,7 @@ const specifications: readonly Mistake[] = [
   {
     name: "too few strides",
     code: "TW1030",
-    make: () => array(bf16, [n, 64], { strides: [64] }), // <- here
+    make: () => tensor(bf16, [n, 64], { strides: [64] }), // <- here
     message: "strides do not fit an array of shape [n, 64]",
     expected: "2 positive strides",
     found: "[64]",
@@ -248,7 +248,7 @@ const specifications: readonly Mistake[] = [
   {
     name: "stride of 0",
     code: "TW1030",
-    make: () => array(i8, [4, 64], { strides: [0, 1] }), // <- here
+    make: () => tensor(i8, [4, 64], { strides: [0, 1] }), // <- here
   },
   {
     name: "scalar as an output",
@@ -256,7 +256,7 @@ const specifications: readonly Mistake[] = [
     make: () => kernel({ name: "k", outputs: { y: wrong(scalar(f32)) } }, () => 0), // <- here
     message: "y cannot be an output",
     found: "scalar(…)",
-    remedy: "a single result is `array(dtype, [1])`",
+    remedy: "a single result is `tensor(dtype, [1])`",
   },
   {
     name: "shared memory as an input",
@@ -267,7 +267,7 @@ const specifications: readonly Mistake[] = [
   {
     name: "array as scratch",
     code: "TW1031",
-    make: () => kernel({ name: "k", scratch: { s: wrong(array(f32, [4])) } }, () => 0), // <- here
+    make: () => kernel({ name: "k", scratch: { s: wrong(tensor(f32, [4])) } }, () => 0), // <- here
     expected: "smem(…), gmem(…), barrier(…), semaphore(…), union(…)",
   },
   {
@@ -299,7 +299,7 @@ const elsewhere: readonly Mistake[] = [
     name: "size beside a float",
     code: "TW2003",
     make: () =>
-      kernel({ name: "k", inputs: { x: array(f32, [n]) } }, () => {
+      kernel({ name: "k", inputs: { x: tensor(f32, [n]) } }, () => {
         constant(f32, 1).add(wrong(n)); // <- here
       }),
     found: "i32, the size n",
@@ -322,7 +322,7 @@ const elsewhere: readonly Mistake[] = [
     name: "load of an extent known at launch",
     code: "TW2040",
     make: () =>
-      kernel({ name: "k", inputs: { x: array(f32, [n]) } }, ({ x }) => {
+      kernel({ name: "k", inputs: { x: tensor(f32, [n]) } }, ({ x }) => {
         x.load(); // <- here
       }),
   },
@@ -331,7 +331,7 @@ const elsewhere: readonly Mistake[] = [
     code: "TW2041",
     make: () => {
       const buffer = smem(f32, wrong([n])); // <- here
-      return kernel({ name: "k", inputs: { x: array(f32, [n]) }, scratch: { buffer } }, () => 0);
+      return kernel({ name: "k", inputs: { x: tensor(f32, [n]) }, scratch: { buffer } }, () => 0);
     },
   },
   {

@@ -12,8 +12,8 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import type { ScratchObject } from "./allocate.ts";
-import { describeSpec, isSpec } from "./arguments.ts";
-import type { ArraySpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
+import { describeSpec, isSpec, specNames } from "./arguments.ts";
+import type { TensorSpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
 import { NameRegister, requireName } from "./names.ts";
 import type { Ref } from "./ref.ts";
 import type { Scalar } from "./elementwise.ts";
@@ -27,11 +27,11 @@ export interface GridSpec {
 }
 /** Arrays and scalars by name, as a kernel's `inputs` are declared. */
 export interface InputSpecs {
-  readonly [name: string]: ArraySpec | ScalarSpec;
+  readonly [name: string]: TensorSpec | ScalarSpec;
 }
 /** Arrays by name, as a kernel's `outputs` and `inouts` are declared. */
-export interface ArraySpecs {
-  readonly [name: string]: ArraySpec;
+export interface TensorSpecs {
+  readonly [name: string]: TensorSpec;
 }
 /** Scratch memory, barriers and semaphores by name. */
 export interface ScratchSpecs {
@@ -46,8 +46,8 @@ export interface KernelSpec<
   Grid extends GridSpec = GridSpec,
   Threads extends readonly string[] = readonly string[],
   Inputs extends InputSpecs = InputSpecs,
-  Outputs extends ArraySpecs = ArraySpecs,
-  Inouts extends ArraySpecs = ArraySpecs,
+  Outputs extends TensorSpecs = TensorSpecs,
+  Inouts extends TensorSpecs = TensorSpecs,
   Scratch extends ScratchSpecs = ScratchSpecs,
 > {
   /** The kernel's name, in messages, profiles and PTX. */
@@ -79,15 +79,15 @@ export interface KernelSpec<
 }
 
 type Argument<S> =
-  S extends ArraySpec<infer D> ? Ref<D> : S extends ScalarSpec<infer D> ? Scalar<D> : never;
+  S extends TensorSpec<infer D> ? Ref<D> : S extends ScalarSpec<infer D> ? Scalar<D> : never;
 
 /** The body's argument: everything the specification names. */
 export type BodyArgument<
   Grid extends GridSpec,
   Threads extends readonly string[],
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
   Scratch extends ScratchSpecs,
 > = { readonly [A in keyof Grid]: Scalar<"i32"> } & {
   readonly [T in Threads[number]]: (body: () => void) => void;
@@ -100,8 +100,8 @@ export type BodyArgument<
 /** What carries a kernel's signature in its type. */
 export interface Signature<
   Inputs extends InputSpecs = InputSpecs,
-  Outputs extends ArraySpecs = ArraySpecs,
-  Inouts extends ArraySpecs = ArraySpecs,
+  Outputs extends TensorSpecs = TensorSpecs,
+  Inouts extends TensorSpecs = TensorSpecs,
 > {
   readonly inputs: Inputs;
   readonly outputs: Outputs;
@@ -119,13 +119,13 @@ export interface CheckedSpec {
   readonly hasThreads: boolean;
   readonly dimensions: readonly Dimension[];
   readonly inputs: InputSpecs;
-  readonly outputs: ArraySpecs;
-  readonly inouts: ArraySpecs;
+  readonly outputs: TensorSpecs;
+  readonly inouts: TensorSpecs;
   readonly scratch: ScratchSpecs;
   readonly names: readonly string[];
 }
 
-const specNames: readonly (keyof KernelSpec)[] = [
+const fieldNames: readonly (keyof KernelSpec)[] = [
   "name",
   "grid",
   "cluster",
@@ -139,7 +139,7 @@ const specNames: readonly (keyof KernelSpec)[] = [
 ];
 
 export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
-  requireKnownOptions("kernel", spec, specNames, "TW1033", location);
+  requireKnownOptions("kernel", spec, fieldNames, "TW1033", location);
   const {
     name,
     threads,
@@ -312,7 +312,7 @@ function otherGroup(
 function checkEntries(
   what: string,
   specs: { readonly [name: string]: unknown },
-  kinds: readonly (ArraySpec | ScalarSpec | ScratchSpec)["kind"][],
+  kinds: readonly (TensorSpec | ScalarSpec | ScratchSpec)["kind"][],
   register: NameRegister,
   location: Location,
 ): void {
@@ -324,16 +324,16 @@ function checkEntries(
         message: `${name} cannot be ${what}`,
         location,
         expected: kinds
-          .map((kind) => (kind === "memory" ? "smem(…), gmem(…)" : `${kind}(…)`))
+          .map((kind) => (kind === "memory" ? "smem(…), gmem(…)" : specNames[kind]))
           .join(", "),
         found: describeSpec(spec),
-        ...(what === "an output" && { remedy: "a single result is `array(dtype, [1])`" }),
+        ...(what === "an output" && { remedy: "a single result is `tensor(dtype, [1])`" }),
       });
     }
   }
 }
 
-function arraySizes({ shape, strides }: ArraySpec): readonly Size[] {
+function arraySizes({ shape, strides }: TensorSpec): readonly Size[] {
   return [...shape, ...(strides ?? [])];
 }
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, dot, kernel } from "./index.ts";
+import { tensor, dot, kernel } from "./index.ts";
 import type { SplitPrecision } from "./index.ts";
 import { splitTerms, summedDepth } from "./split.ts";
 import { open } from "../runtime/open.ts";
@@ -16,11 +16,11 @@ const product = (precision: SplitPrecision | "ieee", depth = usualDepth) =>
     {
       name: "product",
       inputs: {
-        a: array(f32, [rows, depth]),
-        b: array(f32, [depth, columns]),
-        c: array(f32, [rows, columns]),
+        a: tensor(f32, [rows, depth]),
+        b: tensor(f32, [depth, columns]),
+        c: tensor(f32, [rows, columns]),
       },
-      outputs: { out: array(f32, [rows, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]) },
     },
     ({ a, b, c, out }) => {
       out.store(dot(a.load(), b.load(), { accumulator: c.load(), precision }));

@@ -1,7 +1,7 @@
 /** Casts that round by chance, against float64: the neighbours of each number, and which of them its bits choose. */
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bf16,
   castStochastic,
   f16,
@@ -49,8 +49,8 @@ const rounding = (format: Format) =>
   kernel(
     {
       name: "rounding",
-      inputs: { x: array(f32, [count]), bits: array(u32, [count]) },
-      outputs: { out: array(format.dtype, [count]) },
+      inputs: { x: tensor(f32, [count]), bits: tensor(u32, [count]) },
+      outputs: { out: tensor(format.dtype, [count]) },
     },
     ({ x, bits, out }) => {
       out.store(castStochastic(x.load(), format.dtype, bits.load()));
@@ -112,8 +112,8 @@ test.each(["bf16", "f16"] as const)("no bits make a number of a NaN in %s", asyn
   const keeping = kernel(
     {
       name: "keeping",
-      inputs: { codes: array(u32, [length]), bits: array(u32, [length]) },
-      outputs: { out: array(dtype, [length]) },
+      inputs: { codes: tensor(u32, [length]), bits: tensor(u32, [length]) },
+      outputs: { out: tensor(dtype, [length]) },
     },
     ({ codes, bits, out }) => {
       out.store(castStochastic(codes.load().bitcast(f32), dtype, bits.load()));
@@ -132,7 +132,7 @@ test.each(["bf16", "f16"] as const)("no bits make a number of a NaN in %s", asyn
 
 test("sums of rounded numbers are right on average", async () => {
   const value = 1 + 2 ** -7 * 0.3;
-  const average = kernel({ name: "average", outputs: { sum: array(f32, [1]) } }, ({ sum }) => {
+  const average = kernel({ name: "average", outputs: { sum: tensor(f32, [1]) } }, ({ sum }) => {
     const bits = randomKey(5).bits(iota(u32, [count], 0));
     sum.at(0).store(
       castStochastic(full(f32, [count], value), bf16, bits)
@@ -155,7 +155,7 @@ test.each([
 ])("%s are refused", (_, use) => {
   const trace = (): unknown =>
     kernel(
-      { name: "wrong", inputs: { x: array(f32, [8]), bits: array(u32, [8]) } },
+      { name: "wrong", inputs: { x: tensor(f32, [8]), bits: tensor(u32, [8]) } },
       ({ x, bits }) => {
         use(x.load() as never, bits.load() as never);
       },

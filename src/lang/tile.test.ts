@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { bodyText } from "../../test/language.ts";
 import { bool, f16, f32, f64, i32, i64, i8, u8 } from "../formats/dtype.ts";
-import { array, assert, concatenate, dot, full, iota, kernel, zeros } from "./index.ts";
+import { tensor, assert, concatenate, dot, full, iota, kernel, zeros } from "./index.ts";
 import type { Tile } from "./index.ts";
 
 /** The ops that `make` adds after a tile of f32, [8, 4]. */
 function ops(make: (tile: Tile<"f32">) => unknown): string {
-  const definition = kernel({ name: "k", inputs: { x: array(f32, [8, 4]) } }, ({ x }) =>
+  const definition = kernel({ name: "k", inputs: { x: tensor(f32, [8, 4]) } }, ({ x }) =>
     make(x.load()),
   );
   return bodyText(definition).split("\n").slice(1, -1).join("\n");

@@ -3,7 +3,7 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { bf16, f16, f32, f64, i32, i8, u64, u8 } from "../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   assert,
   barrier,
   cdiv,
@@ -21,7 +21,7 @@ import {
   zeros,
 } from "./index.ts";
 import type {
-  ArraySpec,
+  TensorSpec,
   Ref,
   Scalar,
   ScalarSpec,
@@ -43,9 +43,9 @@ const definition = kernel(
     name: "typed",
     grid: { i: cdiv(n, 64) },
     threads: ["load", "compute"],
-    inputs: { x: array(f32, [n]), alpha: scalar(f32), seed: scalar(u64) },
-    outputs: { out: array(bf16, [n]) },
-    inouts: { state: array(i32, [4]) },
+    inputs: { x: tensor(f32, [n]), alpha: scalar(f32), seed: scalar(u64) },
+    outputs: { out: tensor(bf16, [n]) },
+    inouts: { state: tensor(i32, [4]) },
     scratch: {
       tile: smem(bf16, [64]),
       ready: barrier(),
@@ -82,12 +82,12 @@ test("a kernel's type knows its arguments", () => {
   type Inputs = (typeof definition)["inputs"];
   type Outputs = (typeof definition)["outputs"];
   type Inouts = (typeof definition)["inouts"];
-  expectTypeOf<Inputs["x"]>().toEqualTypeOf<ArraySpec<"f32">>();
+  expectTypeOf<Inputs["x"]>().toEqualTypeOf<TensorSpec<"f32">>();
   expectTypeOf<Inputs["alpha"]>().toEqualTypeOf<ScalarSpec<"f32">>();
   expectTypeOf<Inputs["seed"]>().toEqualTypeOf<ScalarSpec<"u64">>();
-  expectTypeOf<Inouts["state"]>().toEqualTypeOf<ArraySpec<"i32">>();
+  expectTypeOf<Inouts["state"]>().toEqualTypeOf<TensorSpec<"i32">>();
   expectTypeOf<keyof Inputs>().toEqualTypeOf<"x" | "alpha" | "seed">();
-  expectTypeOf<Outputs["out"]>().toEqualTypeOf<ArraySpec<"bf16">>();
+  expectTypeOf<Outputs["out"]>().toEqualTypeOf<TensorSpec<"bf16">>();
   expectTypeOf(definition).toExtend<KernelDefinition>();
 });
 
@@ -156,7 +156,7 @@ test("dtypes do not mix", () => {
 });
 
 test("refs give and take their dtype", () => {
-  kernel({ name: "k", inouts: { x: array(f32, [4]), y: array(i32, [4]) } }, ({ x, y }) => {
+  kernel({ name: "k", inouts: { x: tensor(f32, [4]), y: tensor(i32, [4]) } }, ({ x, y }) => {
     expectTypeOf(x.load()).toEqualTypeOf<Tile<"f32">>();
     expectTypeOf(x.at(0).loadScalar()).toEqualTypeOf<Scalar<"f32">>();
     expectTypeOf(y.at(0).atomicAdd(1)).toEqualTypeOf<Scalar<"i32">>();

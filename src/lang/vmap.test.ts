@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import {
   all,
-  array,
+  tensor,
   barrier,
   cdiv,
   commitShared,
@@ -37,9 +37,9 @@ const affine = kernel(
   {
     name: "affine",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n, m]), shift: array(f32, [m]), alpha: scalar(f32) },
-    outputs: { out: array(f32, [n, m]) },
-    inouts: { count: array(i32, [1]) },
+    inputs: { x: tensor(f32, [n, m]), shift: tensor(f32, [m]), alpha: scalar(f32) },
+    outputs: { out: tensor(f32, [n, m]) },
+    inouts: { count: tensor(i32, [1]) },
   },
   ({ i, x, shift, alpha, out, count }) => {
     const here = [slice(i.mul(4), 4), slice(0, 8)] as const;
@@ -112,8 +112,8 @@ describe.each(backends)("batches on the %s", (_, device) => {
       {
         name: "total",
         grid: { i: blocks },
-        inputs: { x: array(f32, [blocks]) },
-        outputs: { out: array(f32, [blocks]) },
+        inputs: { x: tensor(f32, [blocks]) },
+        outputs: { out: tensor(f32, [blocks]) },
         scratch: { left: gmem(f32, [blocks]), done: semaphore([2]), plain: semaphore() },
       },
       ({ i, x, out, left, done, plain }) => {
@@ -137,8 +137,8 @@ describe.each(backends)("batches on the %s", (_, device) => {
         grid: { i: 2 },
         cluster: { i: 2 },
         threads: ["load", "compute"],
-        inputs: { x: array(f32, [2, 64]) },
-        outputs: { out: array(f32, [2, 64]) },
+        inputs: { x: tensor(f32, [2, 64]) },
+        outputs: { out: tensor(f32, [2, 64]) },
         scratch: { buffer: smem(f32, [64]), full: barrier() },
       },
       ({ i, x, out, buffer, full, load, compute }) => {
@@ -183,8 +183,8 @@ describe.each(backends)("batches on the %s", (_, device) => {
     const strided = kernel(
       {
         name: "strided",
-        inputs: { x: array(f32, [4], { strides: [2] }) },
-        outputs: { out: array(f32, [4]) },
+        inputs: { x: tensor(f32, [4], { strides: [2] }) },
+        outputs: { out: tensor(f32, [4]) },
       },
       ({ x, out }) => {
         out.store(x.load());
@@ -214,7 +214,7 @@ test("types follow: a scalar with an axis is an array, the rest is as it was", a
 
 test("the body works on windows of its item", () => {
   const whole = kernel(
-    { name: "whole", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+    { name: "whole", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [4]) } },
     ({ x, out }) => {
       out.at(all).store(x.load());
     },
@@ -266,7 +266,7 @@ const mistakes: readonly Mistake[] = [
     name: "nothing has an axis",
     code: "TW1039",
     make: () => {
-      const counting = kernel({ name: "counting", inouts: { c: array(i32, [1]) } }, ({ c }) => {
+      const counting = kernel({ name: "counting", inouts: { c: tensor(i32, [1]) } }, ({ c }) => {
         c.at(0).atomicAdd(1);
       });
       return vmap(counting, {}); // <- here

@@ -32,26 +32,26 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
-import type { ArraySpec, ScalarSpec } from "./arguments.ts";
+import type { TensorSpec, ScalarSpec } from "./arguments.ts";
 import { isKernelDefinition, KernelDefinition } from "./kernel.ts";
 import { NameRegister } from "./names.ts";
 import { isExtent } from "./sizes.ts";
 import { collectDimensions } from "./spec.ts";
-import type { ArraySpecs, InputSpecs } from "./spec.ts";
+import type { TensorSpecs, InputSpecs } from "./spec.ts";
 import { describe, wrongKind } from "./traced.ts";
 
 /** Where each argument has the axis of the batch; what is not named is shared, but for outputs, which have it first. */
 export type BatchAxes<
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
 > = { readonly [N in keyof Inputs | keyof Outputs | keyof Inouts]?: number };
 
 /** What the specification of a batch's inputs is: a scalar that differs from item to item is an array. */
 export type BatchedInputs<Inputs extends InputSpecs, Axes> = {
   readonly [N in keyof Inputs]: N extends keyof Axes
     ? Inputs[N] extends ScalarSpec<infer D>
-      ? ArraySpec<D>
+      ? TensorSpec<D>
       : Inputs[N]
     : Inputs[N];
 };
@@ -70,8 +70,8 @@ export interface VmapOptions {
  */
 export function vmap<
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
   const Axes extends BatchAxes<Inputs, Outputs, Inouts>,
 >(
   definition: KernelDefinition<Inputs, Outputs, Inouts>,
@@ -191,7 +191,7 @@ function shapeOf(type: Type): readonly Size[] {
 /** The specifications as the batch's kernel has them. */
 function batchSpecs(specs: InputSpecs, kernel: Kernel): InputSpecs {
   return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]): [string, ArraySpec | ScalarSpec] => {
+    Object.entries(specs).map(([name, spec]): [string, TensorSpec | ScalarSpec] => {
       const parameter = kernel.parameters.find((each) => each.name === name);
       if (parameter?.value.type.kind !== "ref") return [name, spec];
       const { shape } = parameter.value.type;

@@ -4,7 +4,7 @@ import { dtypes } from "../formats/dtype.ts";
 import { walkOps } from "../ir/traverse.ts";
 import {
   accumulator,
-  array,
+  tensor,
   commitShared,
   dot,
   kernel,
@@ -36,7 +36,7 @@ function groupsOf(
   const { kernel: traced } = kernel(
     {
       name: "groups",
-      outputs: { out: array(f32, [height, 16]) },
+      outputs: { out: tensor(f32, [height, 16]) },
       scratch: { a: smem(bf16, [height, depth]), b: smem(bf16, [depth, 16]) },
     },
     ({ out, a, b }) => {

@@ -7,7 +7,7 @@ import type { DType } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { OpKind } from "../ir/ops.ts";
 import { walkOps } from "../ir/traverse.ts";
-import { array, concatenate, full, iota, kernel, loop, warps, when } from "../lang/index.ts";
+import { tensor, concatenate, full, iota, kernel, loop, warps, when } from "../lang/index.ts";
 import type { KernelDefinition, Tile } from "../lang/index.ts";
 import { namedLayouts } from "../layout/algebra/named.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
@@ -137,8 +137,8 @@ function randomProgram(seed: number): {
   const definition = kernel(
     {
       name: "rearrange",
-      inputs: { x: array(dtype, shape) },
-      outputs: { out: array(dtype, elements.shape) },
+      inputs: { x: tensor(dtype, shape) },
+      outputs: { out: tensor(dtype, elements.shape) },
     },
     ({ x, out }) => {
       out.store(steps.reduce((tile, step) => step.tile(tile), x.load()));
@@ -164,21 +164,21 @@ describe("random slices and rolls", () => {
   );
 });
 
-const square = { inputs: { x: array(f32, [64, 64]) } };
+const square = { inputs: { x: tensor(f32, [64, 64]) } };
 const interior = kernel(
-  { name: "interior", ...square, outputs: { o: array(f32, [62, 62]) } },
+  { name: "interior", ...square, outputs: { o: tensor(f32, [62, 62]) } },
   ({ x, o }) => {
     o.store(x.load().slice([1, 1], [62, 62]));
   },
 );
 const rolled = kernel(
-  { name: "rolled", inputs: { x: array(f32, [1024]) }, outputs: { o: array(f32, [1024]) } },
+  { name: "rolled", inputs: { x: tensor(f32, [1024]) }, outputs: { o: tensor(f32, [1024]) } },
   ({ x, o }) => {
     o.store(roll([1024], 0, 1).tile(x.load()));
   },
 );
 const pinnedRow = kernel(
-  { name: "pinned", inputs: { x: array(f32, [128, 128]) }, outputs: { o: array(f32, [128]) } },
+  { name: "pinned", inputs: { x: tensor(f32, [128, 128]) }, outputs: { o: tensor(f32, [128]) } },
   ({ x, o }) => {
     o.store(x.load().max(1).layoutCast(namedLayouts.wgmmaRow.text));
   },
@@ -187,8 +187,8 @@ const pinnedRow = kernel(
 const best = kernel(
   {
     name: "best",
-    inputs: { x: array(f32, [4, 248]) },
-    outputs: { values: array(f32, [8]), places: array(i32, [8]) },
+    inputs: { x: tensor(f32, [4, 248]) },
+    outputs: { values: tensor(f32, [8]), places: tensor(i32, [8]) },
   },
   ({ x, values, places }) => {
     const carry = { v: full(f32, [8], -Infinity), id: full(i32, [8], -1) };
@@ -260,7 +260,7 @@ describe("the choice", () => {
 
   test("leaves alone what lanes can take from their own registers", () => {
     const rows = kernel(
-      { name: "rows", ...square, outputs: { o: array(f32, [32, 64]) } },
+      { name: "rows", ...square, outputs: { o: tensor(f32, [32, 64]) } },
       ({ x, o }) => {
         o.store(x.load().slice([32, 0], [32, 64]));
       },
@@ -272,8 +272,8 @@ describe("the choice", () => {
     const differences = kernel(
       {
         name: "differences",
-        inputs: { x: array(f32, [1025]) },
-        outputs: { o: array(f32, [1023]) },
+        inputs: { x: tensor(f32, [1025]) },
+        outputs: { o: tensor(f32, [1023]) },
       },
       ({ x, o }) => {
         const tile = x.load();
@@ -296,7 +296,7 @@ describe("the choice", () => {
 
   test("keeps to registers where several agents run the code", () => {
     const alone = kernel(
-      { name: "alone", inputs: { x: array(f32, [4, 40]) }, outputs: { o: array(f32, [4, 38]) } },
+      { name: "alone", inputs: { x: tensor(f32, [4, 40]) }, outputs: { o: tensor(f32, [4, 38]) } },
       ({ x, o }) => {
         warps((warp) => {
           o.at(warp).store(x.at(warp).load().slice([1], [38]));
@@ -317,8 +317,8 @@ describe("the choice", () => {
       {
         name: "nested",
         threads: ["first", "second"],
-        inputs: { x: array(f32, [256]) },
-        outputs: { a: array(f32, [256]), b: array(f32, [256]) },
+        inputs: { x: tensor(f32, [256]) },
+        outputs: { a: tensor(f32, [256]), b: tensor(f32, [256]) },
       },
       ({ x, a, b, first, second }) => {
         const { tile: rollOnce } = roll([256], 0, 1);

@@ -1,7 +1,7 @@
 /** Tensor maps are named by the copies that go by them, and asked for once, where nothing waits for them yet. */
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   block,
   commitGroup,
@@ -45,8 +45,8 @@ function copying(ask: (x: Parameters<typeof prefetchMaps>[0]) => void = () => un
       name: "copying",
       grid: { i: 2 },
       threads: ["load", "rest"],
-      inputs: { x: array(f32, [64, n]) },
-      outputs: { out: array(f32, [64, n]) },
+      inputs: { x: tensor(f32, [64, n]) },
+      outputs: { out: tensor(f32, [64, n]) },
       scratch: { buffer: smem(f32, [32, 32]), full: barrier() },
     },
     ({ i, x, out, buffer, full, load }) => {
@@ -109,8 +109,8 @@ test("arrays of other shapes, scratch and sums have maps of their own", () => {
   const shapes = kernel(
     {
       name: "shapes",
-      inputs: { x: array(f32, [8, 64]) },
-      outputs: { out: array(f32, [8, 64]), sums: array(i64, [8]) },
+      inputs: { x: tensor(f32, [8, 64]) },
+      outputs: { out: tensor(f32, [8, 64]), sums: tensor(i64, [8]) },
       scratch: {
         kept: gmem(f32, [8, 64]),
         buffer: smem(f32, [8, 32]),

@@ -23,7 +23,7 @@ import type {
 } from "../ir/node.ts";
 import type { Dimension, Size } from "../ir/size.ts";
 import { refType, scalarType } from "../ir/types.ts";
-import type { ArraySpecs, InputSpecs, Signature } from "../lang/index.ts";
+import type { TensorSpecs, InputSpecs, Signature } from "../lang/index.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
@@ -79,8 +79,8 @@ interface ParameterData {
 /** A kernel as compiled code; a device takes it like the kernel itself. */
 export class CompiledKernel<
   Inputs extends InputSpecs = InputSpecs,
-  Outputs extends ArraySpecs = ArraySpecs,
-  Inouts extends ArraySpecs = ArraySpecs,
+  Outputs extends TensorSpecs = TensorSpecs,
+  Inouts extends TensorSpecs = TensorSpecs,
 > implements Signature<Inputs, Outputs, Inouts> {
   /** The inputs, by name. */
   readonly inputs: Inputs;
@@ -319,7 +319,7 @@ function signatureOf({ parameters }: InterfaceData): Signature {
     );
   return {
     inputs: specs(["input", "scalar"]) as InputSpecs,
-    outputs: specs(["output"]) as ArraySpecs,
-    inouts: specs(["inout"]) as ArraySpecs,
+    outputs: specs(["output"]) as TensorSpecs,
+    inouts: specs(["inout"]) as TensorSpecs,
   };
 }

@@ -1,6 +1,6 @@
 /** What does not depend on a device is computed once for all of them. */
 import { expect, test } from "vitest";
-import { array, cdiv, dim, f32, kernel, slice } from "tilewright";
+import { tensor, cdiv, dim, f32, kernel, slice } from "tilewright";
 import { targets } from "../targets/target.ts";
 import { EmulatorBackend } from "./emulator-backend.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
@@ -11,8 +11,8 @@ function made(factor: number) {
     {
       name: "scale",
       grid: { i: cdiv(n, 64) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(64), 64);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { withHostTurns } from "../../test/support/clocks.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, kernel, slice } from "../lang/index.ts";
+import { tensor, kernel, slice } from "../lang/index.ts";
 import { open } from "./open.ts";
 
 const elements = 1 << 13;
@@ -13,8 +13,8 @@ test("a launch leaves room for the host, which may allocate", async () => {
     {
       name: "doubled",
       grid: { i: elements / 512 },
-      inputs: { x: array(f32, [elements]) },
-      outputs: { out: array(f32, [elements]) },
+      inputs: { x: tensor(f32, [elements]) },
+      outputs: { out: tensor(f32, [elements]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(512), 512);

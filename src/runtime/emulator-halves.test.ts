@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { i4 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, full, kernel, slice } from "../lang/index.ts";
+import { tensor, full, kernel, slice } from "../lang/index.ts";
 import type { Ref } from "../lang/index.ts";
 import { open } from "./open.ts";
 
@@ -17,7 +17,7 @@ const store =
 /** Thread a stores element 0 alone, by updates of the word around it. */
 async function outcome(kind: "simulator" | "emulator", touch: Touch): Promise<unknown> {
   const apart = kernel(
-    { name: "apart", threads: ["a", "b"], inouts: { x: array(i4, [8]) } },
+    { name: "apart", threads: ["a", "b"], inouts: { x: tensor(i4, [8]) } },
     ({ a, b, x }) => {
       a(() => store(0, 1)(x));
       b(() => touch(x));

@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, debugPrint, kernel } from "../lang/index.ts";
+import { tensor, debugPrint, kernel } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { open } from "./open.ts";
 
@@ -13,8 +13,8 @@ afterEach(() => {
 const printing = kernel(
   {
     name: "printing",
-    inputs: { x: array(f32, [4]) },
-    outputs: { out: array(f32, [4]) },
+    inputs: { x: tensor(f32, [4]) },
+    outputs: { out: tensor(f32, [4]) },
   },
   ({ x, out }) => {
     debugPrint("x is {}", x.at(0).loadScalar());

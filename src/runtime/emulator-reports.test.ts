@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, barrier, kernel, smem } from "../lang/index.ts";
+import { tensor, barrier, kernel, smem } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import type { RunArguments } from "../device/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -39,8 +39,8 @@ const handOver = kernel(
     name: "hand_over",
     grid: { i: 2 },
     threads: ["write", "read"],
-    inputs: { x: array(f32, [2, 128]) },
-    outputs: { out: array(f32, [2, 128]) },
+    inputs: { x: tensor(f32, [2, 128]) },
+    outputs: { out: tensor(f32, [2, 128]) },
     scratch: { buffer: smem(f32, [128]) },
   },
   ({ i, x: source, out, buffer, write, read }) => {
@@ -77,7 +77,7 @@ test("a deadlock names threads, their lines and the barrier", async () => {
     {
       name: "stuck",
       threads: ["write", "read"],
-      outputs: { out: array(f32, [128]) },
+      outputs: { out: tensor(f32, [128]) },
       scratch: { full: barrier({ arrivals: 1 }), buffer: smem(f32, [128]) },
     },
     ({ out, buffer, full, read }) => {
@@ -99,8 +99,8 @@ test("memory that nothing has written has the array's name and the element", asy
   const copy = kernel(
     {
       name: "copy",
-      inputs: { source: array(f32, [4, 32]) },
-      outputs: { out: array(f32, [4, 32]) },
+      inputs: { source: tensor(f32, [4, 32]) },
+      outputs: { out: tensor(f32, [4, 32]) },
     },
     ({ source, out }) => out.store(source.load()),
   );

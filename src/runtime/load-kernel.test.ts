@@ -12,7 +12,7 @@ import type { Device } from "../device/device.ts";
 import { bf16, f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import {
-  array,
+  tensor,
   assert,
   barrier,
   cdiv,
@@ -39,9 +39,9 @@ const scaled = kernel(
   {
     name: "scaled",
     grid: { i: cdiv(n, 64) },
-    inputs: { x: array(f32, [n]), factor: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
-    inouts: { counts: array(i32, [1, n], { strides: [n, 1] }) },
+    inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
+    inouts: { counts: tensor(i32, [1, n], { strides: [n, 1] }) },
   },
   ({ i, x, factor, out, counts }) => {
     const here = slice(i.mul(64), 64);
@@ -121,8 +121,8 @@ describe("on the emulator", () => {
     const product = kernel(
       {
         name: "product",
-        inputs: { a: array(bf16, [64, 32]), b: array(bf16, [32, 64]) },
-        outputs: { out: array(f32, [64, 64]) },
+        inputs: { a: tensor(bf16, [64, 32]), b: tensor(bf16, [32, 64]) },
+        outputs: { out: tensor(f32, [64, 64]) },
         scratch: { tile: smem(bf16, [64, 32]), arrived: barrier() },
       },
       ({ a, b, out, tile, arrived }) => {
@@ -203,8 +203,8 @@ describe("on a GPU", () => {
     {
       name: "plain",
       grid: { i: cdiv(n, 64) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(64), 64);
@@ -276,7 +276,7 @@ test("PTX and a cubin of one kernel lie side by side", async () => {
 
 test("sources are named as they are seen from the working directory", () => {
   const checked = kernel(
-    { name: "checked", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+    { name: "checked", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [4]) } },
     ({ x, out }) => {
       const tile = x.load();
       assert(tile.lt(5), "small");

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { i32 } from "../formats/dtype.ts";
-import { array, constant, kernel, whileLoop } from "../lang/index.ts";
+import { tensor, constant, kernel, whileLoop } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 import { open } from "./open.ts";
@@ -135,7 +135,7 @@ test("a target is given as such, changed, or by its name", async () => {
 });
 
 test("limits of open hold for every launch that has none of its own", async () => {
-  const endless = kernel({ name: "endless", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+  const endless = kernel({ name: "endless", outputs: { out: tensor(i32, [1]) } }, ({ out }) => {
     out.at(0).store(
       whileLoop(
         constant(i32, 1),

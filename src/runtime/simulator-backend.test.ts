@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { f32 } from "../formats/dtype.ts";
-import { array, kernel, smem } from "../lang/index.ts";
+import { tensor, kernel, smem } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { open } from "./open.ts";
 
@@ -8,7 +8,7 @@ test("findings of one line that read alike are one note, with their number", asy
   const unrolled = kernel(
     {
       name: "unrolled",
-      outputs: { out: array(f32, [4]) },
+      outputs: { out: tensor(f32, [4]) },
       scratch: { rows: smem(f32, [4, 4]), other: smem(f32, [4]) },
     },
     ({ out, rows, other }) => {

@@ -8,7 +8,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -60,8 +60,8 @@ function ring(tiles: number) {
     {
       name: "ring",
       threads: ["load", "store"],
-      inputs: { x: array(f32, [tiles * 64]) },
-      outputs: { out: array(f32, [tiles * 64]) },
+      inputs: { x: tensor(f32, [tiles * 64]) },
+      outputs: { out: tensor(f32, [tiles * 64]) },
       scratch: {
         buffer: smem(f32, [2, 64]),
         full: barrier({ count: 2 }),
@@ -103,8 +103,8 @@ describe("barriers and copies", () => {
     const k = kernel(
       {
         name: "parity",
-        inputs: { x: array(f32, [4 * 64]) },
-        outputs: { out: array(f32, [4 * 64]) },
+        inputs: { x: tensor(f32, [4 * 64]) },
+        outputs: { out: tensor(f32, [4 * 64]) },
         scratch: { buffer: smem(f32, [64]), filled: barrier() },
       },
       ({ x, out, buffer, filled }) => {
@@ -129,8 +129,8 @@ describe("barriers and copies", () => {
     const k = kernel(
       {
         name: "overhang",
-        inputs: { x: array(f32, [6]) },
-        outputs: { out: array(f32, [2, 8]), clipped: array(f32, [6]) },
+        inputs: { x: tensor(f32, [6]) },
+        outputs: { out: tensor(f32, [2, 8]), clipped: tensor(f32, [6]) },
         scratch: { a: smem(f32, [8]), b: smem(f32, [8]), filled: barrier({ arrivals: 2 }) },
       },
       ({ x, out, clipped, a, b, filled }) => {
@@ -154,7 +154,7 @@ describe("barriers and copies", () => {
     const k = kernel(
       {
         name: "groups",
-        outputs: { out: array(f32, [8, 64]) },
+        outputs: { out: tensor(f32, [8, 64]) },
         scratch: { buffer: smem(f32, [2, 64]) },
       },
       ({ out, buffer }) => {
@@ -178,7 +178,7 @@ describe("barriers and copies", () => {
       {
         name: "adding",
         grid: { i: 5 },
-        inouts: { sum: array(f32, [64]) },
+        inouts: { sum: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ i, sum, buffer }) => {
@@ -203,8 +203,8 @@ describe("wgmma", () => {
     const k = kernel(
       {
         name: "products",
-        inputs: { a: array(bf16, [64, 32]), b: array(bf16, [32, 8]) },
-        outputs: { out: array(f32, [64, 8]) },
+        inputs: { a: tensor(bf16, [64, 32]), b: tensor(bf16, [32, 8]) },
+        outputs: { out: tensor(f32, [64, 8]) },
         scratch: { sa: smem(bf16, [64, 32]), sb: smem(bf16, [32, 8]) },
       },
       ({ a, b, out, sa, sb }) => {
@@ -243,7 +243,7 @@ describe("clusters", () => {
         name: "exchange",
         grid: { i: 2, j: 4 },
         cluster: { i: 2, j: 2 },
-        outputs: { out: array(i32, [2, 4]) },
+        outputs: { out: tensor(i32, [2, 4]) },
         scratch: { buffer: smem(i32, [1]) },
       },
       ({ i, j, out, buffer }) => {
@@ -264,8 +264,8 @@ describe("clusters", () => {
         name: "multicast",
         grid: { i: 2, j: 2 },
         cluster: { i: 2, j: 2 },
-        inputs: { x: array(f32, [2, 64]) },
-        outputs: { out: array(f32, [2, 2, 64]) },
+        inputs: { x: tensor(f32, [2, 64]) },
+        outputs: { out: tensor(f32, [2, 2, 64]) },
         scratch: { buffer: smem(f32, [64]), filled: barrier() },
       },
       ({ i, j, x, out, buffer, filled }) => {
@@ -293,7 +293,7 @@ describe("clusters", () => {
         name: "remote",
         grid: { i: 2 },
         cluster: { i: 2 },
-        outputs: { out: array(i32, [2]) },
+        outputs: { out: tensor(i32, [2]) },
         scratch: { buffer: smem(i32, [1]), filled: barrier() },
       },
       ({ i, out, buffer, filled }) => {
@@ -315,7 +315,7 @@ describe("semaphores", () => {
       {
         name: "chain",
         grid: { i: blocks },
-        outputs: { out: array(i32, [blocks]) },
+        outputs: { out: tensor(i32, [blocks]) },
         scratch: { total: gmem(i32, [1]), turn: semaphore() },
       },
       ({ i, out, total, turn }) => {
@@ -342,7 +342,7 @@ describe("semaphores", () => {
         {
           name: "told",
           grid: { i: 4 },
-          outputs: { out: array(i32, [4]) },
+          outputs: { out: tensor(i32, [4]) },
           scratch: { turns: semaphore([4], { restored: true }) },
         },
         ({ i, out, turns }) => {
@@ -367,7 +367,7 @@ describe("semaphores", () => {
       {
         name: "tokens",
         grid: { i: 6 },
-        inouts: { used: array(i32, [1]) },
+        inouts: { used: tensor(i32, [1]) },
         scratch: { tokens: semaphore([1]) },
       },
       ({ i, used, tokens }) => {
@@ -387,8 +387,8 @@ describe("semaphores", () => {
       {
         name: "poll",
         grid: { i: 2 },
-        inouts: { flag: array(i32, [1]) },
-        outputs: { out: array(i32, [1]) },
+        inouts: { flag: tensor(i32, [1]) },
+        outputs: { out: tensor(i32, [1]) },
       },
       ({ i, flag, out }) => {
         when(
@@ -417,8 +417,8 @@ describe("schedules", () => {
       name: "racing",
       threads: ["a", "b", "c"],
       grid: { i: 4 },
-      inouts: { log: array(i32, [1]) },
-      outputs: { out: array(i32, [4, 3]) },
+      inouts: { log: tensor(i32, [1]) },
+      outputs: { out: tensor(i32, [4, 3]) },
     },
     ({ i, a, b, c, log, out }) => {
       [a, b, c].forEach((thread, position) => {
@@ -456,8 +456,8 @@ describe("schedules", () => {
       {
         name: "long",
         grid: { i: 16 },
-        inputs: { x: array(f32, [1 << 14]) },
-        outputs: { out: array(f32, [1 << 14]) },
+        inputs: { x: tensor(f32, [1 << 14]) },
+        outputs: { out: tensor(f32, [1 << 14]) },
       },
       ({ i, x, out }) => {
         const here = slice(i.mul(1024), 1024);

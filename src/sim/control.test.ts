@@ -3,7 +3,7 @@ import { runKernel, schedules } from "../../test/simulation.ts";
 import { f32, i32, i64 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import {
-  array,
+  tensor,
   blockSync,
   constant,
   debugBreak,
@@ -27,7 +27,7 @@ import {
 describe("control flow", () => {
   test("loops with bounds known at run time, steps and carries that trade places", async () => {
     const k = kernel(
-      { name: "loops", inputs: { n: scalar(i32) }, outputs: { out: array(i32, [3]) } },
+      { name: "loops", inputs: { n: scalar(i32) }, outputs: { out: tensor(i32, [3]) } },
       ({ n, out }) => {
         const [a, b] = loop(
           { from: 1, to: n, step: 2, carry: [constant(i32, 1), constant(i32, 100)] },
@@ -46,7 +46,7 @@ describe("control flow", () => {
 
   test("a loop counts in i64 where its bounds are", async () => {
     const k = kernel(
-      { name: "wide", inputs: { n: scalar(i64) }, outputs: { out: array(i64, [1]) } },
+      { name: "wide", inputs: { n: scalar(i64) }, outputs: { out: tensor(i64, [1]) } },
       ({ n, out }) => {
         out.at(0).store(
           whileLoop(
@@ -61,7 +61,7 @@ describe("control flow", () => {
   });
 
   test("tiles carried through nested loops keep their values apart", async () => {
-    const k = kernel({ name: "nested", outputs: { out: array(i32, [4]) } }, ({ out }) => {
+    const k = kernel({ name: "nested", outputs: { out: tensor(i32, [4]) } }, ({ out }) => {
       const sums = loop({ to: 3, carry: zeros(i32, [4]) }, (i, outer) => {
         const inner = loop({ to: 2, carry: outer }, (j, tile) =>
           tile.add(iota(i32, [4], 0).add(j)),
@@ -84,7 +84,7 @@ describe("control flow", () => {
 
   test("conditionals and switches give results, and a switch clamps", async () => {
     const k = kernel(
-      { name: "branches", grid: { i: 5 }, outputs: { out: array(i32, [5]) } },
+      { name: "branches", grid: { i: 5 }, outputs: { out: tensor(i32, [5]) } },
       ({ i, out }) => {
         const chosen = switchCase(i.sub(1), [() => i.mul(10), () => i.mul(100), () => i.mul(1000)]);
         out.at(i).store(
@@ -101,7 +101,7 @@ describe("control flow", () => {
 
   test("warps run the body each with its index, and meet afterwards", async () => {
     const k = kernel(
-      { name: "warped", outputs: { out: array(i32, [4]) }, scratch: { buffer: smem(i32, [4]) } },
+      { name: "warped", outputs: { out: tensor(i32, [4]) }, scratch: { buffer: smem(i32, [4]) } },
       ({ out, buffer }) => {
         const base = constant(i32, 5);
         warps((warp) => {
@@ -121,7 +121,7 @@ describe("control flow", () => {
 describe("scoped allocation", () => {
   test("all threads share a scope outside of thread code", async () => {
     const k = kernel(
-      { name: "shared", threads: ["a", "b"], outputs: { out: array(i32, [2, 2]) } },
+      { name: "shared", threads: ["a", "b"], outputs: { out: tensor(i32, [2, 2]) } },
       ({ out }) => {
         const me = threadIndex();
         loop(2, (i) => {
@@ -142,7 +142,7 @@ describe("scoped allocation", () => {
 
   test("a thread has its own scope inside thread code, and scopes yield values", async () => {
     const k = kernel(
-      { name: "private", threads: ["a", "b"], outputs: { out: array(f32, [2]) } },
+      { name: "private", threads: ["a", "b"], outputs: { out: tensor(f32, [2]) } },
       ({ a, b, out }) => {
         const body = (position: number) => (): void => {
           const sum = scoped({ buffer: smem(f32, [8]) }, ({ buffer }) => {
@@ -166,7 +166,7 @@ describe("scoped allocation", () => {
 describe("debugging", () => {
   test("prints say which thread and block, and show tiles", async () => {
     const k = kernel(
-      { name: "printed", grid: { i: 2 }, inputs: { x: array(f32, [2]) } },
+      { name: "printed", grid: { i: 2 }, inputs: { x: tensor(f32, [2]) } },
       ({ i, x }) => {
         debugPrint("i = {}, x = {}!", i, x.load());
       },
@@ -180,7 +180,7 @@ describe("debugging", () => {
 
   test("a break goes on where no debugger is attached", async () => {
     const k = kernel(
-      { name: "broken", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [2]) } },
+      { name: "broken", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [2]) } },
       ({ x, out }) => {
         const part = x.at(slice(1, 2)).load();
         debugBreak({ part, sum: part.sum() });

@@ -5,7 +5,7 @@ import { fromNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   assert,
   barrier,
   clusterArrive,
@@ -39,7 +39,7 @@ describe("data races", () => {
       {
         name: "race",
         threads: ["left", "right"],
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ left, right, out, buffer }) => {
@@ -66,7 +66,7 @@ describe("data races", () => {
 
   test("two blocks that write the same elements", async () => {
     const k = kernel(
-      { name: "clash", grid: { i: 3 }, outputs: { out: array(i32, [4]) } },
+      { name: "clash", grid: { i: 3 }, outputs: { out: tensor(i32, [4]) } },
       ({ i, out }) => {
         out.store(i.add(full(i32, [4], 0))); // clash
       },
@@ -78,7 +78,7 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "uncommitted",
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ out, buffer }) => {
@@ -103,7 +103,7 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "early",
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ out, buffer }) => {
@@ -122,8 +122,8 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "hasty",
-        inputs: { x: array(f32, [64]) },
-        outputs: { out: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]), landed: barrier() },
       },
       ({ x, out, buffer, landed }) => {
@@ -147,7 +147,7 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "returned",
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ out, buffer }) => {
@@ -169,7 +169,7 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "operand",
-        outputs: { out: array(f32, [64, 8]) },
+        outputs: { out: tensor(f32, [64, 8]) },
         scratch: { a: smem(bf16, [64, 16]), b: smem(bf16, [16, 8]) },
       },
       ({ out, a, b }) => {
@@ -188,8 +188,8 @@ describe("data races", () => {
     const k = kernel(
       {
         name: "unwaited",
-        inputs: { x: array(f32, [64]) },
-        outputs: { out: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]), full: barrier() },
       },
       ({ x, out, buffer, full }) => {
@@ -206,7 +206,7 @@ describe("data races", () => {
   });
 
   test("warps are apart from each other", async () => {
-    const k = kernel({ name: "warped", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+    const k = kernel({ name: "warped", outputs: { out: tensor(i32, [1]) } }, ({ out }) => {
       warps((warp) => {
         out.at(0).store(warp); // warp store
       });
@@ -220,7 +220,7 @@ describe("memory", () => {
     const k = kernel(
       {
         name: "empty",
-        outputs: { out: array(f32, [8]) },
+        outputs: { out: tensor(f32, [8]) },
         scratch: { buffer: smem(f32, [16]) },
       },
       ({ out, buffer }) => {
@@ -232,7 +232,7 @@ describe("memory", () => {
   });
 
   test("a read of an output before it is written", async () => {
-    const k = kernel({ name: "output", outputs: { out: array(f32, [8]) } }, ({ out }) => {
+    const k = kernel({ name: "output", outputs: { out: tensor(f32, [8]) } }, ({ out }) => {
       out.store(out.load().add(1)); // output load
     });
     await expectFinding(k, {}, { code: "TW3002", marks: ["output load"] });
@@ -242,7 +242,7 @@ describe("memory", () => {
     const k = kernel(
       {
         name: "members",
-        outputs: { out: array(i32, [8]) },
+        outputs: { out: tensor(i32, [8]) },
         scratch: { shared: union({ a: smem(f32, [8]) }, { b: smem(i32, [8]) }) },
       },
       ({ out, shared }) => {
@@ -257,8 +257,8 @@ describe("memory", () => {
     const k = kernel(
       {
         name: "window",
-        inputs: { x: array(i32, [1]) },
-        outputs: { out: array(f32, [8]) },
+        inputs: { x: tensor(i32, [1]) },
+        outputs: { out: tensor(f32, [8]) },
         scratch: { buffer: smem(f32, [16]) },
       },
       ({ x, out, buffer }) => {
@@ -277,7 +277,7 @@ describe("memory", () => {
 
   test("an index that is not there, even in global memory", async () => {
     const k = kernel(
-      { name: "index", grid: { i: 3 }, outputs: { out: array(i32, [2]) } },
+      { name: "index", grid: { i: 3 }, outputs: { out: tensor(i32, [2]) } },
       ({ i, out }) => {
         out.at(i).store(i); // index store
       },
@@ -287,7 +287,7 @@ describe("memory", () => {
 
   test("a bad window that is never used is no mistake", async () => {
     const k = kernel(
-      { name: "unused", grid: { i: 3 }, outputs: { out: array(i32, [2]) } },
+      { name: "unused", grid: { i: 3 }, outputs: { out: tensor(i32, [2]) } },
       ({ i, out }) => {
         const element = out.at(i);
         when(i.lt(2), () => {
@@ -354,7 +354,7 @@ describe("operations that are not awaited", () => {
     const k = kernel(
       {
         name: "copyOut",
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ out, buffer }) => {
@@ -375,7 +375,7 @@ describe("operations that are not awaited", () => {
     const k = kernel(
       {
         name: "ungrouped",
-        outputs: { out: array(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]) },
       },
       ({ out, buffer }) => {
@@ -393,7 +393,7 @@ describe("operations that are not awaited", () => {
     const k = kernel(
       {
         name: "copyIn",
-        inputs: { x: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]), full: barrier() },
       },
       ({ x, buffer, full }) => {
@@ -407,7 +407,7 @@ describe("operations that are not awaited", () => {
     const k = kernel(
       {
         name: "partner",
-        inputs: { x: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
         scratch: { buffer: smem(f32, [64]), filled: barrier({ arrivals: 2 }) },
       },
       ({ x, buffer, filled }) => {
@@ -422,7 +422,7 @@ describe("operations that are not awaited", () => {
     const k = kernel(
       {
         name: "scopeEnd",
-        inputs: { x: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
         scratch: { full: barrier() },
       },
       ({ x, full }) => {
@@ -443,7 +443,7 @@ describe("clusters", () => {
         name: "exit",
         grid: { i: 2 },
         cluster: { i: 2 },
-        outputs: { out: array(i32, [2]) },
+        outputs: { out: tensor(i32, [2]) },
         scratch: { buffer: smem(i32, [1]) },
       },
       ({ i, out, buffer }) => {
@@ -529,7 +529,7 @@ describe("clusters", () => {
 
 describe("other mistakes", () => {
   test("an assertion that fails", async () => {
-    const k = kernel({ name: "asserted", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+    const k = kernel({ name: "asserted", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
       assert(x.load().ge(0), "x is not negative"); // assertion
     });
     await expectFinding(
@@ -549,7 +549,7 @@ describe("other mistakes", () => {
   });
 
   test("an assertion about scalars names them", async () => {
-    const k = kernel({ name: "compared", inputs: { x: array(i32, [4]) } }, ({ x }) => {
+    const k = kernel({ name: "compared", inputs: { x: tensor(i32, [4]) } }, ({ x }) => {
       loop({ to: 4 }, (i) => {
         assert(x.at(i).loadScalar().lt(i), "below its index"); // compared
       });
@@ -562,7 +562,7 @@ describe("other mistakes", () => {
   });
 
   test("a loop that does not advance", async () => {
-    const k = kernel({ name: "still", inputs: { x: array(i32, [1]) } }, ({ x }) => {
+    const k = kernel({ name: "still", inputs: { x: tensor(i32, [1]) } }, ({ x }) => {
       loop({ to: 4, step: x.at(0).loadScalar() }, () => {}); // still loop
     });
     await expectFinding(
@@ -577,7 +577,7 @@ describe("other mistakes", () => {
       {
         name: "many",
         grid: { i: 50 },
-        outputs: { out: array(f32, [50]) },
+        outputs: { out: tensor(f32, [50]) },
         scratch: { a: smem(f32, [1]), b: smem(f32, [1]) },
       },
       ({ i, out, a, b }) => {

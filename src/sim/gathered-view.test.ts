@@ -3,7 +3,7 @@ import { findingsOf, runKernel } from "../../test/simulation.ts";
 import { bool, f32, i32, i64 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { all, array, full, iota, kernel, scalar, slice, smem } from "../lang/index.ts";
+import { all, tensor, full, iota, kernel, scalar, slice, smem } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
 import { coincides } from "./shared-places.ts";
 
@@ -23,12 +23,12 @@ describe("elements picked by index tiles", () => {
     const k = kernel(
       {
         name: "rows",
-        inputs: { x: array(f32, [6, 7]), ids: array(i32, [5]), columns: array(i64, [5]) },
+        inputs: { x: tensor(f32, [6, 7]), ids: tensor(i32, [5]), columns: tensor(i64, [5]) },
         outputs: {
-          rows: array(f32, [5, 7]),
-          across: array(f32, [2, 5]),
-          each: array(f32, [5]),
-          table: array(f32, [5, 5]),
+          rows: tensor(f32, [5, 7]),
+          across: tensor(f32, [2, 5]),
+          each: tensor(f32, [5]),
+          table: tensor(f32, [5, 5]),
         },
       },
       ({ x, ids, columns, rows, across, each, table }) => {
@@ -60,8 +60,8 @@ describe("elements picked by index tiles", () => {
     const k = kernel(
       {
         name: "between",
-        inputs: { x: array(f32, [2, 3, 4]), ids: array(i32, [2, 2]) },
-        outputs: { out: array(f32, [2, 2, 2, 4]), ends: array(f32, [2, 2, 3]) },
+        inputs: { x: tensor(f32, [2, 3, 4]), ids: tensor(i32, [2, 2]) },
+        outputs: { out: tensor(f32, [2, 2, 2, 4]), ends: tensor(f32, [2, 2, 3]) },
       },
       ({ x, ids, out, ends }) => {
         out.store(x.at(all, ids.load()).load());
@@ -89,9 +89,9 @@ describe("elements picked by index tiles", () => {
     const k = kernel(
       {
         name: "masked",
-        inputs: { ids: array(i32, [4]), keep: array(bool, [4]) },
-        outputs: { out: array(i32, [4]) },
-        inouts: { state: array(i32, [4]) },
+        inputs: { ids: tensor(i32, [4]), keep: tensor(bool, [4]) },
+        outputs: { out: tensor(i32, [4]) },
+        inouts: { state: tensor(i32, [4]) },
       },
       ({ ids, keep, out, state }) => {
         const [own, where] = [ids.load(), keep.load()];
@@ -114,8 +114,8 @@ describe("elements picked by index tiles", () => {
       kernel(
         {
           name: "indices",
-          inputs: { ids: array(i32, [4]) },
-          outputs: { out: array(i32, [4]) },
+          inputs: { ids: tensor(i32, [4]) },
+          outputs: { out: tensor(i32, [4]) },
           scratch: { buffer: smem(i32, [4]) },
         },
         ({ ids, out, buffer }) => {
@@ -142,7 +142,7 @@ describe("elements picked by index tiles", () => {
   test("an element that a store writes twice is a mistake, and an update counts twice", async () => {
     const make = (isAtomic: boolean) =>
       kernel(
-        { name: "twice", inputs: { ids: array(i32, [4]) }, inouts: { out: array(i32, [4]) } },
+        { name: "twice", inputs: { ids: tensor(i32, [4]) }, inouts: { out: tensor(i32, [4]) } },
         ({ ids, out }) => {
           const own = ids.load();
           if (isAtomic) out.at(own).atomicAdd(own);
@@ -166,7 +166,7 @@ describe("elements picked by index tiles", () => {
   test("so it is where an array overlaps itself by its strides", async () => {
     const make = (way: "store" | "masked" | "apart" | "update") =>
       kernel(
-        { name: "overlapping", inouts: { out: array(i32, [3, 4], { strides: [2, 1] }) } },
+        { name: "overlapping", inouts: { out: tensor(i32, [3, 4], { strides: [2, 1] }) } },
         ({ out }) => {
           const ones = full(i32, [3, 4], 1);
           const own = iota(i32, [3, 4], 1);
@@ -207,7 +207,7 @@ describe("elements picked by index tiles", () => {
 
   test("a window must be there, whatever a mask leaves of it", async () => {
     const k = kernel(
-      { name: "window", grid: { i: 3 }, outputs: { out: array(i32, [2, 4]) } },
+      { name: "window", grid: { i: 3 }, outputs: { out: tensor(i32, [2, 4]) } },
       ({ i, out }) => {
         out.at(i).store(i, { where: i.lt(2) }); // masked store
       },
@@ -221,7 +221,7 @@ describe("elements picked by index tiles", () => {
     [4, /has none there/],
   ])("an index where a window from %i on overhangs", async (start, text) => {
     const k = kernel(
-      { name: "overhangs", inputs: { at: scalar(i32) }, inouts: { out: array(i32, [4]) } },
+      { name: "overhangs", inputs: { at: scalar(i32) }, inouts: { out: tensor(i32, [4]) } },
       ({ at, out }) => {
         const window = out.at(slice(start, 3));
         window.at(at).store(1); // overhanging store

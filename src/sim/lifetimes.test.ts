@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { runKernel, schedules } from "../../test/simulation.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, barrier, copyAsync, kernel, smem, warps, when } from "../lang/index.ts";
+import { tensor, barrier, copyAsync, kernel, smem, warps, when } from "../lang/index.ts";
 import type { Barrier } from "../lang/index.ts";
 
 const ones = fromNumbers(f32, [8], Array(8).fill(1));
@@ -13,8 +13,8 @@ test("a reshaped tile keeps its elements while others are loaded", async () => {
   const k = kernel(
     {
       name: "renames",
-      inputs: { x: array(f32, [8]), y: array(f32, [8]) },
-      outputs: { out: array(f32, [2, 4]) },
+      inputs: { x: tensor(f32, [8]), y: tensor(f32, [8]) },
+      outputs: { out: tensor(f32, [2, 4]) },
     },
     ({ x, y, out }) => {
       const renamed = x.load().reshape([2, 4]);
@@ -83,8 +83,8 @@ test("a copy that one thread awaited is over for the block, whichever thread end
     {
       name: "awaits",
       threads: ["loads", "idles"],
-      inputs: { x: array(f32, [8]) },
-      outputs: { out: array(f32, [8]) },
+      inputs: { x: tensor(f32, [8]) },
+      outputs: { out: tensor(f32, [8]) },
       scratch: { buffer: smem(f32, [8]), full: barrier() },
     },
     ({ loads, x, out, buffer, full }) => {

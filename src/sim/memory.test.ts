@@ -3,7 +3,7 @@ import { runKernel, schedules } from "../../test/simulation.ts";
 import { dtypes, f32, f64, i16, i32, i4, i64, u32, u8 } from "../formats/dtype.ts";
 import type { DType, Lanes } from "../formats/dtype.ts";
 import { fromNumbers, hostArray } from "../formats/hostarray.ts";
-import { array, cdiv, dim, full, kernel, slice, smem, zeros } from "../lang/index.ts";
+import { tensor, cdiv, dim, full, kernel, slice, smem, zeros } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
 import { gather, Memory, scatter } from "./memory.ts";
 import { isFullyValid, product, reshapeView, sliceView, transposeView, wholeView } from "./view.ts";
@@ -173,8 +173,8 @@ describe("loads and stores", () => {
       {
         name: "tail",
         grid: { i: cdiv(n, 8) },
-        inputs: { x: array(f32, [n]) },
-        outputs: { out: array(f32, [n]), sums: array(f32, [cdiv(n, 8)]) },
+        inputs: { x: tensor(f32, [n]) },
+        outputs: { out: tensor(f32, [n]), sums: tensor(f32, [cdiv(n, 8)]) },
       },
       ({ i, x, out, sums }) => {
         const here = slice(i.mul(8), 8);
@@ -198,8 +198,8 @@ describe("loads and stores", () => {
     const k = kernel(
       {
         name: "windows",
-        inputs: { x: array(i32, [3, 2], { strides: [1, 3] }) },
-        outputs: { out: array(i32, [2, 3]) },
+        inputs: { x: tensor(i32, [3, 2], { strides: [1, 3] }) },
+        outputs: { out: tensor(i32, [2, 3]) },
         scratch: { buffer: smem(i32, [6]) },
       },
       ({ x, out, buffer }) => {
@@ -217,8 +217,8 @@ describe("loads and stores", () => {
       {
         name: "atomics",
         grid: { i: 8 },
-        inouts: { sum: array(i32, [2]), top: array(i32, [1]) },
-        outputs: { order: array(i32, [8]) },
+        inouts: { sum: tensor(i32, [2]), top: tensor(i32, [1]) },
+        outputs: { order: tensor(i32, [8]) },
       },
       ({ i, sum, top, order }) => {
         sum.atomicAdd(full(i32, [2], 1).mul(i));
@@ -240,7 +240,7 @@ describe("loads and stores", () => {
 
   test("compare and exchange stores only where the element is as expected", async () => {
     const k = kernel(
-      { name: "exchange", inouts: { x: array(i16, [4]) }, outputs: { old: array(i16, [4]) } },
+      { name: "exchange", inouts: { x: tensor(i16, [4]) }, outputs: { old: tensor(i16, [4]) } },
       ({ x, old }) => {
         old.store(x.compareExchange(full(i16, [4], 2), full(i16, [4], 9)));
       },
@@ -252,7 +252,7 @@ describe("loads and stores", () => {
 
   test("a scalar is stored to a whole window, and an exchange swaps", async () => {
     const k = kernel(
-      { name: "swap", inouts: { x: array(i64, [3]) }, outputs: { old: array(i64, []) } },
+      { name: "swap", inouts: { x: tensor(i64, [3]) }, outputs: { old: tensor(i64, []) } },
       ({ x, old }) => {
         x.at(slice(0, 2)).store(5n);
         old.store(x.at(2).atomic("exchange", 8n));
@@ -265,7 +265,7 @@ describe("loads and stores", () => {
 
   test("4-bit elements share bytes, which loads take whole and stores do not", async () => {
     const k = kernel(
-      { name: "halves", threads: ["a", "b"], outputs: { out: array(i4, [2]) } },
+      { name: "halves", threads: ["a", "b"], outputs: { out: tensor(i4, [2]) } },
       ({ a, b, out }) => {
         a(() => {
           out.at(slice(0, 1)).store(zeros(i4, [1]));
@@ -278,7 +278,7 @@ describe("loads and stores", () => {
     const run = await runKernel(k);
     expect(run.findings).toEqual([]);
     const loading = kernel(
-      { name: "loading", threads: ["a", "b"], inouts: { x: array(i4, [4]) } },
+      { name: "loading", threads: ["a", "b"], inouts: { x: tensor(i4, [4]) } },
       ({ a, b, x }) => {
         a(() => {
           x.at(slice(0, 1)).store(zeros(i4, [1]));
@@ -292,7 +292,7 @@ describe("loads and stores", () => {
     const raced = await runKernel(loading, { x: four });
     expect(raced.findings.map(({ code }) => code)).toEqual(["TW3001"]);
     const apart = kernel(
-      { name: "apart", threads: ["a", "b"], inouts: { x: array(i4, [4]) } },
+      { name: "apart", threads: ["a", "b"], inouts: { x: tensor(i4, [4]) } },
       ({ a, b, x }) => {
         a(() => {
           x.at(slice(0, 1)).store(zeros(i4, [1]));

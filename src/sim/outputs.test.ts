@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { codesOf, findingsOf, runKernel } from "../../test/simulation.ts";
 import { f32, i32, i4 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, assert, dim, full, iota, kernel, slice } from "../lang/index.ts";
+import { tensor, assert, dim, full, iota, kernel, slice } from "../lang/index.ts";
 import { simulate } from "./index.ts";
 
 const { expectFinding, lineOf } = findingsOf(import.meta.url);
@@ -12,7 +12,7 @@ const n = dim("n");
 /** Writes four elements a block. */
 const cover = (blocks: number) =>
   kernel(
-    { name: "cover", grid: { i: blocks }, outputs: { out: array(f32, [n]) } },
+    { name: "cover", grid: { i: blocks }, outputs: { out: tensor(f32, [n]) } },
     ({ i, out }) => {
       out.at(slice(i.mul(4), 4)).store(full(f32, [4], 1));
     },
@@ -38,7 +38,7 @@ describe("outputs left unwritten", () => {
   });
 
   test("nothing is written at all, of several outputs", async () => {
-    const outputs = { left: array(f32, [2]), right: array(i32, [2, 2]) };
+    const outputs = { left: tensor(f32, [2]), right: tensor(i32, [2, 2]) };
     const k = kernel({ name: "idle", outputs }, () => {}); // idle kernel
     const { findings } = await runKernel(k);
     expect(findings.map(({ found }) => found)).toEqual([
@@ -49,7 +49,7 @@ describe("outputs left unwritten", () => {
   });
 
   test("what lies between the rows of a strided output is no part of it", async () => {
-    const spec = { name: "gaps", outputs: { out: array(i32, [2, 2], { strides: [3, 1] }) } };
+    const spec = { name: "gaps", outputs: { out: tensor(i32, [2, 2], { strides: [3, 1] }) } };
     const rows = (count: number) =>
       kernel(spec, ({ out }) => {
         for (let row = 0; row < count; row++) out.at(row).store(full(i32, [2], row));
@@ -68,7 +68,7 @@ describe("outputs left unwritten", () => {
   });
 
   test("of packed elements, each", async () => {
-    const k = kernel({ name: "packed", outputs: { out: array(i4, [8]) } }, ({ out }) => {
+    const k = kernel({ name: "packed", outputs: { out: tensor(i4, [8]) } }, ({ out }) => {
       out.at(slice(0, 3)).store(full(i4, [3], 1));
     });
     const { findings } = await runKernel(k);
@@ -78,7 +78,7 @@ describe("outputs left unwritten", () => {
   });
 
   test("an array that is updated in part, and runs without checks", async () => {
-    const update = kernel({ name: "update", inouts: { out: array(f32, [8]) } }, ({ out }) => {
+    const update = kernel({ name: "update", inouts: { out: tensor(f32, [8]) } }, ({ out }) => {
       out.at(0).store(1);
     });
     const out = fromNumbers(f32, [8], new Float64Array(8));
@@ -88,7 +88,7 @@ describe("outputs left unwritten", () => {
   });
 
   test("a run that stopped says nothing of what was still to come", async () => {
-    const k = kernel({ name: "stopped", outputs: { out: array(f32, [8]) } }, ({ out }) => {
+    const k = kernel({ name: "stopped", outputs: { out: tensor(f32, [8]) } }, ({ out }) => {
       assert(iota(i32, [4], 0).lt(3), "small");
       out.store(full(f32, [8], 1));
     });

@@ -2,7 +2,7 @@ import { describe, test } from "vitest";
 import { findingsOf } from "../../test/simulation.ts";
 import { bf16, f32, tf32, u16 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
-import { accumulator, array, commitShared, full, kernel, smem, wgmma } from "../lang/index.ts";
+import { accumulator, tensor, commitShared, full, kernel, smem, wgmma } from "../lang/index.ts";
 
 const { expectFinding } = findingsOf(import.meta.url);
 
@@ -11,7 +11,7 @@ function product(dtype: DType<"bf16" | "tf32">, columns: number, metadata: numbe
   return kernel(
     {
       name: "sparse",
-      outputs: { out: array(f32, [64, 8]) },
+      outputs: { out: tensor(f32, [64, 8]) },
       scratch: { a: smem(dtype, [64, 32]), b: smem(dtype, [8, 64]) },
     },
     ({ out, a, b }) => {

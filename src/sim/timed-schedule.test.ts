@@ -5,7 +5,7 @@ import { bf16, f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   copyAsync,
   kernel,
@@ -24,8 +24,8 @@ const product = kernel(
   {
     name: "product",
     threads: ["load", "multiply"],
-    inputs: { a: array(bf16, [64, steps * depth]), b: array(bf16, [steps * depth, 64]) },
-    outputs: { c: array(f32, [64, 64]) },
+    inputs: { a: tensor(bf16, [64, steps * depth]), b: tensor(bf16, [steps * depth, 64]) },
+    outputs: { c: tensor(f32, [64, 64]) },
     scratch: {
       left: smem(bf16, [steps, 64, depth]),
       right: smem(bf16, [steps, depth, 64]),

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { runKernel } from "../../test/simulation.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, barrier, copyAsync, kernel, loop, slice, smem } from "../lang/index.ts";
+import { tensor, barrier, copyAsync, kernel, loop, slice, smem } from "../lang/index.ts";
 import type { WaitGraph } from "./index.ts";
 import { RunTimeline, traceEvents } from "./index.ts";
 import type { ScheduleName, Span } from "./index.ts";
@@ -14,8 +14,8 @@ const handoff = kernel(
   {
     name: "handoff",
     threads: ["load", "compute"],
-    inputs: { x: array(f32, [16 * tiles]) },
-    outputs: { out: array(f32, [16 * tiles]) },
+    inputs: { x: tensor(f32, [16 * tiles]) },
+    outputs: { out: tensor(f32, [16 * tiles]) },
     scratch: { buffer: smem(f32, [tiles, 16]), full: barrier({ count: tiles }) },
   },
   ({ x, out, buffer, full, load, compute }) => {

@@ -4,7 +4,7 @@ import { bf16, bool, f32, i32, i64, u4, u8, u32 } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import {
-  array,
+  tensor,
   concatenate,
   constant,
   dim,
@@ -30,8 +30,8 @@ async function mapTile<A extends DTypeName, B extends DTypeName>(
   const k = kernel(
     {
       name: "map",
-      inputs: { x: array(from.dtype, from.shape) },
-      outputs: { out: array(to.dtype, to.shape) },
+      inputs: { x: tensor(from.dtype, from.shape) },
+      outputs: { out: tensor(to.dtype, to.shape) },
     },
     ({ x, out }) => {
       out.store(body(x.load()));
@@ -100,8 +100,8 @@ describe("elementwise ops", () => {
     const k = kernel(
       {
         name: "wide",
-        inputs: { x: array(i64, [2]), s: scalar(i64) },
-        outputs: { out: array(i64, [2]) },
+        inputs: { x: tensor(i64, [2]), s: scalar(i64) },
+        outputs: { out: tensor(i64, [2]) },
       },
       ({ x, s, out }) => {
         out.store(x.load().mul(s.add(1n)));
@@ -113,7 +113,7 @@ describe("elementwise ops", () => {
 
   test("4-bit elements are packed in memory and whole in registers", async () => {
     const k = kernel(
-      { name: "nibbles", inputs: { x: array(u4, [6]) }, outputs: { out: array(u4, [6]) } },
+      { name: "nibbles", inputs: { x: tensor(u4, [6]) }, outputs: { out: tensor(u4, [6]) } },
       ({ x, out }) => {
         out.store(x.load().add(1));
       },
@@ -131,7 +131,7 @@ describe("values of the launch", () => {
         name: "indices",
         grid: { i: n, j: 2 },
         inputs: { s: scalar(i32) },
-        outputs: { out: array(i32, [n, 2]) },
+        outputs: { out: tensor(i32, [n, 2]) },
       },
       ({ i, j, s, out }) => {
         const sizes = gridSize("i").mul(1000).add(gridSize("j").mul(100));
@@ -145,7 +145,7 @@ describe("values of the launch", () => {
 
   test("constants, full and iota", async () => {
     const k = kernel(
-      { name: "made", outputs: { out: array(i32, [2, 3]), flag: array(bool, []) } },
+      { name: "made", outputs: { out: tensor(i32, [2, 3]), flag: tensor(bool, []) } },
       ({ out, flag }) => {
         out.store(
           iota(i32, [2, 3], 1)
@@ -273,8 +273,8 @@ describe("tile ops", () => {
     const k = kernel(
       {
         name: "product",
-        inputs: { a: array(bf16, [16, 16]), b: array(bf16, [16, 8]) },
-        outputs: { out: array(f32, [16, 8]) },
+        inputs: { a: tensor(bf16, [16, 16]), b: tensor(bf16, [16, 8]) },
+        outputs: { out: tensor(f32, [16, 8]) },
       },
       ({ a, b, out }) => {
         const once = dot(a.load(), b.load());

@@ -20,16 +20,16 @@ import {
   sum,
   whileLoop,
 } from "../arrays/index.ts";
-import type { LazyArray } from "../arrays/index.ts";
+import type { NDArray } from "../arrays/index.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import { matmul as product } from "../kernels/matmul/matmul.ts";
 import type { Operation } from "../device/operation.ts";
-import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, slice } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { checkMeaning } from "./index.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 
 const n = dim("n");
 const width = 32;
@@ -40,8 +40,8 @@ function leaky(slope: number) {
     {
       name: "leaky",
       grid: { i: cdiv(n, width) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { y: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { y: tensor(f32, [n]) },
     },
     ({ i, x, y }) => {
       const at = slice(i.mul(width), width);
@@ -56,8 +56,8 @@ function leakyBack(slope: number) {
     {
       name: "leaky_back",
       grid: { i: cdiv(n, width) },
-      inputs: { x: array(f32, [n]), g: array(f32, [n]) },
-      outputs: { dx: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]), g: tensor(f32, [n]) },
+      outputs: { dx: tensor(f32, [n]) },
     },
     ({ i, x, g, dx }) => {
       const at = slice(i.mul(width), width);
@@ -114,8 +114,8 @@ const twice = (name: string) =>
     {
       name,
       grid: { i: cdiv(n, width) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { z: array(f32, [n]), a: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { z: tensor(f32, [n]), a: tensor(f32, [n]) },
     },
     ({ i, x, z, a }) => {
       const at = slice(i.mul(width), width);
@@ -138,7 +138,7 @@ test("results by name are reported by name, on given inputs", async () => {
 
 test("sums have room for their length alone: products of bf16 pass, with one factor changed they do not", async () => {
   const operation = product({ a: bf16, b: bf16, out: f32 }) as unknown as Operation;
-  type B = LazyArray<"bf16">;
+  type B = NDArray<"bf16">;
   const options = { dimensions: { m: 16, n: 16, k: 64 } };
   const right = fromKernel(operation, (a: B, b: B) => matmul(wide(a), wide(b)));
   const { outputs } = await checkMeaning(right, options);
@@ -147,7 +147,7 @@ test("sums have room for their length alone: products of bf16 pass, with one fac
   expect((await report(() => checkMeaning(wrong, options))).code).toBe("TW5101");
 });
 
-function wide(x: LazyArray<"bf16">): F32 {
+function wide(x: NDArray<"bf16">): F32 {
   return astype(x, "f32");
 }
 
@@ -173,8 +173,8 @@ describe("meanings of every form have bounds", () => {
     {
       name: "square",
       grid: { i: cdiv(n, width) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { y: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { y: tensor(f32, [n]) },
     },
     ({ i, x, y }) => {
       const at = slice(i.mul(width), width);

@@ -9,8 +9,8 @@
  */
 import { arrayParameters, bindDimensions, outputShape } from "../device/binding.ts";
 import type { Operation } from "../device/operation.ts";
-import type { LazyArray } from "../arrays/array.ts";
-import { LazyArray as ArrayOf } from "../arrays/array.ts";
+import type { NDArray } from "../arrays/array.ts";
+import { NDArray as ArrayOf } from "../arrays/array.ts";
 import { kernelFunctionOf } from "../arrays/kernels.ts";
 import type { KernelFunction } from "../arrays/kernels.ts";
 import { recordFunction } from "../arrays/record.ts";
@@ -80,7 +80,7 @@ const rules = {
 
 /** One check of one function. */
 interface Check extends KernelFunction {
-  readonly call: (...args: readonly LazyArray[]) => unknown;
+  readonly call: (...args: readonly NDArray[]) => unknown;
   readonly location: Location;
   readonly inputs: readonly HostArray[];
   readonly inputNames: readonly string[];
@@ -91,7 +91,7 @@ interface Check extends KernelFunction {
 }
 
 /** Runs the kernel beside its meaning; throws TW5101 where they differ, TW5103 where a derivative is none. */
-export async function checkMeaning<A extends readonly LazyArray[], R>(
+export async function checkMeaning<A extends readonly NDArray[], R>(
   f: (...args: A) => R,
   options: MeaningOptions = {},
 ): Promise<MeaningReport> {
@@ -188,14 +188,14 @@ function randomArray(dtype: DTypeName, shape: readonly number[], random: Random)
 }
 
 /** Arrays of the types of tensors, for recording. */
-function argumentsLike(tensors: readonly Tensor[]): readonly LazyArray[] {
+function argumentsLike(tensors: readonly Tensor[]): readonly NDArray[] {
   return tensors.map(
-    ({ element, shape }) => new ArrayOf(graphValue(tensorType(element, shape))) as LazyArray,
+    ({ element, shape }) => new ArrayOf(graphValue(tensorType(element, shape))) as NDArray,
   );
 }
 
 function record(
-  f: (...args: readonly LazyArray[]) => unknown,
+  f: (...args: readonly NDArray[]) => unknown,
   tensors: readonly Tensor[],
 ): GraphRegion {
   const { graph, captures } = recordFunction(what, f, argumentsLike(tensors));
@@ -315,9 +315,9 @@ async function checkDerivatives(check: Check): Promise<{ readonly [name: string]
     const { leaves } = flatten(result);
     const own = leaves.map((leaf, i) => {
       const at = places.indexOf(i);
-      return at < 0 ? leaf : (all[tensors.length + at] as LazyArray);
+      return at < 0 ? leaf : (all[tensors.length + at] as NDArray);
     });
-    const found = pull(rebuild(result, own)) as readonly LazyArray[];
+    const found = pull(rebuild(result, own)) as readonly NDArray[];
     return active.map((i) => found[i]);
   }, given);
   const names = active.map((i) => inputNames[i] ?? "");

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, full, kernel, slice, zeros } from "../lang/index.ts";
+import { tensor, cdiv, dim, full, kernel, slice, zeros } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { checkKernel, compareWithReference } from "./index.ts";
 
@@ -11,8 +11,8 @@ const double = kernel(
   {
     name: "double",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(4), 4);
@@ -25,8 +25,8 @@ const tickets = kernel(
   {
     name: "tickets",
     grid: { i: 8 },
-    outputs: { out: array(i32, [8]) },
-    inouts: { next: array(i32, [1]) },
+    outputs: { out: tensor(i32, [8]) },
+    inouts: { next: tensor(i32, [1]) },
   },
   ({ i, out, next }) => {
     const ticket = next.at(0).atomicAdd(1);
@@ -66,7 +66,7 @@ describe("checkKernel", () => {
 
   test("says under which schedule something was found", async () => {
     const racing = kernel(
-      { name: "racing", grid: { i: 2 }, outputs: { out: array(f32, [4]) } },
+      { name: "racing", grid: { i: 2 }, outputs: { out: tensor(f32, [4]) } },
       ({ out }) => {
         out.store(full(f32, [4], 1));
       },
@@ -88,7 +88,7 @@ describe("checkKernel on the emulator", () => {
 
   test("says with which seed something was found", async () => {
     const racing = kernel(
-      { name: "racing", grid: { i: 2 }, outputs: { out: array(f32, [4]) } },
+      { name: "racing", grid: { i: 2 }, outputs: { out: tensor(f32, [4]) } },
       ({ out }) => {
         out.store(full(f32, [4], 1));
       },

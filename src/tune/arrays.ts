@@ -14,7 +14,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
-import { array, cdiv, dim, iota, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, iota, kernel, scalar, slice } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { isRecord, optionText } from "../support/options.ts";
@@ -35,7 +35,7 @@ function randomKernel(dtype: DType) {
       name: `random_${dtype.name}`,
       grid: { i: cdiv(n, span) },
       inputs: { seed: scalar(dtypes.u32) },
-      outputs: { out: array(dtype, [n]) },
+      outputs: { out: tensor(dtype, [n]) },
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);

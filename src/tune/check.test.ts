@@ -4,7 +4,7 @@ import { Device } from "../device/device.ts";
 import { f32, f64, i32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, kernel, slice } from "../lang/index.ts";
 import type { Tile } from "../lang/index.ts";
 import { SimulatorBackend } from "../runtime/simulator-backend.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -27,7 +27,7 @@ function mapped(dtype: DType, make: (x: Tile<"f32">, span: number) => Tile<"f32"
       kernel(
         {
           ...{ name: `mapped_${span}`, grid: { i: cdiv(n, span) } },
-          ...{ inputs: { x: array(format, [n]) }, outputs: { out: array(format, [n]) } },
+          ...{ inputs: { x: tensor(format, [n]) }, outputs: { out: tensor(format, [n]) } },
         },
         ({ i, x, out }) => {
           const here = slice(i.mul(span), span);
@@ -96,8 +96,8 @@ test("integers that a first choice does not write are found, and others are not 
     make: ({ span }) =>
       kernel(
         {
-          ...{ name: `partly_${span}`, inputs: { x: array(i32, [n]) } },
-          outputs: { out: array(i32, [n]) },
+          ...{ name: `partly_${span}`, inputs: { x: tensor(i32, [n]) } },
+          outputs: { out: tensor(i32, [n]) },
         },
         ({ x, out }) => {
           const here = slice(0, span);
@@ -116,7 +116,7 @@ test("arrays that are updated are as they were given in every run", async () => 
         kernel(
           {
             ...{ name: `added_${span}`, grid: { i: cdiv(n, span) } },
-            ...{ inputs: { x: array(f32, [n]) }, inouts: { y: array(f32, [n]) } },
+            ...{ inputs: { x: tensor(f32, [n]) }, inouts: { y: tensor(f32, [n]) } },
           },
           ({ i, x, y }) => {
             const here = slice(i.mul(span), span);
@@ -148,7 +148,7 @@ test("a bucket that is no sizes by name is refused, not kept", async () => {
   for (const bucket of [() => 5, () => ({ n: 1.5 }), () => undefined]) {
     const operation = tunable({
       ...{ name: "mine", choices: { span: [128] }, bucket: bucket as never },
-      make: () => kernel({ name: "mine", outputs: { out: array(f32, [n]) } }, () => undefined),
+      make: () => kernel({ name: "mine", outputs: { out: tensor(f32, [n]) } }, () => undefined),
     });
     const told = await tune(device, operation, quick).catch((error: unknown) => error);
     expect(told instanceof TilewrightError ? told.code : told).toBe("TW9813");

@@ -17,7 +17,7 @@ import { dtypes } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
-import { array, cdiv, dim, full, kernel, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, full, kernel, slice } from "../lang/index.ts";
 import type { Scalar, Tile } from "../lang/index.ts";
 
 const span = 4096;
@@ -28,12 +28,12 @@ function differenceKernel(dtype: DType) {
     {
       name: `difference_${dtype.name}`,
       grid: { i: cdiv(n, span) },
-      inputs: { x: array(dtype, [n]), y: array(dtype, [n]) },
+      inputs: { x: tensor(dtype, [n]), y: tensor(dtype, [n]) },
       outputs: {
-        apart: array(dtypes.f64, [cdiv(n, span)]),
-        whole: array(dtypes.f64, [cdiv(n, span)]),
-        farthest: array(dtypes.f64, [cdiv(n, span)]),
-        largest: array(dtypes.f64, [cdiv(n, span)]),
+        apart: tensor(dtypes.f64, [cdiv(n, span)]),
+        whole: tensor(dtypes.f64, [cdiv(n, span)]),
+        farthest: tensor(dtypes.f64, [cdiv(n, span)]),
+        largest: tensor(dtypes.f64, [cdiv(n, span)]),
       },
     },
     ({ i, x, y, apart, whole, farthest, largest }) => {

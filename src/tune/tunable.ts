@@ -14,7 +14,7 @@ import type { Operation, Planned } from "../device/operation.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import { sizeText } from "../ir/size.ts";
 import { isKernelDefinition } from "../lang/index.ts";
-import type { ArraySpecs, InputSpecs, KernelDefinition } from "../lang/index.ts";
+import type { TensorSpecs, InputSpecs, KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -31,7 +31,7 @@ export type ChoiceOf<C extends ChoiceLists> = {
   readonly [N in keyof C]: C[N][number];
 };
 
-type Made<Inputs extends InputSpecs, Outputs extends ArraySpecs, Inouts extends ArraySpecs> =
+type Made<Inputs extends InputSpecs, Outputs extends TensorSpecs, Inouts extends TensorSpecs> =
   | KernelDefinition<Inputs, Outputs, Inouts>
   | Operation<Inputs, Outputs, Inouts>;
 
@@ -39,8 +39,8 @@ type Made<Inputs extends InputSpecs, Outputs extends ArraySpecs, Inouts extends 
 export interface TunableSpec<
   C extends ChoiceLists,
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
 > {
   /** The operation's name, in tuning files and messages. */
   readonly name: string;
@@ -60,8 +60,8 @@ const names = ["name", "choices", "where", "bucket", "make"];
 export function tunable<
   const C extends ChoiceLists,
   Inputs extends InputSpecs,
-  Outputs extends ArraySpecs,
-  Inouts extends ArraySpecs,
+  Outputs extends TensorSpecs,
+  Inouts extends TensorSpecs,
 >(spec: TunableSpec<C, Inputs, Outputs, Inouts>): Operation<Inputs, Outputs, Inouts, ChoiceOf<C>> {
   const location = captureLocation();
   requireKnownOptions("tunable", spec, names, "TW9813", location);
@@ -75,7 +75,7 @@ export function tunable<
   const declared = make(first);
   const variant = signatureText(declared.kernel);
   const known = new Set(combinations.map(recordText));
-  const made = (choice: Choice): Made<InputSpecs, ArraySpecs, ArraySpecs> => {
+  const made = (choice: Choice): Made<InputSpecs, TensorSpecs, TensorSpecs> => {
     // A file may be older than the choices: `make` is not asked for what is not among them.
     if (!known.has(recordText(choice)))
       throw wrong(
@@ -123,7 +123,7 @@ function remembering<T>(make: (choice: Choice) => T): (choice: Choice) => T {
 
 /** The plan of what was made; a kernel is a plan of one launch. */
 function planOf(
-  made: Made<InputSpecs, ArraySpecs, ArraySpecs>,
+  made: Made<InputSpecs, TensorSpecs, TensorSpecs>,
   configuration: Choice,
   dimensions: Sizes,
   target: Target,
@@ -221,7 +221,7 @@ function requireMade(
   made: unknown,
   choice: Choice,
   location: Location,
-): Made<InputSpecs, ArraySpecs, ArraySpecs> {
+): Made<InputSpecs, TensorSpecs, TensorSpecs> {
   if (isKernelDefinition(made) || isOperation(made)) return made;
   throw wrong(
     `make of ${name} gives no kernel for ${JSON.stringify(choice)}`,

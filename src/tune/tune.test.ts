@@ -10,7 +10,7 @@ import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { matmul } from "../kernels/index.ts";
-import { array, cdiv, dim, full, kernel, scalar, slice } from "../lang/index.ts";
+import { tensor, cdiv, dim, full, kernel, scalar, slice } from "../lang/index.ts";
 import { SimulatorBackend } from "../runtime/simulator-backend.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -28,8 +28,8 @@ const scaled = (span: number, factor: number) =>
     {
       name: `scaled_${span}`,
       grid: { i: cdiv(n, span) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(span), span);
@@ -471,8 +471,8 @@ describe("mistakes", () => {
     const other = kernel(
       {
         name: "other",
-        inputs: { y: array(f32, [n]) },
-        outputs: { out: array(f32, [n]) },
+        inputs: { y: tensor(f32, [n]) },
+        outputs: { out: tensor(f32, [n]) },
       },
       () => undefined,
     );
@@ -552,7 +552,7 @@ describe("mistakes", () => {
             name: "shifted",
             grid: { i: cdiv(n, span) },
             inputs: { by: scalar(i32) },
-            outputs: { out: array(i32, [n]) },
+            outputs: { out: tensor(i32, [n]) },
           },
           ({ i, by, out }) => out.at(slice(i.mul(span), span)).store(full(i32, [span], 1).add(by)),
         ),

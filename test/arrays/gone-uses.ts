@@ -6,7 +6,7 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import * as T from "../../src/arrays/index.ts";
 
-type F32 = T.Array<"f32">;
+type F32 = T.NDArray<"f32">;
 
 const double = T.jit((x: F32) => T.mul(x, 2));
 const taking = T.jit((x: F32) => T.add(x, 1), { donate: [0] });

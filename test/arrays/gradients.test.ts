@@ -1,10 +1,10 @@
 /** The gradient of every function of arrays that has one, against central differences of the function itself. */
 import { expect, test } from "vitest";
 import { add, array, grad, mul, reshape, sum } from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 import { gradients } from "./gradients.ts";
 
-type F64 = LazyArray<"f64">;
+type F64 = NDArray<"f64">;
 
 const place = [0.31, 0.72, 0.47, 0.85, 0.23, 0.66];
 const step = 1e-6;

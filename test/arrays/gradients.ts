@@ -3,9 +3,9 @@
  * gradient of each against central differences. `test/exports.test.ts` asks for an entry, or a reason, for every new export.
  */
 import * as arrays from "tilewright/arrays";
-import { type LazyArray, nn } from "tilewright/arrays";
+import { type NDArray, nn } from "tilewright/arrays";
 
-type F64 = LazyArray<"f64">;
+type F64 = NDArray<"f64">;
 type Smooth = (x: F64) => F64;
 
 /** Made where they are used: what a function makes outside of its recording cannot depend on its argument. */

@@ -67,10 +67,10 @@ import {
   any,
   bitwiseAnd,
 } from "../../src/arrays/index.ts";
-import type { LazyArray } from "../../src/arrays/index.ts";
+import type { NDArray } from "../../src/arrays/index.ts";
 
-type F64 = LazyArray<"f64">;
-type F32 = LazyArray<"f32">;
+type F64 = NDArray<"f64">;
+type F32 = NDArray<"f32">;
 type Tree = { readonly [name: string]: F64 };
 
 const seed = 17;

@@ -1,6 +1,6 @@
 /** Blocks work together through global memory: partial sums, taking turns, atomics, parts of an output. */
 import {
-  array,
+  tensor,
   barrier,
   commitGlobal,
   copyAsync,
@@ -33,8 +33,8 @@ const makeSum = (mistake?: SumMistake): KernelDefinition =>
     {
       name: "sum",
       grid: { i: blocks },
-      inputs: { x: array(f32, [blocks, length]) },
-      outputs: { out: array(f32, [length]) },
+      inputs: { x: tensor(f32, [blocks, length]) },
+      outputs: { out: tensor(f32, [length]) },
       scratch: {
         partial: gmem(f32, [blocks, length]),
         done: semaphore([1]), // <- a counter that is not there
@@ -85,8 +85,8 @@ const makeGather = (mistake?: GatherMistake): KernelDefinition =>
     {
       name: "gather",
       grid: { i: 2 },
-      inputs: { x: array(f32, [blocks, length]) },
-      outputs: { out: array(f32, [length]) },
+      inputs: { x: tensor(f32, [blocks, length]) },
+      outputs: { out: tensor(f32, [length]) },
       scratch: {
         message: gmem(f32, [length]),
         sent: semaphore(),
@@ -135,7 +135,7 @@ const makeTurns = (mistake?: TurnMistake): KernelDefinition =>
     {
       name: "turns",
       grid: { i: queue },
-      inouts: { total: array(f32, [length]) },
+      inouts: { total: tensor(f32, [length]) },
       scratch: { turn: semaphore() },
     },
     ({ i, total, turn }) => {
@@ -168,9 +168,9 @@ const makeCount = (mistake?: CountMistake): KernelDefinition =>
     {
       name: "count",
       grid: { i: blocks },
-      inputs: { x: array(f32, [blocks, length]) },
-      outputs: { out: array(f32, [blocks * length]) },
-      inouts: { count: array(i32, [1]) },
+      inputs: { x: tensor(f32, [blocks, length]) },
+      outputs: { out: tensor(f32, [blocks * length]) },
+      inouts: { count: tensor(i32, [1]) },
     },
     ({ i, x, out, count }) => {
       const first = count.at(0);

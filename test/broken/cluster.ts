@@ -1,6 +1,6 @@
 /** The two blocks of a cluster read each other's shared memory, hand tiles over, and share copies. */
 import {
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -32,8 +32,8 @@ const makeRead = (mistake?: ReadMistake): KernelDefinition =>
     {
       name: "peers",
       ...grid,
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [2, length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [2, length]) },
       scratch: { mine: smem(f32, [length]) },
     },
     ({ i, x, out, mine }) => {
@@ -66,8 +66,8 @@ const makeSend = (mistake?: SendMistake): KernelDefinition =>
     {
       name: "mailbox",
       ...grid,
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [2, length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [2, length]) },
       scratch: { inbox: smem(f32, [length]), arrived: barrier() },
     },
     ({ i, x, out, inbox, arrived }) => {
@@ -109,8 +109,8 @@ const makeMulticast = (mistake?: MulticastMistake): KernelDefinition =>
     {
       name: "multicast",
       ...grid,
-      inputs: { x: array(f32, [rounds, length]) },
-      outputs: { out: array(f32, [2, rounds, length]) },
+      inputs: { x: tensor(f32, [rounds, length]) },
+      outputs: { out: tensor(f32, [2, rounds, length]) },
       scratch: { tile: smem(f32, [length]), landed: barrier() },
     },
     ({ i, x, out, tile, landed }) => {

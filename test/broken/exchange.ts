@@ -1,6 +1,6 @@
 /** Two threads store a half each and read the other's: ordered by barriers, or by a sync of the block. */
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   f32,
@@ -33,8 +33,8 @@ const makeWithBarriers = (mistake?: BarrierMistake): KernelDefinition =>
     {
       name: "exchange",
       threads: ["left", "right"],
-      inputs: { x: array(f32, [2 * half]) },
-      outputs: { out: array(f32, [2 * half]) },
+      inputs: { x: tensor(f32, [2 * half]) },
+      outputs: { out: tensor(f32, [2 * half]) },
       scratch: {
         shared: smem(f32, [2 * half]),
         leftDone: barrier({ arrivals: mistake === "an arrival too many" ? 2 : 1 }), // <- an arrival too many
@@ -89,8 +89,8 @@ const makeWithSync = (mistake?: SyncMistake): KernelDefinition =>
     {
       name: "exchange",
       threads: ["left", "right"],
-      inputs: { x: array(f32, [2 * half]) },
-      outputs: { out: array(f32, [2 * half]) },
+      inputs: { x: tensor(f32, [2 * half]) },
+      outputs: { out: tensor(f32, [2 * half]) },
       scratch: { shared: smem(f32, [2 * half]) },
     },
     ({ x, out, shared, left, right }) => {

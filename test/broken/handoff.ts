@@ -1,6 +1,6 @@
 /** Two program threads hand tiles over through a ring of two buffers, filled by TMA. */
 import {
-  array,
+  tensor,
   barrier,
   commitShared,
   copyAsync,
@@ -34,8 +34,8 @@ const make = (mistake?: Mistake): KernelDefinition => {
     {
       name: "handoff",
       threads: ["load", "compute"],
-      inputs: { x: array(f32, [tiles * length]) },
-      outputs: { out: array(f32, [tiles * length]) },
+      inputs: { x: tensor(f32, [tiles * length]) },
+      outputs: { out: tensor(f32, [tiles * length]) },
       scratch: {
         ring: smem(f32, [slots, length]),
         full: barrier({ count: slots, arrivals }), // <- barrier index runs on

@@ -1,6 +1,6 @@
 /** What is in memory and where it ends: windows, indices, unwritten bytes, unions, scopes, warps. */
 import {
-  array,
+  tensor,
   assert,
   barrier,
   blockSync,
@@ -40,8 +40,8 @@ const makeWindows = (mistake?: WindowMistake): KernelDefinition =>
     {
       name: "windows",
       grid: { i: 2 },
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [2, length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [2, length]) },
       scratch: {
         buffer: smem(f32, [2 * length]), // <- part of the buffer unwritten
       },
@@ -82,8 +82,8 @@ const makeUnion = (mistake?: UnionMistake): KernelDefinition =>
     {
       name: "members",
       threads: ["left", "right"],
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [length]), bits: array(i32, [length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [length]), bits: tensor(i32, [length]) },
       scratch: { turns: union({ values: smem(f32, [length]) }, { codes: smem(i32, [length]) }) },
     },
     ({ x, out, bits, turns: { values, codes }, left, right }) => {
@@ -119,8 +119,8 @@ const makeScopes = (mistake?: ScopeMistake): KernelDefinition =>
     {
       name: "scopes",
       threads: ["left", "right"],
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [2, length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [2, length]) },
       scratch: { landed: barrier({ count: 2 }) },
     },
     ({ x, out, landed, left, right }) => {
@@ -168,8 +168,8 @@ const makeSharedScope = (mistake?: SharedScopeMistake): KernelDefinition =>
     {
       name: "shared_scope",
       threads: ["left", "right"],
-      inputs: { x: array(f32, [2, length]) },
-      outputs: { out: array(f32, [length]) },
+      inputs: { x: tensor(f32, [2, length]) },
+      outputs: { out: tensor(f32, [length]) },
     },
     ({ x, out, left, right }) => {
       const send = (box: Ref<"f32">): void => box.store(x.at(0).load());
@@ -215,7 +215,7 @@ const makeWarps = (mistake?: WarpMistake): KernelDefinition =>
   kernel(
     {
       name: "rows",
-      outputs: { out: array(i32, [4, length]), copied: array(i32, [4, length]) },
+      outputs: { out: tensor(i32, [4, length]), copied: tensor(i32, [4, length]) },
       scratch: { rows: smem(i32, [4, length]) },
     },
     ({ out, copied, rows }) => {

@@ -1,5 +1,5 @@
 /** One buffer goes back and forth between two threads, which follow the phases of two barriers. */
-import { array, barrier, f32, fromNumbers, kernel, loop, smem, when } from "tilewright";
+import { tensor, barrier, f32, fromNumbers, kernel, loop, smem, when } from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { family } from "./family.ts";
 
@@ -9,8 +9,8 @@ const x = fromNumbers(f32, [steps, length], new Float64Array(steps * length).fil
 const spec = {
   name: "phases",
   threads: ["producer", "consumer"],
-  inputs: { x: array(f32, [steps, length]) },
-  outputs: { out: array(f32, [steps, length]) },
+  inputs: { x: tensor(f32, [steps, length]) },
+  outputs: { out: tensor(f32, [steps, length]) },
   scratch: {
     buffer: smem(f32, [length]),
     full: barrier(),

@@ -2,7 +2,7 @@
 import {
   accumulator,
   all,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -31,8 +31,8 @@ const make = (mistake?: Mistake): KernelDefinition =>
   kernel(
     {
       name: "pipeline",
-      inputs: { a: array(bf16, [rows, steps * depth]), b: array(bf16, [steps * depth, columns]) },
-      outputs: { out: array(f32, [rows, columns]) },
+      inputs: { a: tensor(bf16, [rows, steps * depth]), b: tensor(bf16, [steps * depth, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]) },
       scratch: {
         tileA: smem(bf16, [2, rows, depth]),
         tileB: smem(bf16, [2, depth, columns]),

@@ -1,6 +1,6 @@
 /** A ring of slots between a thread that copies and one that uses the blocks, as `ring` of the language makes it. */
 import {
-  array,
+  tensor,
   barrier,
   block,
   commitShared,
@@ -52,8 +52,8 @@ const make = (mistake?: Mistake): KernelDefinition => {
     {
       name: "ring",
       threads: ["copier", "user"],
-      inputs: { x: array(f32, [(count + 1) * length]) },
-      outputs: { y: array(f32, [count * length]) },
+      inputs: { x: tensor(f32, [(count + 1) * length]) },
+      outputs: { y: tensor(f32, [count * length]) },
       scratch: {
         buffer: smem(f32, [slots.depth, length]),
         full: barrier({ count: barriers }), // <- too short

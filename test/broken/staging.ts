@@ -1,6 +1,6 @@
 /** Results leave through two staging buffers in turn, a group of copies each, and are read back. */
 import {
-  array,
+  tensor,
   commitGroup,
   commitShared,
   copyAsync,
@@ -31,8 +31,8 @@ const make = (mistake?: Mistake): KernelDefinition =>
   kernel(
     {
       name: "staging",
-      inputs: { x: array(f32, [tiles * length]) },
-      outputs: { out: array(f32, [tiles * length]) },
+      inputs: { x: tensor(f32, [tiles * length]) },
+      outputs: { out: tensor(f32, [tiles * length]) },
       scratch: { staging: smem(f32, [2, length]), result: gmem(f32, [tiles * length]) },
     },
     ({ x, out, staging, result }) => {

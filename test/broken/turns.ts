@@ -1,5 +1,5 @@
 /** Two consumers that take turns, as `turns` of the language makes it: what one writes in its turn the other reads in its own. */
-import { array, barrier, f32, fromNumbers, kernel, loop, smem, turns } from "tilewright";
+import { tensor, barrier, f32, fromNumbers, kernel, loop, smem, turns } from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { family } from "./family.ts";
 import type { Expectation } from "./family.ts";
@@ -20,8 +20,8 @@ const make = (mistake?: Mistake): KernelDefinition =>
     {
       name: "turns",
       threads: ["first", "second"],
-      inputs: { x: array(f32, [length]) },
-      outputs: { y: array(f32, [2, length]) },
+      inputs: { x: tensor(f32, [length]) },
+      outputs: { y: tensor(f32, [2, length]) },
       scratch: { shared: smem(f32, [length]), own: barrier({ count: 2 }) }, // <- unheard
     },
     ({ x, y, shared, own, first, second }) => {

@@ -1,7 +1,7 @@
 /** One thread prepares operands in shared memory, another multiplies them with wgmma. */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   commitShared,
@@ -29,8 +29,8 @@ const make = (mistake?: Mistake): KernelDefinition =>
     {
       name: "product",
       threads: ["prepare", "multiply"],
-      inputs: { a: array(bf16, [rows, depth]), b: array(bf16, [depth, columns]) },
-      outputs: { out: array(f32, [rows, columns]) },
+      inputs: { a: tensor(bf16, [rows, depth]), b: tensor(bf16, [depth, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]) },
       scratch: {
         left: smem(bf16, [rows, depth]),
         right: smem(bf16, [depth, columns]),

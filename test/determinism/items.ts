@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   compileAhead,
@@ -129,8 +129,8 @@ const sums = (): KernelDefinition => {
     {
       name: "sums",
       grid: { i: cdiv(n, 32) },
-      inputs: { x: array(f32, [n]) },
-      inouts: { total: array(f32, [32]) },
+      inputs: { x: tensor(f32, [n]) },
+      inouts: { total: tensor(f32, [32]) },
     },
     ({ i, x, total }) => {
       total.atomicAdd(x.at(slice(i.mul(32), 32)).load());
@@ -145,8 +145,8 @@ const work = (): KernelDefinition => {
     {
       name: "work",
       grid: { i: cdiv(n, 64) },
-      inputs: { x: array(f32, [n]) },
-      outputs: { out: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(64), 64);
@@ -158,7 +158,7 @@ const work = (): KernelDefinition => {
 const vector = fromNumbers(f32, [1024], numbers(1, 1024));
 const sumsGiven = { x: vector, total: fromNumbers(f32, [32], numbers(2, 32)) };
 
-type F = arrays.Array<"f32">;
+type F = arrays.NDArray<"f32">;
 
 /** What a function of arrays is recorded as, planned as, and gives on the evaluator and, where it is asked for, on a device. */
 async function program(
@@ -366,8 +366,8 @@ const operations: readonly (readonly [string, () => unknown])[] = [
     "convolution",
     () =>
       library.convolution({
-        x: array(bf16, [2, 8, 8, 64]),
-        w: array(bf16, [64, 3, 3, 64]),
+        x: tensor(bf16, [2, 8, 8, 64]),
+        w: tensor(bf16, [64, 3, 3, 64]),
         padding: 1,
       }),
   ],

@@ -10,7 +10,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   commitShared,
   concatenate,
@@ -265,13 +265,13 @@ function flights(random: Random): Program {
     {
       name: "flights",
       inputs: {
-        x: array(bf16, [rows, depth]),
-        y: array(bf16, [3, depth, columns]),
-        z: array(f32, shape),
+        x: tensor(bf16, [rows, depth]),
+        y: tensor(bf16, [3, depth, columns]),
+        z: tensor(f32, shape),
         first: scalar(i32),
         second: scalar(i32),
       },
-      outputs: { out: array(f32, [3, ...shape]), factor: array(f32, [rows, depth]) },
+      outputs: { out: tensor(f32, [3, ...shape]), factor: tensor(f32, [rows, depth]) },
       scratch: {
         left: smem(bf16, [rows, depth]),
         right: smem(bf16, [depth, columns]),

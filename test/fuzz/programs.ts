@@ -9,7 +9,7 @@
  */
 import type { DType } from "../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   bf16,
   blockSync,
@@ -66,8 +66,8 @@ function edges(random: Random): Program {
     {
       name: "edges",
       grid: { i: cdiv(n, rows), j: cdiv(m, columns) },
-      inputs: { x: array(dtype, [n, m]), y: array(f32, [m]) },
-      outputs: { out: array(f32, [n, m]), sums: array(f32, [n, cdiv(m, columns)]) },
+      inputs: { x: tensor(dtype, [n, m]), y: tensor(f32, [m]) },
+      outputs: { out: tensor(f32, [n, m]), sums: tensor(f32, [n, cdiv(m, columns)]) },
     },
     ({ i, j, x, y, out, sums }) => {
       const [row, column] = [i.mul(rows), j.mul(columns)];
@@ -109,14 +109,14 @@ function starts(random: Random): Program {
     {
       name: "starts",
       inputs: {
-        x: array(dtype, [n, m]),
+        x: tensor(dtype, [n, m]),
         row: scalar(i32),
         column: scalar(i32),
         rowEnd: scalar(i32),
         columnEnd: scalar(i32),
       },
-      outputs: { out: array(f32, [turns, rows, columns]) },
-      inouts: { y: array(f32, [n, m]), line: array(f32, [length]) },
+      outputs: { out: tensor(f32, [turns, rows, columns]) },
+      inouts: { y: tensor(f32, [n, m]), line: tensor(f32, [length]) },
     },
     ({ x, row, column, rowEnd, columnEnd, out, y, line }) => {
       line.at(slice(constant(i32, length.sub(3)), 8)).store(2);
@@ -155,8 +155,8 @@ function carries(random: Random): Program {
   const { kernel: traced } = kernel(
     {
       name: "carries",
-      inputs: { x: array(f16, shape), y: array(f32, shape) },
-      outputs: { a: array(f32, shape), b: array(f32, shape), c: array(f32, [size]) },
+      inputs: { x: tensor(f16, shape), y: tensor(f32, shape) },
+      outputs: { a: tensor(f32, shape), b: tensor(f32, shape), c: tensor(f32, [size]) },
     },
     ({ x, y, a, b, c }) => {
       const left = tame(x.load(), random);
@@ -206,12 +206,12 @@ function sorts(random: Random): Program {
     {
       name: "sorts",
       grid: { i: cdiv(n, rows) },
-      inputs: { x: array(keyFormat, [n, width]), y: array(payloadFormat, [n, width]) },
+      inputs: { x: tensor(keyFormat, [n, width]), y: tensor(payloadFormat, [n, width]) },
       outputs: {
-        keys: array(keyFormat, [n, width]),
-        payload: array(payloadFormat, [n, width]),
-        places: array(i32, [n]),
-        running: array(f32, [n, width]),
+        keys: tensor(keyFormat, [n, width]),
+        payload: tensor(payloadFormat, [n, width]),
+        places: tensor(i32, [n]),
+        running: tensor(f32, [n, width]),
       },
     },
     ({ i, x, y, keys, payload, places, running }) => {
@@ -252,8 +252,8 @@ function pipeline(random: Random): Program {
       name: "pipeline",
       grid: { i: 2 },
       threads: [...threads],
-      inputs: { x: array(dtype, [2 * tiles * rows, columns]) },
-      outputs: { out: array(f32, [2, columns]), last: array(f32, [2, columns]) },
+      inputs: { x: tensor(dtype, [2 * tiles * rows, columns]) },
+      outputs: { out: tensor(f32, [2, columns]), last: tensor(f32, [2, columns]) },
       scratch: {
         ring: smem(dtype, [stages, rows, columns]),
         full: barrier({ count: stages }),
@@ -310,8 +310,8 @@ function clusters(random: Random): Program {
       name: "clusters",
       grid: { i: blocks },
       cluster: { i: size },
-      inputs: { x: array(f32, [blocks, rows, columns]) },
-      outputs: { out: array(f32, [blocks, rows, columns]) },
+      inputs: { x: tensor(f32, [blocks, rows, columns]) },
+      outputs: { out: tensor(f32, [blocks, rows, columns]) },
       scratch: { own: smem(f32, [rows, columns]), aside: smem(f32, [columns, rows]) },
     },
     ({ i, x, out, own, aside }) => {
@@ -344,9 +344,9 @@ function chains(random: Random): Program {
     {
       name: "chains",
       grid: { i: n },
-      inputs: { x: array(f32, [n, columns]) },
-      outputs: { out: array(f32, [n, columns]) },
-      inouts: { total: array(i32, [1]) },
+      inputs: { x: tensor(f32, [n, columns]) },
+      outputs: { out: tensor(f32, [n, columns]) },
+      inouts: { total: tensor(i32, [1]) },
       scratch: { turn: semaphore([n]) },
     },
     ({ i, x, out, total, turn }) => {
@@ -377,10 +377,10 @@ function exchange(random: Random): Program {
       name: "exchange",
       grid: { i: blocks },
       threads: ["first", "second"],
-      inputs: { x: array(dtype, [blocks, rows, columns]) },
+      inputs: { x: tensor(dtype, [blocks, rows, columns]) },
       outputs: {
-        out: array(dtype, [blocks, rows, columns]),
-        turned: array(dtype, [blocks, columns, rows]),
+        out: tensor(dtype, [blocks, rows, columns]),
+        turned: tensor(dtype, [blocks, columns, rows]),
       },
       scratch: { tile: smem(dtype, [rows, columns]), ready: barrier() },
     },

@@ -3,7 +3,7 @@
  * each other, warps that work on their own between meetings, and copies that all blocks of a cluster receive.
  */
 import {
-  array,
+  tensor,
   barrier,
   bf16,
   clusterRank,
@@ -45,8 +45,8 @@ function staging(random: Random): Program {
   const { kernel: traced } = kernel(
     {
       name: "staging",
-      inputs: { x: array(f32, [rounds, rows, columns]) },
-      inouts: { out: array(f32, [n, m]) },
+      inputs: { x: tensor(f32, [rounds, rows, columns]) },
+      inouts: { out: tensor(f32, [n, m]) },
       scratch: { ring: smem(f32, [slots, rows, columns]) },
     },
     ({ x, out, ring }) => {
@@ -79,8 +79,8 @@ function members(random: Random): Program {
   const { kernel: traced } = kernel(
     {
       name: "members",
-      inputs: { x: array(f32, shape) },
-      outputs: { out: array(f32, shape) },
+      inputs: { x: tensor(f32, shape) },
+      outputs: { out: tensor(f32, shape) },
       scratch: {
         memory: union(
           { wide: smem(f32, shape), line: smem(f32, [size]) },
@@ -142,9 +142,9 @@ function warping(random: Random): Program {
     {
       name: "warping",
       warps: count,
-      inputs: { x: array(f32, [rounds, rows, columns]) },
-      outputs: { out: array(f32, [rounds, rows, columns]), sums: array(f32, [rounds, count]) },
-      inouts: { total: array(i32, [count]), locks: array(i32, [count]) },
+      inputs: { x: tensor(f32, [rounds, rows, columns]) },
+      outputs: { out: tensor(f32, [rounds, rows, columns]), sums: tensor(f32, [rounds, count]) },
+      inouts: { total: tensor(i32, [count]), locks: tensor(i32, [count]) },
       scratch: { buffer: smem(f32, [rows, columns]) },
     },
     ({ x, out, sums, total, locks, buffer }) => {
@@ -181,8 +181,8 @@ function multicasting(random: Random): Program {
       name: "multicasting",
       grid: { i: size },
       cluster: { i: size },
-      inputs: { x: array(f32, [rounds, rows, columns]) },
-      outputs: { out: array(f32, [size, rows, columns]) },
+      inputs: { x: tensor(f32, [rounds, rows, columns]) },
+      outputs: { out: tensor(f32, [size, rows, columns]) },
       scratch: { ring: smem(f32, [slots, rows, columns]), landed: barrier({ count: slots }) },
     },
     ({ i, x, out, ring, landed }) => {

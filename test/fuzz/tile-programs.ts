@@ -4,7 +4,7 @@
  * for a batch. Sums are of small whole numbers or wrap, so that every order of them gives the same bits.
  */
 import {
-  array,
+  tensor,
   bf16,
   castStochastic,
   elementRun,
@@ -51,12 +51,12 @@ function arranging(random: Random): Program {
     {
       name: "arranging",
       grid: { i: cdiv(n, rows) },
-      inputs: { x: array(f32, [n, columns]), at: array(width, [n, columns]) },
+      inputs: { x: tensor(f32, [n, columns]), at: tensor(width, [n, columns]) },
       outputs: {
-        out: array(f32, [n, columns]),
-        best: array(f32, [n, count]),
-        places: array(i32, [n, count]),
-        counts: array(i32, [cdiv(n, rows), bins]),
+        out: tensor(f32, [n, columns]),
+        best: tensor(f32, [n, count]),
+        places: tensor(i32, [n, count]),
+        counts: tensor(i32, [cdiv(n, rows), bins]),
       },
     },
     ({ i, x, at, out, best, places, counts }) => {
@@ -95,13 +95,13 @@ function combining(random: Random): Program {
     {
       name: "combining",
       warps,
-      inputs: { a: array(i32, [rows, columns]), b: array(i32, [rows, columns]) },
+      inputs: { a: tensor(i32, [rows, columns]), b: tensor(i32, [rows, columns]) },
       outputs: {
-        values: array(i32, [kept]),
-        places: array(i32, [kept]),
-        running: array(i32, [rows, columns]),
-        first: array(i32, [1]),
-        seen: array(i32, [rows, columns]),
+        values: tensor(i32, [kept]),
+        places: tensor(i32, [kept]),
+        running: tensor(i32, [rows, columns]),
+        first: tensor(i32, [1]),
+        seen: tensor(i32, [rows, columns]),
       },
     },
     ({ a, b, values, places, running, first, seen }) => {
@@ -139,8 +139,8 @@ function products(random: Random): Program {
   const { kernel: traced } = kernel(
     {
       name: "products",
-      inputs: { x: array(f32, [items, m, k]), y: array(f32, [items, k, n]) },
-      outputs: { out: array(f32, [items, m, n]) },
+      inputs: { x: tensor(f32, [items, m, k]), y: tensor(f32, [items, k, n]) },
+      outputs: { out: tensor(f32, [items, m, n]) },
     },
     ({ x, y, out }) => {
       const [left, right] = [tame(x.load(), random), tame(y.load(), random)];
@@ -166,8 +166,8 @@ function draws(random: Random): Program {
     {
       name: "draws",
       grid: { i: blocks },
-      inputs: { key: array(u32, [generator === "rbg" ? 4 : 2]) },
-      outputs: { out: array(f32, [blocks, size]) },
+      inputs: { key: tensor(u32, [generator === "rbg" ? 4 : 2]) },
+      outputs: { out: tensor(f32, [blocks, size]) },
     },
     ({ i, key, out }) => {
       const numbers = inOrder ? elementRun(i, [size]) : iota(i32, [size], 0).add(i.mul(size));
@@ -192,8 +192,8 @@ function inlined(random: Random): Program {
   const { kernel: traced } = kernel(
     {
       name: "inlined",
-      inputs: { x: array(f32, [rows, columns]), y: array(i32, [rows, columns]) },
-      outputs: { out: array(f32, [rows, columns]), bits: array(i32, [rows, columns]) },
+      inputs: { x: tensor(f32, [rows, columns]), y: tensor(i32, [rows, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]), bits: tensor(i32, [rows, columns]) },
     },
     ({ x, y, out, bits }) => {
       const [clamped] = inlinePtx({
@@ -229,8 +229,8 @@ function batches(random: Random): Program {
   const one = kernel(
     {
       name: "one",
-      inputs: { x: array(f32, [rows, columns]), y: array(f32, [columns]) },
-      outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
+      inputs: { x: tensor(f32, [rows, columns]), y: tensor(f32, [columns]) },
+      outputs: { out: tensor(f32, [rows, columns]), total: tensor(f32, [rows]) },
     },
     ({ x, y, out, total }) => {
       const line: Tile<"f32"> = tame(y.load(), random);

@@ -7,7 +7,7 @@ import type { Device } from "../../src/device/device.ts";
 import { bf16, f32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import {
-  array,
+  tensor,
   barrier,
   block,
   cdiv,
@@ -51,8 +51,8 @@ const looped = kernel(
   {
     name: "looped",
     grid: { i: cdiv(m, rows), j: cdiv(n, columns) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(f32, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(f32, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const steps = { to: cdiv(k, depth), carry: zeros(f32, [rows, columns]) };
@@ -77,8 +77,8 @@ async function loops(device: Device): Promise<void> {
 const summed = kernel(
   {
     name: "summed",
-    inputs: { x: array(bf16, [batches, m, 32]) },
-    outputs: { out: array(f32, [8, 32]) },
+    inputs: { x: tensor(bf16, [batches, m, 32]) },
+    outputs: { out: tensor(f32, [8, 32]) },
   },
   ({ x, out }) => {
     const sum = pipeline(
@@ -111,8 +111,8 @@ const filled = kernel(
   {
     name: "filled",
     grid: { i: 2 },
-    inputs: { x: array(f32, [m, 32]) },
-    outputs: { out: array(f32, [2, 4, 32]) },
+    inputs: { x: tensor(f32, [m, 32]) },
+    outputs: { out: tensor(f32, [2, 4, 32]) },
     scratch: { buffer: smem(f32, [4, 32]), landed: barrier() },
   },
   ({ i, x, out, buffer, landed }) => {
@@ -138,7 +138,11 @@ const stored = kernel(
   {
     name: "stored",
     grid: { i: 3 },
-    outputs: { nothing: array(f32, [m, 32]), sums: array(f32, [n, 32]), out: array(f32, [3, 32]) },
+    outputs: {
+      nothing: tensor(f32, [m, 32]),
+      sums: tensor(f32, [n, 32]),
+      out: tensor(f32, [3, 32]),
+    },
     scratch: { buffer: smem(f32, [4, 32]), landed: barrier() },
   },
   ({ i, nothing, sums, out, buffer, landed }) => {
@@ -164,7 +168,7 @@ const through = kernel(
   {
     name: "through",
     grid: { i: 2 },
-    outputs: { nothing: array(bf16, [m, 64]) },
+    outputs: { nothing: tensor(bf16, [m, 64]) },
     scratch: { result: smem(bf16, [2, 8, 64]) },
   },
   ({ nothing, result }) => {
@@ -183,8 +187,8 @@ async function products(device: Device): Promise<void> {
   for (const count of [undefined, 0, 2]) {
     const outer = count === undefined ? [] : [batches];
     const op = matmul({
-      a: array(bf16, [...outer, m, k]),
-      b: array(bf16, [...outer, k, n]),
+      a: tensor(bf16, [...outer, m, k]),
+      b: tensor(bf16, [...outer, k, n]),
       out: f32,
     });
     for (const [height, width, length] of everySize) {

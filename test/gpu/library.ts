@@ -29,7 +29,7 @@ import {
   slice,
   unique,
 } from "../../src/kernels/index.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { rbgBits } from "../support/philox.ts";
 import { threefry } from "../support/threefry.ts";
@@ -77,7 +77,7 @@ function count(shape: readonly number[]): number {
 
 function given(random: Random, shape: readonly number[], seed: number) {
   const dtype = oneOf(random, formats) as unknown as DType<"f32">;
-  return { dtype, spec: array(dtype, shape), ...wholeNumbers(dtype, shape, seed) };
+  return { dtype, spec: tensor(dtype, shape), ...wholeNumbers(dtype, shape, seed) };
 }
 
 function requireClose(found: HostArray, expected: readonly number[], text: string): void {
@@ -136,7 +136,7 @@ const joined: Sweep = async (device, random, seed) => {
   const other = shape.map((extent, own) => (own === axis ? 1 + random.below(40) : extent));
   const dtype = oneOf(random, formats) as unknown as DType<"f32">;
   const [a, b] = [wholeNumbers(dtype, shape, seed), wholeNumbers(dtype, other, seed + 1)];
-  const parts = { a: array(dtype, shape), b: array(dtype, other) };
+  const parts = { a: tensor(dtype, shape), b: tensor(dtype, other) };
   const { out } = await device.run(concatenate({ parts, axis }), { a: a.array, b: b.array });
   const split = shape[axis] ?? 0;
   const whole = shape.map((extent, own) => (own === axis ? extent + (other[own] ?? 0) : extent));
@@ -163,7 +163,7 @@ const rows: Sweep = async (device, random, seed) => {
   const table = given(random, [height, width], seed);
   const chosen = Array.from({ length: picks }, () => random.below(height));
   const indices = fromNumbers(i32, [picks], chosen);
-  const spec = array(i32, [picks]);
+  const spec = tensor(i32, [picks]);
   const text = `seed ${seed}, ${table.dtype.name} [${height}, ${width}], ${picks} rows`;
   const found = await device.run(gather({ x: table.spec, indices: spec }), {
     x: table.array,
@@ -195,7 +195,7 @@ const rows: Sweep = async (device, random, seed) => {
     }
   for (const deterministic of [false, true]) {
     const op = scatter({
-      out: array(dtype, [height, width]),
+      out: tensor(dtype, [height, width]),
       indices: spec,
       combine,
       deterministic,
@@ -217,7 +217,7 @@ const elementwise: Sweep = async (device, random, seed) => {
   const narrow = shape.map((extent) => (random.below(2) === 0 ? 1 : extent));
   const y = wholeNumbers(f32, narrow, seed + 1);
   const z = wholeNumbers(f32, shape, seed + 2);
-  const op = map({ y: array(f32, narrow), z: array(f32, shape) }, ({ y: one, z: two }) => ({
+  const op = map({ y: tensor(f32, narrow), z: tensor(f32, shape) }, ({ y: one, z: two }) => ({
     out: one.mul(two).add(2),
   }));
   const made = await device.run(op, { y: y.array, z: z.array });
@@ -240,7 +240,7 @@ const halves: Sweep = async (device, random, seed) => {
     x.values[row * 2 * half + column] ?? NaN,
     x.values[row * 2 * half + half + column] ?? NaN,
   ];
-  const op = gated({ x: array(dtype, [height, 2 * half]), activation: "silu" });
+  const op = gated({ x: tensor(dtype, [height, 2 * half]), activation: "silu" });
   const { out } = await device.run(op, { x: x.array });
   const gates = everyPlace([height, half]).map(([row = 0, column = 0]) => {
     const [gate = NaN, value = NaN] = pair(row, column);
@@ -252,7 +252,7 @@ const halves: Sweep = async (device, random, seed) => {
   const turned = wholeNumbers(dtype, wide, seed + 1);
   const [cos, sin] = [2, 3].map((own) => wholeNumbers(f32, [height, half], seed + own));
   if (cos === undefined || sin === undefined) throw new Error("two tables");
-  const rotated = await device.run(rotary({ x: array(dtype, wide), cos: f32, sin: f32 }), {
+  const rotated = await device.run(rotary({ x: tensor(dtype, wide), cos: f32, sin: f32 }), {
     ...{ x: turned.array, cos: cos.array, sin: sin.array },
   });
   const expected = everyPlace(wide).map(([row = 0, head = 0, column = 0]) => {
@@ -282,7 +282,7 @@ const pooling: Sweep = async (device, random, seed) => {
   const shape = [batch, ...input, channels];
   const dtype = oneOf(random, [f32, bf16]) as unknown as DType<"f32">;
   const x = wholeNumbers(dtype, shape, seed);
-  const spec = { x: array(dtype, shape), window: taps, stride, dilation, padding: around };
+  const spec = { x: tensor(dtype, shape), window: taps, stride, dilation, padding: around };
   const text = JSON.stringify({ ...own, dtype: dtype.name });
   // By rows, or channel by channel.
   const turned = [batch, channels, ...input];
@@ -294,7 +294,7 @@ const pooling: Sweep = async (device, random, seed) => {
     return count(turned.slice(inner));
   });
   const isTurned = random.below(2) === 0;
-  const given = isTurned ? { ...spec, x: array(dtype, shape, { strides }) } : spec;
+  const given = isTurned ? { ...spec, x: tensor(dtype, shape, { strides }) } : spec;
   const elements = isTurned ? fromNumbers(dtype, shape, byChannels) : x.array;
   const made = await device.run(pool({ ...given, kind: "max", tap: true }), { x: elements });
   const output = resultExtents(own);
@@ -339,17 +339,17 @@ const counting: Sweep = async (device, random, seed) => {
       { length: high - low },
       (_, own) => values.filter((each) => each === low + own).length,
     );
-  const bins = await device.run(bincount({ x: array(i32, [length]), length: kinds }), { x });
+  const bins = await device.run(bincount({ x: tensor(i32, [length]), length: kinds }), { x });
   requireEqual(bins.out, often(0, kinds), `bincount ${text}`);
   const floats = fromNumbers(f32, [length], values);
-  const op = histogram({ x: array(f32, [length]), bins: kinds, low: 0, high: kinds });
+  const op = histogram({ x: tensor(f32, [length]), bins: kinds, low: 0, high: kinds });
   const found = await device.run(op, { x: floats });
   const last = values.filter((each) => each === kinds).length;
   const inBins = often(0, kinds).map((each, index) => (index === kinds - 1 ? each + last : each));
   requireEqual(found.out, inBins, `histogram ${text}`);
   const distinct = [...new Set(values)].toSorted((one, two) => one - two);
   const once = await device.run(
-    unique({ x: array(i32, [length]), size: distinct.length, counts: true }),
+    unique({ x: tensor(i32, [length]), size: distinct.length, counts: true }),
     { x },
   );
   requireEqual(once.values, distinct, `unique ${text}`);
@@ -393,13 +393,15 @@ const drawing: Sweep = async (device, random, seed) => {
     const key = fromNumbers(u32, [length], words);
     const bits = Array.from({ length: count(shape) }, (_, index) => bitsOf(words, index));
     const text = `seed ${seed}, ${generator}, key ${words.join(" ")}, [${shape.join(", ")}]`;
-    const plain = await device.run(draws.bits({ out: array(u32, shape), generator }), { key });
+    const plain = await device.run(draws.bits({ out: tensor(u32, shape), generator }), { key });
     requireEqual(plain.out, bits, `bits ${text}`);
     const unit = bits.map((each) => (each >>> 9) / 2 ** 23);
-    const uniform = await device.run(draws.uniform({ out: array(f32, shape), generator }), { key });
+    const uniform = await device.run(draws.uniform({ out: tensor(f32, shape), generator }), {
+      key,
+    });
     requireEqual(uniform.out, unit, `uniform ${text}`);
     const x = fromNumbers(f32, shape, new Float32Array(bits.length).fill(3));
-    const dropped = await device.run(dropout({ x: array(f32, shape), rate: 0.25, generator }), {
+    const dropped = await device.run(dropout({ x: tensor(f32, shape), rate: 0.25, generator }), {
       key,
       x,
     });
@@ -409,7 +411,7 @@ const drawing: Sweep = async (device, random, seed) => {
       `dropout ${text}`,
     );
     if (generator === "threefry") continue;
-    const normal = await device.run(draws.normal({ out: array(f32, shape), generator }), { key });
+    const normal = await device.run(draws.normal({ out: tensor(f32, shape), generator }), { key });
     requireNormal(toNumbers(normal.out), bits, text);
   }
 };

@@ -8,7 +8,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
-  array,
+  tensor,
   bool,
   cdiv,
   constant,
@@ -65,7 +65,7 @@ const drawing = (shape: readonly number[], generator: RandomGenerator | "ending"
     {
       name: `${generator}_${drawn.name}`,
       grid: { i: cdiv(count, span) },
-      outputs: { out: array(drawn.dtype, shape) },
+      outputs: { out: tensor(drawn.dtype, shape) },
     },
     ({ i, out }) => {
       const start = i.mul(span);
@@ -81,7 +81,7 @@ const drawing = (shape: readonly number[], generator: RandomGenerator | "ending"
 /** An index of 10 for each of so many rows. */
 const choosing = (rows: number, generator: RandomGenerator) =>
   kernel(
-    { name: "choosing", grid: { i: cdiv(rows, 64) }, outputs: { out: array(i32, [rows]) } },
+    { name: "choosing", grid: { i: cdiv(rows, 64) }, outputs: { out: tensor(i32, [rows]) } },
     ({ i, out }) => {
       const numbers = iota(i32, [640], 0).add(i.mul(640)).reshape([64, 10]);
       const logits = iota(f32, [64, 10], 1).mul(0.25);

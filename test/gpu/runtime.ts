@@ -16,7 +16,7 @@ import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNested } from "../../src/formats/hostarray.ts";
 import {
-  array,
+  tensor,
   assert,
   dim,
   kernel,
@@ -40,8 +40,8 @@ async function stridedViews(device: Device): Promise<void> {
     {
       name: "rows",
       grid: { i: n },
-      inputs: { x: array(f32, [n, 64], { strides: [1, pitch] }) },
-      outputs: { out: array(f32, [n, 64]) },
+      inputs: { x: tensor(f32, [n, 64], { strides: [1, pitch] }) },
+      outputs: { out: tensor(f32, [n, 64]) },
     },
     ({ i, x, out }) => out.at(i).store(x.at(i).load()),
   );
@@ -70,8 +70,8 @@ async function copiesBetweenDevices(device: Device): Promise<void> {
 const busy = kernel(
   {
     name: "busy",
-    inputs: { x: array(f32, [32]), steps: scalar(i32) },
-    outputs: { out: array(f32, [32]) },
+    inputs: { x: tensor(f32, [32]), steps: scalar(i32) },
+    outputs: { out: tensor(f32, [32]) },
   },
   ({ x, steps, out }) => {
     const initial = x.load();
@@ -223,8 +223,8 @@ async function profiles(device: Device): Promise<string> {
       {
         name: "timed",
         grid: { i: blocks },
-        inputs: { x: array(f32, [blocks, 256]), steps: scalar(i32) },
-        outputs: { out: array(f32, [blocks, 256]) },
+        inputs: { x: tensor(f32, [blocks, 256]), steps: scalar(i32) },
+        outputs: { out: tensor(f32, [blocks, 256]) },
       },
       ({ i, x, steps, out }) => {
         const tile = profile("load", () => x.at(i).load());
@@ -253,7 +253,7 @@ async function profiles(device: Device): Promise<string> {
 /** Loops and waits end where an assertion fails, and the device goes on. */
 async function failedAssertions(device: Device): Promise<void> {
   const counting = kernel(
-    { name: "counting", inputs: { x: array(i32, [1]) }, outputs: { out: array(i32, [1]) } },
+    { name: "counting", inputs: { x: tensor(i32, [1]) }, outputs: { out: tensor(i32, [1]) } },
     ({ x, out }) => {
       const last = whileLoop(
         x.at(0).loadScalar(),
@@ -270,8 +270,8 @@ async function failedAssertions(device: Device): Promise<void> {
     {
       name: "waiting",
       grid: { i: 2 },
-      inputs: { x: array(i32, [1]) },
-      outputs: { out: array(i32, [2]) },
+      inputs: { x: tensor(i32, [1]) },
+      outputs: { out: tensor(i32, [2]) },
       scratch: { told: semaphore() },
     },
     ({ i, x, out, told }) => {

@@ -43,10 +43,10 @@ import {
   where,
   zeros,
 } from "../../src/arrays/index.ts";
-import type { LazyArray } from "../../src/arrays/index.ts";
+import type { NDArray } from "../../src/arrays/index.ts";
 import { Random } from "../../src/support/random.ts";
 
-type F32 = LazyArray<"f32">;
+type F32 = NDArray<"f32">;
 type Step = (x: F32) => F32;
 
 const flips: readonly Step[] = [

@@ -3,7 +3,7 @@ import { bf16, f32, i32, u8 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
-  array,
+  tensor,
   flip,
   histogram,
   iota,
@@ -42,8 +42,8 @@ function arranged(name: string, arrange: Arrange, dtype: DType): MatrixCase {
     kernel(
       {
         name: "arranged",
-        inputs: { x: array(dtype, [12, 20]) },
-        outputs: { out: array(dtype, [12, 20]) },
+        inputs: { x: tensor(dtype, [12, 20]) },
+        outputs: { out: tensor(dtype, [12, 20]) },
       },
       ({ x, out }) => {
         out.store(arrange(x.load() as never) as never);
@@ -60,8 +60,8 @@ function byThreads(): MatrixCase {
       {
         name: "both",
         threads: ["first", "second"],
-        inputs: { x: array(f32, [2, 64]) },
-        outputs: { out: array(f32, [2, 64]) },
+        inputs: { x: tensor(f32, [2, 64]) },
+        outputs: { out: tensor(f32, [2, 64]) },
       },
       ({ x, out }) => {
         const own = threadIndex();
@@ -77,8 +77,8 @@ function greatest(least: boolean): MatrixCase {
     kernel(
       {
         name: "top",
-        inputs: { x: array(f32, [3, 50]) },
-        outputs: { values: array(f32, [3, 7]), places: array(i32, [3, 7]) },
+        inputs: { x: tensor(f32, [3, 50]) },
+        outputs: { values: tensor(f32, [3, 7]), places: tensor(i32, [3, 7]) },
       },
       ({ x, values, places }) => {
         const [found, at] = topK(x.load(), 7, 1, { least });
@@ -101,8 +101,8 @@ function counted(): MatrixCase {
     kernel(
       {
         name: "counted",
-        inputs: { x: array(i32, [9, 30]) },
-        outputs: { out: array(i32, [17]) },
+        inputs: { x: tensor(i32, [9, 30]) },
+        outputs: { out: tensor(i32, [17]) },
       },
       ({ x, out }) => {
         const values = x.load();
@@ -119,8 +119,12 @@ function reduced(): MatrixCase {
     kernel(
       {
         name: "reduced",
-        inputs: { x: array(i32, [6, 10, 8]) },
-        outputs: { outer: array(i32, [10]), ends: array(i32, [6]), kept: array(i32, [1, 10, 1]) },
+        inputs: { x: tensor(i32, [6, 10, 8]) },
+        outputs: {
+          outer: tensor(i32, [10]),
+          ends: tensor(i32, [6]),
+          kept: tensor(i32, [1, 10, 1]),
+        },
       },
       ({ x, outer, ends, kept }) => {
         const tile = x.load();

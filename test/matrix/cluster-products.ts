@@ -5,7 +5,7 @@
 import { bf16, f32 } from "../../src/formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -32,8 +32,8 @@ export function clusterProductCases(): readonly MatrixCase[] {
             name: "cluster_product",
             grid: { i: 2, rank: size },
             cluster: { rank: size },
-            inputs: { a: array(bf16, [rows, depth]), b: array(bf16, [depth, columns]) },
-            outputs: { out: array(f32, [2, size, rows, columns]) },
+            inputs: { a: tensor(bf16, [rows, depth]), b: tensor(bf16, [depth, columns]) },
+            outputs: { out: tensor(f32, [2, size, rows, columns]) },
             scratch: {
               left: smem(bf16, [rows, depth]),
               right: smem(bf16, [depth, columns]),

@@ -12,7 +12,7 @@ import { i32, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { array, iota, kernel } from "../../src/lang/index.ts";
+import { tensor, iota, kernel } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { exact, ulpOf } from "./case.ts";
 import type { MatrixCase, Tolerance } from "./case.ts";
@@ -119,8 +119,8 @@ function reduceCase(
         definition: kernel(
           {
             name: "reduced",
-            inputs: { x: array(dtype, shape) },
-            outputs: { out: array(dtype, shape.toSpliced(axis, 1)) },
+            inputs: { x: tensor(dtype, shape) },
+            outputs: { out: tensor(dtype, shape.toSpliced(axis, 1)) },
           },
           ({ x: source, out }) => {
             const own = methodsOf(source.load());
@@ -149,8 +149,8 @@ function wholeCases(): readonly MatrixCase[] {
           definition: kernel(
             {
               name: "whole",
-              inputs: { x: array(dtype, [40, 24]) },
-              outputs: { out: array(dtype, [1]) },
+              inputs: { x: tensor(dtype, [40, 24]) },
+              outputs: { out: tensor(dtype, [1]) },
             },
             ({ x: source, out }) => {
               out.store(source.load().sum());
@@ -187,8 +187,8 @@ function scanCases(): readonly MatrixCase[] {
                 definition: kernel(
                   {
                     name: "scanned",
-                    inputs: { x: array(dtype, shape) },
-                    outputs: { out: array(dtype, shape) },
+                    inputs: { x: tensor(dtype, shape) },
+                    outputs: { out: tensor(dtype, shape) },
                   },
                   ({ x: source, out }) => {
                     out.store(methodsOf(source.load())[`cum${fn}`]?.(axis, { reverse }) as never);
@@ -235,8 +235,8 @@ function searchCases(): readonly MatrixCase[] {
             definition: kernel(
               {
                 name: "searched",
-                inputs: { x: array(dtype, [20, 33]) },
-                outputs: { out: array(i32, axis === 0 ? [33] : [20]) },
+                inputs: { x: tensor(dtype, [20, 33]) },
+                outputs: { out: tensor(i32, axis === 0 ? [33] : [20]) },
               },
               ({ x, out }) => {
                 out.store(methodsOf(x.load())[fn]?.(axis) as never);
@@ -262,8 +262,8 @@ function sortCases(): readonly MatrixCase[] {
           definition: kernel(
             {
               name: "sorted",
-              inputs: { x: array(dtype, shape) },
-              outputs: { out: array(dtype, shape), order: array(i32, shape) },
+              inputs: { x: tensor(dtype, shape) },
+              outputs: { out: tensor(dtype, shape), order: tensor(i32, shape) },
             },
             ({ x, out, order }) => {
               const [keys, places] = (

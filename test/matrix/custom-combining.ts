@@ -1,6 +1,6 @@
 /** Reductions and scans by functions of the kernel's own: argmax with a payload, linear recurrences, Welford's sums. */
 import { f32, i32 } from "../../src/formats/dtype.ts";
-import { array, iota, kernel, reduceWith, scanWith } from "../../src/lang/index.ts";
+import { tensor, iota, kernel, reduceWith, scanWith } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { exactCase } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
@@ -17,8 +17,8 @@ function greatest([rows, columns]: Shape, axis: 0 | 1, warps: number): MatrixCas
       {
         name: "greatest",
         warps,
-        inputs: { x: array(i32, [rows, columns]) },
-        outputs: { values: array(i32, [kept]), at: array(i32, [kept]) },
+        inputs: { x: tensor(i32, [rows, columns]) },
+        outputs: { values: tensor(i32, [kept]), at: tensor(i32, [kept]) },
       },
       ({ x, values, at }) => {
         const [value, place] = reduceWith(
@@ -47,8 +47,8 @@ function recurrence([rows, columns]: Shape, axis: 0 | 1, reverse: boolean): Matr
     kernel(
       {
         name: "recurrence",
-        inputs: { a: array(i32, [rows, columns]), b: array(i32, [rows, columns]) },
-        outputs: { out: array(i32, [rows, columns]) },
+        inputs: { a: tensor(i32, [rows, columns]), b: tensor(i32, [rows, columns]) },
+        outputs: { out: tensor(i32, [rows, columns]) },
       },
       ({ a, b, out }) => {
         const [, y] = scanWith(
@@ -70,8 +70,8 @@ function deviations(warps: number): MatrixCase {
       {
         name: "deviations",
         warps,
-        inputs: { x: array(f32, [8, 96]) },
-        outputs: { mean: array(f32, [8, 1]), sum: array(f32, [8, 1]) },
+        inputs: { x: tensor(f32, [8, 96]) },
+        outputs: { mean: tensor(f32, [8, 1]), sum: tensor(f32, [8, 1]) },
       },
       ({ x, mean, sum }) => {
         const tile = x.load();
@@ -104,8 +104,8 @@ function firstOnes([rows, columns]: Shape, axis: 0 | 1, warps: number): MatrixCa
       {
         name: "first_ones",
         warps,
-        inputs: { x: array(i32, [rows, columns]) },
-        outputs: { first: array(i32, [1]), seen: array(i32, [rows, columns]) },
+        inputs: { x: tensor(i32, [rows, columns]) },
+        outputs: { first: tensor(i32, [1]), seen: tensor(i32, [rows, columns]) },
       },
       ({ x, first, seen }) => {
         const tile = x.load().rem(2);

@@ -19,7 +19,7 @@ import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { methodName } from "../../src/ir/op-names.ts";
 import {
-  array,
+  tensor,
   castStochastic,
   cdiv,
   constant,
@@ -62,9 +62,9 @@ export function pointwise(
           name: "pointwise",
           grid: { i: cdiv(length, block) },
           inputs: Object.fromEntries(
-            Object.entries(inputs).map(([key, { dtype }]) => [key, array(dtype, [length])]),
+            Object.entries(inputs).map(([key, { dtype }]) => [key, tensor(dtype, [length])]),
           ),
-          outputs: { out: array(result, [length]) },
+          outputs: { out: tensor(result, [length]) },
         },
         (things) => {
           const { i, out } = things;
@@ -318,7 +318,7 @@ function made(): readonly MatrixCase[] {
       name: `constant ${dtype.name}`,
       prepare: () => ({
         definition: kernel(
-          { name: "constants", outputs: { a: array(dtype, [70]), b: array(dtype, [5, 24]) } },
+          { name: "constants", outputs: { a: tensor(dtype, [70]), b: tensor(dtype, [5, 24]) } },
           ({ a, b }) => {
             a.store(full(dtype, [70], one(dtype) as never));
             b.store(constant(dtype, one(dtype) as never));
@@ -334,7 +334,7 @@ function made(): readonly MatrixCase[] {
       name: `iota ${dtype.name} axis ${axis}`,
       prepare: () => ({
         definition: kernel(
-          { name: "counts", outputs: { out: array(dtype, [8, 6]) } },
+          { name: "counts", outputs: { out: tensor(dtype, [8, 6]) } },
           ({ out }) => {
             out.store(iota(dtype, [8, 6], axis));
           },

@@ -7,7 +7,7 @@ import { bf16, f32, i32 } from "../../src/formats/dtype.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -28,8 +28,8 @@ import type { MatrixCase } from "./case.ts";
 import { convertHost, ordinaryNumbers } from "./inputs.ts";
 
 const x = ordinaryNumbers(f32, [4, 32, 32], 5);
-const inputs = { x: array(f32, [4, 32, 32]) };
-const outputs = { out: array(f32, [4, 32, 32]) };
+const inputs = { x: tensor(f32, [4, 32, 32]) };
+const outputs = { out: tensor(f32, [4, 32, 32]) };
 const buffer = smem(f32, [32, 32]);
 
 /** Whole numbers, whose sums of products are exact. */
@@ -260,8 +260,8 @@ function productCases(): readonly MatrixCase[] {
       kernel(
         {
           name: "brought",
-          inputs: { a: array(bf16, [128, 64]), b: array(bf16, [64, 128]) },
-          outputs: { out: array(f32, [128, 128]) },
+          inputs: { a: tensor(bf16, [128, 64]), b: tensor(bf16, [64, 128]) },
+          outputs: { out: tensor(f32, [128, 128]) },
           scratch: {
             left: smem(bf16, [128, 64]),
             right: smem(bf16, [64, 128]),

@@ -6,7 +6,7 @@ import { bf16, f16, f32, f64, u16, u32, u64 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { array, kernel } from "../../src/lang/index.ts";
+import { tensor, kernel } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { exactCase } from "./case.ts";
@@ -67,8 +67,8 @@ export function nanBitCases(): readonly MatrixCase[] {
         kernel(
           {
             name: "nans",
-            inputs: { x: array(form.bits, [count]) },
-            outputs: { out: array(form.bits, [count]) },
+            inputs: { x: tensor(form.bits, [count]) },
+            outputs: { out: tensor(form.bits, [count]) },
           },
           ({ x, out }) => {
             const changed = change(x.load().bitcast(form.dtype) as Tile);

@@ -2,7 +2,7 @@
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   clusterArrive,
@@ -43,8 +43,8 @@ const whole = fromNumbers(
   [64],
   Array.from({ length: 64 }, (_, index) => index - 20),
 );
-const inputs = { x: array(f32, [8, 64]) };
-const outputs = { out: array(f32, [8, 64]) };
+const inputs = { x: tensor(f32, [8, 64]) };
+const outputs = { out: tensor(f32, [8, 64]) };
 
 function loopCases(): readonly MatrixCase[] {
   return [
@@ -65,8 +65,8 @@ function loopCases(): readonly MatrixCase[] {
       kernel(
         {
           name: "ends",
-          inputs: { ends: array(i32, [4]) },
-          outputs: { out: array(i32, [4]) },
+          inputs: { ends: tensor(i32, [4]) },
+          outputs: { out: tensor(i32, [4]) },
           grid: { i: 4 },
         },
         ({ i, ends: source, out }) => {
@@ -135,8 +135,8 @@ function branchCases(): readonly MatrixCase[] {
         {
           name: "scalars",
           grid: { i: rows, j: 2 },
-          inputs: { x: array(f32, [rows, 64]) },
-          outputs: { out: array(f32, [rows, 64]) },
+          inputs: { x: tensor(f32, [rows, 64]) },
+          outputs: { out: tensor(f32, [rows, 64]) },
         },
         ({ i, j, x: source, out }) => {
           const half = slice(j.mul(32), 32);
@@ -442,7 +442,7 @@ function semaphoreCases(): readonly MatrixCase[] {
           name: "locks",
           grid: { i: 8 },
           inputs,
-          inouts: { total: array(f32, [64]) },
+          inouts: { total: tensor(f32, [64]) },
           outputs,
           scratch: { lock: semaphore(), first: semaphore() },
         },

@@ -6,7 +6,7 @@ import { bf16, bool, f32, f64, i32, i4, i64, u8 } from "../../src/formats/dtype.
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { all, array, cdiv, dim, full, iota, kernel, slice, smem } from "../../src/lang/index.ts";
+import { all, tensor, cdiv, dim, full, iota, kernel, slice, smem } from "../../src/lang/index.ts";
 import type { Ref } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { exactCase } from "./case.ts";
@@ -47,9 +47,9 @@ function rows(dtype: DType, columns: number, seed: number): MatrixCase {
       {
         name: "rows",
         grid: { i: cdiv(n, 16) },
-        inputs: { table: array(dtype, [50, columns]), ids: array(i32, [n]) },
-        outputs: { taken: array(dtype, [n, columns]) },
-        inouts: { out: array(dtype, [50, columns]) },
+        inputs: { table: tensor(dtype, [50, columns]), ids: tensor(i32, [n]) },
+        outputs: { taken: tensor(dtype, [n, columns]) },
+        inouts: { out: tensor(dtype, [50, columns]) },
       },
       ({ i, table, ids, taken, out }) => {
         const here = slice(i.mul(16), 16);
@@ -75,11 +75,11 @@ function elements(width: typeof i32 | typeof i64): MatrixCase {
       {
         name: "elements",
         inputs: {
-          table: array(f32, [9, n]),
-          rows: array(width, [6]),
-          columns: array(width, [20]),
+          table: tensor(f32, [9, n]),
+          rows: tensor(width, [6]),
+          columns: tensor(width, [20]),
         },
-        outputs: { out: array(f32, [6, 20]) },
+        outputs: { out: tensor(f32, [6, 20]) },
       },
       ({ table, rows, columns, out }) => {
         out.store(table.at(rows.load().expand(1), columns.load()).load());
@@ -108,8 +108,8 @@ function middle(name: string, view: (x: Ref<"f32">, buffer: Ref<"f32">) => Ref<"
     kernel(
       {
         name: "middle",
-        inputs: { x: array(f32, [5, 12, 8]), ids: array(i32, [24]) },
-        inouts: { out: array(f32, [8, 24, 8]) },
+        inputs: { x: tensor(f32, [5, 12, 8]), ids: tensor(i32, [24]) },
+        inouts: { out: tensor(f32, [8, 24, 8]) },
         scratch: { buffer: smem(f32, [5, 12, 8]) },
       },
       ({ x, ids, out, buffer }) => {
@@ -129,8 +129,8 @@ function scattered(dtype: DType): MatrixCase {
     kernel(
       {
         name: "scattered",
-        inputs: { x: array(dtype, [24]), ids: array(i32, [24]) },
-        outputs: { out: array(dtype, [40]) },
+        inputs: { x: tensor(dtype, [24]), ids: tensor(i32, [24]) },
+        outputs: { out: tensor(dtype, [40]) },
         scratch: { buffer: smem(dtype, [40]) },
       },
       ({ x, ids, out, buffer }) => {
@@ -152,8 +152,8 @@ function counted(space: "global" | "shared"): MatrixCase {
       {
         name: "counted",
         grid: { i: cdiv(n, 64) },
-        inputs: { ids: array(i32, [n]), weights: array(i32, [n]) },
-        inouts: { bins: array(i32, [10]) },
+        inputs: { ids: tensor(i32, [n]), weights: tensor(i32, [n]) },
+        inouts: { bins: tensor(i32, [10]) },
         scratch: { own: smem(i32, [10]) },
       },
       ({ i, ids, weights, bins, own }) => {
@@ -187,8 +187,8 @@ function addedRows(dtype: typeof f32 | typeof bf16): MatrixCase {
       {
         name: "added_rows",
         grid: { i: 3 },
-        inputs: { x: array(dtype, [48, 64]), ids: array(i32, [48]) },
-        inouts: { sums: array(dtype, [12, 64]) },
+        inputs: { x: tensor(dtype, [48, 64]), ids: tensor(i32, [48]) },
+        inouts: { sums: tensor(dtype, [12, 64]) },
       },
       ({ i, x, ids, sums }) => {
         const here = slice(i.mul(16), 16);
@@ -209,9 +209,9 @@ function extremes(fn: "min" | "max", dtype: typeof f32 | typeof f64 | typeof bf1
     kernel(
       {
         name: "extremes",
-        inputs: { ids: array(i32, [300]), x: array(dtype, [300]) },
-        inouts: { high: array(dtype, [5]) },
-        outputs: { own: array(dtype, [5]) },
+        inputs: { ids: tensor(i32, [300]), x: tensor(dtype, [300]) },
+        inouts: { high: tensor(dtype, [5]) },
+        outputs: { own: tensor(dtype, [5]) },
         scratch: { buffer: smem(dtype, [5]) },
       },
       ({ ids, x, high, own, buffer }) => {
@@ -234,9 +234,9 @@ function exchanged(): MatrixCase {
     kernel(
       {
         name: "exchanged",
-        inputs: { ids: array(i32, [32]) },
-        inouts: { state: array(i32, [64]) },
-        outputs: { old: array(i32, [32]), older: array(i32, [32]) },
+        inputs: { ids: tensor(i32, [32]) },
+        inouts: { state: tensor(i32, [64]) },
+        outputs: { old: tensor(i32, [32]), older: tensor(i32, [32]) },
       },
       ({ ids, state, old, older }) => {
         const own = ids.load();
@@ -262,9 +262,9 @@ function ragged(dtype: typeof f32 | typeof bf16 | typeof i32): MatrixCase {
       {
         name: "ragged",
         grid: { group: 6, part: 3 },
-        inputs: { x: array(dtype, [n, 24]), offsets: array(i32, [7]) },
-        inouts: { out: array(dtype, [n, 24]), sums: array(dtype, [n, 24]) },
-        outputs: { seen: array(dtype, [6, 3, 16, 20]) },
+        inputs: { x: tensor(dtype, [n, 24]), offsets: tensor(i32, [7]) },
+        inouts: { out: tensor(dtype, [n, 24]), sums: tensor(dtype, [n, 24]) },
+        outputs: { seen: tensor(dtype, [6, 3, 16, 20]) },
       },
       ({ group, part, x, offsets, out, sums, seen }) => {
         const start = offsets.at(group).loadScalar().add(part.mul(16));
@@ -290,13 +290,13 @@ function arithmetic(): MatrixCase {
         name: "arithmetic",
         grid: { tile: tiles },
         inputs: {
-          x: array(f32, [rows, columns]),
-          border: array(f32, [rows.add(2), columns.sub(1)]),
+          x: tensor(f32, [rows, columns]),
+          border: tensor(f32, [rows.add(2), columns.sub(1)]),
         },
         outputs: {
-          numbers: array(i32, [tiles.mul(2).sub(1)]),
-          quarters: array(f32, [rows, columns.div(4), 4]),
-          inner: array(f32, [rows, columns]),
+          numbers: tensor(i32, [tiles.mul(2).sub(1)]),
+          quarters: tensor(f32, [rows, columns.div(4), 4]),
+          inner: tensor(f32, [rows, columns]),
         },
       },
       ({ tile, x, border, numbers, quarters, inner }) => {
@@ -332,8 +332,8 @@ function masked(dtype: DType, shape: readonly number[], seed: number): MatrixCas
       {
         name: "masked",
         grid: { i: 2 },
-        inputs: { x: array(dtype, [20, 40]), mask: array(bool, shape) },
-        inouts: { out: array(dtype, [20, 40]) },
+        inputs: { x: tensor(dtype, [20, 40]), mask: tensor(bool, shape) },
+        inouts: { out: tensor(dtype, [20, 40]) },
         scratch: { buffer: smem(dtype, [16, 48]) },
       },
       ({ i, x, mask, out, buffer }) => {

@@ -7,7 +7,7 @@ import type { HostArray } from "../../src/formats/hostarray.ts";
 import { wgmmaAccumulators } from "../../src/ir/infer/matrix.ts";
 import {
   accumulator,
-  array,
+  tensor,
   commitShared,
   dot,
   kernel,
@@ -83,8 +83,8 @@ function dotCase(
         definition: kernel(
           {
             name: "dots",
-            inputs: { x: array(a, [m, k]), y: array(b, [k, n]) },
-            outputs: { out: array(sum, [m, n]) },
+            inputs: { x: tensor(a, [m, k]), y: tensor(b, [k, n]) },
+            outputs: { out: tensor(sum, [m, n]) },
           },
           ({ x: left, y: right, out }) => {
             out.store(
@@ -115,8 +115,8 @@ function sharedDotCase(product: Product, seed: number): MatrixCase {
         definition: kernel(
           {
             name: "shared_dots",
-            inputs: { x: array(a, [m, k]), y: array(b, [k, n]) },
-            outputs: { out: array(sum, [m, n]) },
+            inputs: { x: tensor(a, [m, k]), y: tensor(b, [k, n]) },
+            outputs: { out: tensor(sum, [m, n]) },
             scratch: { left: smem(a, [m, k]), right: smem(b, [k, n]) },
           },
           ({ x: one, y: other, out, left, right }) => {
@@ -177,8 +177,8 @@ function wgmmaCase(product: Product, form: Form, n: number, seed: number): Matri
         definition: kernel(
           {
             name: "multiplied",
-            inputs: { x: array(a, [m, k]), y: array(b, [k, n]) },
-            outputs: { out: array(sum, [m, n]) },
+            inputs: { x: tensor(a, [m, k]), y: tensor(b, [k, n]) },
+            outputs: { out: tensor(sum, [m, n]) },
             scratch: { left: smem(a, shapeA), right: smem(b, shapeB) },
           },
           ({ x: one, y: other, out, left, right }) => {
@@ -218,8 +218,8 @@ function roundedDot(): MatrixCase {
         definition: kernel(
           {
             name: "rounded",
-            inputs: { x: array(f32, [m, k]), y: array(f32, [k, n]) },
-            outputs: { out: array(f32, [m, n]) },
+            inputs: { x: tensor(f32, [m, k]), y: tensor(f32, [k, n]) },
+            outputs: { out: tensor(f32, [m, n]) },
           },
           ({ x: left, y: right, out }) => {
             out.store(dot(left.load(), right.load(), { precision: "tf32" }));
@@ -242,8 +242,8 @@ function roundedUp(): MatrixCase {
       definition: kernel(
         {
           name: "rounded_up",
-          inputs: { x: array(f32, [m, k]), y: array(f32, [k, n]) },
-          outputs: { out: array(f32, [m, n]) },
+          inputs: { x: tensor(f32, [m, k]), y: tensor(f32, [k, n]) },
+          outputs: { out: tensor(f32, [m, n]) },
         },
         ({ x, y, out }) => {
           out.store(dot(x.load(), y.load(), { precision: "tf32" }));

@@ -4,7 +4,7 @@ import { f32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import {
   all,
-  array,
+  tensor,
   cdiv,
   concatenate,
   dim,
@@ -61,8 +61,8 @@ function copies(dtype: DType, seed: number): readonly MatrixCase[] {
       {
         name: "copy",
         grid,
-        inputs: { x: array(dtype, shape) },
-        outputs: { out: array(dtype, shape) },
+        inputs: { x: tensor(dtype, shape) },
+        outputs: { out: tensor(dtype, shape) },
       },
       ((things: never) => {
         const { x, out, ...indices } = things as { readonly [name: string]: never };
@@ -84,12 +84,12 @@ function copies(dtype: DType, seed: number): readonly MatrixCase[] {
 
 function windows(dtype: DType, seed: number): readonly MatrixCase[] {
   const x = { x: anyNumbers(dtype, [20, 48], seed) };
-  const inputs = { x: array(dtype, [20, 48]) };
+  const inputs = { x: tensor(dtype, [20, 48]) };
   return [
     moving(
       `load transposed ${dtype.name}`,
       x,
-      { name: "transposed", inputs, outputs: { out: array(dtype, [48, 20]) } },
+      { name: "transposed", inputs, outputs: { out: tensor(dtype, [48, 20]) } },
       (({ x: source, out }: never) => {
         (out as { store(value: Tile): void }).store(
           (source as { transpose(): { load(): Tile } }).transpose().load(),
@@ -99,7 +99,7 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
     moving(
       `load reshaped ${dtype.name}`,
       x,
-      { name: "reshaped", inputs, outputs: { out: array(dtype, [16, 60]) } },
+      { name: "reshaped", inputs, outputs: { out: tensor(dtype, [16, 60]) } },
       (({ x: source, out }: never) => {
         (out as { store(value: Tile): void }).store(
           (source as { reshape(shape: number[]): { load(): Tile } }).reshape([16, 60]).load(),
@@ -109,7 +109,7 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
     moving(
       `load nested windows ${dtype.name}`,
       x,
-      { name: "nested", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 8, 16]) } },
+      { name: "nested", grid: { i: 3 }, inputs, outputs: { out: tensor(dtype, [3, 8, 16]) } },
       (({ i, x: source, out }: never) => {
         const index = i as { mul(by: number): { sub(by: number): never } };
         type Window = {
@@ -128,7 +128,7 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
 /** Rows known at launch alone, and windows of windows. */
 function unknownRows(dtype: DType, seed: number): readonly MatrixCase[] {
   const x = { x: anyNumbers(dtype, [20, 48], seed) };
-  const inputs = { x: array(dtype, [20, 48]) };
+  const inputs = { x: tensor(dtype, [20, 48]) };
   const rows = dim("rows");
   return [
     moving(
@@ -136,8 +136,8 @@ function unknownRows(dtype: DType, seed: number): readonly MatrixCase[] {
       { x: anyNumbers(dtype, [20, 50], seed) },
       {
         name: "unaligned",
-        inputs: { x: array(dtype, [20, 50]) },
-        outputs: { out: array(dtype, [20, 48]) },
+        inputs: { x: tensor(dtype, [20, 50]) },
+        outputs: { out: tensor(dtype, [20, 48]) },
       },
       (({ x: source, out }: never) => {
         type Window = { at(...at: readonly unknown[]): { load(): Tile } };
@@ -148,7 +148,7 @@ function unknownRows(dtype: DType, seed: number): readonly MatrixCase[] {
     moving(
       `load windows before windows ${dtype.name}`,
       x,
-      { name: "before", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 12, 16]) } },
+      { name: "before", grid: { i: 3 }, inputs, outputs: { out: tensor(dtype, [3, 12, 16]) } },
       (({ i, x: source, out }: never) => {
         const index = i as { mul(by: number): { sub(by: number): never } };
         type Window = {
@@ -167,8 +167,8 @@ function unknownRows(dtype: DType, seed: number): readonly MatrixCase[] {
       {
         name: "rows",
         grid: { i: cdiv(rows, 16) },
-        inputs: { x: array(dtype, [rows, 48]) },
-        outputs: { out: array(dtype, [rows, 48]) },
+        inputs: { x: tensor(dtype, [rows, 48]) },
+        outputs: { out: tensor(dtype, [rows, 48]) },
       },
       (({ i, x: source, out }: never) => {
         type Window = {
@@ -191,8 +191,8 @@ function throughShared(dtype: DType, seed: number): MatrixCase {
       definition: kernel(
         {
           name: "through",
-          inputs: { x: array(dtype, [32, 64]) },
-          outputs: { out: array(dtype, [64, 32]), again: array(dtype, [2, 32, 16]) },
+          inputs: { x: tensor(dtype, [32, 64]) },
+          outputs: { out: tensor(dtype, [64, 32]), again: tensor(dtype, [2, 32, 16]) },
           scratch: { buffer: smem(dtype, [32, 64]), stages: smem(dtype, [2, 32, 32]) },
         },
         ({ x, out, again, buffer, stages }) => {
@@ -222,8 +222,8 @@ function inRegisters(dtype: DType, seed: number): readonly MatrixCase[] {
       definition: kernel(
         {
           name: "rearranged",
-          inputs: { x: array(dtype, shape) },
-          outputs: { out: array(dtype, result) },
+          inputs: { x: tensor(dtype, shape) },
+          outputs: { out: tensor(dtype, result) },
         },
         ({ x, out }) => {
           out.store(compute(x.load()));
@@ -253,8 +253,8 @@ function largeTranspose(): MatrixCase {
       definition: kernel(
         {
           name: "large",
-          inputs: { x: array(f32, [128, 128]) },
-          outputs: { out: array(f32, [128, 128]) },
+          inputs: { x: tensor(f32, [128, 128]) },
+          outputs: { out: tensor(f32, [128, 128]) },
         },
         ({ x, out }) => {
           out.store(x.load().transpose());
@@ -275,8 +275,8 @@ function branches(): readonly MatrixCase[] {
         {
           name: "branch",
           grid: { i: 4 },
-          inputs: { x: array(dtype, [4, 40]), y: array(dtype, [4, 40]) },
-          outputs: { out: array(dtype, [4, 40]) },
+          inputs: { x: tensor(dtype, [4, 40]), y: tensor(dtype, [4, 40]) },
+          outputs: { out: tensor(dtype, [4, 40]) },
         },
         ({ i, x, y, out }) => {
           const chosen = when(

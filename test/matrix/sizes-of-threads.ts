@@ -13,7 +13,7 @@ import type { HostArray } from "../../src/formats/hostarray.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   commitShared,
   copyAsync,
@@ -32,7 +32,7 @@ import type { MatrixCase } from "./case.ts";
 import { convertHost, ordinaryNumbers } from "./inputs.ts";
 
 const x = ordinaryNumbers(i32, [16, 96], 5);
-const inputs = { x: array(i32, [16, 96]) };
+const inputs = { x: tensor(i32, [16, 96]) };
 
 /** Whole numbers, whose sums of products are exact. */
 function whole(shape: readonly number[], seed: number): HostArray {
@@ -48,10 +48,10 @@ function combined(count: number): readonly MatrixCase[] {
           warps: count,
           inputs,
           outputs: {
-            rows: array(i32, [16]),
-            columns: array(i32, [96]),
-            places: array(i32, [96]),
-            all: array(i32, [1]),
+            rows: tensor(i32, [16]),
+            columns: tensor(i32, [96]),
+            places: tensor(i32, [96]),
+            all: tensor(i32, [1]),
           },
         },
         ({ x: source, rows, columns, places, all }) => {
@@ -69,7 +69,7 @@ function combined(count: number): readonly MatrixCase[] {
           name: "ordered",
           warps: count,
           inputs,
-          outputs: { sums: array(i32, [16, 96]), sorted: array(i32, [16, 96]) },
+          outputs: { sums: tensor(i32, [16, 96]), sorted: tensor(i32, [16, 96]) },
         },
         ({ x: source, sums, sorted }) => {
           const tile = source.load();
@@ -85,10 +85,10 @@ function combined(count: number): readonly MatrixCase[] {
           warps: count,
           inputs,
           outputs: {
-            turned: array(i32, [96, 16]),
-            shaped: array(i32, [24, 64]),
-            taken: array(i32, [16, 96]),
-            counts: array(i32, [10]),
+            turned: tensor(i32, [96, 16]),
+            shaped: tensor(i32, [24, 64]),
+            taken: tensor(i32, [16, 96]),
+            counts: tensor(i32, [10]),
           },
         },
         ({ x: source, turned, shaped, taken, counts }) => {
@@ -111,8 +111,8 @@ function updated(count: number): MatrixCase {
         name: "updated",
         warps: count,
         inputs,
-        inouts: { table: array(i64, [16]) },
-        outputs: { before: array(i64, [16]) },
+        inouts: { table: tensor(i64, [16]) },
+        outputs: { before: tensor(i64, [16]) },
       },
       ({ x: source, table, before }) => {
         before.store(table.atomicAdd(source.load().sum(1).cast(i64)));
@@ -129,7 +129,7 @@ function apart(count: number): MatrixCase {
         name: "apart",
         warps: count,
         inputs,
-        outputs: { out: array(i32, [32, 96]) },
+        outputs: { out: tensor(i32, [32, 96]) },
         scratch: { row: smem(i32, [96]) },
       },
       ({ x: source, out, row }) => {
@@ -157,8 +157,8 @@ function handed(count: number): MatrixCase {
         name: "handed",
         warps: count,
         threads: ["copy", "use"],
-        inputs: { x: array(f32, [4, 32, 32]) },
-        outputs: { out: array(f32, [4, 32, 32]) },
+        inputs: { x: tensor(f32, [4, 32, 32]) },
+        outputs: { out: tensor(f32, [4, 32, 32]) },
         scratch: { buffer: smem(f32, [32, 32]), full: barrier(), free: barrier() },
       },
       ({ x: source, out, buffer, full, free, copy, use }) => {
@@ -191,8 +191,8 @@ function multiplied(count: number, way: Multiply): MatrixCase {
       {
         name: "product",
         warps: count,
-        inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-        outputs: { out: array(f32, [m, n]) },
+        inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+        outputs: { out: tensor(f32, [m, n]) },
         scratch: { left: smem(bf16, [m, k]), right: smem(bf16, [k, n]) },
       },
       ({ a, b, out, left, right }) => {

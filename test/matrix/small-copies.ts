@@ -4,7 +4,7 @@
  */
 import { f4e2m1fn, i4, u4 } from "../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   commitGroup,
   commitShared,
@@ -31,8 +31,8 @@ export function smallCopyCases(): readonly MatrixCase[] {
           {
             name: "small_copies",
             grid: { i: 3 },
-            inputs: { x: array(dtype, [rows, columns]) },
-            outputs: { out: array(dtype, [48, 256]), back: array(dtype, [48, 256]) },
+            inputs: { x: tensor(dtype, [rows, columns]) },
+            outputs: { out: tensor(dtype, [48, 256]), back: tensor(dtype, [48, 256]) },
             scratch: { buffer: smem(dtype, [2, height, width]), landed: barrier({ count: 2 }) },
           },
           ({ i, x: source, out, back, buffer, landed }) => {

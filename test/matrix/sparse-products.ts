@@ -5,7 +5,7 @@ import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { wgmmaAccumulators } from "../../src/ir/infer/matrix.ts";
-import { accumulator, array, commitShared, kernel, smem, wgmma } from "../../src/lang/index.ts";
+import { accumulator, tensor, commitShared, kernel, smem, wgmma } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import type { MatrixCase } from "./case.ts";
 import { ordinaryNumbers } from "./inputs.ts";
@@ -71,11 +71,11 @@ function sparseCase(
             name: "sparse",
             warps,
             inputs: {
-              x: array(a, [m, k / 2]),
-              e: array(u16, [m, k / elementsPerWord(a)]),
-              y: array(b, [k, n]),
+              x: tensor(a, [m, k / 2]),
+              e: tensor(u16, [m, k / elementsPerWord(a)]),
+              y: tensor(b, [k, n]),
             },
-            outputs: { out: array(sum, [m, n]) },
+            outputs: { out: tensor(sum, [m, n]) },
             scratch: { left: smem(a, shapeA), right: smem(b, shapeB) },
           },
           ({ x: one, e, y: other, out, left, right }) => {

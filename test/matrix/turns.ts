@@ -5,7 +5,7 @@
 import { bf16, f32, i32 } from "../../src/formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   blockSync,
   commitGroup,
@@ -30,8 +30,8 @@ import type { MatrixCase } from "./case.ts";
 import { convertHost, ordinaryNumbers } from "./inputs.ts";
 
 const x = ordinaryNumbers(f32, [4, 32, 32], 5);
-const inputs = { x: array(f32, [4, 32, 32]) };
-const outputs = { out: array(f32, [4, 32, 32]) };
+const inputs = { x: tensor(f32, [4, 32, 32]) };
+const outputs = { out: tensor(f32, [4, 32, 32]) };
 const buffer = smem(f32, [32, 32]);
 
 function laggingCases(): readonly MatrixCase[] {
@@ -162,14 +162,14 @@ function products(
   body: (left: Ref<"bf16">, right: Ref<"bf16">, out: Ref<"f32">) => void,
 ): MatrixCase {
   const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [4, 64, 64], seed), bf16);
-  const factors = array(bf16, [4, 64, 64]);
+  const factors = tensor(bf16, [4, 64, 64]);
   const held = smem(bf16, [4, 64, 64]);
   return exactCase(name, { a: factor(1), b: factor(2) }, () =>
     kernel(
       {
         name: "flight",
         inputs: { a: factors, b: factors },
-        outputs: { out: array(f32, [4, 64, 64]) },
+        outputs: { out: tensor(f32, [4, 64, 64]) },
         scratch: { left: held, right: held, landed: barrier({ arrivals: 2 }) },
       },
       ({ a, b, out, left, right, landed }) => {
@@ -186,7 +186,7 @@ function products(
 /** One thread stores factors, the other multiplies them; no word of proxies, since `dot` takes tiles. */
 function storedFactors(): MatrixCase {
   const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [64, 64], seed), bf16);
-  const factors = array(bf16, [64, 64]);
+  const factors = tensor(bf16, [64, 64]);
   const held = smem(bf16, [64, 64]);
   return exactCase("factors that another thread stores", { a: factor(1), b: factor(2) }, () =>
     kernel(
@@ -194,7 +194,7 @@ function storedFactors(): MatrixCase {
         name: "stored",
         threads: ["write", "multiply"],
         inputs: { a: factors, b: factors },
-        outputs: { out: array(f32, [64, 64]) },
+        outputs: { out: tensor(f32, [64, 64]) },
         scratch: { left: held, right: held, full: barrier(), empty: barrier() },
       },
       ({ a, b, out, left, right, full, empty, write, multiply }) => {

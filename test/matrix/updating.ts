@@ -3,7 +3,7 @@ import { bool, dtypes, i32, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { atomicFormats } from "../../src/ir/infer/memory.ts";
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   commitGlobal,
@@ -34,9 +34,9 @@ function atomicCase(fn: Update, dtype: DType, seed: number): MatrixCase {
       definition: kernel(
         {
           name: "updated",
-          inputs: { x: array(dtype, [3, 40]), y: array(dtype, [3, 40]) },
-          inouts: { all: array(dtype, [3, 40]) },
-          outputs: { before: array(dtype, [3, 40]), own: array(dtype, [3, 40]) },
+          inputs: { x: tensor(dtype, [3, 40]), y: tensor(dtype, [3, 40]) },
+          inouts: { all: tensor(dtype, [3, 40]) },
+          outputs: { before: tensor(dtype, [3, 40]), own: tensor(dtype, [3, 40]) },
           scratch: { buffer: smem(dtype, [3, 40]) },
         },
         ({ x, y, all, before, own, buffer }) => {
@@ -85,7 +85,7 @@ function contended(): MatrixCase {
     name: "atomic add of many blocks",
     prepare: () => ({
       definition: kernel(
-        { name: "counted", grid: { i: 200 }, inouts: { total: array(i32, [8]) } },
+        { name: "counted", grid: { i: 200 }, inouts: { total: tensor(i32, [8]) } },
         ({ i, total }) => {
           total.at(i.rem(8)).atomic("add", 1);
         },
@@ -106,8 +106,8 @@ function sums(): readonly MatrixCase[] {
         {
           name: "summed",
           grid: { i: 2 },
-          inputs: { x: array(dtype, [3, 40]) },
-          inouts: { all: array(dtype, [3, 40]) },
+          inputs: { x: tensor(dtype, [3, 40]) },
+          inouts: { all: tensor(dtype, [3, 40]) },
         },
         ({ x, all }) => {
           all.atomic("add", x.load() as never);
@@ -148,8 +148,8 @@ function roundedCopyCase(seed: number): MatrixCase {
         {
           name: "rounded",
           grid: { i: cdiv(shape[0], tile[0]), j: cdiv(shape[1], tile[1]) },
-          inputs: { x: array(f32, shape) },
-          outputs: { out: array(tf32, shape), same: array(bool, shape) },
+          inputs: { x: tensor(f32, shape) },
+          outputs: { out: tensor(tf32, shape), same: tensor(bool, shape) },
           scratch: { buffer: smem(tf32, tile), landed: barrier() },
         },
         ({ i, j, x, out, same, buffer, landed }) => {
@@ -185,8 +185,8 @@ function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
         {
           name: "carried",
           grid,
-          inputs: { x: array(dtype, shape) },
-          outputs: { out: array(dtype, shape), seen: array(dtype, shape) },
+          inputs: { x: tensor(dtype, shape) },
+          outputs: { out: tensor(dtype, shape), seen: tensor(dtype, shape) },
           scratch: { buffer: smem(dtype, tile), landed: barrier() },
         },
         (things: { readonly [name: string]: never }) => {
@@ -241,8 +241,8 @@ function reductionCases(): readonly MatrixCase[] {
         definition: kernel(
           {
             name: "combined",
-            inputs: { x: array(dtype, [24, 64]) },
-            inouts: { all: array(dtype, [24, 64]) },
+            inputs: { x: tensor(dtype, [24, 64]) },
+            inouts: { all: tensor(dtype, [24, 64]) },
             scratch: { buffer: smem(dtype, [16, 64]) },
             grid: { i: 2 },
           },
@@ -274,8 +274,8 @@ function nanFill(): readonly MatrixCase[] {
       definition: kernel(
         {
           name: "filled",
-          inputs: { x: array(dtype, [10, width]) },
-          outputs: { out: array(dtype, [16, 64]) },
+          inputs: { x: tensor(dtype, [10, width]) },
+          outputs: { out: tensor(dtype, [16, 64]) },
           scratch: { buffer: smem(dtype, [16, 64]), landed: barrier() },
         },
         ({ x, out, buffer, landed }) => {
@@ -308,8 +308,8 @@ function farOutside(): readonly MatrixCase[] {
         definition: kernel(
           {
             name: "outside",
-            inputs: { x: array(dtype, [2 * rows, 2 * columns]) },
-            outputs: { out: array(dtype, [height, width]) },
+            inputs: { x: tensor(dtype, [2 * rows, 2 * columns]) },
+            outputs: { out: tensor(dtype, [height, width]) },
           },
           ({ x, out }) => {
             const view = x.at(slice(0, rows), slice(0, columns));
@@ -334,8 +334,8 @@ function oddStarts(): readonly MatrixCase[] {
           definition: kernel(
             {
               name: "odd_start",
-              inputs: { x: array(dtype, [24, 96]) },
-              outputs: { out: array(dtype, [8, 32]) },
+              inputs: { x: tensor(dtype, [24, 96]) },
+              outputs: { out: tensor(dtype, [8, 32]) },
               scratch: { buffer: smem(dtype, [8, 32]), landed: barrier() },
             },
             ({ x, out, buffer, landed }) => {
@@ -360,9 +360,9 @@ function committed(): MatrixCase {
       definition: kernel(
         {
           name: "committed",
-          inputs: { x: array(f32, [16, 64]) },
-          inouts: { middle: array(f32, [16, 64]) },
-          outputs: { out: array(f32, [16, 64]) },
+          inputs: { x: tensor(f32, [16, 64]) },
+          inouts: { middle: tensor(f32, [16, 64]) },
+          outputs: { out: tensor(f32, [16, 64]) },
           scratch: { buffer: smem(f32, [16, 64]), landed: barrier() },
         },
         ({ x, middle, out, buffer, landed }) => {

@@ -4,7 +4,7 @@
  */
 import { bf16, bool, f16, f32, i32, i64, i8, u32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
-import { array, concatenate, inlinePtx, kernel, slice, vmap } from "../../src/lang/index.ts";
+import { tensor, concatenate, inlinePtx, kernel, slice, vmap } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { exactCase } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
@@ -31,8 +31,8 @@ function eachElement(dtype: DType, opcode: string, method: "add" | "and"): Matri
     kernel(
       {
         name: "each_element",
-        inputs: { x: array(dtype, shape), y: array(dtype, shape) },
-        outputs: { out: array(dtype, shape) },
+        inputs: { x: tensor(dtype, shape), y: tensor(dtype, shape) },
+        outputs: { out: tensor(dtype, shape) },
       },
       ({ x, y, out }) => {
         const [made] = inlinePtx({
@@ -57,8 +57,8 @@ function eachLane(warps: number): MatrixCase {
       {
         name: "each_lane",
         warps,
-        inputs: { x: array(f32, shape) },
-        outputs: { out: array(f32, shape) },
+        inputs: { x: tensor(f32, shape) },
+        outputs: { out: tensor(f32, shape) },
       },
       ({ x, out }) => {
         const [turned] = inlinePtx({
@@ -90,8 +90,8 @@ function batched(axis: number): MatrixCase {
         {
           name: "item",
           grid: { i: rows / 2 },
-          inputs: { x: array(f32, [rows, columns]) },
-          outputs: { out: array(f32, [rows, columns]) },
+          inputs: { x: tensor(f32, [rows, columns]) },
+          outputs: { out: tensor(f32, [rows, columns]) },
         },
         ({ i, x, out }) => {
           const here = slice(i.mul(2), 2);

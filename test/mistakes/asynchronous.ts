@@ -1,7 +1,7 @@
 /** Mistakes with what runs beside the program: copies, tensor cores, barriers, semaphores. */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -43,8 +43,8 @@ function copying(body: (things: Copying) => unknown): unknown {
       name: "copying",
       grid: { i: 2, j: 4 },
       cluster: { j: 2 },
-      inputs: { x: array(f32, [4, 512]), whole: array(i32, [4, 512]) },
-      outputs: { out: array(f32, [4, 512]) },
+      inputs: { x: tensor(f32, [4, 512]), whole: tensor(i32, [4, 512]) },
+      outputs: { out: tensor(f32, [4, 512]) },
       scratch: {
         buffer: smem(f32, [4, 512]),
         integers: smem(i32, [4, 512]),
@@ -69,7 +69,7 @@ function multiplying(body: (things: Multiplying) => unknown): unknown {
     {
       name: "multiplying",
       grid: { i: 2 },
-      inputs: { far: array(bf16, [64, 128]) },
+      inputs: { far: tensor(bf16, [64, 128]) },
       scratch: { a: smem(bf16, [64, 64]), b: smem(bf16, [64, 128]), wide: smem(f32, [64, 128]) },
     },
     body,

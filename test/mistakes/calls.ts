@@ -1,6 +1,6 @@
 /** Functions called with something of another kind, as programs without types do. */
 import {
-  array,
+  tensor,
   compileAhead,
   f32,
   fromNumbers,
@@ -15,7 +15,7 @@ import { checkKernel, compareWithReference } from "tilewright/testing";
 import { mistakeTable } from "./mistake.ts";
 
 const double = kernel(
-  { name: "double", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+  { name: "double", inputs: { x: tensor(f32, [4]) }, outputs: { out: tensor(f32, [4]) } },
   ({ x, out }) => out.store(x.load().mul(2)),
 );
 

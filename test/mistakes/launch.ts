@@ -1,6 +1,6 @@
 /** Mistakes on the host: arrays, arguments of a launch, devices and their memory. */
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   convertLanes,
@@ -26,8 +26,8 @@ const axpy = kernel(
   {
     name: "axpy",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n]), y: array(f32, [n]), alpha: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]), alpha: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, y, alpha, out }) => {
     const here = slice(i.mul(4), 4);
@@ -35,25 +35,25 @@ const axpy = kernel(
   },
 );
 const fixed = kernel(
-  { name: "fixed", inputs: { x: array(f32, [8, 8]), count: scalar(i32) } },
+  { name: "fixed", inputs: { x: tensor(f32, [8, 8]), count: scalar(i32) } },
   () => {
     zeros(f32, [8]);
   },
 );
 const unbound = kernel(
-  { name: "unbound", grid: { i: cdiv(n, 4) }, outputs: { out: array(f32, [n]) } },
+  { name: "unbound", grid: { i: cdiv(n, 4) }, outputs: { out: tensor(f32, [n]) } },
   () => {
     zeros(f32, [8]);
   },
 );
 const paired = kernel(
-  { name: "paired", grid: { i: cdiv(n, 4) }, cluster: { i: 2 }, inputs: { x: array(f32, [n]) } },
+  { name: "paired", grid: { i: cdiv(n, 4) }, cluster: { i: 2 }, inputs: { x: tensor(f32, [n]) } },
   () => {
     zeros(f32, [8]);
   },
 );
 const increment = kernel(
-  { name: "increment", inputs: { y: array(f32, [8]) }, inouts: { x: array(f32, [8]) } },
+  { name: "increment", inputs: { y: tensor(f32, [8]) }, inouts: { x: tensor(f32, [8]) } },
   () => {
     zeros(f32, [8]);
   },

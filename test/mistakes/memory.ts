@@ -1,7 +1,7 @@
 /** Mistakes with memory: windows, loads and stores, atomic updates, peers. */
 import {
   all,
-  array,
+  tensor,
   constant,
   copyAsync,
   f32,
@@ -19,9 +19,9 @@ import { mistakeTable, program } from "./mistake.ts";
 
 /** A kernel of rows. */
 function starting(body: (arrays: { readonly x: Ref<"f32">; readonly out: Ref<"f32"> }) => unknown) {
-  const rows = array(f32, [4, 64]);
+  const rows = tensor(f32, [4, 64]);
   return kernel(
-    { name: "starting", inputs: { x: rows, whole: array(i32, [4]) }, outputs: { out: rows } },
+    { name: "starting", inputs: { x: rows, whole: tensor(i32, [4]) }, outputs: { out: rows } },
     body,
   );
 }
@@ -192,7 +192,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     name: "store to a run-time extent",
     code: "TW2040",
     make: () =>
-      kernel({ name: "fill", outputs: { out: array(f32, [4, 4]) } }, ({ out }) => {
+      kernel({ name: "fill", outputs: { out: tensor(f32, [4, 4]) } }, ({ out }) => {
         out
           .reshape([2, 2, 2, 2])
           .at(0, 0)
@@ -227,7 +227,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     name: "load larger than a tile",
     code: "TW2009",
     make: () =>
-      kernel({ name: "whole", inputs: { x: array(f32, [4096, 4096]) } }, ({ x }) => {
+      kernel({ name: "whole", inputs: { x: tensor(f32, [4096, 4096]) } }, ({ x }) => {
         x.load(); // <- load larger than a tile
       }),
     message: "a tile of shape [4096, 4096] is too large",
@@ -338,7 +338,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     code: "TW2049",
     make: () =>
       kernel(
-        { name: "far", grid: { i: 2 }, cluster: { i: 2 }, inputs: { x: array(i32, [4]) } },
+        { name: "far", grid: { i: 2 }, cluster: { i: 2 }, inputs: { x: tensor(i32, [4]) } },
         ({ x }) => {
           x.peer(1); // <- peer of global memory
         },
@@ -355,7 +355,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
         return kernel(
           {
             name: "buffered",
-            inputs: { list: array(f32, [n]) },
+            inputs: { list: tensor(f32, [n]) },
             // @ts-expect-error the extents of shared memory are numbers
             scratch: { buffer: smem(f32, [n]) }, // <- shared memory of run-time extent
           },

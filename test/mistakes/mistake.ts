@@ -16,7 +16,7 @@
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { array, barrier, bf16, dim, f32, i32, kernel, scalar, semaphore, smem } from "tilewright";
+import { tensor, barrier, bf16, dim, f32, i32, kernel, scalar, semaphore, smem } from "tilewright";
 import type { Barrier, DiagnosticCode, Ref, Scalar, Semaphore, Tile } from "tilewright";
 
 export interface Mistake {
@@ -81,13 +81,13 @@ export function program(body: (things: Things) => unknown): unknown {
     name: "program",
     grid: { i: 4 },
     inputs: {
-      x: array(f32, [8, 64]),
-      halves: array(bf16, [8, 64]),
-      counts: array(i32, [8, 64]),
-      list: array(f32, [dim("n")]),
+      x: tensor(f32, [8, 64]),
+      halves: tensor(bf16, [8, 64]),
+      counts: tensor(i32, [8, 64]),
+      list: tensor(f32, [dim("n")]),
       factor: scalar(f32),
     },
-    outputs: { out: array(f32, [8, 64]) },
+    outputs: { out: tensor(f32, [8, 64]) },
     scratch: {
       shared: smem(f32, [8, 64]),
       ready: barrier(),

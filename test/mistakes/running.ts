@@ -1,6 +1,6 @@
 /** Mistakes that show when a kernel runs, reported by the names that the user gave. */
 import {
-  array,
+  tensor,
   assert,
   barrier,
   bf16,
@@ -51,8 +51,8 @@ export const runningMistakes = mistakeTable(import.meta.url, [
         kernel(
           {
             name: "hasty",
-            inputs: { x: array(f32, [8]) },
-            outputs: { out: array(f32, [8]) },
+            inputs: { x: tensor(f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
             scratch: { stage: smem(f32, [8]), landed: barrier() },
           },
           ({ x, out, stage, landed }) => {
@@ -73,7 +73,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
     code: "TW3001",
     make: () =>
       run(
-        kernel({ name: "crowd", grid: { i: 2 }, outputs: { out: array(f32, [8]) } }, ({ out }) => {
+        kernel({ name: "crowd", grid: { i: 2 }, outputs: { out: tensor(f32, [8]) } }, ({ out }) => {
           out.store(zeros(f32, [8])); // <- output written by two blocks
         }),
         {},
@@ -89,7 +89,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
         kernel(
           {
             name: "empty",
-            outputs: { out: array(f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
             scratch: { stage: smem(f32, [8]) },
           },
           ({ out, stage }) => {
@@ -109,7 +109,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
         kernel(
           {
             name: "members",
-            outputs: { out: array(f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
             scratch: { bytes: union({ a: smem(f32, [8]) }, { b: smem(f32, [8]) }) },
           },
           ({ out, bytes: { a, b } }) => {
@@ -147,9 +147,12 @@ export const runningMistakes = mistakeTable(import.meta.url, [
     code: "TW3005",
     make: () =>
       run(
-        kernel({ name: "beyond", inputs: { x: array(f32, [8]), at: scalar(i32) } }, ({ x, at }) => {
-          assert(x.at(at).loadScalar().ge(0), "positive"); // <- index beyond the array
-        }),
+        kernel(
+          { name: "beyond", inputs: { x: tensor(f32, [8]), at: scalar(i32) } },
+          ({ x, at }) => {
+            assert(x.at(at).loadScalar().ge(0), "positive"); // <- index beyond the array
+          },
+        ),
         { x: numbers, at: 8 },
       ),
     message: "load with index 8 on axis 0 of x, which has 8",
@@ -194,8 +197,8 @@ export const runningMistakes = mistakeTable(import.meta.url, [
         kernel(
           {
             name: "hurried",
-            outputs: { out: array(f32, [8]) },
-            inputs: { x: array(f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
+            inputs: { x: tensor(f32, [8]) },
             scratch: { stage: smem(f32, [8]), landed: barrier() },
           },
           ({ x, out, stage, landed }) => {
@@ -241,7 +244,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
     code: "TW3012",
     make: () =>
       run(
-        kernel({ name: "sure", inputs: { x: array(f32, [8]) } }, ({ x }) => {
+        kernel({ name: "sure", inputs: { x: tensor(f32, [8]) } }, ({ x }) => {
           assert(x.load().lt(8), "all below 8"); // <- assertion that fails
         }),
         { x: numbers },

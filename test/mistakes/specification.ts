@@ -1,5 +1,5 @@
 /** Mistakes in what a kernel is made of: names, grid, clusters, threads, dimensions, arguments. */
-import { array, bf16, cdiv, dim, f32, gmem, kernel, scalar, smem, union } from "tilewright";
+import { tensor, bf16, cdiv, dim, f32, gmem, kernel, scalar, smem, union } from "tilewright";
 import { mistakeTable } from "./mistake.ts";
 
 const nothing = (): void => undefined;
@@ -21,7 +21,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
   {
     name: "axis and input of one name",
     code: "TW1021",
-    make: () => kernel({ name: "clash", grid: { x: 4 }, inputs: { x: array(f32, [4]) } }, nothing), // <- axis and input of one name
+    make: () => kernel({ name: "clash", grid: { x: 4 }, inputs: { x: tensor(f32, [4]) } }, nothing), // <- axis and input of one name
     message: "x names both a grid axis and an input",
     remedy: "rename one of them",
   },
@@ -35,7 +35,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     name: "name that is not declared",
     code: "TW1022",
     make: () =>
-      kernel({ name: "typo", inputs: { x: array(f32, [4]) } }, (things) => {
+      kernel({ name: "typo", inputs: { x: tensor(f32, [4]) } }, (things) => {
         const { y } = things as unknown as { y: unknown }; // <- name that is not declared
         return y;
       }),
@@ -109,7 +109,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     code: "TW1028",
     make: () => {
       const shape = [dim("n"), dim("n", { multipleOf: 8 })];
-      return kernel({ name: "torn", inputs: { x: array(f32, shape) } }, nothing); // <- dimension with two promises
+      return kernel({ name: "torn", inputs: { x: tensor(f32, shape) } }, nothing); // <- dimension with two promises
     },
     message: "dimension n is said to be a multiple of 1 and of 8",
     remedy: "make the dimension once",
@@ -117,7 +117,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
   {
     name: "array of no elements",
     code: "TW1029",
-    make: () => array(f32, [0]), // <- array of no elements
+    make: () => tensor(f32, [0]), // <- array of no elements
     message: "an array has a shape that is not a list of sizes",
     found: "[0]",
   },
@@ -133,14 +133,14 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     name: "text for a dtype",
     code: "TW1008",
     // @ts-expect-error a dtype is an object
-    make: () => array("f32", [64]), // <- text for a dtype
+    make: () => tensor("f32", [64]), // <- text for a dtype
     message: "a dtype must be one of the number formats, such as f32",
     found: 'the text "f32"',
   },
   {
     name: "stride for one of two axes",
     code: "TW1030",
-    make: () => array(f32, [8, 64], { strides: [64] }), // <- stride for one of two axes
+    make: () => tensor(f32, [8, 64], { strides: [64] }), // <- stride for one of two axes
     message: "strides do not fit an array of shape [8, 64]",
     expected: "2 positive strides",
     found: "[64]",
@@ -148,7 +148,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
   {
     name: "negative stride",
     code: "TW1030",
-    make: () => array(f32, [8], { strides: [-1] }), // <- negative stride
+    make: () => tensor(f32, [8], { strides: [-1] }), // <- negative stride
     found: "[-1]",
   },
   {
@@ -158,16 +158,16 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
       // @ts-expect-error outputs are arrays
       kernel({ name: "total", outputs: { sum: scalar(f32) } }, nothing), // <- scalar for an output
     message: "sum cannot be an output",
-    expected: "array(…)",
+    expected: "tensor(…)",
     found: "scalar(…)",
-    remedy: "array(dtype, [1])",
+    remedy: "tensor(dtype, [1])",
   },
   {
     name: "array for scratch",
     code: "TW1031",
     make: () =>
       // @ts-expect-error scratch is smem or gmem
-      kernel({ name: "space", scratch: { buffer: array(f32, [64]) } }, nothing), // <- array for scratch
+      kernel({ name: "space", scratch: { buffer: tensor(f32, [64]) } }, nothing), // <- array for scratch
     message: "buffer cannot be scratch",
     expected: "smem(…), gmem(…)",
   },
@@ -195,7 +195,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     name: "scratch of an unknown extent",
     code: "TW2011",
     make: () =>
-      kernel({ name: "sums", inputs: { x: array(f32, [dim("n")]) } }, ({ x }) => {
+      kernel({ name: "sums", inputs: { x: tensor(f32, [dim("n")]) } }, ({ x }) => {
         x.reshape([dim("m")]); // <- scratch of an unknown extent
       }),
     message: "the kernel has no dimension m",

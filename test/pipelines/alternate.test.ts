@@ -1,6 +1,6 @@
 /** Tiles that are dealt back and forth: every tile once, to the block whose turn it is. */
 import { describe, test } from "vitest";
-import { array, fromNumbers, i32, kernel, tiles } from "tilewright";
+import { tensor, fromNumbers, i32, kernel, tiles } from "tilewright";
 import { requireClean, requireEmulated } from "./run.ts";
 
 /** Which block each of the tiles goes to. */
@@ -20,7 +20,7 @@ describe.each([
 ])("%i tiles for %i blocks", (count, blocks) => {
   const dealt = (grid: { [axis: string]: number }) =>
     kernel(
-      { name: "dealt", grid: { worker: blocks }, inouts: { y: array(i32, [count]) } },
+      { name: "dealt", grid: { worker: blocks }, inouts: { y: tensor(i32, [count]) } },
       ({ worker, y }) => {
         tiles(grid, { alternate: true }).each(({ i, j }) => {
           if (i === undefined) throw new Error("an axis is missing");

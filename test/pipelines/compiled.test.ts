@@ -1,6 +1,6 @@
 /** Plain loops of products that the compiler pipelines. */
 import { describe, expect, test } from "vitest";
-import { array, bf16, block, dot, f32, kernel, loop, open, zeros } from "tilewright";
+import { tensor, bf16, block, dot, f32, kernel, loop, open, zeros } from "tilewright";
 import type { RunArguments } from "tilewright";
 import type { Kernel, Region } from "../../src/ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../src/ir/rewrite/substitute.ts";
@@ -111,8 +111,8 @@ describe("room", () => {
     kernel(
       {
         name: "tile",
-        inputs: { a: array(bf16, [256, 1024]), b: array(bf16, [1024, 256]) },
-        outputs: { c: array(f32, [rows, columns]) },
+        inputs: { a: tensor(bf16, [256, 1024]), b: tensor(bf16, [1024, 256]) },
+        outputs: { c: tensor(f32, [rows, columns]) },
       },
       ({ a, b, c }) => {
         const carry = zeros(f32, [rows, columns]);

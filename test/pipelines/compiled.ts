@@ -3,7 +3,7 @@
  * be written, and what it must give. Elements are small integers, so that sums are exact in any order.
  */
 import {
-  array,
+  tensor,
   bf16,
   block,
   cdiv,
@@ -24,8 +24,8 @@ const k = dim("k", { multipleOf: 8 });
 const [rows, columns, deep] = [64, 32, 16];
 
 const operands = {
-  inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-  outputs: { c: array(f32, [m, n]) },
+  inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+  outputs: { c: tensor(f32, [m, n]) },
 };
 const tiled = { grid: { i: cdiv(m, rows), j: cdiv(n, columns) }, ...operands };
 
@@ -107,7 +107,7 @@ const transposed = kernel(
   {
     name: "transposed",
     ...tiled,
-    inputs: { ...operands.inputs, b: array(bf16, [n, k]) },
+    inputs: { ...operands.inputs, b: tensor(bf16, [n, k]) },
   },
   ({ i, j, a, b, c }) => {
     const carry = zeros(f32, [rows, columns]);
@@ -152,7 +152,7 @@ const twofold = kernel(
   {
     name: "twofold",
     ...tiled,
-    outputs: { ...operands.outputs, d: array(f32, [m, n]) },
+    outputs: { ...operands.outputs, d: tensor(f32, [m, n]) },
   },
   ({ i, j, a, b, c, d }) => {
     const zero = zeros(f32, [rows, columns]);
@@ -192,7 +192,7 @@ const watched = kernel(
   {
     name: "watched",
     ...tiled,
-    outputs: { ...operands.outputs, d: array(f32, [m, n]) },
+    outputs: { ...operands.outputs, d: tensor(f32, [m, n]) },
   },
   ({ i, j, a, b, c, d }) => {
     const zero = zeros(f32, [rows, columns]);
@@ -293,7 +293,7 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     {
       name: "odd",
       ...tiled,
-      inputs: { a: array(bf16, [m, dim("k")]), b: array(bf16, [dim("k"), 36]) },
+      inputs: { a: tensor(bf16, [m, dim("k")]), b: tensor(bf16, [dim("k"), 36]) },
     },
     ({ a, b, c }) => {
       const carry = zeros(f32, [rows, columns]);
@@ -318,8 +318,8 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     {
       name: "written",
       grid: { i: 1 },
-      inouts: { a: array(bf16, [64, 64]) },
-      outputs: { c: array(f32, [64, 64]) },
+      inouts: { a: tensor(bf16, [64, 64]) },
+      outputs: { c: tensor(f32, [64, 64]) },
     },
     ({ a, c }) => {
       const carry = zeros(f32, [64, 64]);
@@ -335,7 +335,7 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     {
       name: "chased",
       ...tiled,
-      inputs: { ...operands.inputs, next: array(i32, [16]) },
+      inputs: { ...operands.inputs, next: tensor(i32, [16]) },
     },
     ({ a, b, c, next }) => {
       const carry = {

@@ -1,6 +1,6 @@
 /** Tiles that a kernel of one thread takes from a counter. */
 import { expect, test } from "vitest";
-import { array, f32, fromNumbers, i32, kernel, open, tiles, toNumbers } from "tilewright";
+import { tensor, f32, fromNumbers, i32, kernel, open, tiles, toNumbers } from "tilewright";
 import { requireClean } from "./run.ts";
 
 const [count, size] = [5, 8];
@@ -9,9 +9,9 @@ const doubled = kernel(
   {
     name: "doubled",
     grid: { worker: 3 },
-    inputs: { x: array(f32, [count, size]) },
-    outputs: { y: array(f32, [count, size]) },
-    inouts: { counter: array(i32, [1]) },
+    inputs: { x: tensor(f32, [count, size]) },
+    outputs: { y: tensor(f32, [count, size]) },
+    inouts: { counter: tensor(i32, [1]) },
   },
   ({ x, y, counter }) => {
     tiles({ i: count }, { counter }).each(({ i }) => {

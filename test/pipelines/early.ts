@@ -3,7 +3,16 @@
  *
  *   for tiles t, steps k < K:   z[t] = Σ x[t K + k] · w[t K + k]      x of step k + 1 is taken together with w of step k
  */
-import { array, constant, f32, fromNumbers, i32, kernel, tiles, warpSpecialized } from "tilewright";
+import {
+  tensor,
+  constant,
+  f32,
+  fromNumbers,
+  i32,
+  kernel,
+  tiles,
+  warpSpecialized,
+} from "tilewright";
 import { zeros } from "tilewright";
 import type { KernelDefinition, Scalar } from "tilewright";
 import type { Expected } from "./plain.ts";
@@ -41,15 +50,15 @@ function sizes({ computing = 2, count = 3, workers = 2, steps = 4 }: EarlyChoice
 export function earlyKernel(choices: EarlyChoices): KernelDefinition {
   const { computing, count, workers, steps, blocks } = sizes(choices);
   const names = Array.from({ length: computing }, (_, part) => `compute${part}`);
-  const operand = array(f32, [blocks, computing, size]);
+  const operand = tensor(f32, [blocks, computing, size]);
   return kernel(
     {
       name: "early",
       grid: { worker: workers },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],
       inputs: { x: operand, w: operand },
-      outputs: { z: array(f32, [count, computing, size]) },
-      inouts: { counter: array(i32, [1]) },
+      outputs: { z: tensor(f32, [count, computing, size]) },
+      inouts: { counter: tensor(i32, [1]) },
     },
     ({ x, w, z, counter }) => {
       const at = ({ t, k }: { readonly t: Scalar<"i32">; readonly k: Scalar<"i32"> }) =>

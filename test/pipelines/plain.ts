@@ -5,7 +5,7 @@
  *   for i < I, k < K:   t = i K + k     value = 2 x[t] + w[…]     y[…] = value, or what is there plus value     total += value
  */
 import {
-  array,
+  tensor,
   block,
   constant,
   f32,
@@ -78,14 +78,14 @@ export function plainKernel(choices: PlainChoices): KernelDefinition {
       cluster: { rank: cluster },
       threads: names,
       inputs: {
-        x: array(f32, [steps * size]),
-        w: array(f32, [steps * size]),
+        x: tensor(f32, [steps * size]),
+        w: tensor(f32, [steps * size]),
         outers: scalar(i32),
         inners: scalar(i32),
       },
       inouts: {
-        y: array(f32, [cluster, steps * size]),
-        total: array(f32, [cluster, threads, size]),
+        y: tensor(f32, [cluster, steps * size]),
+        total: tensor(f32, [cluster, threads, size]),
       },
     },
     ({ rank, x, w, y, total, outers, inners }) => {

@@ -2,7 +2,7 @@
 import { describe, test } from "vitest";
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   block,
   dot,
@@ -36,8 +36,8 @@ const expected = {
 };
 
 const spec = {
-  inputs: { a: array(bf16, [m, deep * steps]), b: array(bf16, [deep * steps, n]) },
-  outputs: { c: array(f32, [m, n]) },
+  inputs: { a: tensor(bf16, [m, deep * steps]), b: tensor(bf16, [deep * steps, n]) },
+  outputs: { c: tensor(f32, [m, n]) },
 };
 
 const inFlight = (depth: number, delay?: number): KernelDefinition =>

@@ -5,7 +5,17 @@
  *
  * Every block has a row for each of the computing threads.
  */
-import { array, constant, f32, fromNumbers, gmem, i32, kernel, semaphore, tiles } from "tilewright";
+import {
+  tensor,
+  constant,
+  f32,
+  fromNumbers,
+  gmem,
+  i32,
+  kernel,
+  semaphore,
+  tiles,
+} from "tilewright";
 import { warpSpecialized, zeros } from "tilewright";
 import type { KernelDefinition, Scalar, Tile, TileOptions } from "tilewright";
 import type { Expected } from "./plain.ts";
@@ -67,13 +77,13 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
       cluster: lone ? {} : { rank: cluster },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],
       inputs: {
-        x: array(f32, [blocks, computing, size]),
-        w: array(f32, [blocks, computing, size]),
+        x: tensor(f32, [blocks, computing, size]),
+        w: tensor(f32, [blocks, computing, size]),
       },
       inouts: {
-        y: array(f32, [cluster, blocks, computing, size]),
-        z: array(f32, [cluster, count, computing, size]),
-        counter: array(i32, [1]),
+        y: tensor(f32, [cluster, blocks, computing, size]),
+        z: tensor(f32, [cluster, count, computing, size]),
+        counter: tensor(i32, [1]),
       },
       scratch: {
         sums: gmem(f32, [workers, computing, size]),

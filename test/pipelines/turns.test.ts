@@ -1,6 +1,6 @@
 /** Consumers that take turns write one after the other, the first one first. */
 import { expect, test } from "vitest";
-import { array, barrier, i32, kernel, loop, turns, when } from "tilewright";
+import { tensor, barrier, i32, kernel, loop, turns, when } from "tilewright";
 import { requireClean, requireEmulated } from "./run.ts";
 
 const [consumers, rounds] = [3, 4];
@@ -10,7 +10,7 @@ const taking = kernel(
   {
     name: "taking",
     threads: ["first", "second", "third"],
-    inouts: { log: array(i32, [consumers * rounds + 1]) },
+    inouts: { log: tensor(i32, [consumers * rounds + 1]) },
     scratch: { own: barrier({ count: consumers }) },
   },
   ({ log, own, first, second, third }) => {

@@ -3,7 +3,7 @@
  * and pages are picked by their numbers, elements are stored where a mask says.
  */
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   concatenate,
@@ -32,8 +32,8 @@ export const embedding = kernel(
   {
     name: "embedding",
     grid: { i: cdiv(n, 32), j: cdiv(d, 128) },
-    inputs: { ids: array(i32, [n]), table: array(f32, [v, d]) },
-    outputs: { out: array(f32, [n, d]) },
+    inputs: { ids: tensor(i32, [n]), table: tensor(f32, [v, d]) },
+    outputs: { out: tensor(f32, [n, d]) },
   },
   ({ i, j, ids, table, out }) => {
     const [rows, columns] = [slice(i.mul(32), 32), slice(j.mul(128), 128)];
@@ -46,8 +46,8 @@ export const scatterAdd = kernel(
   {
     name: "scatter_add",
     grid: { i: cdiv(n, 32), j: cdiv(d, 128) },
-    inputs: { ids: array(i32, [n]), grad: array(f32, [n, d]) },
-    inouts: { table: array(f32, [v, d]) },
+    inputs: { ids: tensor(i32, [n]), grad: tensor(f32, [n, d]) },
+    inouts: { table: tensor(f32, [v, d]) },
   },
   ({ i, j, ids, grad, table }) => {
     const [rows, columns] = [slice(i.mul(32), 32), slice(j.mul(128), 128)];
@@ -64,8 +64,8 @@ export const counts = kernel(
   {
     name: "counts",
     grid: { i: cdiv(n, 256) },
-    inputs: { x: array(i32, [n]) },
-    inouts: { total: array(i32, [bins]) },
+    inputs: { x: tensor(i32, [n]) },
+    inouts: { total: tensor(i32, [bins]) },
   },
   ({ i, x, total }) => {
     const values = x.at(slice(i.mul(256), 256)).load({ fill: -1 });
@@ -78,8 +78,8 @@ export const positives = kernel(
   {
     name: "positives",
     grid: { i: cdiv(n, 128) },
-    inputs: { x: array(f32, [n]) },
-    inouts: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    inouts: { out: tensor(f32, [n]) },
   },
   ({ i, x, out }) => {
     const here = slice(i.mul(128), 128);
@@ -97,11 +97,11 @@ export const grouped = kernel(
     name: "grouped",
     grid: { p: cdiv(t, tileRows).add(g), j: cdiv(w, tileColumns) },
     inputs: {
-      x: array(bf16, [t, k]),
-      weights: array(bf16, [g, k, w]),
-      offsets: array(i32, [g.add(1)]),
+      x: tensor(bf16, [t, k]),
+      weights: tensor(bf16, [g, k, w]),
+      offsets: tensor(i32, [g.add(1)]),
     },
-    outputs: { out: array(f32, [t, w]) },
+    outputs: { out: tensor(f32, [t, w]) },
   },
   ({ p, j, x, weights, offsets, out }) => {
     const none = { group: constant(i32, -1), tile: constant(i32, 0), seen: constant(i32, 0) };
@@ -143,14 +143,14 @@ export const paged = kernel(
     name: "paged",
     grid: { b: batch, h: heads },
     inputs: {
-      q: array(bf16, [batch, heads, queries, head]),
-      keys: array(bf16, [pages, page, heads, head]),
-      values: array(bf16, [pages, page, heads, head]),
-      table: array(i32, [batch, most]),
-      lengths: array(i32, [batch]),
+      q: tensor(bf16, [batch, heads, queries, head]),
+      keys: tensor(bf16, [pages, page, heads, head]),
+      values: tensor(bf16, [pages, page, heads, head]),
+      table: tensor(i32, [batch, most]),
+      lengths: tensor(i32, [batch]),
       scale: scalar(f32),
     },
-    outputs: { out: array(f32, [batch, heads, queries, head]) },
+    outputs: { out: tensor(f32, [batch, heads, queries, head]) },
   },
   ({ b, h, q, keys, values, table, lengths, scale, out }) => {
     const length = lengths.at(b).loadScalar();
@@ -194,8 +194,8 @@ export const greatest = kernel(
   {
     name: "greatest",
     grid: { i: rows },
-    inputs: { x: array(f32, [rows, length]) },
-    outputs: { values: array(f32, [rows, best]), places: array(i32, [rows, best]) },
+    inputs: { x: tensor(f32, [rows, length]) },
+    outputs: { values: tensor(f32, [rows, best]), places: tensor(i32, [rows, best]) },
   },
   ({ i, x, values, places }) => {
     const none = { found: full(f32, [best], -Infinity), at: full(i32, [best], -1) };

@@ -3,7 +3,7 @@
  * of neighbours, each said as the mathematics says it.
  */
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   constant,
@@ -34,8 +34,8 @@ export const add = kernel(
   {
     name: "add",
     grid: { i: cdiv(n, 1024) },
-    inputs: { x: array(f32, [n]), y: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, y, out }) => {
     const here = slice(i.mul(1024), 1024);
@@ -51,8 +51,8 @@ export const softmax = kernel(
   {
     name: "softmax",
     grid: { i: rows },
-    inputs: { x: array(f32, [rows, columns]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { x: tensor(f32, [rows, columns]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
   },
   ({ i, x, out }) => {
     const row = x.at(i, whole).load({ fill: -Infinity });
@@ -68,8 +68,8 @@ export const groupedOrder = kernel(
   {
     name: "grouped_order",
     grid: { p: cdiv(m, tile).mul(cdiv(n, tile)) },
-    inputs: { a: array(f16, [m, k]), b: array(f16, [k, n]) },
-    outputs: { c: array(f16, [m, n]) },
+    inputs: { a: tensor(f16, [m, k]), b: tensor(f16, [k, n]) },
+    outputs: { c: tensor(f16, [m, n]) },
   },
   ({ p, a, b, c }) => {
     const [down, across] = [constant(i32, cdiv(m, tile)), constant(i32, cdiv(n, tile))];
@@ -94,8 +94,8 @@ export const dropout = kernel(
   {
     name: "dropout",
     grid: { i: cdiv(n, 512) },
-    inputs: { x: array(f32, [n]), seed: scalar(u32), dropped: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), seed: scalar(u32), dropped: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, seed, dropped, out }) => {
     const here = slice(i.mul(512), 512);
@@ -112,15 +112,15 @@ export const layerNorm = kernel(
     name: "layer_norm",
     grid: { i: rows },
     inputs: {
-      x: array(f32, [rows, columns]),
-      weight: array(f32, [columns]),
-      bias: array(f32, [columns]),
+      x: tensor(f32, [rows, columns]),
+      weight: tensor(f32, [columns]),
+      bias: tensor(f32, [columns]),
       epsilon: scalar(f32),
     },
     outputs: {
-      y: array(f32, [rows, columns]),
-      means: array(f32, [rows]),
-      inverses: array(f32, [rows]),
+      y: tensor(f32, [rows, columns]),
+      means: tensor(f32, [rows]),
+      inverses: tensor(f32, [rows]),
     },
   },
   ({ i, x, weight, bias, epsilon, y, means, inverses }) => {
@@ -144,16 +144,16 @@ export const layerNormGradient = kernel(
     name: "layer_norm_gradient",
     grid: { part: parts },
     inputs: {
-      x: array(f32, [rows, columns]),
-      weight: array(f32, [columns]),
-      dy: array(f32, [rows, columns]),
-      means: array(f32, [rows]),
-      inverses: array(f32, [rows]),
+      x: tensor(f32, [rows, columns]),
+      weight: tensor(f32, [columns]),
+      dy: tensor(f32, [rows, columns]),
+      means: tensor(f32, [rows]),
+      inverses: tensor(f32, [rows]),
     },
     outputs: {
-      dx: array(f32, [rows, columns]),
-      weights: array(f32, [parts, columns]),
-      biases: array(f32, [parts, columns]),
+      dx: tensor(f32, [rows, columns]),
+      weights: tensor(f32, [parts, columns]),
+      biases: tensor(f32, [parts, columns]),
     },
   },
   ({ part, x, weight, dy, means, inverses, dx, weights, biases }) => {
@@ -178,8 +178,8 @@ export const sumOfParts = kernel(
   {
     name: "sum_of_parts",
     grid: { j: cdiv(columns, 64) },
-    inputs: { x: array(f32, [parts, columns]) },
-    outputs: { out: array(f32, [columns]) },
+    inputs: { x: tensor(f32, [parts, columns]) },
+    outputs: { out: tensor(f32, [columns]) },
   },
   ({ j, x, out }) => {
     const here = slice(j.mul(64), 64);
@@ -205,12 +205,12 @@ export const attention = kernel(
     name: "attention",
     grid: { h: heads, i: cdiv(n, block) },
     inputs: {
-      q: array(f16, [heads, n, headSize]),
-      keys: array(f16, [heads, n, headSize]),
-      values: array(f16, [heads, n, headSize]),
+      q: tensor(f16, [heads, n, headSize]),
+      keys: tensor(f16, [heads, n, headSize]),
+      values: tensor(f16, [heads, n, headSize]),
       scale: scalar(f32),
     },
-    outputs: { out: array(f32, [heads, n, headSize]), logarithms: array(f32, [heads, n]) },
+    outputs: { out: tensor(f32, [heads, n, headSize]), logarithms: tensor(f32, [heads, n]) },
   },
   ({ h, i, q, keys, values, scale, out, logarithms }) => {
     const here = slice(i.mul(block), block);
@@ -252,11 +252,11 @@ export const int4Product = kernel(
     name: "int4_product",
     grid: { i: cdiv(m, 32), j: cdiv(pairs, 64) },
     inputs: {
-      x: array(bf16, [m, deep]),
-      weights: array(i4, [deep, pairs]),
-      scales: array(bf16, [deep.div(group), pairs]),
+      x: tensor(bf16, [m, deep]),
+      weights: tensor(i4, [deep, pairs]),
+      scales: tensor(bf16, [deep.div(group), pairs]),
     },
-    outputs: { out: array(f32, [m, pairs]) },
+    outputs: { out: tensor(f32, [m, pairs]) },
   },
   ({ i, j, x, weights, scales, out }) => {
     const [here, there] = [slice(i.mul(32), 32), slice(j.mul(64), 64)];
@@ -276,8 +276,8 @@ export const runningSums = kernel(
   {
     name: "running_sums",
     grid: { i: rows },
-    inputs: { x: array(f32, [rows, n]) },
-    outputs: { out: array(f32, [rows, n]) },
+    inputs: { x: tensor(f32, [rows, n]) },
+    outputs: { out: tensor(f32, [rows, n]) },
   },
   ({ i, x, out }) => {
     loop({ to: cdiv(n, stretch), carry: constant(f32, 0) }, (step, before) => {
@@ -294,8 +294,8 @@ export const chainedSums = kernel(
   {
     name: "chained_sums",
     grid: { i: cdiv(n, stretch) },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
     scratch: {
       sums: gmem(f32, [cdiv(n, stretch)]),
       known: semaphore([cdiv(n, stretch)]),
@@ -326,8 +326,8 @@ export const depthwise = kernel(
   {
     name: "depthwise",
     grid: { c: channels, i: cdiv(height, down), j: cdiv(width, across) },
-    inputs: { x: array(f32, [channels, height, width]), filters: array(f32, [channels, 3, 3]) },
-    outputs: { out: array(f32, [channels, height, width]) },
+    inputs: { x: tensor(f32, [channels, height, width]), filters: tensor(f32, [channels, 3, 3]) },
+    outputs: { out: tensor(f32, [channels, height, width]) },
   },
   ({ c, i, j, x, filters, out }) => {
     const picture = x.at(c);

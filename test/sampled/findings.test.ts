@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
 import { f32 } from "../../src/formats/dtype.ts";
 import { toNumbers } from "../../src/formats/hostarray.ts";
-import { array, full, kernel } from "../../src/lang/index.ts";
+import { tensor, full, kernel } from "../../src/lang/index.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
 
 /** Blocks that write the same elements, unordered. */
 const racing = kernel(
-  { name: "racing", grid: { i: 2 }, outputs: { out: array(f32, [32]) } },
+  { name: "racing", grid: { i: 2 }, outputs: { out: tensor(f32, [32]) } },
   ({ i, out }) => {
     out.store(full(f32, [32], 1).add(i.cast(f32).mul(0)));
   },

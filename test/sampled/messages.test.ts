@@ -4,7 +4,7 @@ import { Device } from "../../src/device/device.ts";
 import { bf16, bool, f32, f64, i32, i4, i64 } from "../../src/formats/dtype.ts";
 import { fromNumbers, hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { array, assert, debugPrint, kernel, loop, slice, warps } from "../../src/lang/index.ts";
+import { tensor, assert, debugPrint, kernel, loop, slice, warps } from "../../src/lang/index.ts";
 import type { KernelDefinition } from "../../src/lang/index.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
 import { SimulatorBackend } from "../../src/runtime/simulator-backend.ts";
@@ -61,13 +61,13 @@ describe("prints", () => {
         grid: { i: 2, j: 2 },
         threads: ["first", "second"],
         inputs: {
-          a: array(f64, [6]),
-          b: array(bf16, [3, 4]),
-          c: array(i4, [10]),
-          d: array(i64, [2]),
-          e: array(bool, [5]),
+          a: tensor(f64, [6]),
+          b: tensor(bf16, [3, 4]),
+          c: tensor(i4, [10]),
+          d: tensor(i64, [2]),
+          e: tensor(bool, [5]),
         },
-        outputs: { out: array(i32, [2, 2]) },
+        outputs: { out: tensor(i32, [2, 2]) },
       },
       ({ i, j, a, b, c, d, e, out, first, second }) => {
         first(() => {
@@ -92,7 +92,11 @@ describe("prints", () => {
 
   test("of warps on their own", async () => {
     const printer = kernel(
-      { name: "warps", inputs: { x: array(f32, [4, 16]) }, outputs: { out: array(f32, [4, 16]) } },
+      {
+        name: "warps",
+        inputs: { x: tensor(f32, [4, 16]) },
+        outputs: { out: tensor(f32, [4, 16]) },
+      },
       ({ x, out }) => {
         warps((warp) => {
           const row = x.at(warp).load();
@@ -107,7 +111,7 @@ describe("prints", () => {
 
 describe("assertions", () => {
   const checked = kernel(
-    { name: "checks", inputs: { x: array(f32, [8, 40]) }, outputs: { out: array(f32, [8, 40]) } },
+    { name: "checks", inputs: { x: tensor(f32, [8, 40]) }, outputs: { out: tensor(f32, [8, 40]) } },
     ({ x, out }) => {
       const tile = x.load();
       assert(tile.lt(300), "small numbers");
@@ -134,7 +138,11 @@ describe("assertions", () => {
 
 test("a ring that is full keeps what fits, and still tells of a failed assertion", async () => {
   const talkative = kernel(
-    { name: "talks", inputs: { x: array(f32, [62, 66]) }, outputs: { out: array(f32, [62, 66]) } },
+    {
+      name: "talks",
+      inputs: { x: tensor(f32, [62, 66]) },
+      outputs: { out: tensor(f32, [62, 66]) },
+    },
     ({ x, out }) => {
       const tile = x.load();
       loop(16, () => {

@@ -8,7 +8,7 @@ import * as T from "../../src/arrays/index.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import type { Random } from "../../src/support/random.ts";
 
-type F32 = T.Array<"f32">;
+type F32 = T.NDArray<"f32">;
 
 /** What is known of an array. */
 interface Life {

@@ -9,7 +9,7 @@ import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import { attention, attentionBackward } from "../../src/kernels/index.ts";
 import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
-import { array, dim } from "../../src/lang/index.ts";
+import { tensor, dim } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { masks } from "./attention-masks.ts";
 import {
@@ -45,7 +45,7 @@ function specOf(one: AttentionCase) {
     ...(window !== undefined && { window }),
     ...(softCap !== undefined && { softCap }),
     ...(scale !== undefined && { scale }),
-    ...(bias && { bias: array(f32, sized) }),
+    ...(bias && { bias: tensor(f32, sized) }),
     ...(one.dropout !== undefined && { dropout: one.dropout }),
     ...(one.mask !== undefined && { mask: masks[one.mask].traced }),
     ...(one.scales === true && { scales: true }),

@@ -10,7 +10,7 @@ import {
   convolutionBackwardW,
   convolutionBackwardX,
 } from "../../src/kernels/convolution/convolution.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import type { Random } from "../../src/support/random.ts";
 import { overProducts, resultExtents } from "./convolution-reference.ts";
 import type { ReferenceSizes } from "./convolution-reference.ts";
@@ -64,8 +64,8 @@ export async function checkConvolution(device: Device, given: ConvolutionCase): 
   );
   if (x === undefined || w === undefined || dOut === undefined) throw new Error("three arrays");
   const spec = {
-    x: array(dtype, xs),
-    w: array(dtype, ws),
+    x: tensor(dtype, xs),
+    w: tensor(dtype, ws),
     channels: isLast ? ("last" as const) : ("first" as const),
     stride: given.stride,
     dilation: given.dilation,

@@ -61,7 +61,7 @@ export async function runArrayProgram(options: ProgramOptions): Promise<void> {
   }
 }
 
-async function valuesOf(arrays: readonly T.Array[]): Promise<Results> {
+async function valuesOf(arrays: readonly T.NDArray[]): Promise<Results> {
   const read = await Promise.all(arrays.map((each) => each.read()));
   return read.map(({ data }) => Array.from(data, Number));
 }
@@ -77,7 +77,7 @@ function add(random: Random, size: number): ArrayProgram {
 function products(random: Random, size: number): ArrayProgram {
   const m = 16 * (1 + random.below(12 * size));
   const z = Array.from({ length: m * m }, () => random.below(3) - 1);
-  const step = T.jit((given: T.Array) => {
+  const step = T.jit((given: T.NDArray) => {
     const y = T.matmul(given, given);
     const w = T.matmul(y, given);
     return [y, w, T.add(w, y), T.transpose(y), T.flip(w)];
@@ -116,8 +116,12 @@ function conv(random: Random, size: number): ArrayProgram {
   const [x, w] = [filled(shapes.x), filled(shapes.w)];
   const settings = { inputDilation: 2, padding: [[1, 1] as const, [2, 0] as const] };
   const run = async (): Promise<Results> => {
-    const step = T.jit((left: T.Array, right: T.Array) => {
-      const [y, back] = T.vjp((a: T.Array, b: T.Array) => T.nn.conv(a, b, settings), left, right);
+    const step = T.jit((left: T.NDArray, right: T.NDArray) => {
+      const [y, back] = T.vjp(
+        (a: T.NDArray, b: T.NDArray) => T.nn.conv(a, b, settings),
+        left,
+        right,
+      );
       return [y, ...back(y)];
     });
     return valuesOf(

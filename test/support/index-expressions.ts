@@ -4,7 +4,16 @@
  * edges of i32 and of the array.
  */
 import type { KernelDefinition } from "../../src/lang/index.ts";
-import { array, cdiv, constant, dim, gridSize, kernel, loop, slice } from "../../src/lang/index.ts";
+import {
+  tensor,
+  cdiv,
+  constant,
+  dim,
+  gridSize,
+  kernel,
+  loop,
+  slice,
+} from "../../src/lang/index.ts";
 import type { Ref, Scalar } from "../../src/lang/index.ts";
 import { f32, i16, i32, i64, i8, u32 } from "../../src/formats/dtype.ts";
 import type { Random } from "../../src/support/random.ts";
@@ -132,11 +141,11 @@ export function indexKernel(random: Random, count: number): IndexKernel {
       name: "indices",
       grid: { s: blocks, j: cdiv(m, 3) },
       inputs: {
-        starts: array(i32, [blocks]),
-        x: array(f32, [4, 6, extent]),
-        y: array(f32, [m, 3, n]),
+        starts: tensor(i32, [blocks]),
+        x: tensor(f32, [4, 6, extent]),
+        y: tensor(f32, [m, 3, n]),
       },
-      inouts: { out: array(f32, outputs.out), written: array(f32, outputs.written) },
+      inouts: { out: tensor(f32, outputs.out), written: tensor(f32, outputs.written) },
     },
     ({ s, j, starts: given, x, y, out, written }) => {
       const start = given.at(s).loadScalar();

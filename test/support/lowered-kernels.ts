@@ -1,7 +1,7 @@
 /** Kernels that show what lowering decides: products through shared memory, and a sort of moved payloads. */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   commitShared,
   dim,
@@ -30,8 +30,8 @@ export function pipelinedDot(): KernelDefinition {
     {
       name: "matmul",
       grid: { i: 4, j: 4 },
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { c: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { c: tensor(bf16, [m, n]) },
       scratch: { sa: smem(bf16, [128, 64]), sb: smem(bf16, [64, 128]) },
     },
     ({ i, j, a, b, c, sa, sb }) => {
@@ -53,8 +53,8 @@ export function rolledProducts(depth = 64): KernelDefinition {
   return kernel(
     {
       name: "rolled",
-      inputs: { x: array(bf16, [height, depth]), y: array(bf16, [depth, width]) },
-      outputs: { out: array(f32, [height, width]) },
+      inputs: { x: tensor(bf16, [height, depth]), y: tensor(bf16, [depth, width]) },
+      outputs: { out: tensor(f32, [height, width]) },
       scratch: { a: smem(bf16, [height, depth]), b: smem(bf16, [depth, width]) },
     },
     ({ x, y, out, a, b }) => {
@@ -76,8 +76,8 @@ export function sortedRows(): KernelDefinition {
   return kernel(
     {
       name: "order",
-      inputs: { keys: array(u8, shape) },
-      outputs: { order: array(i32, shape), other: array(i32, [4, 128]) },
+      inputs: { keys: tensor(u8, shape) },
+      outputs: { order: tensor(i32, shape), other: tensor(i32, [4, 128]) },
     },
     ({ keys, order, other }) => {
       const [, moved] = keys.load().sortWith(0, [iota(i32, shape, 0)]);

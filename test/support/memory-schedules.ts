@@ -9,7 +9,7 @@
  * all of it happens while launches are under way. Some fail, some are aborted; what they were to write is unknown then, and
  * everything else as it was.
  */
-import { array, assert, cdiv, dim, hostArray, i32, kernel, scalar, slice } from "tilewright";
+import { tensor, assert, cdiv, dim, hostArray, i32, kernel, scalar, slice } from "tilewright";
 import type { DeviceArray, HostArray, KernelDefinition } from "tilewright";
 import { Device } from "../../src/device/device.ts";
 import type { ThreadHost } from "../../src/emulator/threads/worker-pool.ts";
@@ -21,10 +21,10 @@ const block = 128;
 /** Of what kernels work on: what more there is, the emulator would take long for. */
 const mostElements = 10 * block;
 
-const arrays = { grid: { i: cdiv(n, block) }, inputs: { k: scalar(i32), x: array(i32, [n]) } };
+const arrays = { grid: { i: cdiv(n, block) }, inputs: { k: scalar(i32), x: tensor(i32, [n]) } };
 
 const combine = kernel(
-  { ...arrays, name: "combine", outputs: { out: array(i32, [n]) } },
+  { ...arrays, name: "combine", outputs: { out: tensor(i32, [n]) } },
   ({ i, k, x, out }) => {
     const here = slice(i.mul(block), block);
     out.at(here).store(x.at(here).load().mul(3).add(k));
@@ -32,7 +32,7 @@ const combine = kernel(
 );
 
 const update = kernel(
-  { ...arrays, name: "update", inouts: { y: array(i32, [n]) } },
+  { ...arrays, name: "update", inouts: { y: tensor(i32, [n]) } },
   ({ i, k, x, y }) => {
     const here = slice(i.mul(block), block);
     y.at(here).store(y.at(here).load().mul(5).add(x.at(here).load()).add(k));
@@ -41,7 +41,7 @@ const update = kernel(
 
 /** Blocks add to one place, so that no other thread takes any of them. */
 const total = kernel(
-  { ...arrays, name: "total", inouts: { sum: array(i32, [1]) } },
+  { ...arrays, name: "total", inouts: { sum: tensor(i32, [1]) } },
   ({ i, k, x, sum }) => {
     const here = slice(i.mul(block), block);
     sum.at(0).atomicAdd(x.at(here).load().sum().add(k));
@@ -50,7 +50,7 @@ const total = kernel(
 
 /** Block `k` ends it. */
 const failing = kernel(
-  { ...arrays, name: "failing", outputs: { out: array(i32, [n]) } },
+  { ...arrays, name: "failing", outputs: { out: tensor(i32, [n]) } },
   ({ i, k, x, out }) => {
     const here = slice(i.mul(block), block);
     out.at(here).store(x.at(here).load());

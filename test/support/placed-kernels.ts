@@ -1,7 +1,7 @@
 /** Kernels that are to be placed without conversions, written as a user would write them. */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -26,11 +26,11 @@ export function matmulWithEpilogue(): KernelDefinition {
       name: "matmul_epilogue",
       grid: { i: 8, j: 8 },
       inputs: {
-        a: array(bf16, [1024, 4096]),
-        b: array(bf16, [4096, 1024]),
-        bias: array(f32, [1024]),
+        a: tensor(bf16, [1024, 4096]),
+        b: tensor(bf16, [4096, 1024]),
+        bias: tensor(f32, [1024]),
       },
-      outputs: { c: array(bf16, [1024, 1024]) },
+      outputs: { c: tensor(bf16, [1024, 1024]) },
       scratch: {
         tileA: smem(bf16, [2, m, k]),
         tileB: smem(bf16, [2, k, n]),
@@ -60,8 +60,8 @@ export function rowSoftmax(): KernelDefinition {
     {
       name: "row_softmax",
       grid: { i: 128 },
-      inputs: { x: array(f32, [1024, columns]) },
-      outputs: { out: array(f32, [1024, columns]) },
+      inputs: { x: tensor(f32, [1024, columns]) },
+      outputs: { out: tensor(f32, [1024, columns]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(rows), rows);
@@ -81,11 +81,11 @@ export function flashAttention(): KernelDefinition {
       name: "flash_attention",
       grid: { i: length / queries },
       inputs: {
-        q: array(bf16, [length, width]),
-        k: array(bf16, [length, width]),
-        v: array(bf16, [length, width]),
+        q: tensor(bf16, [length, width]),
+        k: tensor(bf16, [length, width]),
+        v: tensor(bf16, [length, width]),
       },
-      outputs: { out: array(bf16, [length, width]) },
+      outputs: { out: tensor(bf16, [length, width]) },
       scratch: {
         tileQ: smem(bf16, [queries, width]),
         tileK: smem(bf16, [keys, width]),
@@ -132,11 +132,11 @@ export function weightOnlyMatmul(): KernelDefinition {
       name: "weight_only_matmul",
       grid: { i: 16 },
       inputs: {
-        weights: array(i8, [1024, 1024]),
-        x: array(bf16, [1024, n]),
-        scale: array(f32, [1024]),
+        weights: tensor(i8, [1024, 1024]),
+        x: tensor(bf16, [1024, n]),
+        scale: tensor(f32, [1024]),
       },
-      outputs: { out: array(f32, [1024, n]) },
+      outputs: { out: tensor(f32, [1024, n]) },
       scratch: {
         tileW: smem(i8, [m, k]),
         tileX: smem(bf16, [k, n]),

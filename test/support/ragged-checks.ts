@@ -10,7 +10,7 @@ import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { MatmulConfiguration } from "../../src/kernels/matmul/configuration.ts";
 import { raggedDot } from "../../src/kernels/ragged/ragged-dot.ts";
 import { raggedOuter } from "../../src/kernels/ragged/ragged-outer.ts";
-import { array, dim } from "../../src/lang/index.ts";
+import { tensor, dim } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { productOf } from "./exact-product.ts";
 import { wholeNumbers } from "./library-checks.ts";
@@ -58,8 +58,8 @@ export async function checkDot(device: Device, one: DotCase): Promise<void> {
   const { a, b, lying, groupSizes } = raggedInputs(one);
   const [rows, columns, depth, count] = [dim("m"), dim("n"), dim("k"), dim("g")];
   const op = raggedDot({
-    a: array(dtype, [rows, depth]),
-    b: array(
+    a: tensor(dtype, [rows, depth]),
+    b: tensor(
       dtype,
       [count, depth, columns],
       byColumns === true ? { strides: [depth.mul(columns), 1, depth] } : {},
@@ -68,7 +68,7 @@ export async function checkDot(device: Device, one: DotCase): Promise<void> {
     ...(dtype === f32 && { precision: "ieee" as const }),
     ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
     ...(epilogue === true && {
-      inputs: { bias: array(f32, [columns]) },
+      inputs: { bias: tensor(f32, [columns]) },
       epilogue: ({ sums, bias }: never) =>
         (sums as never as { add: (x: unknown) => never }).add(bias),
     }),
@@ -123,7 +123,7 @@ export async function checkWeights(device: Device, one: WeightsCase): Promise<vo
   const op = raggedDot({
     ...{ a: as, b: operand, out: f32 },
     ...(epilogue === true && {
-      inputs: { bias: array(f32, [symbols.n]) },
+      inputs: { bias: tensor(f32, [symbols.n]) },
       epilogue: ({ sums, bias: added }: never) =>
         (sums as never as { add: (x: unknown) => never }).add(added),
     }),

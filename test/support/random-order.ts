@@ -26,7 +26,7 @@ import type { DType, DTypeName } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { histogram, sort, topK, unique } from "../../src/kernels/index.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { inOrder, oddNumbers } from "./orders.ts";
 
@@ -89,7 +89,7 @@ async function checkOrder(device: Device, random: Random, most: number, text: st
   const own = `${text}, ${dtype.name} [${rows}, ${columns}]`;
   const { out, indices } = await device.run(
     sort({
-      ...{ x: array(dtype, [rows, columns]), descending, indices: true },
+      ...{ x: tensor(dtype, [rows, columns]), descending, indices: true },
       ...(random.below(2) === 0 && { configuration: { warps: 4, items: 4 } }),
     }),
     { x },
@@ -100,9 +100,12 @@ async function checkOrder(device: Device, random: Random, most: number, text: st
   const other = random.pick(selected) as unknown as DType<"f32">;
   const k = 1 + random.below(Math.min(columns, 600));
   const y = numbersOf(other, [rows, columns], random);
-  const best = await device.run(topK({ x: array(other, [rows, columns]), k, least: !descending }), {
-    x: y,
-  });
+  const best = await device.run(
+    topK({ x: tensor(other, [rows, columns]), k, least: !descending }),
+    {
+      x: y,
+    },
+  );
   const kept = orderOf(y, columns, descending, k);
   const which = `${k} best, ${text}, ${other.name} [${rows}, ${columns}]`;
   requireSame(best.indices, kept.indices, `places of the ${which}`);
@@ -128,7 +131,7 @@ async function checkDistinct(device: Device, random: Random, most: number, text:
     else firsts.push({ value, count: 1 });
   }
   const found = await device.run(
-    unique({ x: array(dtype, [length]), size: firsts.length, counts: true }),
+    unique({ x: tensor(dtype, [length]), size: firsts.length, counts: true }),
     { x },
   );
   const own = `${text}, ${dtype.name} [${length}]`;
@@ -170,7 +173,7 @@ async function checkHistograms(device: Device, random: Random, most: number, tex
   const spread = 2 ** (1 + random.below(dtype.bits === 8 ? 7 : dtype.bits === 32 ? 30 : 40));
   const drawn = Array.from({ length }, () => Math.floor((random.uniform() - 0.5) * spread));
   const own = `${text}, ${dtype.name} [${length}] within ${spread} in ${bins} bins`;
-  const found = await device.run(histogram({ x: array(dtype, [length]), bins }), {
+  const found = await device.run(histogram({ x: tensor(dtype, [length]), bins }), {
     x: fromNumbers(dtype, [length], drawn),
   });
   const expected = spreadOf(drawn, bins);
@@ -187,7 +190,7 @@ async function checkHistograms(device: Device, random: Random, most: number, tex
     counts[bin] = (counts[bin] ?? 0) + 1;
   }
   const close = await device.run(
-    histogram({ x: array(f32, [length]), bins: narrow, low, high: low + width }),
+    histogram({ x: tensor(f32, [length]), bins: narrow, low, high: low + width }),
     { x: fromNumbers(f32, [length], values) },
   );
   requireSame(close.out, counts, `histogram, ${text}, f32 [${length}] in ${narrow} of ${width}`);

@@ -4,7 +4,7 @@ import { bf16, f16, f32, f64, i32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { rowMajorStrides } from "../../src/formats/shape.ts";
 import { argReduce, reduce, scan } from "../../src/kernels/index.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { requireEqual } from "./convolution-check.ts";
 import { wholeNumbers } from "./whole-numbers.ts";
@@ -65,7 +65,7 @@ async function checkReductions(device: Device, one: ReduceCase, text: string, nu
     sums[at] = (sums[at] ?? 0) + (values[element] ?? NaN);
     highs[at] = Math.max(highs[at] ?? NaN, values[element] ?? NaN);
   }
-  const spec = array(dtype, shape);
+  const spec = tensor(dtype, shape);
   const total = await device.run(reduce({ x: spec, axes, out: wideFormat(dtype) }), { x });
   requireEqual(
     total.out,
@@ -95,7 +95,7 @@ async function checkScan(device: Device, one: ReduceCase, text: string, number: 
     const before = isFirst ? 0 : (running[element + (reverse ? stride : -stride)] ?? NaN);
     running[element] = before + (values[element] ?? NaN);
   }
-  const spec = array(dtype, shape);
+  const spec = tensor(dtype, shape);
   const { out } = await device.run(scan({ x: spec, axis, reverse, out: wideFormat(dtype) }), { x });
   requireEqual(out, running, text);
 }
@@ -104,7 +104,7 @@ async function checkScan(device: Device, one: ReduceCase, text: string, number: 
 async function checkPlaces(device: Device, one: ReduceCase, text: string, number: number) {
   const { shape, axis, dtype } = one;
   const { array: x, values } = wholeNumbers(dtype, shape, number);
-  const best = argReduce({ x: array(dtype, shape), axis, find: "greatest" });
+  const best = argReduce({ x: tensor(dtype, shape), axis, find: "greatest" });
   const { index } = await device.run(best, { x });
   const firsts = new Map<string, readonly [value: number, index: number]>();
   for (const [element, place] of places(shape).entries()) {

@@ -12,7 +12,7 @@ import {
   softmax,
   softmaxBackward,
 } from "../../src/kernels/index.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { expectClose, randomNumbers } from "./library-checks.ts";
 
@@ -47,7 +47,7 @@ function logSum(row: readonly number[]): number {
 
 async function checkSoftmax(device: Device, { rows, columns, dtype }: RowCase, number: number) {
   const x = randomNumbers(dtype, [rows, columns], number, 6);
-  const given = array(dtype, [rows, columns]);
+  const given = tensor(dtype, [rows, columns]);
   const logs = rowsOf(x.values, columns).flatMap((row) => {
     const all = logSum(row);
     return row.map((value) => value - all);
@@ -75,7 +75,7 @@ async function checkNorms(device: Device, { rows, columns, dtype }: RowCase, num
   const residual = randomNumbers(dtype, [rows, columns], number + 1, 2);
   const [scale, bias] = [2, 3].map((each) => randomNumbers(f32, [columns], number + each, 1));
   if (scale === undefined || bias === undefined) throw new Error("there are two arrays of columns");
-  const given = array(dtype, [rows, columns]);
+  const given = tensor(dtype, [rows, columns]);
   const layer = layerNorm({ x: given, residual: dtype, scale: f32, bias: f32 });
   const { out, sum } = await device.run(layer, {
     ...{ x: x.array, residual: residual.array, scale: scale.array, bias: bias.array },
@@ -111,7 +111,7 @@ async function checkNorms(device: Device, { rows, columns, dtype }: RowCase, num
 async function checkOthers(device: Device, { rows, columns, dtype }: RowCase, number: number) {
   const random = new Random(number);
   const x = randomNumbers(dtype, [rows, columns], number, 6);
-  const given = array(dtype, [rows, columns]);
+  const given = tensor(dtype, [rows, columns]);
   const labels = Array.from({ length: rows }, () => random.below(columns));
   const entropy = crossEntropy({ logits: given, gradient: true });
   const { loss, gradient } = await device.run(entropy, {

@@ -3,7 +3,7 @@
  * and, for some seeds, assembled.
  */
 import { expect, test } from "vitest";
-import { array, f32 as f32Type, kernel } from "tilewright";
+import { tensor, f32 as f32Type, kernel } from "tilewright";
 import { acceptsReduce } from "../../src/formats/arithmetic/functions.ts";
 import { allocateLanes, dtypes } from "../../src/formats/dtype.ts";
 import type { DType, Lanes } from "../../src/formats/dtype.ts";
@@ -26,8 +26,8 @@ export function traced(dtype: DType, shape: readonly number[], body: Body): Kern
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(dtype, shape) },
-      outputs: { out: array(f32Type, [1]) },
+      inputs: { x: tensor(dtype, shape) },
+      outputs: { out: tensor(f32Type, [1]) },
     },
     ({ x }) => {
       body(x.load() as never);

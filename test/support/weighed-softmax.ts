@@ -10,7 +10,7 @@ import type { RowOp } from "../../src/kernels/rows/row-op.ts";
 import { exponentialSums } from "../../src/kernels/rows/softmax.ts";
 import type { StridedAxis } from "../../src/kernels/support/strided.ts";
 import { computed, statistic } from "../../src/kernels/support/numbers.ts";
-import { array } from "../../src/lang/index.ts";
+import { tensor } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import type { Target } from "../../src/targets/target.ts";
 import { expectClose, randomNumbers } from "./library-checks.ts";
@@ -50,11 +50,11 @@ export async function checkWeighedSoftmax(
   const planned = operation({
     name: op.name,
     inputs: {
-      x: array(bf16, [rows, columns]),
-      scale: array(f32, [columns]),
-      weight: array(f32, [rows]),
+      x: tensor(bf16, [rows, columns]),
+      scale: tensor(f32, [columns]),
+      weight: tensor(f32, [rows]),
     },
-    outputs: { out: array(f32, [rows, columns]), total: array(f32, [rows]) },
+    outputs: { out: tensor(f32, [rows, columns]), total: tensor(f32, [rows]) },
     plan: (_, target) => plan(op, axes, target),
   });
   const x = randomNumbers(bf16, [rows, columns], 1, 6, -20);

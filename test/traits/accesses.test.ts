@@ -7,7 +7,7 @@ import { bf16, f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   commitGroup,
   commitShared,
@@ -50,8 +50,8 @@ function kernelOf(body: (parts: Parts) => void): KernelDefinition {
     {
       name: "accesses",
       threads: ["main", "idle"],
-      inputs: { x: array(f32, [rows, columns]) },
-      outputs: { out: array(f32, [rows, columns]) },
+      inputs: { x: tensor(f32, [rows, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]) },
       scratch: {
         own: smem(f32, [rows, columns]),
         counts: smem(i32, [rows, columns]),

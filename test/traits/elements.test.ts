@@ -3,7 +3,17 @@
  * give results turned around.
  */
 import { expect, test } from "vitest";
-import { array, bool, f32, fromNumbers, full, inlinePtx, kernel, toNumbers, u32 } from "tilewright";
+import {
+  tensor,
+  bool,
+  f32,
+  fromNumbers,
+  full,
+  inlinePtx,
+  kernel,
+  toNumbers,
+  u32,
+} from "tilewright";
 import type { Tile } from "tilewright";
 import { opKinds, opTable } from "../../src/ir/ops.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
@@ -50,7 +60,7 @@ test.each(Object.entries(made))("%s is by element", async (_, make) => {
   const numbers = Array.from({ length: 16 }, (__, index) => (index * 7) % 16);
   const others = numbers.map((value) => (value * 5 + 3) % 16);
   const run = async (turn: (list: readonly number[]) => readonly number[]) => {
-    const spec = array(f32, [2, 8]);
+    const spec = tensor(f32, [2, 8]);
     const definition = kernel(
       { name: "made", inputs: { x: spec, y: spec }, outputs: { out: spec } },
       ({ x, y, out }) => {

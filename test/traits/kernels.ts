@@ -13,7 +13,7 @@ import { bf16, f32, i32, u32 } from "../../src/formats/dtype.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   blockSync,
   clusterArrive,
@@ -215,11 +215,11 @@ export function between({ body }: Group): KernelDefinition {
       name: "between",
       grid: { i: 2 },
       cluster: { i: 2 },
-      inputs: { x: array(f32, [length]) },
+      inputs: { x: tensor(f32, [length]) },
       outputs: {
-        out: array(f32, [2, 64]),
-        sink: array(f32, [2, 8, length]),
-        marks: array(i32, [2, length]),
+        out: tensor(f32, [2, 64]),
+        sink: tensor(f32, [2, 8, length]),
+        marks: tensor(i32, [2, length]),
       },
       scratch: {
         own: smem(f32, [length]),

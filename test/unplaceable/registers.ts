@@ -1,7 +1,7 @@
 /** Kernels whose register layouts contradict each other. */
 import {
   accumulator,
-  array,
+  tensor,
   bf16,
   concatenate,
   dot,
@@ -42,8 +42,12 @@ function program(body: (things: Things) => void): KernelDefinition {
     {
       name: "program",
       grid: { i: 4 },
-      inputs: { x: array(f32, [64, 128]) },
-      outputs: { out: array(f32, [64, 128]), sums: array(f32, [64]), list: array(i32, [64, 128]) },
+      inputs: { x: tensor(f32, [64, 128]) },
+      outputs: {
+        out: tensor(f32, [64, 128]),
+        sums: tensor(f32, [64]),
+        list: tensor(i32, [64, 128]),
+      },
       scratch: { a: smem(bf16, [64, 64]), b: smem(bf16, [64, 128]) },
     },
     ({ x, out, sums, list, a, b }) => {

@@ -2,7 +2,7 @@
 import {
   accumulator,
   all,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -27,8 +27,8 @@ const columns = "shared(order 1 0)";
 const pin = (layout: string, fixed: boolean): { readonly layout?: string } =>
   fixed ? {} : { layout };
 
-const inputs = { x: array(bf16, [64, 64]), bytes: array(i8, [64, 64]) };
-const outputs = { out: array(f32, [64, 64]), sums: array(i32, [64, 64]) };
+const inputs = { x: tensor(bf16, [64, 64]), bytes: tensor(i8, [64, 64]) };
+const outputs = { out: tensor(f32, [64, 64]), sums: tensor(i32, [64, 64]) };
 
 export const sharedContradictions = contradictions(import.meta.url, [
   {

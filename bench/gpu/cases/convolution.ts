@@ -4,7 +4,7 @@
  *
  *   convolution dw bf16 3x3 stride 2 64x56x56x128      the gradient of the weights of 128 by 128 channels, of 64 images
  */
-import { array, bf16, toNumbers } from "tilewright";
+import { tensor, bf16, toNumbers } from "tilewright";
 import type { Device, DeviceArray, Operation } from "tilewright";
 import { convolution, convolutionBackwardW, convolutionBackwardX } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
@@ -53,7 +53,7 @@ const madeArray = { forward: "out", dx: "x", dw: "w" } as const;
 function workOf(task: ConvolutionTask) {
   const { x, w } = shapesOf(task);
   const spec = {
-    ...{ x: array(bf16, x), w: array(bf16, w) },
+    ...{ x: tensor(bf16, x), w: tensor(bf16, w) },
     ...{ stride: task.stride, padding: paddingOf(task) },
     groups: task.depthwise ? task.channels : 1,
   };

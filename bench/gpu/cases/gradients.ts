@@ -1,5 +1,5 @@
 /** Gradients of norms and of the cross-entropy: what a training step has besides products and attention. */
-import { array, bf16, f32, toNumbers } from "tilewright";
+import { tensor, bf16, f32, toNumbers } from "tilewright";
 import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
 import { crossEntropy, layerNormBackward, rmsNormBackward } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
@@ -23,7 +23,7 @@ export function normBackwardCase(
   rows: number,
   columns: number,
 ): BenchCase {
-  const x = array(bf16, [rows, columns]);
+  const x = tensor(bf16, [rows, columns]);
   const hasMean = op === "layer_norm_backward";
   const operation = hasMean
     ? layerNormBackward({ x, scale: bf16, bias: true })
@@ -93,7 +93,7 @@ async function checkNorm(
 
 /** Losses and the gradient of logits, one read and one write. */
 export function crossEntropyCase(rows: number, columns: number): BenchCase {
-  const operation = crossEntropy({ logits: array(bf16, [rows, columns]), gradient: true });
+  const operation = crossEntropy({ logits: tensor(bf16, [rows, columns]), gradient: true });
   return {
     name: `library cross_entropy with gradient bf16 ${rows}x${columns}`,
     task: { op: "cross_entropy", rows, columns, dtype: "bf16" },

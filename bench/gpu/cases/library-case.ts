@@ -1,5 +1,5 @@
 /** A case of an operation of the library: its arrays, one set for each launch in flight, and what its results must be. */
-import { array, bf16, toNumbers } from "tilewright";
+import { tensor, bf16, toNumbers } from "tilewright";
 import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
 import { copy } from "tilewright/kernels";
 import type { BenchCase, Task } from "../case.ts";
@@ -52,7 +52,7 @@ export function libraryCase({
 export function besideCopy(work: LibraryWork): BenchCase {
   const one = libraryCase(work);
   const elements = Math.floor(work.bytes / 4);
-  const plain = copy({ x: array(bf16, [elements]) });
+  const plain = copy({ x: tensor(bf16, [elements]) });
   return {
     ...one,
     prepare: async (device, sets) => {

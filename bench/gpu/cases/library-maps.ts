@@ -3,7 +3,7 @@
  * embeddings, gated layers, quantised rows, permuted axes. All that bounds them is memory, so each is told as a part of a plain copy
  * that moves as many bytes, in the same rounds.
  */
-import { array, bf16, f32, f8e4m3fn, i8 } from "tilewright";
+import { tensor, bf16, f32, f8e4m3fn, i8 } from "tilewright";
 import type { DTypeName, Operation } from "tilewright";
 import { cast, copy, gated, permute, quantize, rotary } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
@@ -15,7 +15,7 @@ function copyCase(rows: number, columns: number): BenchCase {
     name: `library copy bf16 ${rows}x${columns}`,
     task: { op: "copy", count: rows * columns, dtype: "bf16" },
     bytes: rows * columns * 4,
-    operation: copy({ x: array(bf16, [rows, columns]) }) as unknown as Operation,
+    operation: copy({ x: tensor(bf16, [rows, columns]) }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, bf16, [rows, columns], seed),
       out: device.allocate(bf16, [rows, columns]),
@@ -35,7 +35,7 @@ function castCase(from: "bf16" | "f32", to: "bf16" | "f32", rows: number, column
     name: `library cast ${from} to ${to} ${rows}x${columns}`,
     task: { op: "cast", rows, columns, dtype: from, out: to },
     bytes: rows * columns * 6,
-    operation: cast({ x: array(given, [rows, columns]), out: made }) as unknown as Operation,
+    operation: cast({ x: tensor(given, [rows, columns]), out: made }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, given, [rows, columns], seed),
       out: device.allocate(made, [rows, columns]),
@@ -58,7 +58,7 @@ function rotaryCase(rows: number, columns: number): BenchCase {
     name: `library rotary bf16 ${shape.join("x")}`,
     task: { op: "rotary", rows, heads: columns / head, head, dtype: "bf16" },
     bytes: rows * columns * 4 + rows * half * 8,
-    operation: rotary({ x: array(bf16, shape), cos: f32, sin: f32 }) as unknown as Operation,
+    operation: rotary({ x: tensor(bf16, shape), cos: f32, sin: f32 }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, bf16, shape, seed),
       cos: randomArray(device, f32, angles, seed + 1),
@@ -88,7 +88,7 @@ function gatedCase(rows: number, columns: number): BenchCase {
     task: { op: "swiglu", rows, columns, dtype: "bf16" },
     bytes: rows * columns * 3,
     operation: gated({
-      x: array(bf16, [rows, columns]),
+      x: tensor(bf16, [rows, columns]),
       activation: "silu",
     }) as unknown as Operation,
     arrays: (device, seed) => ({
@@ -114,7 +114,7 @@ function quantizeCase(to: "i8" | "f8e4m3fn", rows: number, columns: number): Ben
     task: { op: "quantize", rows, columns, dtype: "bf16", out: to },
     bytes: rows * columns * 3 + rows * 4,
     operation: quantize({
-      x: array(bf16, [rows, columns]),
+      x: tensor(bf16, [rows, columns]),
       out: formats[to] as typeof i8,
     }) as unknown as Operation,
     arrays: (device, seed) => ({
@@ -143,7 +143,7 @@ function permuteCase(rows: number, columns: number): BenchCase {
     name: `library permute bf16 ${rows}x${columns}`,
     task: { op: "permute", rows, columns, dtype: "bf16" },
     bytes: rows * columns * 4,
-    operation: permute({ x: array(bf16, [rows, columns]), axes: [1, 0] }) as unknown as Operation,
+    operation: permute({ x: tensor(bf16, [rows, columns]), axes: [1, 0] }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, bf16, [rows, columns], seed),
       out: device.allocate(bf16, [columns, rows]),

@@ -2,7 +2,7 @@
  * Operations of `tilewright/kernels` that memory bounds, at sizes of language models and of sorts: rows, sums along either axis,
  * running sums, orders, rows by number, random numbers. A rate counts what has to be read and written once.
  */
-import { array, bf16, f32, i32, u32 } from "tilewright";
+import { tensor, bf16, f32, i32, u32 } from "tilewright";
 import type { Operation } from "tilewright";
 import {
   gather,
@@ -29,7 +29,7 @@ export function rowsCase(
   rows: number,
   columns: number,
 ): BenchCase {
-  const x = array(bf16, [rows, columns]);
+  const x = tensor(bf16, [rows, columns]);
   const scale = bf16;
   const operations = {
     softmax: () => softmax({ x }),
@@ -85,7 +85,7 @@ export function sumCase(rows: number, columns: number, axis: 0 | 1): BenchCase {
     task: { op: "sum", rows, columns, axis, dtype: "bf16" },
     bytes: rows * columns * 2,
     operation: reduce({
-      x: array(bf16, [rows, columns]),
+      x: tensor(bf16, [rows, columns]),
       axes: [axis],
       out: f32,
     }) as unknown as Operation,
@@ -112,7 +112,7 @@ export function scanCase(count: number): BenchCase {
     name: `library scan f32 ${count}`,
     task: { op: "scan", count },
     bytes: count * 8,
-    operation: scan({ x: array(f32, [count]) }) as unknown as Operation,
+    operation: scan({ x: tensor(f32, [count]) }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, f32, [count], seed),
       out: device.allocate(f32, [count]),
@@ -134,7 +134,7 @@ export function sortCase(count: number): BenchCase {
     name: `library sort u32 ${count}`,
     task: { op: "sort", count },
     bytes: count * 8,
-    operation: sort({ x: array(u32, [count]) }) as unknown as Operation,
+    operation: sort({ x: tensor(u32, [count]) }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomWords(device, count, seed),
       out: device.allocate(u32, [count]),
@@ -155,7 +155,7 @@ export function topCase(rows: number, columns: number, k: number): BenchCase {
     name: `library top ${k} of rows f32 ${rows}x${columns}`,
     task: { op: "topk", rows, columns, k, dtype: "f32" },
     bytes: rows * columns * 4,
-    operation: topK({ x: array(f32, [rows, columns]), k }) as unknown as Operation,
+    operation: topK({ x: tensor(f32, [rows, columns]), k }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, f32, [rows, columns], seed),
       values: device.allocate(f32, [rows, k]),
@@ -178,7 +178,7 @@ interface Table {
 
 /** Rows of a table by number. */
 export function embeddingCase({ vocabulary, tokens, width }: Table): BenchCase {
-  const [x, indices] = [array(bf16, [vocabulary, width]), array(i32, [tokens])];
+  const [x, indices] = [tensor(bf16, [vocabulary, width]), tensor(i32, [tokens])];
   return libraryCase({
     name: `library embedding bf16 ${tokens} of ${vocabulary}x${width}`,
     task: { op: "embedding", vocabulary, tokens, width, dtype: "bf16" },
@@ -211,7 +211,7 @@ export function scatterCase(
   { vocabulary, tokens, width }: Table,
   deterministic: boolean,
 ): BenchCase {
-  const [out, indices] = [array(f32, [vocabulary, width]), array(i32, [tokens])];
+  const [out, indices] = [tensor(f32, [vocabulary, width]), tensor(i32, [tokens])];
   const order = deterministic ? "in order" : "in any order";
   return libraryCase({
     name: `library scatter-add ${order} f32 ${tokens} into ${vocabulary}x${width}`,

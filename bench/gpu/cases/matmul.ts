@@ -1,5 +1,5 @@
 /** Products: `tilewright/kernels` beside cuBLAS, Pallas:Mosaic GPU and Triton. */
-import { array, bf16, dim, f16 } from "tilewright";
+import { tensor, bf16, dim, f16 } from "tilewright";
 import type { BoundLaunch, Device, DeviceArray } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import type { BenchCase, PreparedCase } from "../case.ts";
@@ -42,8 +42,8 @@ const byLibrary =
     const format = dtypes[dtype];
     const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
     const product = matmul({
-      a: array(format, [rows, depth]),
-      b: array(format, [depth, columns], b === "nk" ? { strides: [1, depth] } : {}),
+      a: tensor(format, [rows, depth]),
+      b: tensor(format, [depth, columns], b === "nk" ? { strides: [1, depth] } : {}),
       out: format,
     });
     return (arrays) => device.bind(product, arrays, { dimensions: { m, n, k } });

@@ -6,7 +6,7 @@
  *   tf32, f64, i8         cuBLAS in the same format
  *   bias and GELU         our own product without them, in the same rounds
  */
-import { array, bf16, dim, f32, f64, f8e4m3fn, i32, i8 } from "tilewright";
+import { tensor, bf16, dim, f32, f64, f8e4m3fn, i32, i8 } from "tilewright";
 import type { BoundLaunch, Device, DeviceArray, DType, Tile } from "tilewright";
 import { activations, matmul } from "tilewright/kernels";
 import type { BenchCase, PreparedCase, Task } from "../case.ts";
@@ -47,8 +47,8 @@ function productOf({ dtype, out, options = {}, batch, b }: FormatTask, epilogue:
   const [m, n, k, layers] = [dim("m"), dim("n"), dim("k"), dim("batch")];
   const [first, strides] = batch === undefined ? [[], [1, k]] : [[layers], [k.mul(n), 1, k]];
   return matmul({
-    a: array(dtype, [...first, m, k]),
-    b: array(dtype, [...first, k, n], b === "nk" ? { strides } : {}),
+    a: tensor(dtype, [...first, m, k]),
+    b: tensor(dtype, [...first, k, n], b === "nk" ? { strides } : {}),
     ...{ out, ...options, ...epilogue },
   } as unknown as Parameters<typeof matmul>[0]);
 }
@@ -116,7 +116,7 @@ function epilogueCase(task: FormatTask): BenchCase {
     const made = madeArrays(device, task, sets);
     const bias = randomArray(device, f32, [task.n], 99);
     const op = productOf(task, {
-      inputs: { bias: array(f32, [dim("n")]) },
+      inputs: { bias: tensor(f32, [dim("n")]) },
       epilogue: ({ sums, bias: added }: { readonly [name: string]: Tile<"f32"> }) =>
         sums === undefined || added === undefined
           ? undefined

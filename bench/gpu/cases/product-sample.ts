@@ -1,5 +1,5 @@
 /** Results of products on a device against sums in float64, on a sample: fetching all of a large one takes too long. */
-import { array, cdiv, dim, i32, kernel, scalar, slice, toNumbers } from "tilewright";
+import { tensor, cdiv, dim, i32, kernel, scalar, slice, toNumbers } from "tilewright";
 import type { Device, DeviceArray, DType } from "tilewright";
 
 /** Positions spread over an axis, its ends among them. */
@@ -19,8 +19,8 @@ const columnOf = (dtype: DType) => {
     {
       name: "column",
       grid: { i: cdiv(rows, span) },
-      inputs: { x: array(dtype, [rows, columns]), column: scalar(i32) },
-      outputs: { out: array(dtype, [rows]) },
+      inputs: { x: tensor(dtype, [rows, columns]), column: scalar(i32) },
+      outputs: { out: tensor(dtype, [rows]) },
     },
     ({ i, x, column, out }) => {
       const here = slice(i.mul(span), span);

@@ -1,7 +1,7 @@
 /**
  * Random arrays, by both generators. What bounds them is what is written, or the instructions of the generator: a case of each kind tells which.
  */
-import { array, f32, u32 } from "tilewright";
+import { tensor, f32, u32 } from "tilewright";
 import type { Operation } from "tilewright";
 import { dropout, random } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
@@ -21,9 +21,9 @@ const means: { readonly [K in Kind]: readonly [mean: number, square: number] } =
 };
 
 function operationOf(kind: Kind, generator: Generator, count: number): Operation {
-  const numbers = array(f32, [count]);
+  const numbers = tensor(f32, [count]);
   const made = {
-    bits: () => random.bits({ out: array(u32, [count]), generator }),
+    bits: () => random.bits({ out: tensor(u32, [count]), generator }),
     uniform: () => random.uniform({ out: numbers, generator }),
     normal: () => random.normal({ out: numbers, generator }),
     dropout: () => dropout({ x: numbers, rate: 0.25, generator }),

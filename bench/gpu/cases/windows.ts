@@ -1,5 +1,5 @@
 /** Pooling of images with channels last, and kinds of elements: what the library's parts have beside rows and orders. */
-import { array, bf16, i32, toNumbers } from "tilewright";
+import { tensor, bf16, i32, toNumbers } from "tilewright";
 import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
 import { pool, unique } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
@@ -13,7 +13,7 @@ export function poolCase(
   size: number,
   channels: number,
 ): BenchCase {
-  const x = array(bf16, [images, size, size, channels]);
+  const x = tensor(bf16, [images, size, size, channels]);
   const half = Math.floor((size - 1) / 2) + 1;
   const operation = pool({ x, kind, window: 3, stride: 2, padding: 1 });
   const [given, made] = [images * size * size * channels, images * half * half * channels];
@@ -66,7 +66,7 @@ function checkCorner(
 
 /** The distinct of whole numbers, with their counts. */
 export function uniqueCase(count: number, kinds: number): BenchCase {
-  const operation = unique({ x: array(i32, [count]), size: kinds, counts: true });
+  const operation = unique({ x: tensor(i32, [count]), size: kinds, counts: true });
   return {
     name: `library unique i32 ${count} of ${kinds}`,
     task: { op: "unique", count, kinds },

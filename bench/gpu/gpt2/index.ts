@@ -11,7 +11,7 @@ import type { Device, HostArray } from "tilewright";
 import { readNpz } from "tilewright/files";
 import { compilePlan, parseGraph, Program, tensorOfArray } from "tilewright/graph";
 import { array, jit, lower, mapTree, useDevice } from "tilewright/arrays";
-import type { LazyArray } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 import { configurations, initialParameters, initialState, stepOf } from "../../../examples/gpt2.ts";
 import type { Parameters } from "../../../examples/gpt2.ts";
 
@@ -37,14 +37,14 @@ function filled(tree: unknown, arrays: Arrays, path: readonly string[] = []): un
 async function profile(
   device: Device,
   parameters: Parameters,
-  tokens: readonly LazyArray<"i32">[],
+  tokens: readonly NDArray<"i32">[],
 ): Promise<void> {
-  const [x, y] = tokens as readonly [LazyArray<"i32">, LazyArray<"i32">];
+  const [x, y] = tokens as readonly [NDArray<"i32">, NDArray<"i32">];
   const state = initialState(parameters);
   const text = lower(stepOf(configurations.small), state, x, y);
   const [module] = parseGraph(text);
   if (module === undefined) throw new Error("a step is a program");
-  const leaves: LazyArray[] = [];
+  const leaves: NDArray[] = [];
   mapTree([state, x, y], (leaf) => {
     leaves.push(leaf);
     return leaf;
@@ -92,7 +92,7 @@ export async function main(device: Device): Promise<void> {
   let state = initialState(parameters);
   for (let turn = 0; turn < 20; turn++) {
     const start = performance.now();
-    const result = step(state, tokens as LazyArray<"i32">, targets as LazyArray<"i32">);
+    const result = step(state, tokens as NDArray<"i32">, targets as NDArray<"i32">);
     state = result.state;
     const loss = Number(await result.loss.values());
     result.loss.dispose();
@@ -110,7 +110,7 @@ export async function main(device: Device): Promise<void> {
     await profile(
       device,
       filled(initialParameters(configuration), arrays) as Parameters,
-      [tokens, targets] as readonly LazyArray<"i32">[],
+      [tokens, targets] as readonly NDArray<"i32">[],
     );
   await useDevice();
 }

@@ -12,7 +12,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   commitGroup,
@@ -229,7 +229,7 @@ function dealer(options: AttentionOptions, worker: Index): Parts["eachTile"] {
 export function handwrittenAttention(options: AttentionOptions) {
   const { length, causal = false, blocks } = options;
   if (length % (2 * rows) !== 0) throw new RangeError(`${length} rows are no pairs of tiles`);
-  const operand = array(bf16, [heads, length, width]);
+  const operand = tensor(bf16, [heads, length, width]);
   const { span } = stepsOf(options);
   return kernel(
     {

@@ -9,7 +9,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   cdiv,
@@ -146,8 +146,8 @@ export function handwrittenProduct({ blocks, sharing = 1 }: ProductOptions) {
       grid: { worker: workers, member: sharing },
       ...(sharing > 1 && { cluster: { member: sharing } }),
       threads: ["copy", "first", "second"],
-      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-      outputs: { out: array(bf16, [m, n]) },
+      inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+      outputs: { out: tensor(bf16, [m, n]) },
       scratch: {
         left: smem(bf16, [stages, height, depth]),
         right: smem(bf16, [stages, depth, columns]),

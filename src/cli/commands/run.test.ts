@@ -16,9 +16,9 @@ afterAll(() => {
 });
 
 const program = (body: string): string => `
-import { array, f32, kernel, profile } from "tilewright";
+import { tensor, f32, kernel, profile } from "tilewright";
 export const twice = kernel(
-  { name: "twice", grid: { i: 2 }, inputs: { x: array(f32, [2, 64]) }, outputs: { out: array(f32, [2, 64]) } },
+  { name: "twice", grid: { i: 2 }, inputs: { x: tensor(f32, [2, 64]) }, outputs: { out: tensor(f32, [2, 64]) } },
   ({ i, x, out }) => ${body},
 );
 `;

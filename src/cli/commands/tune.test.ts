@@ -16,7 +16,7 @@ afterEach(() => {
 });
 
 const program = `
-import { array, cdiv, dim, f32, kernel, slice } from "tilewright";
+import { tensor, cdiv, dim, f32, kernel, slice } from "tilewright";
 import { tunable } from "tilewright/tune";
 const n = dim("n");
 export const doubled = tunable({
@@ -24,7 +24,7 @@ export const doubled = tunable({
   choices: { span: [128, 256] },
   make: ({ span }) =>
     kernel(
-      { name: "doubled", grid: { i: cdiv(n, span) }, inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) } },
+      { name: "doubled", grid: { i: cdiv(n, span) }, inputs: { x: tensor(f32, [n]) }, outputs: { out: tensor(f32, [n]) } },
       ({ i, x, out }) => {
         const here = slice(i.mul(span), span);
         out.at(here).store(x.at(here).load().mul(2));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   commitShared,
   dim,
   kernel,
@@ -72,8 +72,8 @@ describe("accesses to memory", () => {
 const across = kernel(
   {
     name: "across",
-    inputs: { x: array(f32, [32, 32]) },
-    outputs: { out: array(f32, [32, 32]) },
+    inputs: { x: tensor(f32, [32, 32]) },
+    outputs: { out: tensor(f32, [32, 32]) },
     scratch: { tile: smem(f32, [32, 32], { layout: "shared()" }) },
   },
   ({ x, out, tile }) => {
@@ -88,8 +88,8 @@ const wide = kernel(
   {
     name: "wide",
     grid: { i: 1 },
-    inputs: { x: array(f32, [n]) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ x, out }) => {
     const here = slice(0, 512);
@@ -185,8 +185,8 @@ describe("a report", () => {
     const products = kernel(
       {
         name: "products",
-        inputs: { x: array(bf16, [64, 64]) },
-        outputs: { out: array(f32, [64, 64]) },
+        inputs: { x: tensor(bf16, [64, 64]) },
+        outputs: { out: tensor(f32, [64, 64]) },
         scratch: { tile: smem(bf16, [64, 64]) },
       },
       ({ x, out, tile }) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bf16, f32 } from "../../formats/dtype.ts";
-import { array, block, cdiv, dim, dot, kernel, loop, zeros } from "../../lang/index.ts";
+import { tensor, block, cdiv, dim, dot, kernel, loop, zeros } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
 import { kernelTimeline, timelineDrawing, timelineLines } from "./timeline.ts";
 
@@ -10,8 +10,8 @@ const definition = kernel(
   {
     name: "square",
     grid: { i: cdiv(m, 64) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, 64]) },
-    outputs: { c: array(f32, [m, 64]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, 64]) },
+    outputs: { c: tensor(f32, [m, 64]) },
   },
   ({ i, a, b, c }) => {
     const steps = { to: cdiv(k, 32), carry: zeros(f32, [64, 64]) };

@@ -28,7 +28,7 @@ import { build } from "esbuild";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dimension, multiplySizes } from "../../ir/size.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
@@ -364,8 +364,8 @@ describe("a warm cache", () => {
       {
         name: "scaled",
         grid: { i: cdiv(dim("n"), 4) },
-        inputs: { x: array(f32, [dim("n")]), factor: scalar(f32) },
-        outputs: { out: array(f32, [dim("n")]) },
+        inputs: { x: tensor(f32, [dim("n")]), factor: scalar(f32) },
+        outputs: { out: tensor(f32, [dim("n")]) },
       },
       ({ i, x, factor, out }) => {
         const here = slice(i.mul(4), 4);

@@ -16,7 +16,7 @@ import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { KernelCache } from "./kernel-cache.ts";
 import { FileStore } from "./store.ts";
@@ -56,8 +56,8 @@ function squared(
       {
         name: `times${times}`,
         grid: { i: cdiv(n, 4) },
-        inputs: { x: array(f32, [n]), factor: scalar(f32) },
-        outputs: { out: array(f32, [n]) },
+        inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+        outputs: { out: tensor(f32, [n]) },
       },
       ({ i, x, factor, out }) => {
         const here = slice(i.mul(4), 4);
@@ -92,7 +92,7 @@ function squared(
     };
   };
   return libraryOperation(
-    { name: "squared", inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) }, plan },
+    { name: "squared", inputs: { x: tensor(f32, [n]) }, outputs: { out: tensor(f32, [n]) }, plan },
     given,
   );
 }

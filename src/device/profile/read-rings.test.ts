@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import { headSlots, slotWords } from "../../ir/profile-ring.ts";
 import { f32 } from "../../formats/dtype.ts";
-import { array, kernel, profile } from "../../lang/index.ts";
+import { tensor, kernel, profile } from "../../lang/index.ts";
 import { profiledKernel } from "../../passes/profile-marks.ts";
 import { edgesFor } from "./profiler.ts";
 import { readRings } from "./read-rings.ts";
 
 const definition = kernel(
-  { name: "two", grid: { i: 2 }, outputs: { out: array(f32, [2]) } },
+  { name: "two", grid: { i: 2 }, outputs: { out: tensor(f32, [2]) } },
   ({ i, out }) => profile("store", () => out.at(i).store(1)),
 );
 

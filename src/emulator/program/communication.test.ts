@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { readFileSync } from "node:fs";
 import { kernelText } from "../../../test/support/emulated-blocks.ts";
 import { f32 } from "../../formats/dtype.ts";
-import { array, debugPrint, full, kernel, slice } from "../../lang/index.ts";
+import { tensor, debugPrint, full, kernel, slice } from "../../lang/index.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { defaultTarget } from "../../targets/target.ts";
 import { collectiveRules } from "../collective-rules.ts";
@@ -70,7 +70,7 @@ describe("functions of the driver", () => {
 
 test("kernels that print communicate", () => {
   const define = (print: boolean) =>
-    kernel({ name: "kernel", grid: { i: 4 }, outputs: { out: array(f32, [4]) } }, ({ i, out }) => {
+    kernel({ name: "kernel", grid: { i: 4 }, outputs: { out: tensor(f32, [4]) } }, ({ i, out }) => {
       out.at(slice(i, 1)).store(full(f32, [1], 2));
       if (print) debugPrint("{}", i);
     });

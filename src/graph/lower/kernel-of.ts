@@ -4,7 +4,7 @@
  * layers compile once.
  */
 import type { DType } from "../../formats/dtype.ts";
-import { array, cdiv, kernel, slice } from "../../lang/index.ts";
+import { tensor, cdiv, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { activeTrace } from "../../lang/trace.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
@@ -76,7 +76,7 @@ function widthFor(count: number): number {
 }
 
 function flatArray(value: GraphValue) {
-  return array(dtypeOf(value) as DType, [sizeOf(tensorTypeOf(value).shape)]);
+  return tensor(dtypeOf(value) as DType, [sizeOf(tensorTypeOf(value).shape)]);
 }
 
 interface KernelParts {

@@ -8,7 +8,7 @@
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import type { Operation } from "../../device/operation.ts";
 import { multiplySizes } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -76,7 +76,7 @@ function operationOf(left: Matrix, right: Matrix, element: TensorType, out: Tens
   const spec = (rows: typeof m, columns: typeof m, isByRows: boolean) => {
     const shape = isBatch ? [batch, rows, columns] : [rows, columns];
     const strides = isBatch ? [multiplySizes(rows, columns), 1, rows] : [1, rows];
-    return isByRows ? array(dtype, shape) : array(dtype, shape, { strides });
+    return isByRows ? tensor(dtype, shape) : tensor(dtype, shape, { strides });
   };
   const made = matmul({
     a: spec(m, k, left.isFreeFirst),

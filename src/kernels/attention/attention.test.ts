@@ -8,7 +8,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -371,20 +371,20 @@ describe("what cannot be done is refused", () => {
       () => attentionBackward({ q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn }),
     ],
     ["no array", "TW9902", () => attention({ ...operands, q: "bf16" as never })],
-    ["three axes", "TW9902", () => attention({ ...operands, q: array(bf16, [b, s, 64]) })],
+    ["three axes", "TW9902", () => attention({ ...operands, q: tensor(bf16, [b, s, 64]) })],
     [
       "strides",
       "TW9902",
-      () => attention({ ...operands, q: array(bf16, [b, s, h, 64], { strides: [1, b, s, h] }) }),
+      () => attention({ ...operands, q: tensor(bf16, [b, s, h, 64], { strides: [1, b, s, h] }) }),
     ],
     [
       "two head sizes",
       "TW9902",
       () =>
         attention({
-          q: array(bf16, [b, s, h, 64]),
-          k: array(bf16, [b, t, h, 32]),
-          v: array(bf16, [b, t, h, 32]),
+          q: tensor(bf16, [b, s, h, 64]),
+          k: tensor(bf16, [b, t, h, 32]),
+          v: tensor(bf16, [b, t, h, 32]),
         }),
     ],
     ["a window", "TW9902", () => attention({ ...operands, window: { left: -1 } })],
@@ -392,8 +392,8 @@ describe("what cannot be done is refused", () => {
     ["dropout of all", "TW9902", () => attention({ ...operands, dropout: 1 })],
     ["a cap", "TW9902", () => attention({ ...operands, softCap: 0 })],
     ["a scale", "TW9902", () => attention({ ...operands, scale: NaN })],
-    ["a bias", "TW9902", () => attention({ ...operands, bias: array(f32, [s, t]) })],
-    ["sinks", "TW9902", () => attention({ ...operands, sinks: array(f32, [3, 4]) })],
+    ["a bias", "TW9902", () => attention({ ...operands, bias: tensor(f32, [s, t]) })],
+    ["sinks", "TW9902", () => attention({ ...operands, sinks: tensor(f32, [3, 4]) })],
     ["a mask", "TW1008", () => attention({ ...operands, mask: true as never })],
     ["an option", "TW1033", () => attention({ ...operands, maks: 1 } as never)],
     ["heads", "TW9902", () => plan({}, { h: 5, kv: 2 })],

@@ -8,7 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, TileCounts } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -49,37 +49,37 @@ export interface AttentionOptions<
 }
 
 type AttentionInputs<S extends AttentionSpec> = {
-  readonly q: ArraySpec<FormatOf<S["q"]>>;
-  readonly k: ArraySpec<FormatOf<S["k"]>>;
-  readonly v: ArraySpec<FormatOf<S["v"]>>;
-} & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
-  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  readonly q: TensorSpec<FormatOf<S["q"]>>;
+  readonly k: TensorSpec<FormatOf<S["k"]>>;
+  readonly v: TensorSpec<FormatOf<S["v"]>>;
+} & (S extends { readonly bias: TensorSpec } ? { readonly bias: S["bias"] } : Empty) &
+  (S extends { readonly sinks: GivenArray } ? { readonly sinks: TensorSpec<"f32"> } : Empty) &
   ScaleInputs<S> &
   KeyInput<S> &
   OffsetInputs<S>;
 
 /** What the numbers of FP8 operands are multiplied by, of what was told that there are scales. */
 type ScaleInputs<S extends Pick<AttentionSpec, "scales">> = S extends { readonly scales: true }
-  ? { readonly [N in "qScale" | "kScale" | "vScale"]: ArraySpec<"f32"> }
+  ? { readonly [N in "qScale" | "kScale" | "vScale"]: TensorSpec<"f32"> }
   : Empty;
 
 /** What dropout draws from, of what was told of some. */
 export type KeyInput<S extends Pick<AttentionSpec, "dropout">> = S extends {
   readonly dropout: number;
 }
-  ? { readonly key: ArraySpec<"u32"> }
+  ? { readonly key: TensorSpec<"u32"> }
   : Empty;
 
 /** The offsets of sequences, of what was told of some. */
 export type OffsetInputs<S extends Pick<AttentionSpec, "offsets">> = S extends {
   readonly offsets: object;
 }
-  ? { readonly qOffsets: ArraySpec<"i32">; readonly kOffsets: ArraySpec<"i32"> }
+  ? { readonly qOffsets: TensorSpec<"i32">; readonly kOffsets: TensorSpec<"i32"> }
   : Empty;
 
 type AttentionOutputs<S extends AttentionSpec> = {
-  readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
-} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
+  readonly out: TensorSpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
+} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: TensorSpec<"f32"> } : Empty);
 
 /** The operation that `attention` makes. */
 export type Attention<S extends AttentionSpec = AttentionSpec> = Operation<

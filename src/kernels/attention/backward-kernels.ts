@@ -1,5 +1,5 @@
 /** The kernels of the gradients of attention; `backward.ts` has their formulas. */
-import { array, cdiv, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { tensor, cdiv, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -31,14 +31,14 @@ type Half = "bf16";
 export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): KernelDefinition {
   const { outputs, dimensions } = attentionArrays(form);
   const { b, s, h } = dimensions;
-  const out = outputs["out"] ?? array(dtypes.f32, [1]);
+  const out = outputs["out"] ?? tensor(dtypes.f32, [1]);
   const e = paddedHead(form.sizes.e);
   return kernel(
     {
       name: "attention_delta",
       grid: { head: h, batch: b, block: cdiv(s, rows) },
       inputs: { out, dOut: out },
-      outputs: { delta: array(dtypes.f32, [b, h, s]) },
+      outputs: { delta: tensor(dtypes.f32, [b, h, s]) },
     },
     (argument) => {
       const { head, batch, block, delta } = argument;
@@ -54,7 +54,7 @@ export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): Kern
 /** What both kernels of gradients share: their arrays, and a tile of p and ds. */
 export function gradientArrays(form: AttentionForm, results: readonly ("q" | "k" | "v")[]) {
   const { inputs, outputs, dimensions } = attentionArrays(form);
-  const rows = array(dtypes.f32, [dimensions.b, dimensions.h, dimensions.s]);
+  const rows = tensor(dtypes.f32, [dimensions.b, dimensions.h, dimensions.s]);
   const { q, k, v, bias, key } = inputs;
   const { out } = outputs;
   if (!q || !k || !v || !out) throw new Error("attention has these arrays");

@@ -20,7 +20,7 @@ import { scheduleSeeds, takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
@@ -258,7 +258,7 @@ test("what a bias of -∞ hides has no gradient, whatever its slope, and is hidd
   };
   const causal = [0, -Infinity, -Infinity, 0, 0, -Infinity, 0, 0, 0];
   const byBias = await device.run(
-    attentionBackward({ ...given, bias: array(f32, [1, 1, dim("s"), dim("t")]) }),
+    attentionBackward({ ...given, bias: tensor(f32, [1, 1, dim("s"), dim("t")]) }),
     { ...arrays, bias: fromNumbers(f32, [1, 1, 3, 3], causal) },
   );
   const byMask = await device.run(attentionBackward({ ...given, causal: true }), arrays);

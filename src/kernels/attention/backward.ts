@@ -15,8 +15,8 @@
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, Empty } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
@@ -72,14 +72,14 @@ export interface AttentionBackwardSpec extends Pick<
 }
 
 type Inputs<S extends AttentionBackwardSpec> = {
-  readonly q: ArraySpec<FormatOf<S["q"]>>;
-  readonly k: ArraySpec<FormatOf<S["k"]>>;
-  readonly v: ArraySpec<FormatOf<S["v"]>>;
-  readonly out: ArraySpec<FormatOf<S["q"]>>;
-  readonly dOut: ArraySpec<FormatOf<S["q"]>>;
-  readonly logSumExp: ArraySpec<"f32">;
-} & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
-  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  readonly q: TensorSpec<FormatOf<S["q"]>>;
+  readonly k: TensorSpec<FormatOf<S["k"]>>;
+  readonly v: TensorSpec<FormatOf<S["v"]>>;
+  readonly out: TensorSpec<FormatOf<S["q"]>>;
+  readonly dOut: TensorSpec<FormatOf<S["q"]>>;
+  readonly logSumExp: TensorSpec<"f32">;
+} & (S extends { readonly bias: TensorSpec } ? { readonly bias: S["bias"] } : Empty) &
+  (S extends { readonly sinks: GivenArray } ? { readonly sinks: TensorSpec<"f32"> } : Empty) &
   KeyInput<S> &
   OffsetInputs<S>;
 
@@ -87,11 +87,11 @@ type Inputs<S extends AttentionBackwardSpec> = {
 export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwardSpec> = Operation<
   Inputs<S>,
   {
-    readonly dq: ArraySpec<FormatOf<S["q"]>>;
-    readonly dk: ArraySpec<FormatOf<S["k"]>>;
-    readonly dv: ArraySpec<FormatOf<S["v"]>>;
-  } & (S extends { readonly sinks: GivenArray } ? { readonly dSinks: ArraySpec<"f32"> } : Empty) &
-    (S extends { readonly bias: ArraySpec; readonly dBias: true }
+    readonly dq: TensorSpec<FormatOf<S["q"]>>;
+    readonly dk: TensorSpec<FormatOf<S["k"]>>;
+    readonly dv: TensorSpec<FormatOf<S["v"]>>;
+  } & (S extends { readonly sinks: GivenArray } ? { readonly dSinks: TensorSpec<"f32"> } : Empty) &
+    (S extends { readonly bias: TensorSpec; readonly dBias: true }
       ? { readonly dBias: S["bias"] }
       : Empty),
   Empty,
@@ -119,12 +119,12 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
   const { slope } = spec;
   const problem = { ...problemOf({ ...spec, logSumExp: true }, location), slope };
   const { out, logSumExp, qOffsets, kOffsets } = problem;
-  const gradientOf = (name: "q" | "k" | "v") => array(problem[name].dtype, problem[name].shape);
+  const gradientOf = (name: "q" | "k" | "v") => tensor(problem[name].dtype, problem[name].shape);
   return libraryOperation(
     {
       name: "attention_backward",
       inputs: {
-        ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
+        ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: tensor(out.dtype, out.shape) },
         ...(logSumExp && { logSumExp }),
         ...(problem.bias && { bias: problem.bias }),
         ...(problem.sinks && { sinks: problem.sinks }),

@@ -1,7 +1,7 @@
 /** The arrays of the kernels of attention, in dimensions of their own; head sizes are known when a kernel is made. */
 import { dtypes } from "../../formats/dtype.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Ref } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Ref } from "../../lang/index.ts";
 import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
@@ -21,8 +21,8 @@ export function paddedHead(size: number): number {
 }
 
 export function attentionArrays({ problem, sizes }: AttentionForm): {
-  readonly inputs: { readonly [name: string]: ArraySpec };
-  readonly outputs: { readonly [name: string]: ArraySpec };
+  readonly inputs: { readonly [name: string]: TensorSpec };
+  readonly outputs: { readonly [name: string]: TensorSpec };
   readonly dimensions: { readonly [N in "b" | "s" | "t" | "h" | "kv"]: Dimension } & {
     /** Of kernels with offsets. */
     readonly ends: Dimension | undefined;
@@ -39,20 +39,20 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
   const biasSizes = [b, h, s, t].map((size, axis) => (bias?.shape[axis] === 1 ? 1 : size));
   return {
     inputs: {
-      q: array(q.dtype, [b, s, h, d]),
-      k: array(k.dtype, [b, t, kv, d]),
-      v: array(v.dtype, [b, t, kv, e]),
-      ...(bias !== undefined && { bias: array(bias.dtype, biasSizes) }),
-      ...(sinks !== undefined && { sinks: array(sinks.dtype, [h]) }),
-      ...(qScale && { qScale: array(qScale.dtype, [h]) }),
-      ...(kScale && { kScale: array(kScale.dtype, [kv]) }),
-      ...(vScale && { vScale: array(vScale.dtype, [kv]) }),
+      q: tensor(q.dtype, [b, s, h, d]),
+      k: tensor(k.dtype, [b, t, kv, d]),
+      v: tensor(v.dtype, [b, t, kv, e]),
+      ...(bias !== undefined && { bias: tensor(bias.dtype, biasSizes) }),
+      ...(sinks !== undefined && { sinks: tensor(sinks.dtype, [h]) }),
+      ...(qScale && { qScale: tensor(qScale.dtype, [h]) }),
+      ...(kScale && { kScale: tensor(kScale.dtype, [kv]) }),
+      ...(vScale && { vScale: tensor(vScale.dtype, [kv]) }),
       ...(key !== undefined && { key }),
       ...offsetArrays(dimensions),
     },
     outputs: {
-      out: array(out.dtype, [b, s, h, e]),
-      ...(logSumExp !== undefined && { logSumExp: array(logSumExp.dtype, [b, h, s]) }),
+      out: tensor(out.dtype, [b, s, h, e]),
+      ...(logSumExp !== undefined && { logSumExp: tensor(logSumExp.dtype, [b, h, s]) }),
     },
     dimensions,
   };
@@ -60,17 +60,17 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
 
 /** The offsets of q and k, of kernels that have some. */
 export function offsetArrays({ ends }: { readonly ends: Dimension | undefined }): {
-  readonly [name: string]: ArraySpec;
+  readonly [name: string]: TensorSpec;
 } {
   if (ends === undefined) return {};
-  return { ...rowOffsets({ ends }), kOffsets: array(dtypes.i32, [ends]) };
+  return { ...rowOffsets({ ends }), kOffsets: tensor(dtypes.i32, [ends]) };
 }
 
 /** Those of q alone, for kernels that look at no columns. */
 export function rowOffsets({ ends }: { readonly ends: Dimension | undefined }): {
-  readonly [name: string]: ArraySpec;
+  readonly [name: string]: TensorSpec;
 } {
-  return ends === undefined ? {} : { qOffsets: array(dtypes.i32, [ends]) };
+  return ends === undefined ? {} : { qOffsets: tensor(dtypes.i32, [ends]) };
 }
 
 /** The arrays that a kernel may have been made without. */

@@ -1,6 +1,6 @@
 /** Attention to no columns, and rows that belong to no sequence: what there is nothing of has no part in logarithms and gradients. */
 import { describe, expect, test } from "vitest";
-import { array, bf16, dim, f32, fromNumbers, i32, open, toNumbers } from "../../index.ts";
+import { tensor, bf16, dim, f32, fromNumbers, i32, open, toNumbers } from "../../index.ts";
 import { attention } from "./attention.ts";
 import { attentionBackward } from "./backward.ts";
 
@@ -83,7 +83,7 @@ test.each([
     const device = await open("simulator", { onNotes: () => undefined });
     const op = attentionBackward({
       ...{ q: bf16, k: bf16, v: bf16, dBias: true },
-      bias: array(f32, columns === 0 ? [1, 1, dim("s"), 1] : [1, 1, 1, dim("t")]),
+      bias: tensor(f32, columns === 0 ? [1, 1, dim("s"), 1] : [1, 1, 1, dim("t")]),
     });
     const [q, k] = [
       [1, rows, heads, 16],
@@ -113,7 +113,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     "a bias that takes a whole row far away leaves nothing, heads of %i",
     async (head) => {
       const device = await open(name, { onNotes: () => undefined });
-      const bias = array(f32, [1, 1, dim("s"), dim("t")]);
+      const bias = tensor(f32, [1, 1, dim("s"), dim("t")]);
       const operands = { q: bf16, k: bf16, v: bf16, bias } as const;
       const part = filled(2, head);
       for (const far of [-3e7, -1e10, -1e38, -3.4e38]) {

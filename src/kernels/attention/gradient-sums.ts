@@ -8,8 +8,8 @@
  *   a tile of dq      row 16w + 8h + g    column 16m + 8l + 2t + p        w warp, g and t lane, the others registers
  *   its sums          [m, h, w, g, t, l, p]
  */
-import { array, full, iota, kernel, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import { tensor, full, iota, kernel, slice, zeros } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { attentionArrays, paddedHead, rowOffsets } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -27,16 +27,16 @@ export function gradientHead(size: number): number {
 type Dimensions = ReturnType<typeof attentionArrays>["dimensions"];
 
 /** The logarithm to base 2 of each row, and its delta: [b, h, tiles of rows, 2, rows]. */
-export function rowValuesArray(dimensions: Dimensions): ArraySpec<"f32"> {
+export function rowValuesArray(dimensions: Dimensions): TensorSpec<"f32"> {
   const { b, h } = dimensions;
-  return array(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), 2, gradientRows]);
+  return tensor(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), 2, gradientRows]);
 }
 
 /** Sums of dq in f32, padded: [b, h, tiles of rows, lines, 256]. */
-export function sumsArray({ sizes }: AttentionForm, dimensions: Dimensions): ArraySpec<"f32"> {
+export function sumsArray({ sizes }: AttentionForm, dimensions: Dimensions): TensorSpec<"f32"> {
   const { b, h } = dimensions;
   const lines = (gradientRows * gradientHead(sizes.d)) / 256;
-  return array(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), lines, 256]);
+  return tensor(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), lines, 256]);
 }
 
 /** A tile of sums, [rows, half], in the order of memory: [count / 256, 256]. */

@@ -7,7 +7,7 @@ import type { PackedCase } from "../../../test/support/packed-attention.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { numbersOf } from "../../../test/support/attention-reference.ts";
 import { open } from "../../runtime/open.ts";
@@ -116,7 +116,7 @@ describe("what is no number in one sequence stays there", () => {
 
 test("what does not go with offsets is refused", () => {
   const given = { q: bf16, k: bf16, v: bf16, offsets };
-  const bias = array(f32, [1, dim("h"), dim("s"), dim("t")]);
+  const bias = tensor(f32, [1, dim("h"), dim("s"), dim("t")]);
   const codeOf = (make: () => unknown): string => {
     try {
       make();
@@ -126,9 +126,9 @@ test("what does not go with offsets is refused", () => {
     return "none";
   };
   expect(codeOf(() => attention({ ...given, bias }))).toBe("TW9902");
-  const batches = array(bf16, [dim("b"), dim("s"), dim("h"), dim("d")]);
+  const batches = tensor(bf16, [dim("b"), dim("s"), dim("h"), dim("d")]);
   expect(codeOf(() => attention({ ...given, q: batches }))).toBe("TW9902");
-  const short = { q: array(i32, [3]), k: array(i32, [4]) };
+  const short = { q: tensor(i32, [3]), k: tensor(i32, [4]) };
   expect(codeOf(() => attention({ ...given, offsets: short }))).toBe("TW9902");
   const sizes = { s: 8, t: 8, h: 1, kv: 1, d: 16, e: 16, ends: 0 };
   expect(codeOf(() => attention(given).plan(sizes))).toBe("TW9902");

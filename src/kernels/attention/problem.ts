@@ -10,8 +10,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Scalar, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused } from "../support/given.ts";
@@ -52,7 +52,7 @@ export interface AttentionSpec {
   /** How far to either side a row sees. */
   readonly window?: Window;
   /** Added to scores: [b, h, s, t], each of them 1 where it is the same for all. */
-  readonly bias?: ArraySpec;
+  readonly bias?: TensorSpec;
   /** Whether a row sees a column. */
   readonly mask?: (place: ScorePlace) => Tile<"bool">;
   /** Another score for each. */
@@ -74,21 +74,21 @@ export interface AttentionSpec {
 }
 
 export interface AttentionProblem {
-  readonly q: ArraySpec;
-  readonly k: ArraySpec;
-  readonly v: ArraySpec;
-  readonly out: ArraySpec;
-  readonly logSumExp: ArraySpec | undefined;
-  readonly bias: ArraySpec | undefined;
-  readonly sinks: ArraySpec | undefined;
+  readonly q: TensorSpec;
+  readonly k: TensorSpec;
+  readonly v: TensorSpec;
+  readonly out: TensorSpec;
+  readonly logSumExp: TensorSpec | undefined;
+  readonly bias: TensorSpec | undefined;
+  readonly sinks: TensorSpec | undefined;
   /** What the numbers of a head are multiplied by. */
-  readonly qScale: ArraySpec | undefined;
-  readonly kScale: ArraySpec | undefined;
-  readonly vScale: ArraySpec | undefined;
+  readonly qScale: TensorSpec | undefined;
+  readonly kScale: TensorSpec | undefined;
+  readonly vScale: TensorSpec | undefined;
   /** What dropout draws from. */
-  readonly key: ArraySpec | undefined;
-  readonly qOffsets: ArraySpec | undefined;
-  readonly kOffsets: ArraySpec | undefined;
+  readonly key: TensorSpec | undefined;
+  readonly qOffsets: TensorSpec | undefined;
+  readonly kOffsets: TensorSpec | undefined;
   readonly sizes: {
     readonly b: Size;
     readonly s: Size;
@@ -164,11 +164,12 @@ export function problemOf(
   return {
     ...{ q, k, v, sizes, qOffsets, kOffsets },
     ...arrivalCountsOf(spec, q, sizes, location),
-    out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
-    logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
+    out: tensor(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
+    logSumExp:
+      spec.logSumExp === true ? tensor(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
     sinks: spec.sinks === undefined ? undefined : sinksOf(spec.sinks, sizes.h, location),
-    key: spec.dropout === undefined ? undefined : array(dtypes.u32, [2]),
+    key: spec.dropout === undefined ? undefined : tensor(dtypes.u32, [2]),
     window: windowOf(spec, location),
     mask: spec.mask,
     score: spec.score,
@@ -182,7 +183,7 @@ function isPart(value: number): boolean {
   return value >= 0 && value < 1;
 }
 
-function axis({ shape }: ArraySpec, index: number): Size {
+function axis({ shape }: TensorSpec, index: number): Size {
   return shape[index] ?? 1;
 }
 
@@ -192,7 +193,7 @@ function operandOf(
   usual: readonly (Size | undefined)[],
   taken: readonly DType[],
   location: Location,
-): ArraySpec {
+): TensorSpec {
   const shape = usual.filter((size) => size !== undefined);
   const spec = givenArray(name, "attention", given, shape, location);
   if (!taken.includes(spec.dtype))
@@ -213,7 +214,7 @@ function operandOf(
   );
 }
 
-function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Location): void {
+function requireTogether(q: TensorSpec, k: TensorSpec, v: TensorSpec, location: Location): void {
   if (q.dtype !== k.dtype || q.dtype !== v.dtype)
     throw refused(
       "TW9901",
@@ -245,7 +246,7 @@ function offsetsOf(
   { offsets, bias }: AttentionSpec,
   b: Size,
   location: Location,
-): { readonly [N in "qOffsets" | "kOffsets"]: ArraySpec | undefined } {
+): { readonly [N in "qOffsets" | "kOffsets"]: TensorSpec | undefined } {
   if (offsets === undefined) return { qOffsets: undefined, kOffsets: undefined };
   const wrong = (message: string, expected: string, found: string) =>
     refused("TW9902", message, expected, found, location);
@@ -280,7 +281,7 @@ function offsetsOf(
 /** The arrays of scales, which belong to FP8. */
 function arrivalCountsOf(
   { scales }: AttentionSpec,
-  q: ArraySpec,
+  q: TensorSpec,
   { h, kv }: AttentionProblem["sizes"],
   location: Location,
 ): Pick<AttentionProblem, "qScale" | "kScale" | "vScale"> {
@@ -293,8 +294,8 @@ function arrivalCountsOf(
       `q of ${q.dtype.name}`,
       location,
     );
-  const shared = array(dtypes.f32, [kv]);
-  return { qScale: array(dtypes.f32, [h]), kScale: shared, vScale: shared };
+  const shared = tensor(dtypes.f32, [kv]);
+  return { qScale: tensor(dtypes.f32, [h]), kScale: shared, vScale: shared };
 }
 
 function outputFormat(dtype: DType, location: Location): DType {
@@ -312,7 +313,7 @@ function biasOf(
   given: unknown,
   { b, h, s, t }: AttentionProblem["sizes"],
   location: Location,
-): ArraySpec {
+): TensorSpec {
   const spec = givenArray("bias", "attention", given, [b, h, s, t], location);
   const fits =
     spec.shape.length === 4 &&
@@ -331,7 +332,7 @@ function biasOf(
   );
 }
 
-function sinksOf(given: unknown, h: Size, location: Location): ArraySpec {
+function sinksOf(given: unknown, h: Size, location: Location): TensorSpec {
   const spec = givenArray("sinks", "attention", given, [h], location);
   const isOne = spec.shape.length === 1 && sameSize(axis(spec, 0), h);
   if (isOne && spec.strides === undefined && spec.dtype === dtypes.f32) return spec;

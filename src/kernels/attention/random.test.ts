@@ -16,7 +16,7 @@ import { takesAll } from "../../../test/support/sample.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f8e4m3fn } from "../../formats/dtype.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { attention } from "./attention.ts";
 import { attentionBackward } from "./backward.ts";
@@ -62,7 +62,7 @@ test.skipIf(!hasPtxas)(
     const given = { q: bf16, k: bf16, v: bf16, causal: true };
     const sizes = { b: 4, s: 4096, t: 4096, h: 16, kv: 2, d: 128, e: 128 };
     const narrow = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16, scales: true };
-    const bias = array(f32, [dim("b"), dim("h"), dim("s"), dim("t")]);
+    const bias = tensor(f32, [dim("b"), dim("h"), dim("s"), dim("t")]);
     const kernels = [
       // Kernels of packed sequences have more to hold than these, those with dropout more than those of wide heads: both are
       // assembled with the tests of theirs.

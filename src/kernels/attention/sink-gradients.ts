@@ -7,8 +7,8 @@
  * A block has a head, and adds up its rows in one order. The logarithms and deltas are those that the other kernels left: of rows as they
  * are, or tile by tile and to base 2.
  */
-import { array, constant, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { tensor, constant, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { attentionArrays, rowOffsets } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -24,7 +24,7 @@ const together = 1024;
 export function sinkGradientsOfRows(form: AttentionForm): KernelDefinition {
   const { dimensions } = attentionArrays(form);
   const { b, h, s } = dimensions;
-  const rows = array(dtypes.f32, [b, h, s]);
+  const rows = tensor(dtypes.f32, [b, h, s]);
   const inputs = { logSumExp: rows, delta: rows, ...rowOffsets(dimensions) };
   return sinkKernel(form, inputs, (argument) => {
     const { logSumExp, delta } = argument as { readonly [N in "logSumExp" | "delta"]: Ref<"f32"> };
@@ -87,11 +87,11 @@ interface RowValues {
 
 function sinkKernel(
   form: AttentionForm,
-  inputs: { readonly [name: string]: ArraySpec },
+  inputs: { readonly [name: string]: TensorSpec },
   valuesIn: (argument: unknown) => RowValues,
 ): KernelDefinition {
   const { dimensions } = attentionArrays(form);
-  const sinks = array(dtypes.f32, [dimensions.h]);
+  const sinks = tensor(dtypes.f32, [dimensions.h]);
   return kernel(
     {
       name: "attention_dsinks",

@@ -7,8 +7,8 @@
  *   scores, pairs of a lane        0 1       2 3       4 5       6 7       8 9       10 11     12 13     14 15
  *   powers, fours of a lane        0 1 8 9   2 3 10 11   4 5 12 13   6 7 14 15
  */
-import { assert, cdiv, dim, array, constant, kernel, slice, smem } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { assert, cdiv, dim, tensor, constant, kernel, slice, smem } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
@@ -26,9 +26,9 @@ function turnedColumns(t: number): number {
 }
 
 /** Turned values, for the kernel that reads them. */
-export function turnedSpec({ problem, sizes }: AttentionForm): ArraySpec {
+export function turnedSpec({ problem, sizes }: AttentionForm): TensorSpec {
   const columns = dim("turnedColumns", { multipleOf: turnedTogether });
-  return array(problem.v.dtype, [dim("b"), dim("kv"), sizes.e, columns]);
+  return tensor(problem.v.dtype, [dim("b"), dim("kv"), sizes.e, columns]);
 }
 
 export function turnedScratch({ problem, sizes: { b, t, kv, e } }: AttentionForm): ScratchArray {

@@ -11,8 +11,18 @@ import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { addSizes, evaluateSize, multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, cdiv, constant, iota, kernel, loop, slice, when, zeros } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import {
+  tensor,
+  cdiv,
+  constant,
+  iota,
+  kernel,
+  loop,
+  slice,
+  when,
+  zeros,
+} from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { attentionArrays, offsetArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { tileNumbers } from "./mask-ranges.ts";
@@ -72,7 +82,7 @@ export type ListedBlock = { readonly [N in "batch" | "head" | "block"]: Index };
 /** An array that a launch before the others fills. */
 interface FilledFirst {
   readonly scratch: ScratchArray;
-  readonly spec: ArraySpec<"i32">;
+  readonly spec: TensorSpec<"i32">;
   /** Fills the array of this name. */
   readonly launch: (name: string) => PlannedLaunch;
 }
@@ -171,7 +181,7 @@ function filledFirst(
     head: asks.head ? dimensions[kept === "rows" ? "h" : "kv"] : 1,
     batch: asks.batch && ends === 0 ? dimensions.b : 1,
   };
-  const spec = array(dtypes.i32, [grid.batch, grid.head, grid.block, width]);
+  const spec = tensor(dtypes.i32, [grid.batch, grid.head, grid.block, width]);
   const made = (): KernelDefinition =>
     kernel(
       {

@@ -9,7 +9,7 @@ import type { Device } from "../../device/device.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { bf16, f16, f32, f64, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
@@ -134,7 +134,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
 test("one operation serves all sizes of its dimensions", async () => {
   const device = await open("simulator");
   const [n, width] = [dim("n"), dim("width")];
-  const op = convolution({ x: array(f64, [n, width, 2]), w: array(f64, [3, 2, 2]), stride: 2 });
+  const op = convolution({ x: tensor(f64, [n, width, 2]), w: tensor(f64, [3, 2, 2]), stride: 2 });
   for (const [batch, length] of [
     [1, 4],
     [2, 9],
@@ -161,13 +161,13 @@ test("one operation serves all sizes of its dimensions", async () => {
 });
 
 test("where every channel is a group there is no product of matrices", () => {
-  const spec = { x: array(bf16, [8, 14, 14, 96]), w: array(bf16, [96, 3, 3, 1]), groups: 96 };
+  const spec = { x: tensor(bf16, [8, 14, 14, 96]), w: tensor(bf16, [96, 3, 3, 1]), groups: 96 };
   for (const op of [convolution(spec), convolutionBackwardX(spec), convolutionBackwardW(spec)])
     expect(op.plan().configuration.kernel).toBe("depthwise");
 });
 
 test("single places side by side are products of matrices, but for the gradient of w", () => {
-  const spec = { x: array(bf16, [64, 56, 56, 256]), w: array(bf16, [256, 1, 1, 256]) };
+  const spec = { x: tensor(bf16, [64, 56, 56, 256]), w: tensor(bf16, [256, 1, 1, 256]) };
   for (const op of [convolution(spec), convolutionBackwardX(spec)])
     expect(op.plan().configuration.kernel).toBe("persistent");
   const weights = convolutionBackwardW(spec).plan().configuration;
@@ -177,8 +177,8 @@ test("single places side by side are products of matrices, but for the gradient 
 });
 
 test("the gradient of x of strided convolutions is one launch, also of places that no tap meets", () => {
-  const x = array(bf16, [64, 28, 28, 256]);
-  for (const w of [array(bf16, [256, 3, 3, 256]), array(bf16, [256, 1, 1, 256])]) {
+  const x = tensor(bf16, [64, 28, 28, 256]);
+  for (const w of [tensor(bf16, [256, 3, 3, 256]), tensor(bf16, [256, 1, 1, 256])]) {
     const op = convolutionBackwardX({ x, w, padding: w.shape[1] === 3 ? 1 : 0, stride: 2 });
     expect(op.plan().configuration.kernel).toBe("copied");
     expect(op.kernels()).toHaveLength(1);
@@ -186,7 +186,7 @@ test("the gradient of x of strided convolutions is one launch, also of places th
 });
 
 test("the copy engine is used where channels are last and rows are aligned", () => {
-  const spec = (c: number) => ({ x: array(bf16, [8, 56, 56, c]), w: array(bf16, [c, 3, 3, c]) });
+  const spec = (c: number) => ({ x: tensor(bf16, [8, 56, 56, c]), w: tensor(bf16, [c, 3, 3, c]) });
   const fast = convolution({ ...spec(64), padding: 1 }).plan();
   expect(fast.configuration).toMatchObject({ kernel: "copied", box: [2, 8, 8] });
   const slow = convolution(spec(12)).plan();
@@ -195,17 +195,21 @@ test("the copy engine is used where channels are last and rows are aligned", () 
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
-  const spec = { x: array(bf16, [64, 28, 28, 256]), w: array(bf16, [256, 3, 3, 256]), padding: 1 };
+  const spec = {
+    x: tensor(bf16, [64, 28, 28, 256]),
+    w: tensor(bf16, [256, 3, 3, 256]),
+    padding: 1,
+  };
   const each = {
-    x: array(bf16, [64, 28, 28, 144]),
-    w: array(bf16, [144, 3, 3, 1]),
+    x: tensor(bf16, [64, 28, 28, 144]),
+    w: tensor(bf16, [144, 3, 3, 1]),
     groups: 144,
     padding: 1,
   };
   const apart = { ...each, stride: 2 };
-  const deep = { ...each, w: array(bf16, [144, 7, 7, 1]) };
+  const deep = { ...each, w: tensor(bf16, [144, 7, 7, 1]) };
   // Of taller arrays only the gradient of w is of another form.
-  const tall = { ...each, x: array(bf16, [64, 56, 56, 144]) };
+  const tall = { ...each, x: tensor(bf16, [64, 56, 56, 144]) };
   const pairs = { ...spec, stride: 2 };
   type Spec = Parameters<typeof convolutionBackwardX<"bf16">>[0];
   const forward = (own: Spec) => assemblyProblems(convolution(own).kernels());
@@ -223,26 +227,26 @@ test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () =>
 });
 
 test.each([
-  ["channels that do not agree", "TW9902", { w: array(bf16, [8, 3, 3, 5]) }],
-  ["a kernel of other axes", "TW9902", { w: array(bf16, [8, 3, 4]) }],
-  ["a kernel of no numbers", "TW9902", { w: array(bf16, [8, dim("k"), 3, 4]) }],
-  ["a kernel longer than x", "TW9902", { w: array(bf16, [8, 13, 3, 4]) }],
-  ["outputs that groups do not share", "TW9902", { w: array(bf16, [9, 3, 3, 2]), groups: 2 }],
+  ["channels that do not agree", "TW9902", { w: tensor(bf16, [8, 3, 3, 5]) }],
+  ["a kernel of other axes", "TW9902", { w: tensor(bf16, [8, 3, 4]) }],
+  ["a kernel of no numbers", "TW9902", { w: tensor(bf16, [8, dim("k"), 3, 4]) }],
+  ["a kernel longer than x", "TW9902", { w: tensor(bf16, [8, 13, 3, 4]) }],
+  ["outputs that groups do not share", "TW9902", { w: tensor(bf16, [9, 3, 3, 2]), groups: 2 }],
   ["no groups", "TW9904", { groups: 0 }],
   ["too many strides", "TW9904", { stride: [1, 2, 3] }],
   ["padding that takes away", "TW9904", { padding: -1 }],
   ["an order of axes that nobody knows", "TW9904", { channels: "middle" }],
-  ["two formats", "TW9901", { w: array(f16, [8, 3, 3, 4]) }],
-  ["bytes", "TW9901", { x: array(i8, [2, 9, 9, 4]), w: array(i8, [8, 3, 3, 4]) }],
+  ["two formats", "TW9901", { w: tensor(f16, [8, 3, 3, 4]) }],
+  ["bytes", "TW9901", { x: tensor(i8, [2, 9, 9, 4]), w: tensor(i8, [8, 3, 3, 4]) }],
   ["precision of bf16", "TW9904", { precision: "ieee" }],
   ["a stride that is no number", "TW1008", { stride: "2" }],
 ])("refuses %s", (_, code, change) => {
-  const spec = { x: array(bf16, [2, 9, 9, 4]), w: array(bf16, [8, 3, 3, 4]), ...change };
+  const spec = { x: tensor(bf16, [2, 9, 9, 4]), w: tensor(bf16, [8, 3, 3, 4]), ...change };
   expect(codeOf(() => convolution(spec as never))).toBe(code);
 });
 
 test("groups share outputs whose number a launch tells", () => {
-  const spec = { x: array(bf16, [2, 9, 9, 4]), w: array(bf16, [dim("o"), 3, 3, 2]), groups: 2 };
+  const spec = { x: tensor(bf16, [2, 9, 9, 4]), w: tensor(bf16, [dim("o"), 3, 3, 2]), groups: 2 };
   const plans = [
     () => convolution(spec).plan({ o: 9 }),
     () => convolutionBackwardX(spec).plan({ o: 9 }),
@@ -252,7 +256,7 @@ test("groups share outputs whose number a launch tells", () => {
 });
 
 test("precision of f32 is always said", () => {
-  const spec = { x: array(f32, [2, 9, 4]), w: array(f32, [8, 3, 4]) };
+  const spec = { x: tensor(f32, [2, 9, 4]), w: tensor(f32, [8, 3, 4]) };
   expect(codeOf(() => convolution(spec))).toBe("TW9904");
 });
 
@@ -261,8 +265,8 @@ test.each([
   [f64, 256],
   [i8, 64],
 ] as const)("results of other formats have kernels that fit: %o, %i channels", (out, channels) => {
-  const x = array(bf16, [3, 16, 16, 64]);
-  const w = array(bf16, [channels, 3, 3, 64]);
+  const x = tensor(bf16, [3, 16, 16, 64]);
+  const w = tensor(bf16, [channels, 3, 3, 64]);
   const { configuration, launches } = convolution({ x, w, padding: 1, out }).plan();
   expect(configuration.kernel).toBe("copied");
   for (const { kernel } of launches) compileAhead(kernel);

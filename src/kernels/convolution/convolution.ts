@@ -8,8 +8,8 @@
 import type { DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { laidOut } from "../support/sizes.ts";
@@ -61,24 +61,24 @@ export type WeightsConfiguration =
 
 /** The operation that `convolution` makes. */
 export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
-  { readonly out: ArraySpec<Out> },
+  { readonly x: TensorSpec<X>; readonly w: TensorSpec<X> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   PixelConfiguration
 >;
 
 /** The operation that `convolutionBackwardX` makes. */
 export type ConvolutionBackwardX<X extends DTypeName> = Operation<
-  { readonly dOut: ArraySpec<X>; readonly w: ArraySpec<X> },
-  { readonly dx: ArraySpec<X> },
+  { readonly dOut: TensorSpec<X>; readonly w: TensorSpec<X> },
+  { readonly dx: TensorSpec<X> },
   Empty,
   PixelConfiguration
 >;
 
 /** The operation that `convolutionBackwardW` makes. */
 export type ConvolutionBackwardW<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X>; readonly dOut: ArraySpec<X> },
-  { readonly dw: ArraySpec<X> },
+  { readonly x: TensorSpec<X>; readonly dOut: TensorSpec<X> },
+  { readonly dw: TensorSpec<X> },
   Empty,
   WeightsConfiguration
 >;
@@ -114,7 +114,7 @@ export function convolutionBackwardX<X extends DTypeName>(
   const given = problemOf("convolutionBackwardX", spec as unknown as AnySpec, captureLocation());
   const { w, out } = given;
   // Gradients lie by rows, however x does.
-  const x = array(given.x.dtype, given.x.shape);
+  const x = tensor(given.x.dtype, given.x.shape);
   const problem = { ...given, x };
   const kernels: Kernels = new Map();
   return libraryOperation(
@@ -135,7 +135,7 @@ export function convolutionBackwardW<X extends DTypeName>(
 ): ConvolutionBackwardW<X> {
   const given = problemOf("convolutionBackwardW", spec as unknown as AnySpec, captureLocation());
   const { x, out } = given;
-  const w = array(given.w.dtype, given.w.shape);
+  const w = tensor(given.w.dtype, given.w.shape);
   const problem = { ...given, w };
   const kernels: Kernels = new Map();
   return libraryOperation(
@@ -176,7 +176,7 @@ function reshaped(
   const specs: { readonly [name: string]: unknown } = { ...inputs, ...outputs, ...inouts };
   return Object.fromEntries(
     Object.entries(given).map(([parameter, argument]) => {
-      const spec = specs[parameter] as ArraySpec;
+      const spec = specs[parameter] as TensorSpec;
       if (spec.strides !== undefined) return [parameter, flat(argument)];
       return [parameter, { argument, shape: laidOut(spec, values).shape }];
     }),

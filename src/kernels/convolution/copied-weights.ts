@@ -17,7 +17,7 @@ import type { Size } from "../../ir/size.ts";
 import {
   accumulator,
   all,
-  array,
+  tensor,
   barrier,
   cdiv,
   constant,
@@ -265,7 +265,7 @@ export function copiedWeightsKernel(
       threads: multipliers === 2 ? ["copy", "one", "two"] : ["copy", "one"],
       inputs: {
         x: readSpec(problem, sizes, form),
-        dOut: array(dtype, [
+        dOut: tensor(dtype, [
           batch,
           ...(form.isDeep ? [places[0]] : []),
           ...[places[1], places[2], outputs],
@@ -275,8 +275,8 @@ export function copiedWeightsKernel(
       },
       // Not every tile has as many blocks as there are slots.
       ...(isWhole
-        ? { outputs: { sums: array(problem.w.dtype, [outputs, wide]) } }
-        : { inouts: { sums: array(dtypes.f32, [dim("slots"), outputs, wide]) } }),
+        ? { outputs: { sums: tensor(problem.w.dtype, [outputs, wide]) } }
+        : { inouts: { sums: tensor(dtypes.f32, [dim("slots"), outputs, wide]) } }),
       scratch: {
         left: smem(dtype, [stages, stepPlaces, rows]),
         right: smem(dtype, [stages, stepPlaces, columns]),
@@ -356,12 +356,12 @@ export function sumSlotsKernel(
       name: "convolution_sum_slots",
       grid: { j: cdiv(wide, sumColumns), i: cdiv(outputs, sumRows) },
       inputs: {
-        sums: array(dtypes.f32, [slots, outputs, wide]),
+        sums: tensor(dtypes.f32, [slots, outputs, wide]),
         period: scalar(dtypes.i32),
         share: scalar(dtypes.i32),
         perGroup: scalar(dtypes.i32),
       },
-      outputs: { out: array(dtype, [outputs, wide]) },
+      outputs: { out: tensor(dtype, [outputs, wide]) },
     },
     ({ i, j, sums, period, share, perGroup, out }) => {
       followPrevious();

@@ -16,7 +16,7 @@ import { multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import {
   accumulator,
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -30,7 +30,7 @@ import {
 } from "../../lang/index.ts";
 import type {
   Accumulator,
-  ArraySpec,
+  TensorSpec,
   Index,
   KernelDefinition,
   Ref,
@@ -170,9 +170,9 @@ export function readSpec(
   { x: { dtype } }: ConvolutionProblem,
   { batch, group, summed, read: [depth, height, width] }: CopiedSizes,
   { isDeep, halved }: ReadForm,
-): ArraySpec {
+): TensorSpec {
   const channels = multiplySizes(group, summed);
-  return array(dtype, [
+  return tensor(dtype, [
     batch,
     ...(isDeep ? [depth] : []),
     height,
@@ -276,11 +276,11 @@ function weightSizes({ form, sizes: { summed, made } }: Setting) {
 }
 
 /** w with taps in front, so that the weights of a step are a matrix. */
-function weightSpec(setting: Setting): ArraySpec {
+function weightSpec(setting: Setting): TensorSpec {
   const { taps, group } = setting.sizes;
   const { outputs, channels } = weightSizes(setting);
   const count = multiplySizes(...taps);
-  return array(setting.problem.w.dtype, [count, multiplySizes(group, outputs), channels], {
+  return tensor(setting.problem.w.dtype, [count, multiplySizes(group, outputs), channels], {
     strides: [channels, multiplySizes(count, channels), 1],
   });
 }
@@ -351,7 +351,7 @@ function resultForm(
   const channels = multiplySizes(group, made);
   const [isPairedDown, isPairedAcross] = [phases?.apart[1] === 2, phases?.apart[2] === 2];
   return {
-    whole: array(dtype, [
+    whole: tensor(dtype, [
       ...[batch, ...(isDeep ? [places[0]] : []), places[1], ...(isPairedDown ? [2] : [])],
       ...[places[2], isPairedAcross ? multiplySizes(2, channels) : channels],
     ]),

@@ -8,7 +8,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { array, cdiv, constant, full, kernel, loop, slice, when } from "../../lang/index.ts";
+import { tensor, cdiv, constant, full, kernel, loop, slice, when } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { alignedDimension, lanes, powerOfTwoFrom } from "../support/sizes.ts";
@@ -117,8 +117,8 @@ export function depthwiseWeightsKernel(
       name: "depthwise_weights_gradient",
       resident: blocksPerProcessor,
       grid: { group: cdiv(to.inner, columns), few: Math.ceil(all / taps), part: parts },
-      inputs: { x: array(dtype, sideShape(ofX)), dOut: array(dtype, sideShape(ofOut)) },
-      outputs: { sums: array(compute, [parts, all, to.inner]) },
+      inputs: { x: tensor(dtype, sideShape(ofX)), dOut: tensor(dtype, sideShape(ofOut)) },
+      outputs: { sums: tensor(compute, [parts, all, to.inner]) },
     },
     (given) => {
       const { part, group, few, x, dOut, sums } = given as unknown as Arguments;
@@ -192,8 +192,8 @@ export function addWeightsKernel(
     {
       name: "depthwise_weights_sum",
       grid: { tap: taps, i: cdiv(inner, columns) },
-      inputs: { sums: array(problem.accumulator, [parts, taps, inner]) },
-      outputs: { dw: array(problem.w.dtype, [inner, taps]) },
+      inputs: { sums: tensor(problem.accumulator, [parts, taps, inner]) },
+      outputs: { dw: tensor(problem.w.dtype, [inner, taps]) },
     },
     ({ tap, i, sums, dw }) => {
       followPrevious();

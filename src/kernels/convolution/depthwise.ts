@@ -12,7 +12,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { addSizes, floorDivSize, multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
+import { tensor, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import {
@@ -206,8 +206,8 @@ export function turnWeightsKernel(
     {
       name: "depthwise_weights",
       grid: { tap: taps, i: cdiv(length, lanes) },
-      inputs: { w: array(dtype, [inner, taps]) },
-      outputs: { turned: array(dtype, [taps, length]) },
+      inputs: { w: tensor(dtype, [inner, taps]) },
+      outputs: { turned: tensor(dtype, [taps, length]) },
     },
     ({ tap, i, w, turned }) => {
       followPrevious();
@@ -356,10 +356,10 @@ export function depthwiseKernel(
         ...{ x: cdiv(groups, places), part: cdiv(run, columns) },
       },
       inputs: {
-        read: array(problem.x.dtype, sideShape(source)),
-        turned: array(problem.w.dtype, [tapCount(geometry.taps), length]),
+        read: tensor(problem.x.dtype, sideShape(source)),
+        turned: tensor(problem.w.dtype, [tapCount(geometry.taps), length]),
       },
-      outputs: { made: array(made, sideShape(target)) },
+      outputs: { made: tensor(made, sideShape(target)) },
     },
     (given) => {
       const { z, y, x, part, ...arrays } = given as unknown as Arguments;

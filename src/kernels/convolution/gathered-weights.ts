@@ -8,7 +8,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { multiplySizes } from "../../ir/size.ts";
-import { array, cdiv, dim, dot, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { tensor, cdiv, dim, dot, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { KernelDefinition, Tile } from "../../lang/index.ts";
 import {
   batchSize,
@@ -119,8 +119,8 @@ export function sumPartsKernel(dtype: DType, accumulator: DType, parts: number):
     {
       name: "convolution_sum_parts",
       grid: { i: cdiv(count, block) },
-      inputs: { parts: array(accumulator, [parts, count]) },
-      outputs: { out: array(dtype, [count]) },
+      inputs: { parts: tensor(accumulator, [parts, count]) },
+      outputs: { out: tensor(dtype, [count]) },
     },
     (argument) => {
       const here = slice(argument.i.mul(block), block);

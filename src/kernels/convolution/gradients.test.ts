@@ -10,7 +10,7 @@ import { takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { f64 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { convolution, convolutionBackwardW, convolutionBackwardX } from "./convolution.ts";
@@ -68,7 +68,7 @@ test.each(cases)(
   async ({ name: _, ...given }) => {
     const random = new Random(seed);
     const numbers = (length: number) => Array.from({ length }, () => 2 * random.uniform() - 1);
-    const spec = { ...given, x: array(f64, given.x), w: array(f64, given.w) };
+    const spec = { ...given, x: tensor(f64, given.x), w: tensor(f64, given.w) };
     const forward = convolution(spec as never);
     const device = await open("simulator");
     const values = { x: numbers(count(given.x)), w: numbers(count(given.w)) };

@@ -13,8 +13,8 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { addSizes, floorDivSize, multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import { splitPrecisions } from "../../lang/split.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
@@ -29,9 +29,9 @@ export type PerAxis<T> = T | readonly T[];
 /** What `convolution` is made for: its arrays, strides, padding, dilation and groups. */
 export interface ConvolutionSpec<X extends DTypeName, Out extends DTypeName = X> {
   /** [n, …, c]: a batch, one to three spatial axes, channels. */
-  readonly x: ArraySpec<X>;
+  readonly x: TensorSpec<X>;
   /** [o, …, c / groups], in the order of x's axes. Extents of the kernel are numbers. */
-  readonly w: ArraySpec<X>;
+  readonly w: TensorSpec<X>;
   /** Where channels stand in x, w and the result; `"last"` unless told. */
   readonly channels?: "last" | "first";
   /** Steps from one window to the next; 1 unless told. */
@@ -72,9 +72,9 @@ export interface Steps {
 }
 
 export interface ConvolutionProblem extends Steps {
-  readonly x: ArraySpec;
-  readonly w: ArraySpec;
-  readonly out: ArraySpec;
+  readonly x: TensorSpec;
+  readonly w: TensorSpec;
+  readonly out: TensorSpec;
   readonly isLast: boolean;
   readonly groups: number;
   readonly accumulator: DType;
@@ -126,7 +126,7 @@ export function problemOf(
   return {
     ...steps,
     ...{ x, w, isLast, groups, location },
-    out: array(spec.out ?? x.dtype, shape),
+    out: tensor(spec.out ?? x.dtype, shape),
     ...arithmeticOf(of, spec, x.dtype, w.dtype, location),
   };
 }
@@ -134,7 +134,7 @@ export function problemOf(
 function requireRank(
   of: string,
   name: string,
-  { shape }: ArraySpec,
+  { shape }: TensorSpec,
   spatial: number,
   location: Location,
 ): void {
@@ -169,7 +169,7 @@ function staticExtents(
     throw refused(
       "TW9902",
       `the kernel of ${of} has an extent that is not a number`,
-      "numbers, such as w: array(bf16, [o, 3, 3, c])",
+      "numbers, such as w: tensor(bf16, [o, 3, 3, c])",
       sizeText(size),
       location,
     );
@@ -311,7 +311,7 @@ export interface FiveAxes {
 }
 
 export function fiveAxes(
-  spec: ArraySpec,
+  spec: TensorSpec,
   isLast: boolean,
   dimensions: { readonly [name: string]: number },
 ): FiveAxes {

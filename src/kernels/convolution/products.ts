@@ -8,7 +8,7 @@
  * (`copied-weights.ts`).
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import type { MatmulConfiguration } from "../matmul/configuration.ts";
 import { problemOf } from "../matmul/matmul.ts";
@@ -36,8 +36,8 @@ export function planProduct(
   const product = problemOf(
     isForward ? "convolution" : "convolutionBackwardX",
     {
-      a: array(dtype, [m, k]),
-      b: array(dtype, [k, n], isForward ? { strides: [1, k] } : {}),
+      a: tensor(dtype, [m, k]),
+      b: tensor(dtype, [k, n], isForward ? { strides: [1, k] } : {}),
       out: (isForward ? problem.out : problem.x).dtype,
       ...(problem.precision && { precision: problem.precision }),
     },

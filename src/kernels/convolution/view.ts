@@ -7,8 +7,8 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 
 export interface ViewAxis {
@@ -36,8 +36,8 @@ export class View {
     this.axes = axes;
   }
 
-  spec(dtype: DType): ArraySpec {
-    return array(
+  spec(dtype: DType): TensorSpec {
+    return tensor(
       dtype,
       this.axes.map((axis) => extentSize(axis)),
       {

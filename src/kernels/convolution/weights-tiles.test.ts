@@ -7,7 +7,7 @@ import { wholeNumbers } from "../../../test/support/library-checks.ts";
 import { operation } from "../../device/operation.ts";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
@@ -20,8 +20,8 @@ import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
 
 function spec(images: number, size: number, channels: number, outputs: number, stride = 1) {
   return {
-    x: array(bf16, [images, size, size, channels]),
-    w: array(bf16, [outputs, 3, 3, channels]),
+    x: tensor(bf16, [images, size, size, channels]),
+    w: tensor(bf16, [outputs, 3, 3, channels]),
     ...{ padding: 1, stride },
   };
 }

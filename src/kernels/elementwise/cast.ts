@@ -2,7 +2,7 @@
 import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { dim, full } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -12,8 +12,8 @@ import { mapping } from "./map.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
 
 type FromX<X extends DTypeName, Out extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<Out> },
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   MapConfiguration
 >;
@@ -40,7 +40,7 @@ export interface CopySpec<D extends DTypeName> {
   /** What is copied. A format is an array of n elements. */
   readonly x: GivenArray<D>;
   /** Where it lies otherwise than by rows. */
-  readonly out?: ArraySpec<D>;
+  readonly out?: TensorSpec<D>;
 }
 
 /** The same numbers, lying by rows unless told otherwise. */
@@ -87,7 +87,7 @@ export interface FillSpec<D extends DTypeName> {
 /** The operation that `fill` makes. */
 export type FillOperation<D extends DTypeName> = Operation<
   Empty,
-  { readonly out: ArraySpec<D> },
+  { readonly out: TensorSpec<D> },
   Empty,
   MapConfiguration
 >;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
@@ -50,7 +50,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       return { array: made.array, values: toNumbers(made.array) };
     };
     const [cos, sin] = [table(Math.cos, 3), table(Math.sin, 4)];
-    const op = rotary({ x: array(f32, [dim("b"), s, h, d]), cos: f32, sin: f32 });
+    const op = rotary({ x: tensor(f32, [dim("b"), s, h, d]), cos: f32, sin: f32 });
     const { out } = await device.run(op, { x: x.array, cos: cos.array, sin: sin.array });
     const expected = x.values.map((_, index) => {
       const column = index % width;
@@ -78,7 +78,7 @@ test.each(["simulator", "emulator"] as const)(
     const sin = randomNumbers(f32, [positions, width / 2], 3, 1);
     const all = await device.upload(x.array);
     const strides = [2 * heads * width, heads * width, width, 1];
-    const lies = array(bf16, [s, 1, heads, width], { strides });
+    const lies = tensor(bf16, [s, 1, heads, width], { strides });
     for (const part of [0, 1]) {
       const given = all.slice(part, part + 1, 1);
       const op = rotary({ x: lies, cos: f32, sin: f32, axis: 0 });
@@ -109,7 +109,7 @@ test.each(["simulator", "emulator"] as const)(
     const x = randomNumbers(f32, [1, 2, width], 1, 2);
     const cos = randomNumbers(f32, [1, width / 2], 2, 1);
     const sin = randomNumbers(f32, [1, width / 2], 3, 1);
-    const op = rotary({ x: array(f32, [s, h, d]), cos: f32, sin: f32 });
+    const op = rotary({ x: tensor(f32, [s, h, d]), cos: f32, sin: f32 });
     const { out } = await device.run(op, { x: x.array, cos: cos.array, sin: sin.array });
     const expected = x.values.map((own, index) => {
       const pair = index % (width / 2);
@@ -124,7 +124,7 @@ test.each(["simulator", "emulator"] as const)(
 );
 
 test("halves of heads are stored without a meeting, widely, and found without a division", () => {
-  const op = rotary({ x: array(bf16, [s, h, d]), cos: f32, sin: f32 });
+  const op = rotary({ x: tensor(bf16, [s, h, d]), cos: f32, sin: f32 });
   const ptxFor = (heads: number, positions: number): string => {
     const [launch] = op.plan({ s: positions, h: heads, d: 128 }, targets.sm_90a).launches;
     if (launch === undefined) throw new Error("there is a launch");
@@ -143,14 +143,14 @@ test("halves of heads are stored without a meeting, widely, and found without a 
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => gated({ x: i32 as never, activation: "silu" })],
-    ["TW9902", () => gated({ x: array(f32, [n]), activation: "silu" })],
+    ["TW9902", () => gated({ x: tensor(f32, [n]), activation: "silu" })],
     ["TW9904", () => gated({ x: f32, activation: "swish" as never })],
     ["TW9905", () => gated({ x: f32, activation: (gate) => gate.cumsum(0) })],
-    ["TW9902", () => rotary({ x: array(f32, [s, h, n]), cos: f32, sin: f32 })],
-    ["TW9902", () => rotary({ x: array(f32, [s, h, d]), cos: array(f32, [h, n]), sin: f32 })],
-    ["TW9902", () => rotary({ x: array(f32, [d]), cos: f32, sin: f32 })],
-    ["TW9902", () => rotary({ x: array(f32, [s, h, d]), cos: f32, sin: f32, axis: -1 })],
-    ["TW1033", () => rotary({ x: array(f32, [s, h, d]), angles: f32 } as never)],
+    ["TW9902", () => rotary({ x: tensor(f32, [s, h, n]), cos: f32, sin: f32 })],
+    ["TW9902", () => rotary({ x: tensor(f32, [s, h, d]), cos: tensor(f32, [h, n]), sin: f32 })],
+    ["TW9902", () => rotary({ x: tensor(f32, [d]), cos: f32, sin: f32 })],
+    ["TW9902", () => rotary({ x: tensor(f32, [s, h, d]), cos: f32, sin: f32, axis: -1 })],
+    ["TW1033", () => rotary({ x: tensor(f32, [s, h, d]), angles: f32 } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

@@ -10,8 +10,8 @@ import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { divideSizeExactly, multiplySizes, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { isTile } from "../../lang/elementwise.ts";
 import type { Location } from "../../support/location.ts";
@@ -43,8 +43,8 @@ export interface GatedSpec<X extends FloatName> {
 
 /** The operation that `gated` makes. */
 export type GatedOperation<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<X> },
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<X> },
   Empty,
   MapConfiguration
 >;
@@ -66,7 +66,7 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
       .cast(x.dtype),
   });
   tracedResults("gated", { gate: x, value: x }, {}, body, location);
-  const out = array(x.dtype, x.shape.with(-1, half));
+  const out = tensor(x.dtype, x.shape.with(-1, half));
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name: "gated",
@@ -116,7 +116,7 @@ function activationOf(given: unknown, location: Location): Activation {
 }
 
 /** Half of the last axis. */
-function halfOf(of: string, { shape }: ArraySpec, location: Location): Size {
+function halfOf(of: string, { shape }: TensorSpec, location: Location): Size {
   const last = shape.at(-1);
   const half = last === undefined ? undefined : divideSizeExactly(last, 2);
   if (half !== undefined) return half;
@@ -132,7 +132,7 @@ function halfOf(of: string, { shape }: ArraySpec, location: Location): Size {
 /** What `rotary` is made for. */
 export interface RotarySpec<X extends FloatName> {
   /** [..., positions, heads, d] or the like; pairs are element j and d/2 + j of the last axis. */
-  readonly x: ArraySpec<X>;
+  readonly x: TensorSpec<X>;
   /** Of the angles, [positions, d/2]. */
   readonly cos: GivenArray<FloatName>;
   /** Of the angles, [positions, d/2]. */
@@ -144,11 +144,11 @@ export interface RotarySpec<X extends FloatName> {
 /** The operation that `rotary` makes. */
 export type RotaryOperation<S extends RotarySpec<FloatName>> = Operation<
   {
-    readonly x: ArraySpec<FormatOf<S["x"]>>;
-    readonly cos: ArraySpec<FormatOf<S["cos"]>>;
-    readonly sin: ArraySpec<FormatOf<S["sin"]>>;
+    readonly x: TensorSpec<FormatOf<S["x"]>>;
+    readonly cos: TensorSpec<FormatOf<S["cos"]>>;
+    readonly sin: TensorSpec<FormatOf<S["sin"]>>;
   },
-  { readonly out: ArraySpec<FormatOf<S["x"]>> },
+  { readonly out: TensorSpec<FormatOf<S["x"]>> },
   Empty,
   MapConfiguration
 >;
@@ -180,7 +180,7 @@ export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOp
     requireFloat(name, "rotary", each, location);
   for (const [name, each] of Object.entries({ cos, sin }))
     requireShape(name, "rotary", each, angles, location);
-  const out = array(x.dtype, x.shape);
+  const out = tensor(x.dtype, x.shape);
   const compute = computeFormat(x.dtype);
   const kernels = new Map<string, KernelDefinition>();
   return operation({
@@ -199,7 +199,7 @@ export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOp
           { ...part, name: `${name}Second`, offset: width * (strides.at(-1) ?? 1) },
         ];
       };
-      const angle = (name: string, array: ArraySpec) => {
+      const angle = (name: string, array: TensorSpec) => {
         const own = laidOut(array, dimensions).strides;
         const strides = extents.map((_, each) =>
           each === axis ? (own[0] ?? 0) : each === extents.length - 1 ? (own[1] ?? 0) : 0,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array, dim, iota, scalar } from "../../lang/index.ts";
+import { tensor, dim, iota, scalar } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
@@ -46,10 +46,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("arrays that repeat along axes", async () => {
     const sum = map(
       {
-        x: array(f32, [b, m, n]),
-        row: array(f32, [n]),
-        column: array(i32, [m, 1]),
-        one: array(f32, [1]),
+        x: tensor(f32, [b, m, n]),
+        row: tensor(f32, [n]),
+        column: tensor(i32, [m, 1]),
+        one: tensor(f32, [1]),
       },
       ({ x, row, column, one }) => ({
         out: x.add(row.mul(10)).add(column.cast(f32).mul(100)).add(one),
@@ -91,9 +91,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("inputs and results by columns", async () => {
     const turned = map(
-      { x: array(bf16, [m, n], { strides: [1, m] }), y: array(bf16, [m, n]) },
+      { x: tensor(bf16, [m, n], { strides: [1, m] }), y: tensor(bf16, [m, n]) },
       ({ x, y }) => ({ byRows: x.add(y), byColumns: x.sub(y) }),
-      { outputs: { byColumns: array(bf16, [m, n], { strides: [1, m] }) } },
+      { outputs: { byColumns: tensor(bf16, [m, n], { strides: [1, m] }) } },
     );
     const sizes =
       kind === "simulator"
@@ -130,7 +130,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("views of a device", async () => {
     const [stride, across] = [dim("stride"), dim("across")];
-    const doubled = map({ x: array(f32, [m, n], { strides: [stride, across] }) }, ({ x }) => ({
+    const doubled = map({ x: tensor(f32, [m, n], { strides: [stride, across] }) }, ({ x }) => ({
       out: x.mul(2),
     }));
     const whole = wholeNumbers(f32, [6, 20], 1);
@@ -151,14 +151,14 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("cast, copy, fill", async () => {
     const x = wholeNumbers(f32, [3, 50], 5);
-    const bytes = await device.run(cast({ x: array(f32, [m, n]), out: i8 }), {
+    const bytes = await device.run(cast({ x: tensor(f32, [m, n]), out: i8 }), {
       x: x.array,
     });
     expect([...toNumbers(bytes.out)]).toEqual(x.values);
     const kept = await device.run(
       copy({
-        x: array(f32, [m, n]),
-        out: array(f32, [m, n], { strides: [1, m] }),
+        x: tensor(f32, [m, n]),
+        out: tensor(f32, [m, n], { strides: [1, m] }),
       }),
       {
         x: x.array,
@@ -166,7 +166,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     );
     expect(toNumbers(kept.out)[1]).toBe(x.values[50]);
     const sevens = await device.run(
-      fill({ out: array(bf16, [m, n]), value: 7 }),
+      fill({ out: tensor(bf16, [m, n]), value: 7 }),
       {},
       { dimensions: { m: 4, n: 9 } },
     );
@@ -206,8 +206,8 @@ test("random shapes, ranks and strides on the simulator", async () => {
     );
     const op = map(
       {
-        x: array(f64, dims, { strides }),
-        y: array(
+        x: tensor(f64, dims, { strides }),
+        y: tensor(
           f64,
           dims.map((each, axis) => (repeats[axis] ? 1 : each)),
         ),
@@ -238,13 +238,13 @@ test("random shapes, ranks and strides on the simulator", async () => {
 });
 
 test("axes that all arrays go through evenly are one; kernels are shared by sizes alike", () => {
-  const op = map({ x: array(bf16, [b, m, n]), bias: array(bf16, [n]) }, ({ x, bias }) => ({
+  const op = map({ x: tensor(bf16, [b, m, n]), bias: tensor(bf16, [n]) }, ({ x, bias }) => ({
     out: x.add(bias),
   }));
   const [first] = op.kernels({ b: 4, m: 512, n: 4096 });
   expect(first?.kernel.grid.length).toBe(2);
   expect(op.kernels({ b: 2, m: 512, n: 4096 })[0]).toBe(first);
-  const plain = map({ x: array(bf16, [b, m, n]) }, ({ x }) => ({
+  const plain = map({ x: tensor(bf16, [b, m, n]) }, ({ x }) => ({
     out: x.neg(),
   }));
   expect(plain.kernels({ b: 4, m: 512, n: 4096 })[0]?.kernel.grid.length).toBe(1);
@@ -259,7 +259,7 @@ test("mistakes are told", () => {
     [
       "TW9902",
       () =>
-        map({ x: array(f32, [m]), y: array(f32, [n]) }, ({ x, y }) => ({
+        map({ x: tensor(f32, [m]), y: tensor(f32, [n]) }, ({ x, y }) => ({
           out: x.add(y),
         })),
     ],
@@ -268,8 +268,8 @@ test("mistakes are told", () => {
     [
       "TW9902",
       () =>
-        map({ x: array(f32, [m, n]) }, ({ x }) => ({ out: x.neg() }), {
-          outputs: { out: array(f32, [n]) },
+        map({ x: tensor(f32, [m, n]) }, ({ x }) => ({ out: x.neg() }), {
+          outputs: { out: tensor(f32, [n]) },
         }),
     ],
     ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.div(x.sum()) }))],
@@ -282,14 +282,14 @@ test("mistakes are told", () => {
       "TW9905",
       () =>
         map({ x: f32 }, ({ x }) => ({ out: x.neg() }), {
-          outputs: { out: array(bf16, [n]) },
+          outputs: { out: tensor(bf16, [n]) },
         }),
     ],
     ["TW1033", () => map({ x: f32 }, ({ x }) => ({ out: x.neg() }), { shape: [n] } as never)],
     ["TW1033", () => cast({ x: f32, to: bf16 } as never)],
     ["TW9902", () => fill({ out: 3 as never, value: 0 })],
-    ["TW9902", () => copy({ x: array(f32, [m]), out: array(f32, [n]) })],
-    ["TW9901", () => copy({ x: array(f32, [n]), out: array(bf16, [n]) as never })],
+    ["TW9902", () => copy({ x: tensor(f32, [m]), out: tensor(f32, [n]) })],
+    ["TW9901", () => copy({ x: tensor(f32, [n]), out: tensor(bf16, [n]) as never })],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });
@@ -302,7 +302,7 @@ test("lanes have few bytes in flight, more where blocks divide, none of arrays t
   expect(columnsOf(plain, large)).toBe(8 * 128);
   expect(columnsOf(copy({ x: f32 }) as never, large)).toBe(4 * 128);
   expect(columnsOf(fill({ out: f32, value: 0 }) as never, large)).toBe(8 * 128);
-  const biased = map({ x: array(bf16, [m, n]), bias: array(f32, [n]) }, ({ x, bias }) => ({
+  const biased = map({ x: tensor(bf16, [m, n]), bias: tensor(f32, [n]) }, ({ x, bias }) => ({
     out: x.cast(f32).add(bias).cast(bf16),
   }));
   expect(columnsOf(biased as never, { m: 8192, n: 8192 })).toBe(16 * 128);
@@ -324,7 +324,7 @@ test("kernels wait for the one before them, and let the next start when they end
 });
 
 test("arrays without elements have a plan without launches, whichever axis has none", () => {
-  const op = map({ x: array(f32, [b, m, n]), y: array(f32, [n]) }, ({ x, y }) => ({
+  const op = map({ x: tensor(f32, [b, m, n]), y: tensor(f32, [n]) }, ({ x, y }) => ({
     out: x.add(y),
   }));
   for (const [batches, rows, columns] of [
@@ -336,7 +336,7 @@ test("arrays without elements have a plan without launches, whichever axis has n
 });
 
 test("rows that meet a number each are no squares", async () => {
-  const scaled = map({ x: array(bf16, [m, n]), scale: array(f32, [m, 1]) }, ({ x, scale }) => ({
+  const scaled = map({ x: tensor(bf16, [m, n]), scale: tensor(f32, [m, 1]) }, ({ x, scale }) => ({
     out: x.cast(f32).mul(scale).cast(bf16),
   }));
   const { configuration } = scaled.plan({ m: 8192, n: 8192 }, targets.sm_90a);

@@ -12,8 +12,8 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, ScalarSpec } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, ScalarSpec } from "../../lang/index.ts";
 import type { Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -37,7 +37,7 @@ type MapTiles<I extends MapInputs> = {
 };
 
 type MapInputSpecs<I extends MapInputs> = {
-  readonly [N in keyof I]: I[N] extends ScalarSpec ? I[N] : ArraySpec<FormatOf<I[N]>>;
+  readonly [N in keyof I]: I[N] extends ScalarSpec ? I[N] : TensorSpec<FormatOf<I[N]>>;
 };
 
 /** The results of the function, by name. */
@@ -46,7 +46,7 @@ export interface MapResults {
 }
 
 type MapOutputSpecs<R extends MapResults> = {
-  readonly [N in keyof R]: R[N] extends Tile<infer D> ? ArraySpec<D> : never;
+  readonly [N in keyof R]: R[N] extends Tile<infer D> ? TensorSpec<D> : never;
 };
 
 /** Options of `map`. */
@@ -54,7 +54,7 @@ export interface MapOptions<R extends MapResults> {
   /** Of kernels and reports; `map` unless told. */
   readonly name?: string;
   /** Arrays for results that lie otherwise than by rows, or whose shape no input tells. */
-  readonly outputs?: { readonly [N in keyof R]?: ArraySpec };
+  readonly outputs?: { readonly [N in keyof R]?: TensorSpec };
 }
 
 /** The operation that `map` makes. */
@@ -68,7 +68,7 @@ export type MapOperation<I extends MapInputs, R extends MapResults> = Operation<
 interface Mapping {
   readonly name: string;
   readonly arrays: readonly MappedArray[];
-  readonly specs: { readonly [name: string]: ArraySpec };
+  readonly specs: { readonly [name: string]: TensorSpec };
   readonly scalars: { readonly [name: string]: ScalarSpec };
   readonly shape: readonly Size[];
   readonly body: MapBody;
@@ -104,7 +104,7 @@ export function mapping(
   location: Location,
 ): Operation {
   const scalars: { [name: string]: ScalarSpec } = {};
-  const specs: { [name: string]: ArraySpec } = {};
+  const specs: { [name: string]: TensorSpec } = {};
   for (const [own, given] of Object.entries(inputs)) {
     if (isScalar(given)) scalars[own] = given;
     else specs[own] = givenArray(own, name, given, [dim("n")], location);
@@ -120,9 +120,9 @@ export function mapping(
   }
   const given = outputSpecs(name, outputs, results, location);
   const shape = broadcastShape(name, [...Object.values(specs), ...Object.values(given)], location);
-  const made: { [name: string]: ArraySpec } = {};
+  const made: { [name: string]: TensorSpec } = {};
   for (const [own, dtype] of Object.entries(results)) {
-    made[own] = given[own] ?? array(dtype, shape);
+    made[own] = given[own] ?? tensor(dtype, shape);
     requireWhole(name, own, made[own], shape, location);
   }
   const named = (own: string) => ({ name: own, parameter: own });
@@ -165,8 +165,8 @@ function outputSpecs(
   outputs: object,
   results: { readonly [name: string]: DType },
   location: Location,
-): { readonly [name: string]: ArraySpec } {
-  const checked: { [name: string]: ArraySpec } = {};
+): { readonly [name: string]: TensorSpec } {
+  const checked: { [name: string]: TensorSpec } = {};
   for (const [own, given] of Object.entries(outputs)) {
     if (given === undefined) continue;
     const spec = givenArray(own, name, given, [dim("n")], location);
@@ -187,7 +187,7 @@ function outputSpecs(
 /** The shape that all arrays repeat to, by NumPy's rule. */
 export function broadcastShape(
   name: string,
-  arrays: readonly ArraySpec[],
+  arrays: readonly TensorSpec[],
   location: Location,
 ): readonly Size[] {
   const rank = Math.max(0, ...arrays.map(({ shape }) => shape.length));
@@ -214,7 +214,7 @@ export function broadcastShape(
 function requireWhole(
   name: string,
   own: string,
-  spec: ArraySpec,
+  spec: TensorSpec,
   shape: readonly Size[],
   location: Location,
 ): void {

@@ -8,8 +8,8 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { array, kernel, smem } from "../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar, ScalarSpec } from "../../lang/index.ts";
+import { tensor, kernel, smem } from "../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar, ScalarSpec } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -23,7 +23,7 @@ const probe = [2, 4];
 /** Names and formats of what the function gives. */
 export function tracedResults(
   name: string,
-  arrays: { readonly [name: string]: ArraySpec },
+  arrays: { readonly [name: string]: TensorSpec },
   scalars: { readonly [name: string]: ScalarSpec },
   body: MapBody,
   location: Location,
@@ -44,7 +44,7 @@ export function tracedResults(
       name: "probe",
       inputs: {
         ...Object.fromEntries(
-          Object.entries(arrays).map(([own, { dtype }]) => [own, array(dtype, probe)]),
+          Object.entries(arrays).map(([own, { dtype }]) => [own, tensor(dtype, probe)]),
         ),
         ...scalars,
       },

@@ -5,7 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import type { OperationStep } from "../support/compose.ts";
 import { cast } from "./cast.ts";
 
@@ -22,7 +22,7 @@ export function widened({ name }: DType): DType | undefined {
 
 /** The step that converts one array of the whole into another. */
 export function casting(
-  from: ArraySpec,
+  from: TensorSpec,
   out: DType,
   source: string,
   target: string,

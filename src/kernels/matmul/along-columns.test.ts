@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { bf16, f16 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
@@ -19,8 +19,8 @@ test.each([
 ] as const)("on the %s, of %o and %o", async (name, dtype, [m, n, k], configuration) => {
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const product = matmul({
-    a: array(dtype, [rows, depth]),
-    b: array(dtype, [depth, columns], { strides: [1, depth] }),
+    a: tensor(dtype, [rows, depth]),
+    b: tensor(dtype, [depth, columns], { strides: [1, depth] }),
     configuration,
   });
   // Of -1, 0 and 1, whose sums every format holds.

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { bf16, f32, f64, i32, i4, i8, u4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, cdiv, dim } from "../../lang/index.ts";
-import type { ArraySpec, Tile } from "../../lang/index.ts";
+import { tensor, cdiv, dim } from "../../lang/index.ts";
+import type { TensorSpec, Tile } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
@@ -15,13 +15,13 @@ import { matmul } from "./matmul.ts";
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const given = { a: bf16, b: bf16, out: f32 } as const;
-const byColumns = array(f32, [m, n], { strides: [1, m] });
+const byColumns = tensor(f32, [m, n], { strides: [1, m] });
 
 /** Weights of 8 bits with scales, which a prologue multiplies. */
-function scaled(scale: ArraySpec<"f32">, b: ArraySpec<"i8"> | typeof i8 = i8) {
+function scaled(scale: TensorSpec<"f32">, b: TensorSpec<"i8"> | typeof i8 = i8) {
   const depth = "shape" in b ? (b.shape[0] ?? k) : k;
   return matmul({
-    ...{ a: array(bf16, [m, depth]), b, inputs: { scale } },
+    ...{ a: tensor(bf16, [m, depth]), b, inputs: { scale } },
     prologue: {
       b: {
         ...{ as: bf16, inputs: ["scale"] },
@@ -40,22 +40,22 @@ test("further arrays that do not lie by rows are refused, since kernels read the
     });
   for (const make of [
     () => matmul({ ...given, inputs: { x: byColumns }, epilogue }),
-    () => matmul({ ...given, inputs: { x: array(f32, [n], { strides: [2] }) }, epilogue }),
+    () => matmul({ ...given, inputs: { x: tensor(f32, [n], { strides: [2] }) }, epilogue }),
     () => raggedDot({ ...given, inputs: { x: byColumns }, epilogue }),
-    () => scaled(array(f32, [cdiv(k, 32), n], { strides: [1, cdiv(k, 32)] })),
+    () => scaled(tensor(f32, [cdiv(k, 32), n], { strides: [1, cdiv(k, 32)] })),
     outputs(byColumns),
-    outputs({ array: array(f32, [m], { strides: [2] }), combine: "sum" }),
+    outputs({ array: tensor(f32, [m], { strides: [2] }), combine: "sum" }),
   ])
     expect(codeOf(make)).toBe("TW9902");
 });
 
 test("names of operands, sums and the result are refused for further inputs, and a format is no input", () => {
   const named = (name: string) => () =>
-    matmul({ ...given, inputs: { [name]: array(f32, [m, n]) }, epilogue: ({ sums }) => sums });
+    matmul({ ...given, inputs: { [name]: tensor(f32, [m, n]) }, epilogue: ({ sums }) => sums });
   for (const name of ["a", "b", "sums", "out"]) expect(codeOf(named(name))).toBe("TW9905");
   expect(codeOf(named("before"))).toBe("nothing was thrown");
   expect(codeOf(() => matmul({ ...given, inputs: { x: f32 as never } }))).toBe("TW9902");
-  const sizes = { groupSizes: array(f32, [m, n]) };
+  const sizes = { groupSizes: tensor(f32, [m, n]) };
   expect(codeOf(() => raggedDot({ ...given, inputs: sizes }))).toBe("TW9905");
   const compute = ({ a }: { readonly a: Tile<"bf16"> }): Tile<"bf16"> => a;
   const prologue = { a: { as: bf16, inputs: ["constructor"] as never, compute } };
@@ -64,7 +64,7 @@ test("names of operands, sums and the result are refused for further inputs, and
 
 test("groups of a k that is a number are a power of two, or nobody knows how long they are", () => {
   const groups = (depth: number, count: number) => () =>
-    scaled(array(f32, [count, n]), array(i8, [depth, n]));
+    scaled(tensor(f32, [count, n]), tensor(i8, [depth, n]));
   expect(codeOf(groups(256, 2))).toBe("nothing was thrown");
   expect(codeOf(groups(192, 1))).toBe("nothing was thrown");
   // Groups of 96, or one of 128 and one of 64.
@@ -72,7 +72,7 @@ test("groups of a k that is a number are a power of two, or nobody knows how lon
 });
 
 test("operands that are turned and computed leave room for what warps exchange", () => {
-  const op = scaled(array(f32, [cdiv(k, 128), n]));
+  const op = scaled(tensor(f32, [cdiv(k, 128), n]));
   const { configuration, launches } = op.plan({ m: 64, n: 4096, k: 4096 }, "sm_90a");
   expect(configuration).toMatchObject({ kernel: "persistent", turned: true });
   for (const { kernel } of launches)
@@ -91,7 +91,7 @@ test("functions that combine elements of a piece are refused: its size is the pl
       }).kernels(sizes),
     () =>
       matmul({
-        ...{ ...given, inputs: { bias: array(f32, [n]) } },
+        ...{ ...given, inputs: { bias: tensor(f32, [n]) } },
         epilogue: ({ sums, bias }) => sums.add(bias.sum()),
       }).kernels(sizes),
     () =>
@@ -138,10 +138,10 @@ describe("where k is 0, what the epilogue makes of zeros is written, whichever k
     ...({ schedule: "tiles", turned: false, cluster: 1 } as const),
   };
   const bias = fromNumbers(f32, [3], [1, 2, 3]);
-  const inputs = { bias: array(f32, [n]) };
+  const inputs = { bias: tensor(f32, [n]) };
   const epilogue = ({ sums, bias: added }: { readonly [N in "sums" | "bias"]: Tile<"f32"> }) =>
     sums.add(added);
-  const b = array(bf16, [k, n], { strides: [1, k] });
+  const b = tensor(bf16, [k, n], { strides: [1, k] });
   const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 } as const;
   test.each<[string, MatmulConfiguration]>([
     ["persistent", persistent],

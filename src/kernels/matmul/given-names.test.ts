@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { bf16, f32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
@@ -27,9 +27,9 @@ function added(input: string, output: string, configuration: MatmulConfiguration
     return { out, [output]: out };
   };
   return matmul({
-    ...{ a: array(bf16, [batch, m, k]), b: bf16, out: f32, configuration },
-    ...{ inputs: { [input]: array(f32, [batch, m, n]) } },
-    ...{ outputs: { [output]: array(f32, [batch, m, n]) }, epilogue: epilogue as never },
+    ...{ a: tensor(bf16, [batch, m, k]), b: bf16, out: f32, configuration },
+    ...{ inputs: { [input]: tensor(f32, [batch, m, n]) } },
+    ...{ outputs: { [output]: tensor(f32, [batch, m, n]) }, epilogue: epilogue as never },
   });
 }
 
@@ -91,7 +91,7 @@ test("weights in few bits of a batch of 1 are those of all matrices", async () =
   onTestFinished(() => {
     device.dispose();
   });
-  const { out } = await device.run(matmul({ a: array(bf16, [batch, m, k]), b, out: f32 }), {
+  const { out } = await device.run(matmul({ a: tensor(bf16, [batch, m, k]), b, out: f32 }), {
     a: fromNumbers(
       bf16,
       [2, 1, 128],

@@ -9,7 +9,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { place } from "../../lower/pipeline.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
@@ -261,7 +261,7 @@ function operandOf(one: Case, name: "a" | "b") {
     name === "a" ? 1 : 2,
   );
   const [down, along] = name === "a" ? [m, k] : [k, n];
-  const spec = array(
+  const spec = tensor(
     given.dtype,
     own ? [batch, down, along] : [down, along],
     turned ? { strides: [1, down] } : {},
@@ -313,7 +313,7 @@ describe("on the simulator", () => {
         a: bf16,
         b: bf16,
         out: f32,
-        inputs: { bias: array(f32, [n]), scale: array(f32, [m]), residual: array(bf16, [m, n]) },
+        inputs: { bias: tensor(f32, [n]), scale: tensor(f32, [m]), residual: tensor(bf16, [m, n]) },
         epilogue: ({ sums, bias, scale, residual }) =>
           sums.add(bias).maximum(0).mul(scale).add(residual.cast(f32)),
         ...(configuration && { configuration }),
@@ -348,8 +348,8 @@ test.each(["a", "b"] as const)("a batch of 1 of %s is for all of the other's", a
   const [rows, columns, depth, count] = [5, 16, 8, 3];
   const batchOf = (name: "a" | "b") => (name === one ? 1 : count);
   const op = matmul({
-    a: array(bf16, [one === "a" ? 1 : batch, m, k]),
-    b: array(bf16, [one === "b" ? 1 : batch, k, n]),
+    a: tensor(bf16, [one === "a" ? 1 : batch, m, k]),
+    b: tensor(bf16, [one === "b" ? 1 : batch, k, n]),
   });
   const a = numbers(bf16, [batchOf("a"), rows, depth], 1);
   const b = numbers(bf16, [batchOf("b"), depth, columns], 2);
@@ -451,7 +451,7 @@ describe("on the emulator", () => {
 
 describe("plans", () => {
   test("sums of f64 that blocks hand to each other leave room for what they exchange", () => {
-    const columns = array(f64, [k, n], { strides: [1, k] });
+    const columns = tensor(f64, [k, n], { strides: [1, k] });
     const schedules: unknown[] = [];
     for (const [b, rows, width, depth] of [
       [f64, 20, 8192, 4096],
@@ -538,11 +538,11 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => matmul({ a: bf16, b: f16 })],
     ["TW9902", () => matmul({ a: bf16, b: 5 as never })],
-    ["TW9902", () => matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })],
-    ["TW9902", () => matmul({ a: array(bf16, [2, m, k]), b: array(bf16, [3, k, n]) })],
-    ["TW9902", () => matmul({ a: array(bf16, [m]), b: bf16 })],
-    ["TW9902", () => matmul({ a: array(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
-    ["TW9902", () => matmul({ a: bf16, b: bf16, inputs: { bias: array(f32, [k]) } })],
+    ["TW9902", () => matmul({ a: tensor(bf16, [m, k]), b: tensor(bf16, [n, k]) })],
+    ["TW9902", () => matmul({ a: tensor(bf16, [2, m, k]), b: tensor(bf16, [3, k, n]) })],
+    ["TW9902", () => matmul({ a: tensor(bf16, [m]), b: bf16 })],
+    ["TW9902", () => matmul({ a: tensor(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
+    ["TW9902", () => matmul({ a: bf16, b: bf16, inputs: { bias: tensor(f32, [k]) } })],
     ["TW9903", () => matmul({ a: f32, b: f32 })],
     ["TW9903", () => matmul({ a: bf16, b: bf16, precision: "ieee" })],
     ["TW9903", () => matmul({ a: f8e4m3fn, b: f8e4m3fn })],

@@ -11,7 +11,7 @@ import type { Operation } from "../../device/operation.ts";
 import { withTypical } from "../../device/typical-operations.ts";
 import { shapeText } from "../../ir/size.ts";
 import { dim } from "../../lang/index.ts";
-import type { ArraySpec, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -48,15 +48,15 @@ import type { Sparse24Spec, SparseFormat } from "./weights/sparse-weights.ts";
 import { matmulChoices } from "./tuning.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
-export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
+export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | TensorSpec<D>;
 
 /** Further inputs that an epilogue reads, by name. */
 export interface EpilogueInputs {
-  readonly [name: string]: ArraySpec;
+  readonly [name: string]: TensorSpec;
 }
 
 type InputTiles<I extends EpilogueInputs> = {
-  readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
+  readonly [N in keyof I]: I[N] extends TensorSpec<infer D> ? Tile<D> : never;
 };
 
 /** No further outputs. */
@@ -73,9 +73,9 @@ type EpilogueResult<Out extends DTypeName, Outputs extends EpilogueOutputs> = [
 type OutputArrays<Outputs extends EpilogueOutputs> = string extends keyof Outputs
   ? NoOutputs
   : {
-      readonly [N in keyof Outputs]: Outputs[N] extends ArraySpec
+      readonly [N in keyof Outputs]: Outputs[N] extends TensorSpec
         ? Outputs[N]
-        : Outputs[N] extends { readonly array: infer A extends ArraySpec }
+        : Outputs[N] extends { readonly array: infer A extends TensorSpec }
           ? A
           : never;
     };
@@ -153,8 +153,8 @@ export type Matmul<
   Inputs extends EpilogueInputs,
   Outputs extends EpilogueOutputs = NoOutputs,
 > = Operation<
-  { readonly a: ArraySpec<A>; readonly b: ArraySpec<B> } & Inputs,
-  { readonly out: ArraySpec<Out> } & OutputArrays<Outputs>,
+  { readonly a: TensorSpec<A>; readonly b: TensorSpec<B> } & Inputs,
+  { readonly out: TensorSpec<Out> } & OutputArrays<Outputs>,
   Readonly<Record<never, never>>,
   MatmulConfiguration
 >;
@@ -179,8 +179,8 @@ export type WeightScales<
   S extends DTypeName,
   Z extends boolean,
 > = Z extends true
-  ? { readonly bScale: ArraySpec<S>; readonly bZero: ArraySpec<D> }
-  : { readonly bScale: ArraySpec<S> };
+  ? { readonly bScale: TensorSpec<S>; readonly bZero: TensorSpec<D> }
+  : { readonly bScale: TensorSpec<S> };
 
 /** A specification whose b are sparse weights. */
 export type SparseMatmulSpec<
@@ -198,7 +198,7 @@ export function matmul<
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
 >(
   spec: SparseMatmulSpec<A, D, Out, Inputs>,
-): Matmul<A, D, Out, Inputs & { readonly bMetadata: ArraySpec<"u16"> }>;
+): Matmul<A, D, Out, Inputs & { readonly bMetadata: TensorSpec<"u16"> }>;
 export function matmul<
   A extends DTypeName,
   D extends WeightFormat,

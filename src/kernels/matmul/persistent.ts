@@ -17,7 +17,7 @@
  * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
  */
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   clusterRank,
@@ -126,10 +126,10 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
-        out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
+        out: tensor(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
         ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
       },
-      ...(counter !== undefined && { inouts: { [counter]: array(dtypes.i32, [2]) } }),
+      ...(counter !== undefined && { inouts: { [counter]: tensor(dtypes.i32, [2]) } }),
       scratch: {
         leftTiles: smem(sides.rows.dtype, [stages, ...tileShape(sides.rows, rows, depth)]),
         rightTiles: smem(sides.columns.dtype, [

@@ -2,7 +2,7 @@
  * The product on any GPU, of any formats, sizes and strides: a block makes a tile, reading operands straight from
  * memory, where windows beyond the edges read as zero. Slower than the persistent kernel, and never refused.
  */
-import { array, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { tensor, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
@@ -40,11 +40,11 @@ export function plainKernel(
       name: "matmul_plain",
       grid: { layer: layersOut[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: {
-        a: array(problem.a.dtype, [
+        a: tensor(problem.a.dtype, [
           ...(batched.a ? [batch] : []),
           ...(major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
         ]),
-        b: array(problem.b.dtype, [
+        b: tensor(problem.b.dtype, [
           ...(batched.b ? [batch] : []),
           ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ]),
@@ -52,7 +52,7 @@ export function plainKernel(
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
       outputs: {
-        out: array(output, [...layersOut, m, n]),
+        out: tensor(output, [...layersOut, m, n]),
         ...(split === 1 && outputSpecs(problem, dimensions, { rows, columns })),
       },
     },

@@ -11,8 +11,8 @@ import { acceptsDot } from "../../formats/arithmetic/index.ts";
 import { dotAccumulators, operandsText } from "../../ir/infer/matrix.ts";
 import { multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, SplitPrecision } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
@@ -30,9 +30,9 @@ export type Accumulation = "fast" | "promoted";
 export interface MatmulProblem {
   /** Who is asked, as users know it: the name in what they are told. */
   readonly of: string;
-  readonly a: ArraySpec;
-  readonly b: ArraySpec;
-  readonly out: ArraySpec;
+  readonly a: TensorSpec;
+  readonly b: TensorSpec;
+  readonly out: TensorSpec;
   /** Sizes of the product, as the specification names them. */
   readonly sizes: {
     readonly m: Size;
@@ -47,7 +47,7 @@ export interface MatmulProblem {
   readonly accumulator: DType;
   readonly precision: MatmulPrecision | undefined;
   readonly accumulation: Accumulation | undefined;
-  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly inputs: { readonly [name: string]: TensorSpec };
   readonly epilogue: Epilogue | undefined;
   /** What the epilogue gives besides the result. */
   readonly outputs: readonly FurtherOutput[];
@@ -58,7 +58,7 @@ export interface MatmulProblem {
   /** Whether b holds two of every four elements along k (`sparse-weights.ts`). */
   readonly sparse: boolean;
   /** What is read of operands besides them: the further inputs of prologues, or metadata. */
-  readonly prologueInputs: { readonly [name: string]: ArraySpec };
+  readonly prologueInputs: { readonly [name: string]: TensorSpec };
 }
 
 /** The format in which an operand is multiplied. */
@@ -75,7 +75,7 @@ export function prologueOf({ prologues: { a, b } }: MatmulProblem): Prologue | u
 }
 
 export interface Operand {
-  readonly spec: ArraySpec;
+  readonly spec: TensorSpec;
   readonly batch: Size | undefined;
   readonly rows: Size;
   readonly columns: Size;
@@ -84,7 +84,7 @@ export interface Operand {
 }
 
 /** The axes of an operand of rank 2 or 3, and which of the last two is contiguous. */
-export function operandOf(name: string, of: string, spec: ArraySpec, location: Location): Operand {
+export function operandOf(name: string, of: string, spec: TensorSpec, location: Location): Operand {
   const { shape, strides } = spec;
   const [rows, columns] = shape.slice(-2);
   if (rows === undefined || columns === undefined || shape.length > 3)
@@ -156,8 +156,8 @@ export function usualOutput(a: DType, accumulator: DType): DType {
   return a.bits < 16 ? dtypes.bf16 : a;
 }
 
-export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Size): ArraySpec {
-  return array(dtype, batch === undefined ? [m, n] : [batch, m, n]);
+export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Size): TensorSpec {
+  return tensor(dtype, batch === undefined ? [m, n] : [batch, m, n]);
 }
 
 /** Refuses rings of stages that no block has room for. */

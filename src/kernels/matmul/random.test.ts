@@ -12,7 +12,7 @@ import { hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import { bf16, f16, f32, f64, f8e4m3fn, i32, i4, i8, u8 } from "../../formats/dtype.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { TargetName } from "../../targets/target.ts";
@@ -112,8 +112,8 @@ test.skipIf(!hasPtxas).each([
       [
         `f16, b by columns, tiles of 144 of them, ${cluster} blocks at once`,
         {
-          a: array(f16, [dim("m"), dim("k")]),
-          b: array(f16, [dim("k"), dim("n")], { strides: [1, dim("k")] }),
+          a: tensor(f16, [dim("m"), dim("k")]),
+          b: tensor(f16, [dim("k"), dim("n")], { strides: [1, dim("k")] }),
           configuration: {
             ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 5 },
             ...{ schedule: "tiles", turned: false, cluster },
@@ -146,7 +146,7 @@ test.skipIf(!hasPtxas).each([
   [
     "bf16, bias and GELU",
     {
-      ...{ a: bf16, b: bf16, inputs: { bias: array(f32, [dim("n")]) } },
+      ...{ a: bf16, b: bf16, inputs: { bias: tensor(f32, [dim("n")]) } },
       epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
         activations.gelu(sums.add(bias)).cast(bf16),
     },
@@ -163,8 +163,8 @@ test.skipIf(!hasPtxas).each(
     (takesAll ? [true, false] : [true]).map((bByRows) => [
       `a by ${aByRows ? "rows" : "columns"}, b by ${bByRows ? "rows" : "columns"}`,
       {
-        a: array(f64, [dim("m"), dim("k")], aByRows ? {} : { strides: [1, dim("m")] }),
-        b: array(f64, [dim("k"), dim("n")], bByRows ? {} : { strides: [1, dim("k")] }),
+        a: tensor(f64, [dim("m"), dim("k")], aByRows ? {} : { strides: [1, dim("m")] }),
+        b: tensor(f64, [dim("k"), dim("n")], bByRows ? {} : { strides: [1, dim("k")] }),
       },
     ]),
   ) as readonly (readonly [string, Parameters<typeof matmul>[0]])[],

@@ -8,8 +8,8 @@
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, iota, kernel, slice, waitForPreviousKernel } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor, cdiv, dim, iota, kernel, slice, waitForPreviousKernel } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { givenAxis, requireFields } from "../support/given.ts";
@@ -20,17 +20,17 @@ import type { RowMoves } from "./row-moves.ts";
 /** What `gather` is made for. */
 export interface GatherSpec<D extends DTypeName, I extends "i32" | "i64"> {
   /** What is picked from. */
-  readonly x: ArraySpec<D>;
+  readonly x: TensorSpec<D>;
   /** Positions along the axis. */
-  readonly indices: ArraySpec<I>;
+  readonly indices: TensorSpec<I>;
   /** The axis that indices pick along; their own axes stand in its place. The first unless told. */
   readonly axis?: number;
 }
 
 /** The operation that `gather` makes. */
 export type GatherOperation<D extends DTypeName, I extends DTypeName> = Operation<
-  { readonly x: ArraySpec<D>; readonly indices: ArraySpec<I> },
-  { readonly out: ArraySpec<D> },
+  { readonly x: TensorSpec<D>; readonly indices: TensorSpec<I> },
+  { readonly out: TensorSpec<D> },
   Empty,
   RowMoves
 >;
@@ -44,7 +44,7 @@ export function gather<D extends DTypeName, I extends "i32" | "i64">(
   const x = contiguous("x", "gather", spec.x, location);
   const indices = indexArray("gather", spec.indices, location);
   const axis = givenAxis("gather", spec.axis ?? 0, x.shape.length, location);
-  const out = array(x.dtype, x.shape.toSpliced(axis, 1, ...indices.shape));
+  const out = tensor(x.dtype, x.shape.toSpliced(axis, 1, ...indices.shape));
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name: "gather",
@@ -92,10 +92,10 @@ function gatherKernel(
       name: "gather",
       grid: { layer: outer, i: cdiv(count, rows), j: cdiv(inner, columns) },
       inputs: {
-        x: array(dtype, [outer, extent, inner]),
-        indices: array(indexed, [count]),
+        x: tensor(dtype, [outer, extent, inner]),
+        indices: tensor(indexed, [count]),
       },
-      outputs: { out: array(dtype, [outer, count, inner]) },
+      outputs: { out: tensor(dtype, [outer, count, inner]) },
     },
     ({ layer, i, j, x, indices, out }) => {
       waitForPreviousKernel();

@@ -4,7 +4,7 @@ import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
@@ -37,7 +37,7 @@ test.each(["simulator", "emulator"] as const)(
     const device = await open(kind, { target });
     const [rows, columns] = [264, 300];
     const x = wholeNumbers(bf16, [rows, columns], 5);
-    const op = permute({ x: array(bf16, [v, n]), axes: [1, 0] });
+    const op = permute({ x: tensor(bf16, [v, n]), axes: [1, 0] });
     const window = op.plan({ v: rows, n: columns }, target).configuration;
     expect(window).toMatchObject({ rows: 128, columns: 128, warps: 8 });
     const { out } = await device.run(op, { x: x.array });
@@ -49,7 +49,7 @@ test.each(["simulator", "emulator"] as const)(
     expect(few).toMatchObject({ rows: 64, columns: 64 });
     const narrow = op.plan({ v: 127, n: 8192 }, target).configuration;
     expect(narrow).toMatchObject({ rows: 64, columns: 64 });
-    const wide = permute({ x: array(f32, [v, n]), axes: [1, 0] });
+    const wide = permute({ x: tensor(f32, [v, n]), axes: [1, 0] });
     const window32 = wide.plan({ v: rows, n: columns }, target).configuration;
     expect(window32).toEqual({ rowAxis: 0, rows: 64, columns: 64 });
     const y = wholeNumbers(f32, [rows, columns], 6);
@@ -82,7 +82,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         [axes[last], axes[other]] = [axes[other] ?? 0, axes[last] ?? 0];
       }
       const x = wholeNumbers(round % 2 === 0 ? f32 : bf16, shape, round);
-      const spec = array(x.array.dtype, dims.slice(0, rank));
+      const spec = tensor(x.array.dtype, dims.slice(0, rank));
       const at = (place: readonly number[]): number => x.values[placeOf(shape, place)] ?? NaN;
       const text = `seed ${seed}, round ${round}, [${shape.join(", ")}]`;
 
@@ -135,7 +135,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const [a, b, c] = shapes.map((shape, index) => wholeNumbers(f32, shape, index));
       if (a === undefined || b === undefined || c === undefined) throw new Error("three arrays");
       const spec = (name: string) =>
-        array(f32, axis === 0 ? [dim(name), dim("shared")] : [dim("shared"), dim(name)]);
+        tensor(f32, axis === 0 ? [dim(name), dim("shared")] : [dim("shared"), dim(name)]);
       const op = concatenate({ parts: { a: spec("na"), b: spec("nb"), c: spec("nc") }, axis });
       const { out } = await device.run(op, { a: a.array, b: b.array, c: c.array });
       const rows = axis === 0 ? 1 : 6;
@@ -153,14 +153,14 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const table = wholeNumbers(bf16, [9, 70], 1);
     const chosen = [3, 0, 8, 8, 1, 2];
     const indices = fromNumbers(i32, [2, 3], chosen);
-    const op = gather({ x: array(bf16, [v, d]), indices: array(i32, [n, 3]) });
+    const op = gather({ x: tensor(bf16, [v, d]), indices: tensor(i32, [n, 3]) });
     const { out } = await device.run(op, { x: table.array, indices });
     expect(out.shape).toEqual([2, 3, 70]);
     expect([...toNumbers(out)]).toEqual(
       chosen.flatMap((row) => table.values.slice(row * 70, (row + 1) * 70)),
     );
     const cube = wholeNumbers(f32, [3, 5, 4], 2);
-    const along = gather({ x: array(f32, [v, d, 4]), indices: array(i64, [n]), axis: 1 });
+    const along = gather({ x: tensor(f32, [v, d, 4]), indices: tensor(i64, [n]), axis: 1 });
     const columns = await device.run(along, {
       x: cube.array,
       indices: fromNumbers(i64, [2], [4, 1]),
@@ -176,8 +176,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const chosen = [2, 0, 2, 2, 1];
     const updates = wholeNumbers(f32, [5, 33], 1);
     const op = scatter({
-      out: array(f32, [v, d]),
-      indices: array(i32, [n]),
+      out: tensor(f32, [v, d]),
+      indices: tensor(i32, [n]),
       combine: "add",
       deterministic: false,
     });
@@ -197,7 +197,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test("gathers wait for the kernel before them ahead of any load", () => {
-  const op = gather({ x: array(bf16, [v, d]), indices: array(i32, [n]) });
+  const op = gather({ x: tensor(bf16, [v, d]), indices: tensor(i32, [n]) });
   const [launch] = op.plan({ v: 9, d: 64, n: 5 }, targets.sm_90a).launches;
   const { ptx = "" } = launch === undefined ? {} : compileAhead(launch.kernel, targets.sm_90a);
   const [waits = -1, loads] = ["griddepcontrol.wait", "ld.global"].map((text) => ptx.indexOf(text));
@@ -207,7 +207,7 @@ test("gathers wait for the kernel before them ahead of any load", () => {
 
 test("an index outside its axis stops the kernel", async () => {
   const device = await open("simulator");
-  const op = gather({ x: array(f32, [v]), indices: array(i32, [n]) });
+  const op = gather({ x: tensor(f32, [v]), indices: tensor(i32, [n]) });
   const x = fromNumbers(f32, [3], [1, 2, 3]);
   const indices = fromNumbers(i32, [1], [3]);
   await expect(device.run(op, { x, indices })).rejects.toThrow("TW3005");
@@ -215,7 +215,7 @@ test("an index outside its axis stops the kernel", async () => {
 });
 
 test("mistakes are told", () => {
-  const x = array(f32, [v, d]);
+  const x = tensor(f32, [v, d]);
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9902", () => permute({ x, axes: [0] })],
     ["TW9902", () => permute({ x, axes: [0, 0] })],
@@ -226,24 +226,24 @@ test("mistakes are told", () => {
     ["TW9902", () => slice({ x, starts: [0, 0], sizes: [4, 1] }).plan({ v: 3, d: 5 })],
     ["TW9902", () => pad({ x, before: [0, -1], after: [0, 0] })],
     ["TW9902", () => concatenate({ parts: {} })],
-    ["TW9902", () => concatenate({ parts: { a: x, b: array(f32, [v, n]) } })],
+    ["TW9902", () => concatenate({ parts: { a: x, b: tensor(f32, [v, n]) } })],
     ["TW9902", () => concatenate({ parts: { a: x }, axis: 2 })],
-    ["TW9901", () => gather({ x, indices: array(f32, [n]) as never })],
+    ["TW9901", () => gather({ x, indices: tensor(f32, [n]) as never })],
     [
       "TW9902",
-      () => gather({ x: array(f32, [v, d], { strides: [1, v] }), indices: array(i32, [n]) }),
+      () => gather({ x: tensor(f32, [v, d], { strides: [1, v] }), indices: tensor(i32, [n]) }),
     ],
     [
       "TW9901",
-      () => scatter({ out: array(bool, [v, d]), indices: array(i32, [n]), combine: "add" }),
+      () => scatter({ out: tensor(bool, [v, d]), indices: tensor(i32, [n]), combine: "add" }),
     ],
-    ["TW9904", () => scatter({ out: x, indices: array(i32, [n]), combine: "mul" as never })],
+    ["TW9904", () => scatter({ out: x, indices: tensor(i32, [n]), combine: "mul" as never })],
     [
       "TW9902",
       () =>
-        scatter({ out: x, indices: array(i32, [n]), combine: "set" }).plan({ v: 0, d: 3, n: 1 }),
+        scatter({ out: x, indices: tensor(i32, [n]), combine: "set" }).plan({ v: 0, d: 3, n: 1 }),
     ],
-    ["TW1033", () => gather({ x, ids: array(i32, [n]) } as never)],
+    ["TW1033", () => gather({ x, ids: tensor(i32, [n]) } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

@@ -7,8 +7,8 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { addSizes, sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, full } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { tensor, full } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -20,8 +20,8 @@ import { givenAxis, refused, requireFields, requiredArray } from "../support/giv
 import { laidOut } from "../support/sizes.ts";
 
 type FromX<D extends DTypeName> = Operation<
-  { readonly x: ArraySpec<D> },
-  { readonly out: ArraySpec<D> },
+  { readonly x: TensorSpec<D> },
+  { readonly out: TensorSpec<D> },
   Empty,
   MapConfiguration
 >;
@@ -39,7 +39,7 @@ type Kernels = Map<string, KernelDefinition>;
 
 function planCopy(
   name: string,
-  { dtype }: ArraySpec,
+  { dtype }: TensorSpec,
   extents: readonly number[],
   from: Side,
   to: Side,
@@ -65,7 +65,7 @@ function planCopy(
 /** What `permute` is made for. */
 export interface PermuteSpec<D extends DTypeName> {
   /** The array whose axes are permuted. */
-  readonly x: ArraySpec<D>;
+  readonly x: TensorSpec<D>;
   /** Axis i of the result is axis `axes[i]` of x. */
   readonly axes: readonly number[];
 }
@@ -88,7 +88,7 @@ export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
       optionText(given),
       location,
     );
-  const out = array(
+  const out = tensor(
     x.dtype,
     axes.map((axis) => x.shape[axis] ?? 1),
   );
@@ -110,7 +110,7 @@ export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
 /** What `slice` is made for. */
 export interface SliceSpec<D extends DTypeName> {
   /** The array that a part is taken of. */
-  readonly x: ArraySpec<D>;
+  readonly x: TensorSpec<D>;
   /** The first element along each axis. */
   readonly starts: readonly number[];
   /** Elements along each axis. */
@@ -129,7 +129,7 @@ export function slice<D extends DTypeName>(spec: SliceSpec<D>): FromX<D> {
   const rank = x.shape.length;
   wholeNumbersFor("the starts of slice", starts, rank, 0, location);
   wholeNumbersFor("the steps of slice", steps, rank, 1, location);
-  const out = array(x.dtype, sizes);
+  const out = tensor(x.dtype, sizes);
   if (out.shape.length !== rank)
     throw refused(
       "TW9902",
@@ -191,24 +191,24 @@ function wholeNumbersFor(
 }
 
 /** What `concatenate` is made for. */
-export interface ConcatenateSpec<P extends { readonly [name: string]: ArraySpec }> {
+export interface ConcatenateSpec<P extends { readonly [name: string]: TensorSpec }> {
   /** Arrays of one format, by name, in their order. */
   readonly parts: P;
   /** The axis along which they follow each other; the first unless told. */
   readonly axis?: number;
 }
 
-type FormatOfParts<P> = P[keyof P] extends ArraySpec<infer D> ? D : never;
+type FormatOfParts<P> = P[keyof P] extends TensorSpec<infer D> ? D : never;
 
 /** The operation that `concatenate` makes. */
-export type ConcatenateOperation<P extends { readonly [name: string]: ArraySpec }> = Operation<
+export type ConcatenateOperation<P extends { readonly [name: string]: TensorSpec }> = Operation<
   P,
-  { readonly out: ArraySpec<FormatOfParts<P>> },
+  { readonly out: TensorSpec<FormatOfParts<P>> },
   Empty
 >;
 
 /** Arrays one after the other along an axis. */
-export function concatenate<const P extends { readonly [name: string]: ArraySpec }>(
+export function concatenate<const P extends { readonly [name: string]: TensorSpec }>(
   spec: ConcatenateSpec<P>,
 ): ConcatenateOperation<P> {
   const location = captureLocation();
@@ -219,7 +219,7 @@ export function concatenate<const P extends { readonly [name: string]: ArraySpec
     throw refused(
       "TW9902",
       "concatenate has no arrays",
-      "parts: { a: array(…), … }",
+      "parts: { a: tensor(…), … }",
       optionText(spec.parts),
       location,
     );
@@ -243,7 +243,7 @@ export function concatenate<const P extends { readonly [name: string]: ArraySpec
       );
   }
   const total = addSizes(...parts.map(([, { shape }]) => shape[axis] ?? 0));
-  const out = array(model.dtype, model.shape.with(axis, total));
+  const out = tensor(model.dtype, model.shape.with(axis, total));
   const kernels: Kernels = new Map();
   return operation({
     name: "concatenate",
@@ -282,7 +282,7 @@ function joined(plans: readonly Planned<MapConfiguration>[]): Planned<readonly M
 /** What `pad` is made for. */
 export interface PadSpec<D extends DTypeName> {
   /** What is padded. */
-  readonly x: ArraySpec<D>;
+  readonly x: TensorSpec<D>;
   /** Elements before and behind x along each axis. */
   readonly before: readonly number[];
   /** Elements behind x along each axis. */
@@ -307,7 +307,7 @@ function requireBorder(dtype: DType, value: unknown, location: Location): void {
 /** An array with a border. */
 export function pad<D extends DTypeName>(
   spec: PadSpec<D>,
-): Operation<{ readonly x: ArraySpec<D> }, { readonly out: ArraySpec<D> }, Empty> {
+): Operation<{ readonly x: TensorSpec<D> }, { readonly out: TensorSpec<D> }, Empty> {
   const location = captureLocation();
   const fields = { x: "array", before: "axes", after: "axes", value: "element" } as const;
   requireFields("pad", spec, fields, location);
@@ -319,7 +319,7 @@ export function pad<D extends DTypeName>(
   requireLiteral(x.dtype, value, location);
   wholeNumbersFor("the elements before", before, rank, 0, location);
   wholeNumbersFor("the elements after", after, rank, 0, location);
-  const out = array(
+  const out = tensor(
     x.dtype,
     x.shape.map((size, axis) => addSizes(size, before[axis] ?? 0, after[axis] ?? 0)),
   );

@@ -1,7 +1,7 @@
 /** What moving rows by number shares: which arrays it takes, and how much of them a block moves. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { refused, requiredArray } from "../support/given.ts";
 import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
@@ -20,7 +20,7 @@ export function contiguous(
   of: string,
   given: unknown,
   location: Location,
-): ArraySpec {
+): TensorSpec {
   const found = requiredArray(name, of, given, location);
   if (found.strides === undefined) return found;
   throw refused(
@@ -36,10 +36,10 @@ export function indexArray(
   of: string,
   given: unknown,
   location: Location,
-): ArraySpec<"i32" | "i64"> {
+): TensorSpec<"i32" | "i64"> {
   const found = contiguous("indices", of, given, location);
   if (found.dtype === dtypes.i32 || found.dtype === dtypes.i64)
-    return found as ArraySpec<"i32" | "i64">;
+    return found as TensorSpec<"i32" | "i64">;
   throw refused(
     "TW9901",
     `the indices of ${of} have another format`,
@@ -50,8 +50,8 @@ export function indexArray(
 }
 
 export function sizesOf(
-  x: ArraySpec,
-  indices: ArraySpec,
+  x: TensorSpec,
+  indices: TensorSpec,
   axis: number,
   dimensions: { readonly [name: string]: number },
 ) {

@@ -12,8 +12,8 @@ import { dtypes, isInteger } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { atomicFormats } from "../../ir/infer/memory.ts";
-import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -33,9 +33,9 @@ export type ScatterCombination = "add" | "min" | "max" | "set";
 /** What `scatter` is made for. */
 export interface ScatterSpec<D extends DTypeName, I extends "i32" | "i64"> {
   /** What rows are combined into: [v, …]. */
-  readonly out: ArraySpec<D>;
+  readonly out: TensorSpec<D>;
   /** Which row of it each update goes to. */
-  readonly indices: ArraySpec<I>;
+  readonly indices: TensorSpec<I>;
   /** Of several updates of a row, `"set"` keeps the last. */
   readonly combine: ScatterCombination;
   /** Unless `false`, results repeat bit for bit; sums of floats may then come in any order, by atomic updates. */
@@ -44,9 +44,9 @@ export interface ScatterSpec<D extends DTypeName, I extends "i32" | "i64"> {
 
 /** The operation that `scatter` makes. */
 export type ScatterOperation<D extends DTypeName, I extends DTypeName> = Operation<
-  { readonly indices: ArraySpec<I>; readonly updates: ArraySpec<D> },
+  { readonly indices: TensorSpec<I>; readonly updates: TensorSpec<D> },
   Empty,
-  { readonly out: ArraySpec<D> },
+  { readonly out: TensorSpec<D> },
   ScatterConfiguration
 >;
 
@@ -76,7 +76,7 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
       optionText(combine),
       location,
     );
-  const updates = array(out.dtype, [...indices.shape, ...out.shape.slice(1)]);
+  const updates = tensor(out.dtype, [...indices.shape, ...out.shape.slice(1)]);
   const state = segmentState("scatter", out.dtype, segmentedBy(combine), location);
   const scattered: Scattered = { out, indices, combine, deterministic, state, location };
   const kernels = new Map<string, KernelDefinition>();
@@ -89,8 +89,8 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
 }
 
 interface Scattered {
-  readonly out: ArraySpec;
-  readonly indices: ArraySpec<"i32" | "i64">;
+  readonly out: TensorSpec;
+  readonly indices: TensorSpec<"i32" | "i64">;
   readonly combine: ScatterCombination;
   readonly deterministic: boolean;
   /** In which format updates are combined in order. */
@@ -168,19 +168,19 @@ function planWidened(
     [count, inner],
   ];
   const whole = scatter({
-    ...{ out: array(wide, rows), indices: array(indices.dtype, [count]) },
+    ...{ out: tensor(wide, rows), indices: tensor(indices.dtype, [count]) },
     ...{ combine, deterministic },
   });
   const { launches, scratch } = composed(
     [
-      casting(array(out.dtype, rows), wide, "out", "wide_out"),
-      casting(array(out.dtype, updates), wide, "updates", "wide_updates"),
+      casting(tensor(out.dtype, rows), wide, "out", "wide_out"),
+      casting(tensor(out.dtype, updates), wide, "updates", "wide_updates"),
       {
         operation: whole as unknown as Operation,
         dimensions: {},
         arrays: { indices: "indices", updates: "wide_updates", out: "wide_out" },
       },
-      casting(array(wide, rows), out.dtype, "wide_out", "out"),
+      casting(tensor(wide, rows), out.dtype, "wide_out", "out"),
     ],
     target,
   );
@@ -219,8 +219,8 @@ function scatterKernel(
     {
       name: "scatter",
       grid: { i: cdiv(count, rows), j: cdiv(inner, columns) },
-      inputs: { indices: array(indexed, [count]), updates: array(dtype, [count, inner]) },
-      inouts: { out: array(dtype, [extent, inner]) },
+      inputs: { indices: tensor(indexed, [count]), updates: tensor(dtype, [count, inner]) },
+      inouts: { out: tensor(dtype, [extent, inner]) },
     },
     ({ i, j, indices, updates, out }) => {
       const here = slice(i.mul(rows), rows);

@@ -4,8 +4,8 @@ import type { DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { composed } from "../support/compose.ts";
@@ -22,9 +22,9 @@ import { segmentState, segmentSteps } from "./segments.ts";
 /** What `segmentReduce` is made for. */
 export interface SegmentReduceSpec<D extends DTypeName, I extends "i32" | "i64"> {
   /** Rows: [n, …]. */
-  readonly x: ArraySpec<D>;
+  readonly x: TensorSpec<D>;
   /** The segment of each row, [n]; rows of others than 0 to count − 1 are left out. */
-  readonly segments: ArraySpec<I>;
+  readonly segments: TensorSpec<I>;
   /** How many segments there are. */
   readonly count: Size;
   /** `"sum"` unless told. */
@@ -35,8 +35,8 @@ export interface SegmentReduceSpec<D extends DTypeName, I extends "i32" | "i64">
 
 /** The operation that `segmentReduce` makes. */
 export type SegmentReduceOperation<D extends DTypeName, I extends DTypeName> = Operation<
-  { readonly x: ArraySpec<D>; readonly segments: ArraySpec<I> },
-  { readonly out: ArraySpec<D> },
+  { readonly x: TensorSpec<D>; readonly segments: TensorSpec<I> },
+  { readonly out: TensorSpec<D> },
   Empty,
   { readonly sorts: boolean }
 >;
@@ -85,7 +85,7 @@ export function segmentReduce<D extends DTypeName, I extends "i32" | "i64">(
       location,
     );
   const state = segmentState("segmentReduce", x.dtype, combine, location);
-  const out = array(x.dtype, [spec.count, ...x.shape.slice(1)]);
+  const out = tensor(x.dtype, [spec.count, ...x.shape.slice(1)]);
   const kernels = new Map<string, KernelDefinition>();
   const configuration = { sorts: !sorted };
   return operation({

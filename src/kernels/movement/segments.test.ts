@@ -5,7 +5,7 @@ import { takesAll } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, f4e2m1fn, i32, i4, i64, i8, u4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { scatter } from "./scatter.ts";
@@ -54,7 +54,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("segments of many shapes", async () => {
     const random = new Random(31);
-    const op = segmentReduce({ x: array(f32, [n, d]), segments: array(i32, [n]), count: v });
+    const op = segmentReduce({ x: tensor(f32, [n, d]), segments: tensor(i32, [n]), count: v });
     const shapes = Array.from({ length: counts[kind] }, () => [
       1 + random.below(60),
       1 + random.below(5),
@@ -75,7 +75,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     for (const combine of kind === "emulator"
       ? (["max"] as const)
       : (["prod", "min", "max"] as const)) {
-      const spec = { x: array(bf16, [n, 2]), segments: array(i32, [n]), count: 4 } as const;
+      const spec = { x: tensor(bf16, [n, 2]), segments: tensor(i32, [n]), count: 4 } as const;
       const op = segmentReduce({ ...spec, combine, sorted: true });
       const { out } = await device.run(op, {
         x: x.array,
@@ -89,7 +89,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const chosen = [2, 0, 2, 2, 1];
     const updates = [1e8, 1, 1, -1e8, 5];
     const run = async (combine: "add" | "set") => {
-      const op = scatter({ out: array(f32, [v]), indices: array(i32, [n]), combine });
+      const op = scatter({ out: tensor(f32, [v]), indices: tensor(i32, [n]), combine });
       const { out } = await device.run(op, {
         indices: fromNumbers(i32, [5], chosen),
         updates: fromNumbers(f32, [5], updates),
@@ -101,7 +101,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect(sums.with(2, 0)).toEqual([11, 25, 0, 40]);
     for (let turn = 0; turn < 3; turn += 1) expect(await run("add")).toEqual(sums);
     expect(await run("set")).toEqual([1, 5, -1e8, 40]);
-    const narrow = scatter({ out: array(i8, [v, 3]), indices: array(i32, [n]), combine: "add" });
+    const narrow = scatter({ out: tensor(i8, [v, 3]), indices: tensor(i32, [n]), combine: "add" });
     const { out } = await device.run(narrow, {
       indices: fromNumbers(i32, [2], [1, 1]),
       updates: fromNumbers(i8, [2, 3], [1, 2, 3, 4, 5, 6]),
@@ -133,7 +133,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
             expected[at] =
               combine === "set" ? update : merges[merging[combine]][0](expected[at] ?? NaN, update);
           }
-        const op = scatter({ out: array(dtype, [v, d]), indices: array(i32, [n]), combine });
+        const op = scatter({ out: tensor(dtype, [v, d]), indices: tensor(i32, [n]), combine });
         const { out } = await device.run(op, {
           indices: fromNumbers(i32, [chosen.length], chosen),
           updates: fromNumbers(dtype, [chosen.length, inner], updates),
@@ -151,7 +151,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 
   test("a number that is no row stops the kernel", async () => {
-    const op = scatter({ out: array(f32, [v]), indices: array(i32, [n]), combine: "add" });
+    const op = scatter({ out: tensor(f32, [v]), indices: tensor(i32, [n]), combine: "add" });
     for (const wrong of [-1, 3])
       await expect(
         device.run(op, {
@@ -161,7 +161,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         }),
       ).rejects.toThrow(kind === "emulator" ? "TW8016" : "TW3005");
     // The low 32 bits of these are a row.
-    const far = scatter({ out: array(f32, [v]), indices: array(i64, [n]), combine: "set" });
+    const far = scatter({ out: tensor(f32, [v]), indices: tensor(i64, [n]), combine: "set" });
     for (const wrong of [2n ** 32n + 1n, 1n - 2n ** 32n])
       await expect(
         device.run(far, {
@@ -174,11 +174,11 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test("mistakes are told", () => {
-  const [x, segments] = [array(f32, [n, d]), array(i32, [n])];
+  const [x, segments] = [tensor(f32, [n, d]), tensor(i32, [n])];
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => segmentReduce({ x: array(bool, [n]), segments, count: 3 })],
-    ["TW9901", () => segmentReduce({ x, segments: array(f32, [n]) as never, count: 3 })],
-    ["TW9902", () => segmentReduce({ x, segments: array(i32, [d]), count: 3 })],
+    ["TW9901", () => segmentReduce({ x: tensor(bool, [n]), segments, count: 3 })],
+    ["TW9901", () => segmentReduce({ x, segments: tensor(f32, [n]) as never, count: 3 })],
+    ["TW9902", () => segmentReduce({ x, segments: tensor(i32, [d]), count: 3 })],
     ["TW9904", () => segmentReduce({ x, segments, count: 3, combine: "mean" as never })],
     ["TW9904", () => segmentReduce({ x, segments, count: 0 })],
     ["TW1033", () => segmentReduce({ x, segments, count: 3, axis: 0 } as never)],

@@ -9,7 +9,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { array, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
+import { tensor, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
@@ -131,16 +131,16 @@ function combineKernel(rule: SegmentRule, state: DType, width: number): KernelDe
   const { columns } = windowOf(width);
   const [count, extent] = [dim("count"), dim("extent")];
   const inner = alignedDimension("inner", width);
-  const out = array(dtype, [extent, inner]);
+  const out = tensor(dtype, [extent, inner]);
   return kernel(
     {
       name: "combine_segments",
       grid: { row: extent, part: cdiv(inner, columns) },
       inputs: {
-        starts: array(dtypes.i32, [extent.add(1)]),
-        ...(!isSorted && { places: array(dtypes.i32, [count]) }),
-        ...(updates && { sorted: array(indexed, [count]) }),
-        x: array(dtype, [count, inner]),
+        starts: tensor(dtypes.i32, [extent.add(1)]),
+        ...(!isSorted && { places: tensor(dtypes.i32, [count]) }),
+        ...(updates && { sorted: tensor(indexed, [count]) }),
+        x: tensor(dtype, [count, inner]),
       },
       ...(updates ? { inouts: { out } } : { outputs: { out } }),
     },

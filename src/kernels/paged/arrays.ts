@@ -7,8 +7,8 @@
  *                                            …
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { array, constant, dim } from "../../lang/index.ts";
-import type { ArraySpec, LaunchSize } from "../../lang/index.ts";
+import { tensor, constant, dim } from "../../lang/index.ts";
+import type { TensorSpec, LaunchSize } from "../../lang/index.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import type { PagedConfiguration } from "./configuration.ts";
 import type { PagedProblem, PagedSizes } from "./problem.ts";
@@ -60,25 +60,25 @@ export function pagedArrays(
   { problem, sizes }: Pick<PagedForm, "problem" | "sizes">,
   { b, s, pages, most }: PagedDimensions,
 ): {
-  readonly inputs: { readonly [name: string]: ArraySpec };
-  readonly outputs: { readonly [name: string]: ArraySpec };
+  readonly inputs: { readonly [name: string]: TensorSpec };
+  readonly outputs: { readonly [name: string]: TensorSpec };
 } {
   const { h, kv, d, e, size } = sizes;
   const { q, k, v, out, logSumExp, kScale, vScale } = problem;
-  const scale = array(dtypes.f32, [kv]);
+  const scale = tensor(dtypes.f32, [kv]);
   return {
     inputs: {
-      q: array(q.dtype, [b, s, h, d]),
-      k: array(k.dtype, [pages, size, kv, d]),
-      v: array(v.dtype, [pages, size, kv, e]),
-      table: array(dtypes.i32, [b, most]),
-      lengths: array(dtypes.i32, [b]),
+      q: tensor(q.dtype, [b, s, h, d]),
+      k: tensor(k.dtype, [pages, size, kv, d]),
+      v: tensor(v.dtype, [pages, size, kv, e]),
+      table: tensor(dtypes.i32, [b, most]),
+      lengths: tensor(dtypes.i32, [b]),
       ...(kScale !== undefined && { kScale: scale }),
       ...(vScale !== undefined && { vScale: scale }),
     },
     outputs: {
-      out: array(out.dtype, [b, s, h, e]),
-      ...(logSumExp !== undefined && { logSumExp: array(dtypes.f32, [b, h, s]) }),
+      out: tensor(out.dtype, [b, s, h, e]),
+      ...(logSumExp !== undefined && { logSumExp: tensor(dtypes.f32, [b, h, s]) }),
     },
   };
 }
@@ -87,10 +87,10 @@ export function pagedArrays(
 export function partArrays(
   { sizes: { kv, e }, configuration: { rows } }: PagedForm,
   { ranges }: PagedDimensions,
-): { readonly [N in "parts" | "weights"]: ArraySpec<"f32"> } {
+): { readonly [N in "parts" | "weights"]: TensorSpec<"f32"> } {
   return {
-    parts: array(dtypes.f32, [ranges, kv, 2, rows, e]),
-    weights: array(dtypes.f32, [ranges, kv, 2, rows]),
+    parts: tensor(dtypes.f32, [ranges, kv, 2, rows, e]),
+    weights: tensor(dtypes.f32, [ranges, kv, 2, rows]),
   };
 }
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -390,15 +390,19 @@ describe("what cannot be done is refused", () => {
     ["a result", "TW9901", () => plan({ out: i32 })],
     ["no pages", "TW9902", () => pagedAttention({ q: bf16 } as never)],
     ["no v", "TW9902", () => pagedAttention({ q: bf16, pages: { k: bf16 } } as never)],
-    ["three axes", "TW9902", () => plan({ q: array(bf16, [b, s, 64]) })],
-    ["strides", "TW9902", () => plan({ q: array(bf16, [b, s, h, 64], { strides: [1, b, s, h] }) })],
+    ["three axes", "TW9902", () => plan({ q: tensor(bf16, [b, s, 64]) })],
+    [
+      "strides",
+      "TW9902",
+      () => plan({ q: tensor(bf16, [b, s, h, 64], { strides: [1, b, s, h] }) }),
+    ],
     [
       "two head sizes",
       "TW9902",
       () =>
         pagedAttention({
-          q: array(bf16, [b, s, h, 64]),
-          pages: { k: array(bf16, [n, 16, kv, 32]), v: bf16 },
+          q: tensor(bf16, [b, s, h, 64]),
+          pages: { k: tensor(bf16, [n, 16, kv, 32]), v: bf16 },
         }),
     ],
     ["a window", "TW9902", () => plan({ window: { left: -1 } })],

@@ -9,7 +9,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -33,18 +33,18 @@ export interface PagedAttentionOptions extends PagedAttentionSpec {
 }
 
 type PagedInputs<S extends PagedAttentionSpec> = {
-  readonly q: ArraySpec<FormatOf<S["q"]>>;
-  readonly k: ArraySpec<FormatOf<S["pages"]["k"]>>;
-  readonly v: ArraySpec<FormatOf<S["pages"]["v"]>>;
-  readonly table: ArraySpec<"i32">;
-  readonly lengths: ArraySpec<"i32">;
+  readonly q: TensorSpec<FormatOf<S["q"]>>;
+  readonly k: TensorSpec<FormatOf<S["pages"]["k"]>>;
+  readonly v: TensorSpec<FormatOf<S["pages"]["v"]>>;
+  readonly table: TensorSpec<"i32">;
+  readonly lengths: TensorSpec<"i32">;
 } & (S extends { readonly scales: true }
-  ? { readonly kScale: ArraySpec<"f32">; readonly vScale: ArraySpec<"f32"> }
+  ? { readonly kScale: TensorSpec<"f32">; readonly vScale: TensorSpec<"f32"> }
   : Empty);
 
 type PagedOutputs<S extends PagedAttentionSpec> = {
-  readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
-} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
+  readonly out: TensorSpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
+} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: TensorSpec<"f32"> } : Empty);
 
 /** The operation that `pagedAttention` makes. */
 export type PagedAttention<S extends PagedAttentionSpec = PagedAttentionSpec> = Operation<

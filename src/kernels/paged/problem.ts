@@ -12,8 +12,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused, requireRows } from "../support/given.ts";
@@ -54,15 +54,15 @@ export interface PagedAttentionSpec {
 }
 
 export interface PagedProblem {
-  readonly q: ArraySpec;
-  readonly k: ArraySpec;
-  readonly v: ArraySpec;
-  readonly table: ArraySpec;
-  readonly lengths: ArraySpec;
-  readonly kScale: ArraySpec | undefined;
-  readonly vScale: ArraySpec | undefined;
-  readonly out: ArraySpec;
-  readonly logSumExp: ArraySpec | undefined;
+  readonly q: TensorSpec;
+  readonly k: TensorSpec;
+  readonly v: TensorSpec;
+  readonly table: TensorSpec;
+  readonly lengths: TensorSpec;
+  readonly kScale: TensorSpec | undefined;
+  readonly vScale: TensorSpec | undefined;
+  readonly out: TensorSpec;
+  readonly logSumExp: TensorSpec | undefined;
   readonly sizes: { readonly [N in keyof PagedSizes]: Size };
   /** How far a row sees; causal is none to the right. */
   readonly window: PagedWindow;
@@ -123,18 +123,19 @@ export function problemOf(spec: PagedAttentionSpec, location: Location): PagedPr
     ...{ pages: axis(k, 0), size: axis(k, 1), kv: axis(k, 2), e: axis(v, 3) },
     most: axis(table, 1),
   };
-  const scale = spec.scales === true ? array(dtypes.f32, [sizes.kv]) : undefined;
+  const scale = spec.scales === true ? tensor(dtypes.f32, [sizes.kv]) : undefined;
   return {
     ...{ q, k, v, table, lengths, sizes, kScale: scale, vScale: scale },
-    out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
-    logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
+    out: tensor(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
+    logSumExp:
+      spec.logSumExp === true ? tensor(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     window: windowOf(spec, location),
     softCap: numberOf("softCap", spec.softCap, (value) => value > 0, "more than 0", location),
     scale: numberOf("scale", spec.scale, () => true, "a number", location),
   };
 }
 
-function axis({ shape }: ArraySpec, index: number): Size {
+function axis({ shape }: TensorSpec, index: number): Size {
   return shape[index] ?? 1;
 }
 
@@ -144,7 +145,7 @@ function operandOf(
   usual: readonly Size[],
   formats: readonly DType[],
   location: Location,
-): ArraySpec {
+): TensorSpec {
   const spec = givenArray(name, "pagedAttention", given, usual, location);
   if (!formats.includes(spec.dtype))
     throw refused(
@@ -165,7 +166,7 @@ function operandOf(
   );
 }
 
-type Operands = { readonly [N in "q" | "k" | "v" | "table" | "lengths"]: ArraySpec };
+type Operands = { readonly [N in "q" | "k" | "v" | "table" | "lengths"]: TensorSpec };
 
 function requireTogether({ q, k, v, table, lengths }: Operands, location: Location): void {
   if (k.dtype !== v.dtype || (k.dtype.bits === 16 && k.dtype !== q.dtype))

@@ -4,7 +4,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { array, cdiv, full, iota, kernel, slice } from "../../lang/index.ts";
+import { tensor, cdiv, full, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Steps, Triple } from "../convolution/problem.ts";
 import { WindowGrid, overTaps, source, windowsOf } from "../convolution/windows.ts";
@@ -80,10 +80,10 @@ export function poolKernel(
     {
       name: `pool_${form.kind}`,
       grid: { tile: cdiv(to.places, places), part: cdiv(to.inner, columns) },
-      inputs: { x: array(dtype, from.shape) },
+      inputs: { x: tensor(dtype, from.shape) },
       outputs: {
-        out: array(dtype, to.shape),
-        ...(form.tellsTap && { tap: array(i32, to.shape) }),
+        out: tensor(dtype, to.shape),
+        ...(form.tellsTap && { tap: tensor(i32, to.shape) }),
       },
     },
     ({ tile, part, x, out, ...given }) => {
@@ -145,10 +145,10 @@ export function poolBackwardKernel(
       name: `pool_${form.kind}_backward`,
       grid: { tile: cdiv(to.places, places), part: cdiv(to.inner, columns) },
       inputs: {
-        dOut: array(dtype, from.shape),
-        ...(isMax && { tap: array(i32, from.shape) }),
+        dOut: tensor(dtype, from.shape),
+        ...(isMax && { tap: tensor(i32, from.shape) }),
       },
-      outputs: { dx: array(dtype, to.shape) },
+      outputs: { dx: tensor(dtype, to.shape) },
     },
     ({ tile, part, dOut, dx, ...given }) => {
       const numbers = iota(i32, [places], 0).add((tile as Scalar<"i32">).mul(places));

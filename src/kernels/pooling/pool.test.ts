@@ -8,7 +8,7 @@ import { bf16, bool, f32, i32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Device } from "../../device/device.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
@@ -55,7 +55,7 @@ function specOf(given: Case, dtype: DType) {
   const { sizes, isLast, includePadding } = given;
   const { taps, stride, dilation, before, after } = sizes;
   return {
-    x: array(dtype as typeof f32, shapeOf(given, sizes.input)),
+    x: tensor(dtype as typeof f32, shapeOf(given, sizes.input)),
     window: taps,
     channels: isLast ? ("last" as const) : ("first" as const),
     ...{ stride, dilation, includePadding },
@@ -142,17 +142,17 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
 test("long windows, formats, and numbers that are none", async () => {
   const device = await open("simulator");
-  const wide = pool({ x: array(bf16, [1, 40, 3]), kind: "average", window: 40 });
+  const wide = pool({ x: tensor(bf16, [1, 40, 3]), kind: "average", window: 40 });
   const x = randomNumbers(bf16, [1, 40, 3], 4, 1);
   const { out } = await device.run(wide, { x: x.array });
   const means = [0, 1, 2].map(
     (channel) => x.values.filter((_, at) => at % 3 === channel).reduce((a, b) => a + b, 0) / 40,
   );
   expectClose(out, means, { relative: 1, absolute: 1e-6 });
-  const whole = pool({ x: array(i32, [1, 4, 1]), kind: "max", window: 2 });
+  const whole = pool({ x: tensor(i32, [1, 4, 1]), kind: "max", window: 2 });
   const greatest = await device.run(whole, { x: fromNumbers(i32, [1, 4, 1], [-9, -7, 5, 2]) });
   expect([...toNumbers(greatest.out)]).toEqual([-7, 5]);
-  const odd = pool({ x: array(f32, [1, 4, 1]), kind: "max", window: 2, tap: true });
+  const odd = pool({ x: tensor(f32, [1, 4, 1]), kind: "max", window: 2, tap: true });
   const none = await device.run(odd, {
     x: fromNumbers(f32, [1, 4, 1], [NaN, NaN, -Infinity, -Infinity]),
   });
@@ -165,7 +165,7 @@ test.each(["simulator", "emulator"] as const)(
   "x that lies otherwise than by rows, on the %s",
   async (kind) => {
     const device = await open(kind);
-    const strided = array(f32, [1, dim("n"), 2], { strides: [8, 1, 4] });
+    const strided = tensor(f32, [1, dim("n"), 2], { strides: [8, 1, 4] });
     const spec = { x: strided, kind: "max" as const, window: 2 };
     // The channels lie one after the other: 3 1 4 1 and 5 9 2 6.
     const x = fromNumbers(f32, [1, 4, 2], [3, 1, 4, 1, 5, 9, 2, 6]);
@@ -173,7 +173,7 @@ test.each(["simulator", "emulator"] as const)(
     expect([...toNumbers(out)]).toEqual([3, 9, 4, 6]);
     expect([...toNumbers(tap)]).toEqual([0, 1, 0, 1]);
     const dOut = fromNumbers(f32, [1, 2, 2], [10, 20, 30, 40]);
-    const back = poolBackward({ ...spec, x: array(f32, [1, 4, 2], { strides: [8, 1, 4] }) });
+    const back = poolBackward({ ...spec, x: tensor(f32, [1, 4, 2], { strides: [8, 1, 4] }) });
     const { dx } = await device.run(back, { dOut, tap });
     expect([...toNumbers(dx)]).toEqual([10, 0, 0, 20, 30, 0, 0, 40]);
     device.dispose();
@@ -181,12 +181,12 @@ test.each(["simulator", "emulator"] as const)(
 );
 
 test("mistakes are told", () => {
-  const x = array(f32, [2, 8, 8, 4]);
+  const x = tensor(f32, [2, 8, 8, 4]);
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => pool({ x: array(bool, [2, 8, 4]), kind: "max", window: 2 })],
-    ["TW9901", () => pool({ x: array(i32, [2, 8, 4]), kind: "average", window: 2 })],
-    ["TW9901", () => poolBackward({ x: array(i32, [2, 8, 4]), kind: "max", window: 2 })],
-    ["TW9902", () => pool({ x: array(f32, [2, 8]), kind: "max", window: 2 })],
+    ["TW9901", () => pool({ x: tensor(bool, [2, 8, 4]), kind: "max", window: 2 })],
+    ["TW9901", () => pool({ x: tensor(i32, [2, 8, 4]), kind: "average", window: 2 })],
+    ["TW9901", () => poolBackward({ x: tensor(i32, [2, 8, 4]), kind: "max", window: 2 })],
+    ["TW9902", () => pool({ x: tensor(f32, [2, 8]), kind: "max", window: 2 })],
     ["TW9902", () => pool({ x, kind: "max", window: 9 })],
     ["TW9904", () => pool({ x, kind: "least" as never, window: 2 })],
     ["TW9904", () => pool({ x, kind: "max", window: [2, 2, 2] })],

@@ -1,7 +1,7 @@
 /**
  * `pool` and its gradient: the greatest element or the average of windows, over one to three spatial axes.
  *
- *   pool({ x: array(bf16, [n, 56, 56, 64]), kind: "max", window: 3, stride: 2, padding: 1 })       [n, 28, 28, 64]
+ *   pool({ x: tensor(bf16, [n, 56, 56, 64]), kind: "max", window: 3, stride: 2, padding: 1 })       [n, 28, 28, 64]
  *
  * The gradient of maxima needs to know which element of each window was the greatest: `tap: true` tells it.
  */
@@ -9,8 +9,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedArgument } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -36,7 +36,7 @@ import type { PoolForm } from "./pool-kernels.ts";
 /** Windows of an array: their extents, strides and padding, and what is made of each. */
 export interface PoolSpec<X extends DTypeName> {
   /** [n, …, c]: a batch, one to three spatial axes, channels. What does not lie by rows is copied so first. */
-  readonly x: ArraySpec<X>;
+  readonly x: TensorSpec<X>;
   /** What is made of a window. */
   readonly kind: "max" | "average";
   /** Elements of a window: a number, or one for each spatial axis. */
@@ -69,24 +69,24 @@ export interface PoolConfiguration {
 
 /** The operation that `pool` makes. */
 export type PoolOperation<X extends DTypeName, T extends boolean> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<X> } & (T extends true ? { readonly tap: ArraySpec<"i32"> } : Empty),
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<X> } & (T extends true ? { readonly tap: TensorSpec<"i32"> } : Empty),
   Empty,
   PoolConfiguration
 >;
 
 /** The operation that `poolBackward` makes for maxima. */
 export type PoolBackwardOperation<X extends DTypeName> = Operation<
-  { readonly dOut: ArraySpec<X>; readonly tap: ArraySpec<"i32"> },
-  { readonly dx: ArraySpec<X> },
+  { readonly dOut: TensorSpec<X>; readonly tap: TensorSpec<"i32"> },
+  { readonly dx: TensorSpec<X> },
   Empty,
   PoolConfiguration
 >;
 
 /** The operation that `poolBackward` makes for averages. */
 export type AveragePoolBackwardOperation<X extends DTypeName> = Operation<
-  { readonly dOut: ArraySpec<X> },
-  { readonly dx: ArraySpec<X> },
+  { readonly dOut: TensorSpec<X> },
+  { readonly dx: TensorSpec<X> },
   Empty,
   PoolConfiguration
 >;
@@ -114,7 +114,7 @@ export function pool<X extends DTypeName, T extends boolean = false>(
   return operation({
     name: "pool",
     inputs: { x },
-    outputs: { out, ...(tellsTap && { tap: array(dtypes.i32, out.shape) }) },
+    outputs: { out, ...(tellsTap && { tap: tensor(dtypes.i32, out.shape) }) },
     plan: (dimensions, target) =>
       planPool(problem, dimensions, target, {
         made: "out",
@@ -141,8 +141,8 @@ export function poolBackward(spec: PoolSpec<DTypeName>): unknown {
   const isMax = problem.kind === "max";
   return operation({
     name: "pool_backward",
-    inputs: { dOut: out, ...(isMax && { tap: array(dtypes.i32, out.shape) }) },
-    outputs: { dx: array(x.dtype, x.shape) },
+    inputs: { dOut: out, ...(isMax && { tap: tensor(dtypes.i32, out.shape) }) },
+    outputs: { dx: tensor(x.dtype, x.shape) },
     plan: (dimensions, target) =>
       planPool(problem, dimensions, target, {
         made: "dx",
@@ -154,8 +154,8 @@ export function poolBackward(spec: PoolSpec<DTypeName>): unknown {
 }
 
 interface Pooling extends Steps {
-  readonly x: ArraySpec;
-  readonly out: ArraySpec;
+  readonly x: TensorSpec;
+  readonly out: TensorSpec;
   readonly kind: "max" | "average";
   readonly isLast: boolean;
   readonly taps: Triple;
@@ -210,7 +210,7 @@ function problemOf(
   return {
     ...steps,
     ...{ x, kind, isLast, taps, includePadding, tellsTap },
-    out: array(x.dtype, shape),
+    out: tensor(x.dtype, shape),
     kernels: new Map(),
   };
 }
@@ -275,7 +275,7 @@ function planPool(
   if (!isCopied) return { configuration, source, launches };
   const { shape, strides } = laidOut(x, dimensions);
   const copied: Step = {
-    operation: copy({ x: array(x.dtype, shape, { strides }) }) as unknown as Operation,
+    operation: copy({ x: tensor(x.dtype, shape, { strides }) }) as unknown as Operation,
     dimensions: {},
     arrays: { x: "x", out: byRows },
   };
@@ -290,7 +290,7 @@ function planPool(
 const byRows = "x_by_rows";
 
 function fiveExtents(
-  spec: ArraySpec,
+  spec: TensorSpec,
   isLast: boolean,
   dimensions: { readonly [name: string]: number },
 ): FiveExtents {

@@ -15,7 +15,7 @@
  *   blocks   L L s L L s L L s        L L s L L s L L s        s s s s s s
  */
 import {
-  array,
+  tensor,
   assert,
   cdiv,
   constant,
@@ -29,7 +29,7 @@ import {
   when,
   zeros,
 } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref, Scalar, Tile, Tree } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
@@ -83,9 +83,9 @@ export function mostTiles({ m, g, unit, across }: RaggedSizes): number {
   return (Math.ceil(m / unit) + g) * across;
 }
 
-export function tableSpecs(): { readonly [N in keyof Tables]: ArraySpec<"i32"> } {
-  const list = array(dtypes.i32, [dim("most")]);
-  return { tops: list, columns: list, ends: list, groups: list, count: array(dtypes.i32, [1]) };
+export function tableSpecs(): { readonly [N in keyof Tables]: TensorSpec<"i32"> } {
+  const list = tensor(dtypes.i32, [dim("most")]);
+  return { tops: list, columns: list, ends: list, groups: list, count: tensor(dtypes.i32, [1]) };
 }
 
 /** Where blocks take tiles of the last rounds: a counter, and how many rounds come before. */
@@ -178,12 +178,12 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
     {
       name: "ragged_tiles",
       grid: { block: blocks },
-      inputs: { groupSizes: array(dtypes.i32, [g]) },
+      inputs: { groupSizes: tensor(dtypes.i32, [g]) },
       // Which rows are cleared, and which tiles there are, follows from the sizes of the groups.
       inouts: {
         ...tableSpecs(),
-        ...(sizes.takers !== undefined && { [counterName]: array(dtypes.i32, [2]) }),
-        out: array(out, [m, n]),
+        ...(sizes.takers !== undefined && { [counterName]: tensor(dtypes.i32, [2]) }),
+        out: tensor(out, [m, n]),
       },
     },
     (argument) => {

@@ -1,6 +1,6 @@
 /** Products of rows in groups on any GPU, of any formats, sizes and strides: blocks of one thread that read memory themselves. */
 import {
-  array,
+  tensor,
   assert,
   cdiv,
   constant,
@@ -43,13 +43,13 @@ export function plainDotKernel(
       name: "ragged_dot_plain",
       grid: { tile: dim("most"), j: cdiv(n, columns) },
       inputs: {
-        a: array(problem.a.dtype, major.a === "k" ? [m, k] : [k, m]),
-        b: array(problem.b.dtype, [batch, ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB])]),
+        a: tensor(problem.a.dtype, major.a === "k" ? [m, k] : [k, m]),
+        b: tensor(problem.b.dtype, [batch, ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB])]),
         ...inputSpecs(problem, dimensions, location),
         ...(prologues.b && prologueSpecs(prologues.b, dimensions)),
         ...tableSpecs(),
       },
-      inouts: { out: array(problem.out.dtype, [m, n]) },
+      inouts: { out: tensor(problem.out.dtype, [m, n]) },
     },
     (argument) => {
       const { tile, j, a, b, out } = argument as unknown as {
@@ -98,11 +98,11 @@ export function outerKernel(
       name: "ragged_outer",
       grid: { group: g, i: cdiv(height, rows), j: cdiv(width, columns) },
       inputs: {
-        a: array(problem.a.dtype, [length, height]),
-        b: array(problem.b.dtype, [length, width]),
-        groupSizes: array(dtypes.i32, [g]),
+        a: tensor(problem.a.dtype, [length, height]),
+        b: tensor(problem.b.dtype, [length, width]),
+        groupSizes: tensor(dtypes.i32, [g]),
       },
-      outputs: { out: array(problem.out.dtype, [g, height, width]) },
+      outputs: { out: tensor(problem.out.dtype, [g, height, width]) },
     },
     ({ group, i, j, a, b, groupSizes, out }) => {
       const zero = constant(dtypes.i32, 0);

@@ -16,7 +16,7 @@ import type { Operation, Planned } from "../../device/operation.ts";
 import { evaluateSize, sameSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { hasHalves } from "../../lang/pipeline/segments.ts";
@@ -54,7 +54,7 @@ import type { RaggedSizes } from "./dealing.ts";
 import { plainDotKernel } from "./plain.ts";
 
 type InputTiles<I extends EpilogueInputs> = {
-  readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
+  readonly [N in keyof I]: I[N] extends TensorSpec<infer D> ? Tile<D> : never;
 };
 
 /** What `raggedDot` is made for. */
@@ -104,11 +104,11 @@ export type RaggedDot<
   Inputs extends EpilogueInputs,
 > = Operation<
   {
-    readonly a: ArraySpec<A>;
-    readonly b: ArraySpec<B>;
-    readonly groupSizes: ArraySpec<"i32">;
+    readonly a: TensorSpec<A>;
+    readonly b: TensorSpec<B>;
+    readonly groupSizes: TensorSpec<"i32">;
   } & Inputs,
-  { readonly out: ArraySpec<Out> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   TiledConfiguration
 >;
@@ -204,12 +204,12 @@ export function groupSizesOf(
   given: GivenArray<"i32"> | undefined,
   groups: Size,
   location: Location,
-): ArraySpec<"i32"> {
+): TensorSpec<"i32"> {
   const spec = givenArray("groupSizes", of, given ?? dtypes.i32, [groups], location);
   requireRows("groupSizes", of, spec, location);
   requireShape("groupSizes", of, spec, [groups], location);
   if (spec.dtype === dtypes.i32 && sameSize(spec.shape[0] ?? 0, groups))
-    return spec as ArraySpec<"i32">;
+    return spec as TensorSpec<"i32">;
   throw refused(
     "TW9901",
     `the groupSizes of ${of} have another format`,

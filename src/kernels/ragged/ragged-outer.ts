@@ -8,8 +8,8 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize, sameSize, shapeText } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
@@ -62,11 +62,11 @@ export type RaggedOuter<
   Out extends DTypeName,
 > = Operation<
   {
-    readonly a: ArraySpec<A>;
-    readonly b: ArraySpec<B>;
-    readonly groupSizes: ArraySpec<"i32">;
+    readonly a: TensorSpec<A>;
+    readonly b: TensorSpec<B>;
+    readonly groupSizes: TensorSpec<"i32">;
   },
-  { readonly out: ArraySpec<Out> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   OuterConfiguration
 >;
@@ -86,8 +86,8 @@ export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extend
   return libraryOperation(
     {
       name: "ragged_outer",
-      inputs: { a: array(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
-      outputs: { out: array(problem.out.dtype, [groups, k, n]) },
+      inputs: { a: tensor(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
+      outputs: { out: tensor(problem.out.dtype, [groups, k, n]) },
       plan: (dimensions, target) => {
         const values = new Map(Object.entries(dimensions));
         const [rows, height, width, g] = [m, k, n, groups].map((size) =>
@@ -173,7 +173,7 @@ function configurationOf({ a, accumulator }: MatmulProblem): PlainConfiguration 
 function outerProblem(
   spec: RaggedOuterSpec<DTypeName, DTypeName, DTypeName>,
   location: Location,
-): { readonly problem: MatmulProblem; readonly groups: ArraySpec["shape"][number] } {
+): { readonly problem: MatmulProblem; readonly groups: TensorSpec["shape"][number] } {
   const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
   const a = givenArray("a", "raggedOuter", spec.a, [m, k], location);
   const b = givenArray("b", "raggedOuter", spec.b, [m, n], location);
@@ -197,7 +197,7 @@ function outerProblem(
       `a of ${shapeText(a.shape)} and b of ${shapeText(b.shape)}`,
       location,
     );
-  const turned = array(a.dtype, [columns, rows], { strides: [1, columns] });
+  const turned = tensor(a.dtype, [columns, rows], { strides: [1, columns] });
   const { groupSizes, ...others } = spec;
   const problem = problemOf("raggedOuter", { ...others, a: turned, b }, location);
   const given = groupSizes !== undefined && "shape" in groupSizes ? groupSizes.shape[0] : undefined;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f8e4m3fn, i32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -253,7 +253,7 @@ test.each([undefined, false, true])(
     const [m, n, k, groups] = [24, 16, 8, [5, 0, 17]] as const;
     const [rows, depth] = [dim("m"), dim("k")];
     const given = {
-      a: array(f32, [rows, depth], { strides: [1, rows] }),
+      a: tensor(f32, [rows, depth], { strides: [1, rows] }),
       ...{ b: f32, out: f32, precision: "tf32" as const },
       ...(isTurned !== undefined && { configuration: oneThread(isTurned) }),
     };
@@ -335,12 +335,12 @@ describe("what cannot be done is refused", () => {
   const refusals: readonly [name: string, code: string, make: () => unknown][] = [
     ["two formats", "TW9901", () => raggedDot({ a: bf16, b: f32 })],
     ["precision unsaid", "TW9903", () => raggedDot({ a: f32, b: f32 })],
-    ["one matrix", "TW9902", () => raggedDot({ a: bf16, b: array(bf16, [k, n]) })],
-    ["a batch of rows", "TW9902", () => raggedDot({ a: array(bf16, [g, m, k]), b: bf16 })],
+    ["one matrix", "TW9902", () => raggedDot({ a: bf16, b: tensor(bf16, [k, n]) })],
+    ["a batch of rows", "TW9902", () => raggedDot({ a: tensor(bf16, [g, m, k]), b: bf16 })],
     [
       "two sizes along k",
       "TW9902",
-      () => raggedDot({ a: array(bf16, [m, 8]), b: array(bf16, [g, 16, n]) }),
+      () => raggedDot({ a: tensor(bf16, [m, 8]), b: tensor(bf16, [g, 16, n]) }),
     ],
     [
       "sizes of another format",
@@ -350,7 +350,7 @@ describe("what cannot be done is refused", () => {
     [
       "sizes of other groups",
       "TW9902",
-      () => raggedDot({ a: bf16, b: bf16, groupSizes: array(i32, [7]) }),
+      () => raggedDot({ a: bf16, b: bf16, groupSizes: tensor(i32, [7]) }),
     ],
     [
       "an input of groups",
@@ -359,7 +359,7 @@ describe("what cannot be done is refused", () => {
         raggedDot({
           a: bf16,
           b: bf16,
-          inputs: { bias: array(f32, [g, m, n]) },
+          inputs: { bias: tensor(f32, [g, m, n]) },
           epilogue: ({ sums }) => sums.cast(bf16),
         }),
     ],
@@ -386,12 +386,12 @@ describe("what cannot be done is refused", () => {
     [
       "an outer product of columns",
       "TW9902",
-      () => raggedOuter({ a: array(bf16, [m, k], { strides: [1, m] }), b: bf16 }),
+      () => raggedOuter({ a: tensor(bf16, [m, k], { strides: [1, m] }), b: bf16 }),
     ],
     [
       "an outer product of other rows",
       "TW9902",
-      () => raggedOuter({ a: array(bf16, [8, k]), b: array(bf16, [9, n]) }),
+      () => raggedOuter({ a: tensor(bf16, [8, k]), b: tensor(bf16, [9, n]) }),
     ],
     ["an outer product of two formats", "TW9901", () => raggedOuter({ a: bf16, b: f32 })],
     ["an outer product, precision unsaid", "TW9903", () => raggedOuter({ a: f32, b: f32 })],

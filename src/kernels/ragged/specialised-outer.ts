@@ -11,7 +11,7 @@
 import {
   accumulator,
   all,
-  array,
+  tensor,
   assert,
   barrier,
   cdiv,
@@ -85,8 +85,8 @@ export function groupStartsKernel({ a }: MatmulProblem): KernelDefinition {
     {
       name: "ragged_starts",
       grid: { list: cdiv(g, groupsTogether) },
-      inputs: { a: array(a.dtype, [rows, width]), groupSizes: array(dtypes.i32, [g]) },
-      outputs: { starts: array(dtypes.i32, [g]) },
+      inputs: { a: tensor(a.dtype, [rows, width]), groupSizes: tensor(dtypes.i32, [g]) },
+      outputs: { starts: tensor(dtypes.i32, [g]) },
     },
     ({ list, groupSizes, starts }) => {
       const sizesOf = (chunk: Integer): Tile<"i32"> =>
@@ -157,11 +157,11 @@ export function specialisedOuterKernel(
       grid: { worker: dim("workers") },
       threads: ["copy", ...consumerNames],
       inputs: {
-        a: array(format, [length, height]),
-        b: array(format, [length, width]),
-        ...{ groupSizes: array(dtypes.i32, [g]), starts: array(dtypes.i32, [g]) },
+        a: tensor(format, [length, height]),
+        b: tensor(format, [length, width]),
+        ...{ groupSizes: tensor(dtypes.i32, [g]), starts: tensor(dtypes.i32, [g]) },
       },
-      outputs: { out: array(problem.out.dtype, [g, height, width]) },
+      outputs: { out: tensor(problem.out.dtype, [g, height, width]) },
       scratch: {
         tileA: smem(format, [stages, depth, tileHeight]),
         tileB: smem(format, [stages, depth, columns]),

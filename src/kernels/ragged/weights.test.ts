@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f8e4m3fn, i32, i4, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -129,7 +129,7 @@ test.skipIf(!hasPtxas)("no registers are spilled, of few rows a group and of man
   const many = raggedDot({
     a: bf16,
     b: quantized(f8e4m3fn, [g, k, n], { block: [128, 128], scale: f32, as: bf16 }),
-    inputs: { residual: array(bf16, [m, n]) },
+    inputs: { residual: tensor(bf16, [m, n]) },
     epilogue: ({ sums, residual }) => sums.add(residual.cast(f32)).cast(bf16),
   });
   const sizes = { n: 2048, k: 2048, g: 8 };
@@ -162,7 +162,7 @@ describe("what cannot be done is refused", () => {
       () =>
         raggedDot({
           ...{ a: bf16, b: quantized(i4, [g, k, n], { scale: bf16 }) },
-          inputs: { bScale: array(f32, [n]) },
+          inputs: { bScale: tensor(f32, [n]) },
         }),
     ],
     [
@@ -171,7 +171,7 @@ describe("what cannot be done is refused", () => {
       () =>
         raggedDot({
           ...{ a: bf16, b: quantized(i4, [g, k, n], { scale: bf16 }) },
-          groupSizes: array(i32, [7]),
+          groupSizes: tensor(i32, [7]),
         }),
     ],
     [

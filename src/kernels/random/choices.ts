@@ -9,7 +9,7 @@ import type { DTypeName, FloatName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import {
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -19,7 +19,7 @@ import {
   loop,
   slice,
 } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Ref } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { sort } from "../sort/sort.ts";
 import { composed } from "../support/compose.ts";
@@ -41,7 +41,7 @@ export interface PermutationSpec extends GeneratorSpec {
 /** The operation that `random.permutation` makes. */
 export type PermutationOperation = Operation<
   KeySpec,
-  { readonly out: ArraySpec<"i32"> },
+  { readonly out: TensorSpec<"i32"> },
   Empty,
   { readonly rounds: number }
 >;
@@ -127,7 +127,7 @@ function shuffleSteps(
       : {
           operation: sort({
             x: u32,
-            payloads: { order: array(i32, [dim("n")]) },
+            payloads: { order: tensor(i32, [dim("n")]) },
           }) as unknown as Operation,
           dimensions,
           arrays: { ...bits, order: `order${(round - 1) % 2}`, sortedOrder: result },
@@ -145,7 +145,7 @@ function sortBitsKernel(generator: KeyGenerator, round: number): KernelDefinitio
       name: "sort_bits",
       grid: { i: cdiv(count, span) },
       inputs: { key: keyOf(generator) },
-      outputs: { bits: array(u32, [count]) },
+      outputs: { bits: tensor(u32, [count]) },
     },
     ({ i, key, bits }) => {
       let own = keyIn(key, generator);
@@ -164,8 +164,8 @@ export interface CategoricalSpec<X extends FloatName> extends GeneratorSpec {
 
 /** The operation that `random.categorical` makes. */
 export type CategoricalOperation<X extends DTypeName> = Operation<
-  KeySpec & { readonly logits: ArraySpec<X> },
-  { readonly out: ArraySpec<"i32"> },
+  KeySpec & { readonly logits: TensorSpec<X> },
+  { readonly out: TensorSpec<"i32"> },
   Empty,
   { readonly columns: number }
 >;
@@ -190,7 +190,7 @@ export function categorical<X extends FloatName>(
   return operation({
     name: "random_categorical",
     inputs: { key: keyOf(generator), logits },
-    outputs: { out: array(i32, logits.shape.slice(0, -1)) },
+    outputs: { out: tensor(i32, logits.shape.slice(0, -1)) },
     plan: (dimensions) => {
       const { shape } = laidOut(logits, dimensions);
       const length = shape.at(-1) ?? 0;
@@ -230,7 +230,7 @@ export function categorical<X extends FloatName>(
 }
 
 function categoricalKernel(
-  { dtype }: ArraySpec,
+  { dtype }: TensorSpec,
   generator: KeyGenerator,
   columns: number,
 ): KernelDefinition {
@@ -239,8 +239,8 @@ function categoricalKernel(
     {
       name: "random_categorical",
       grid: { row: rows },
-      inputs: { key: keyOf(generator), logits: array(dtype, [rows, length]) },
-      outputs: { out: array(i32, [rows]) },
+      inputs: { key: keyOf(generator), logits: tensor(dtype, [rows, length]) },
+      outputs: { out: tensor(i32, [rows]) },
     },
     ({ row, key, logits, out }) => {
       const own = keyIn(key, generator);

@@ -1,12 +1,12 @@
 /** Keys of random functions: how many words they have, and what draws by them. */
 import { dtypes } from "../../formats/dtype.ts";
-import { array, randomKey } from "../../lang/index.ts";
-import type { ArraySpec, RandomKey, Ref } from "../../lang/index.ts";
+import { tensor, randomKey } from "../../lang/index.ts";
+import type { TensorSpec, RandomKey, Ref } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { refused } from "../support/given.ts";
 
-export type KeySpec = { readonly key: ArraySpec<"u32"> };
+export type KeySpec = { readonly key: TensorSpec<"u32"> };
 
 /** Threefry-2x32, by keys of two words, or JAX's `rbg`, by keys of four: Philox-4x32, several times as fast. */
 export type KeyGenerator = "threefry" | "rbg";
@@ -34,8 +34,8 @@ export function givenGenerator(
 }
 
 /** An array that holds a key. */
-export function keyOf(generator: KeyGenerator): ArraySpec<"u32"> {
-  return array(dtypes.u32, [keyLengths[generator]]);
+export function keyOf(generator: KeyGenerator): TensorSpec<"u32"> {
+  return tensor(dtypes.u32, [keyLengths[generator]]);
 }
 
 /** The key that an array holds. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { bf16, bool, f16, f32, f64, i32, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { dropout, random } from "./random.ts";
 
@@ -53,7 +53,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const { out } = await device.run(random.bits(), { key }, { dimensions });
     expect([...toNumbers(out)]).toEqual(Array.from({ length: count }, (_, index) => bitsOf(index)));
     const few = { dimensions: { m: 3, n: 20 } };
-    const unit = await device.run(random.uniform({ out: array(f32, [m, n]) }), { key }, few);
+    const unit = await device.run(random.uniform({ out: tensor(f32, [m, n]) }), { key }, few);
     expect([...toNumbers(unit.out)]).toEqual(
       Array.from({ length: 60 }, (_, index) => uniformOf(index)),
     );
@@ -139,7 +139,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const device = await open(kind);
     const x = Array.from({ length: 100 }, (_, index) => index + 1);
     const given = { key, x: fromNumbers(f32, [4, 25], x) };
-    const { out } = await device.run(dropout({ x: array(f32, [m, n]), rate: 0.25 }), given);
+    const { out } = await device.run(dropout({ x: tensor(f32, [m, n]), rate: 0.25 }), given);
     for (const [index, value] of toNumbers(out).entries())
       expect(value).toBeCloseTo(uniformOf(index) < 0.75 ? (index + 1) / 0.75 : 0, 4);
     const long = { key, x: fromNumbers(f64, [2], [1 / 3, 1e300]) };
@@ -278,7 +278,7 @@ test("mistakes are told", () => {
     ["TW9901", () => random.bits({ out: i32 as never })],
     ["TW9901", () => random.uniform({ out: i32 as never })],
     ["TW9901", () => dropout({ x: bool as never, rate: 0.5 })],
-    ["TW9902", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
+    ["TW9902", () => random.normal({ out: tensor(f32, [m, n], { strides: [1, m] }) })],
     ["TW9904", () => random.uniform({ out: f32, low: 1, high: 1 })],
     ["TW9904", () => random.uniform({ out: f32, low: -3e38, high: 3e38 })],
     ["TW9904", () => random.uniform({ out: f16, high: 1e6 })],
@@ -289,7 +289,7 @@ test("mistakes are told", () => {
     ["TW1033", () => random.normal({ out: f32, mean: 0 } as never)],
     ["TW1033", () => random.uniform({ out: f32, from: 0 } as never)],
     ["TW1033", () => random.bernoulli({ p: 0.5 } as never)],
-    ["TW9902", () => random.permutation({ out: array(i32, [m, n]) })],
+    ["TW9902", () => random.permutation({ out: tensor(i32, [m, n]) })],
     ["TW9902", () => random.permutation({ out: f32 as never })],
     ["TW1033", () => random.permutation({ n: 3 } as never)],
     ["TW9901", () => random.categorical({ logits: i32 as never })],

@@ -1,17 +1,17 @@
 /**
  * Random arrays from a key, and dropout. Element i of an array by rows follows from the key and i alone:
  *
- *   random.uniform({ out: array(f32, [m, n]) })                       inputs { key: u32[2] }, outputs { out }
- *   random.uniform({ out: array(f32, [m, n]), generator: "rbg" })     inputs { key: u32[4] }
+ *   random.uniform({ out: tensor(f32, [m, n]) })                       inputs { key: u32[2] }, outputs { out }
+ *   random.uniform({ out: tensor(f32, [m, n]), generator: "rbg" })     inputs { key: u32[4] }
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { roundToFloat } from "../../formats/rounding.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, elementRun, kernel, slice } from "../../lang/index.ts";
+import { tensor, cdiv, dim, elementRun, kernel, slice } from "../../lang/index.ts";
 import type {
-  ArraySpec,
+  TensorSpec,
   ElementRun,
   Empty,
   KernelDefinition,
@@ -35,7 +35,7 @@ import { spanFor } from "./spans.ts";
 /** The operation that the functions of `random` make. */
 export type RandomOperation<Out extends DTypeName> = Operation<
   KeySpec,
-  { readonly out: ArraySpec<Out> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   DrawConfiguration
 >;
@@ -56,9 +56,9 @@ type Draw = (key: RandomKey, elements: ElementRun, x: Tile | undefined) => Tile;
 
 /** What is drawn: into which array, by what, from which other array. */
 interface Drawing {
-  readonly out: ArraySpec;
+  readonly out: TensorSpec;
   readonly generator: KeyGenerator;
-  readonly x?: ArraySpec;
+  readonly x?: TensorSpec;
   /** Elements that a lane draws at most, 16 unless told: more where instructions bound it, fewer where it waits for what it loads. */
   readonly perLane?: number;
 }
@@ -184,8 +184,8 @@ export interface DropoutSpec<X extends FloatName> extends GeneratorSpec {
 
 /** The operation that `dropout` makes. */
 export type DropoutOperation<X extends DTypeName> = Operation<
-  KeySpec & { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<X> },
+  KeySpec & { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<X> },
   Empty,
   DrawConfiguration
 >;
@@ -207,7 +207,11 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
   };
   // Memory bounds it, and a lane that loads 16 bytes once waits for nothing else.
   const perLane = generator === "rbg" ? Math.max(4, 128 / x.dtype.bits) : 16;
-  return drawing("dropout", { out: array(x.dtype, x.shape), generator, x, perLane }, draw) as never;
+  return drawing(
+    "dropout",
+    { out: tensor(x.dtype, x.shape), generator, x, perLane },
+    draw,
+  ) as never;
 }
 
 /** What draws; every field of the specification is a known one. */
@@ -238,7 +242,7 @@ function drawnArray(
   given: unknown,
   formats: readonly DType[],
   location: Location,
-): ArraySpec {
+): TensorSpec {
   const found = givenArray("the array", of, given, [dim("n")], location);
   if (!formats.includes(found.dtype))
     throw refused(
@@ -300,9 +304,9 @@ function drawKernel(
       grid: { i: cdiv(count, span) },
       inputs: {
         key: keyOf(generator),
-        ...(given && { x: array(given.dtype, [count]) }),
+        ...(given && { x: tensor(given.dtype, [count]) }),
       },
-      outputs: { out: array(out.dtype, [count]) },
+      outputs: { out: tensor(out.dtype, [count]) },
     },
     (argument) => {
       const named = argument as unknown as { readonly [name: string]: unknown };

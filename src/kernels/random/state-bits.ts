@@ -7,7 +7,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import {
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -32,8 +32,8 @@ export function stateBits(stateWords: 2 | 3, dtype: DType): Operation {
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name: "random_state_bits",
-    inputs: { state: array(u64, [stateWords]) },
-    outputs: { after: array(u64, [stateWords]), bits: array(dtype, [dim("n")]) },
+    inputs: { state: tensor(u64, [stateWords]) },
+    outputs: { after: tensor(u64, [stateWords]), bits: tensor(dtype, [dim("n")]) },
     plan: ({ n: count = 0 }, target) => {
       const span = spanFor(count, target.processors, perLane);
       const configuration = { span };
@@ -65,8 +65,8 @@ function stateKernel(
     {
       name: "random_state_bits",
       grid: { i: cdiv(count, span) },
-      inputs: { state: array(u64, [stateWords]) },
-      outputs: { after: array(u64, [stateWords]), bits: array(dtype, [count]) },
+      inputs: { state: tensor(u64, [stateWords]) },
+      outputs: { after: tensor(u64, [stateWords]), bits: tensor(dtype, [count]) },
     },
     ({ i, state, after, bits }) => {
       const word = (at: number): Scalar<"u64"> => (state as Ref<"u64">).at(at).loadScalar();

@@ -6,7 +6,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { dim, full, iota } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
@@ -30,8 +30,8 @@ export interface ArgReduceSpec<X extends DTypeName> {
 
 /** The operation that `argReduce` makes. */
 export type ArgReduceOperation<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly value: ArraySpec<X>; readonly index: ArraySpec<"i32"> },
+  { readonly x: TensorSpec<X> },
+  { readonly value: TensorSpec<X>; readonly index: TensorSpec<"i32"> },
   Empty,
   ReduceConfiguration
 >;

@@ -7,8 +7,8 @@
 import type { Operation } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
-import { array, dim, reduceWith, scanWith } from "../../lang/index.ts";
-import type { ArraySpec, Tile } from "../../lang/index.ts";
+import { tensor, dim, reduceWith, scanWith } from "../../lang/index.ts";
+import type { TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
@@ -51,9 +51,9 @@ export function givenInputs(
   of: string,
   spec: GivenCombination,
   location: Location,
-): { readonly [name: string]: ArraySpec } {
+): { readonly [name: string]: TensorSpec } {
   requireParts(of, spec as never, location);
-  const specs: { [name: string]: ArraySpec } = {};
+  const specs: { [name: string]: TensorSpec } = {};
   for (const [name, given] of Object.entries(spec.inputs as object))
     specs[name] = givenArray(name, of, given, [dim("n")], location);
   if (Object.keys(specs).length > 0 && !Object.hasOwn(specs, "index")) return specs;
@@ -70,11 +70,11 @@ export function givenInputs(
 export function stateOf(
   of: string,
   { load, combine, identity }: GivenCombination,
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   hasIndex: boolean,
   location: Location,
 ): { readonly [name: string]: StatePart } {
-  const given = hasIndex ? { ...specs, index: array(dtypes.i32, [1]) } : specs;
+  const given = hasIndex ? { ...specs, index: tensor(dtypes.i32, [1]) } : specs;
   const loaded = tracedResults(
     of,
     given,
@@ -83,7 +83,7 @@ export function stateOf(
     location,
   );
   const sides = ["left", "right"].flatMap((side) =>
-    Object.entries(loaded).map(([name, dtype]) => [`${side}_${name}`, array(dtype, [1])] as const),
+    Object.entries(loaded).map(([name, dtype]) => [`${side}_${name}`, tensor(dtype, [1])] as const),
   );
   const combined = tracedResults(
     of,
@@ -134,11 +134,11 @@ export function resultsOf(
   of: string,
   finish: (state: ReduceTiles) => ReduceTiles,
   state: { readonly [name: string]: StatePart },
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   location: Location,
 ): { readonly [name: string]: DType } {
   const formats = Object.fromEntries(
-    Object.entries(state).map(([name, { dtype }]) => [name, array(dtype, [1])]),
+    Object.entries(state).map(([name, { dtype }]) => [name, tensor(dtype, [1])]),
   );
   const results = tracedResults(
     of,

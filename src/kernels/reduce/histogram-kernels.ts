@@ -10,7 +10,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   assert,
   cdiv,
   dim,
@@ -22,7 +22,7 @@ import {
   smem,
   zeros,
 } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref } from "../../lang/index.ts";
 import { computed } from "../support/numbers.ts";
 import { lanes, powerOfTwoFrom } from "../support/sizes.ts";
 import type { Binning } from "./binning.ts";
@@ -34,7 +34,7 @@ export interface HistogramForm {
   readonly dtype: DType;
   readonly bins: number;
   readonly binning: Binning;
-  readonly edges: ArraySpec | undefined;
+  readonly edges: TensorSpec | undefined;
 }
 
 /** Elements that a block takes at a time. */
@@ -45,8 +45,8 @@ export const mostShared = 8192;
 
 const [count, blocks] = [dim("count"), dim("blocks")];
 
-function edgesOf({ edges, bins }: HistogramForm): { readonly edges?: ArraySpec } {
-  return edges === undefined ? {} : { edges: array(edges.dtype, [bins + 1]) };
+function edgesOf({ edges, bins }: HistogramForm): { readonly edges?: TensorSpec } {
+  return edges === undefined ? {} : { edges: tensor(edges.dtype, [bins + 1]) };
 }
 
 /** Arrays: x [count], edges where there are such, and out, which is added to. */
@@ -58,8 +58,8 @@ export function countKernel(form: HistogramForm): KernelDefinition {
     {
       name,
       grid: { block: blocks },
-      inputs: { x: array(dtype, [count]), ...edgesOf(form) },
-      inouts: { out: array(i32, [bins]) },
+      inputs: { x: tensor(dtype, [count]), ...edgesOf(form) },
+      inouts: { out: tensor(i32, [bins]) },
       scratch: { counts: smem(i32, [width]) },
     },
     ({ block, x, out, counts, ...given }) => {
@@ -104,8 +104,8 @@ export function weighKernel(
       name: `${name}_weighed`,
       grid: { block: blocks },
       warps: 1,
-      inputs: { x: array(dtype, [count]), weights: array(weights, [count]), ...edgesOf(form) },
-      outputs: { parts: array(compute, [blocks, bins]) },
+      inputs: { x: tensor(dtype, [count]), weights: tensor(weights, [count]), ...edgesOf(form) },
+      outputs: { parts: tensor(compute, [blocks, bins]) },
       scratch: { sums: smem(compute, [32, width]) },
     },
     ({ block, x, weights: given, parts, sums, ...more }) => {
@@ -134,8 +134,8 @@ export function binKernel(form: HistogramForm): KernelDefinition {
     {
       name: `${name}_bins`,
       grid: { i: cdiv(count, span) },
-      inputs: { x: array(dtype, [count]), ...edgesOf(form) },
-      outputs: { out: array(i32, [count]) },
+      inputs: { x: tensor(dtype, [count]), ...edgesOf(form) },
+      outputs: { out: tensor(i32, [count]) },
     },
     ({ i, x, out, ...given }) => {
       const { edges } = given as { readonly edges?: Ref };
@@ -159,8 +159,8 @@ export function edgesKernel(dtype: DType, out: DType, bins: number): KernelDefin
     {
       name: "histogram_edges",
       grid: { i: cdiv(bins + 1, edgesEach) },
-      inputs: { least: array(dtype, [1]), greatest: array(dtype, [1]) },
-      outputs: { edges: array(out, [bins + 1]) },
+      inputs: { least: tensor(dtype, [1]), greatest: tensor(dtype, [1]) },
+      outputs: { edges: tensor(out, [bins + 1]) },
     },
     ({ i, least, greatest, edges }) => {
       const [low, high] = [least.load().cast(f64), greatest.load().cast(f64)];

@@ -8,7 +8,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import { cast, fill } from "../elementwise/cast.ts";
@@ -72,8 +72,8 @@ export function edgesSteps(
     // Of nothing the least is greater than the greatest.
     const ended =
       count === 0
-        ? fill({ out: array(dtype, [1]), value: combine === "min" ? 1 : 0 } as never)
-        : reduce({ x: array(dtype, [count]), combine } as never);
+        ? fill({ out: tensor(dtype, [1]), value: combine === "min" ? 1 : 0 } as never)
+        : reduce({ x: tensor(dtype, [count]), combine } as never);
     return {
       operation: ended as unknown as Operation,
       dimensions: {},
@@ -135,7 +135,7 @@ export function weighSteps(
       },
     },
   ];
-  const parts = array(compute, [blocks, form.bins]);
+  const parts = tensor(compute, [blocks, form.bins]);
   const added: Step = {
     operation: reduce({ x: parts, axes: [0] }) as unknown as Operation,
     dimensions: {},
@@ -164,14 +164,14 @@ function sortSteps(
   ];
   const isWide = weights === compute;
   const widened: Step = {
-    operation: cast({ x: array(weights, [count]), out: compute }) as unknown as Operation,
+    operation: cast({ x: tensor(weights, [count]), out: compute }) as unknown as Operation,
     dimensions: {},
     arrays: { x: "weights", out: "wide" },
   };
   const summed: Step = {
     operation: segmentReduce({
-      x: array(compute, [count]),
-      segments: array(dtypes.i32, [count]),
+      x: tensor(compute, [count]),
+      segments: tensor(dtypes.i32, [count]),
       count: form.bins,
     }) as unknown as Operation,
     dimensions: {},

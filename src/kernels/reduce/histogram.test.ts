@@ -4,7 +4,7 @@ import { scheduleSeeds } from "../../../test/support/sample.ts";
 import { codeOf, randomNumbers } from "../../../test/support/library-checks.ts";
 import { bf16, bool, f32, f64, f8e5m2, i32, i4, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { bincount, histogram } from "./histogram.ts";
@@ -37,7 +37,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("whole numbers of several formats, in few bins and in many", async () => {
     const device = await open(kind);
     const values = [3, 0, 7, 3, 3, 100, 5, -1, -100, 7];
-    const few = bincount({ x: array(i8, [m, n]), length: 8 });
+    const few = bincount({ x: tensor(i8, [m, n]), length: 8 });
     const { out } = await device.run(few, { x: fromNumbers(i8, [2, 5], values) });
     expect([...toNumbers(out)]).toEqual([1, 0, 0, 3, 0, 1, 0, 2]);
     const many = bincount({ x: i64, length: 10_000 });
@@ -60,7 +60,7 @@ const uneven = [-2, -1.5, 0, 0.25, 1, 4];
 
 test("bins between edges, with weights, under many schedules and on the emulator", async () => {
   const random = new Random(83);
-  const spec = { x: f32, edges: array(f32, [uneven.length]) };
+  const spec = { x: f32, edges: tensor(f32, [uneven.length]) };
   const counts = histogram(spec);
   const sums = histogram({ ...spec, weights: bf16 });
   const edges = fromNumbers(f32, [uneven.length], uneven);
@@ -182,7 +182,7 @@ describe("bins that are narrower than f32 tells apart", () => {
     const places = Array.from({ length: 200 }, () => random.below((high - low) / step + 1));
     const values = places.map((place) => Math.fround(low + place * step));
     const device = await open("simulator");
-    const op = histogram({ x: array(f32, [200]), bins, low, high });
+    const op = histogram({ x: tensor(f32, [200]), bins, low, high });
     const { out } = await device.run(op, { x: fromNumbers(f32, [200], values) });
     const expected = new Map<number, number>();
     for (const value of values) {
@@ -215,15 +215,15 @@ test("mistakes are told", () => {
     ["TW9904", () => histogram({ x: i32, bins: 3, low: 0 } as never)],
     ["TW9904", () => histogram({ x: i32, bins: 0 })],
     ["TW9901", () => bincount({ x: bf16 as never, length: 3 })],
-    ["TW9902", () => bincount({ x: array(u8, [m, n], { strides: [1, m] }), length: 3 })],
+    ["TW9902", () => bincount({ x: tensor(u8, [m, n], { strides: [1, m] }), length: 3 })],
     ["TW9904", () => histogram({ x: f32, bins: 0, low: 0, high: 1 })],
     ["TW9904", () => histogram({ x: f32, bins: 3, low: 1, high: 1 })],
     ["TW9904", () => histogram({ x: f64, bins: 2 ** 20, low: 2 ** 40, high: 2 ** 40 + 1 })],
     ["TW9904", () => bincount({ x: u8, length: 1.5 })],
     ["TW9901", () => bincount({ x: u8, length: 3, weights: i32 as never })],
-    ["TW9902", () => bincount({ x: array(u8, [m]), length: 3, weights: array(f32, [n]) })],
-    ["TW9902", () => histogram({ x: f32, edges: array(f32, [1]) })],
-    ["TW9902", () => histogram({ x: f32, edges: array(f32, [3, 3]) })],
+    ["TW9902", () => bincount({ x: tensor(u8, [m]), length: 3, weights: tensor(f32, [n]) })],
+    ["TW9902", () => histogram({ x: f32, edges: tensor(f32, [1]) })],
+    ["TW9902", () => histogram({ x: f32, edges: tensor(f32, [3, 3]) })],
     ["TW9904", () => histogram({ x: f32, edges: f32, bins: 3 } as never)],
     ["TW1033", () => bincount({ x: u8, bins: 3 } as never)],
     ["TW1033", () => histogram({ x: f32, count: 3 } as never)],

@@ -10,8 +10,8 @@ import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import { addSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -94,9 +94,11 @@ export type HistogramOperation<
   W extends FloatName = never,
   E extends FloatName = never,
 > = Operation<
-  { readonly x: ArraySpec<X> } & ([E] extends [never] ? Empty : { readonly edges: ArraySpec<E> }) &
-    ([W] extends [never] ? Empty : { readonly weights: ArraySpec<W> }),
-  { readonly out: ArraySpec<Summed<W>> },
+  { readonly x: TensorSpec<X> } & ([E] extends [never]
+    ? Empty
+    : { readonly edges: TensorSpec<E> }) &
+    ([W] extends [never] ? Empty : { readonly weights: TensorSpec<W> }),
+  { readonly out: TensorSpec<Summed<W>> },
   Empty,
   HistogramConfiguration
 >;
@@ -105,8 +107,8 @@ export type HistogramOperation<
 export type WholeHistogramOperation<X extends Counting, W extends FloatName = never> = Operation<
   HistogramOperation<X, W>["inputs"],
   {
-    readonly out: ArraySpec<Summed<W>>;
-    readonly edges: ArraySpec<X extends "f64" | IntegerName ? "f64" : "f32">;
+    readonly out: TensorSpec<Summed<W>>;
+    readonly edges: TensorSpec<X extends "f64" | IntegerName ? "f64" : "f32">;
   },
   Empty,
   HistogramConfiguration
@@ -142,7 +144,7 @@ export function histogram(
     requireBins("histogram", bins, location);
     const problem = { name: "histogram", x, bins: Number(bins) };
     if (low === undefined && high === undefined) {
-      const found = array(compute, [Number(bins) + 1]);
+      const found = tensor(compute, [Number(bins) + 1]);
       const whole = { ...problem, binning: byEdges(compute), edges: found, findsEdges: true };
       return counting(whole, spec.weights, location);
     }
@@ -254,10 +256,10 @@ function requireBins(of: string, bins: unknown, location: Location): void {
 
 interface Counted {
   readonly name: string;
-  readonly x: ArraySpec;
+  readonly x: TensorSpec;
   readonly bins: Size;
   readonly binning: Binning;
-  readonly edges?: ArraySpec;
+  readonly edges?: TensorSpec;
   /** Whether the edges are a result, found from the elements. */
   readonly findsEdges?: boolean;
 }
@@ -273,7 +275,7 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
     requireShape("weights", name, weights, x.shape, location);
   }
   const summed = weights === undefined ? dtypes.i32 : computeFormat(weights.dtype);
-  const out = array(summed, [counted.bins]);
+  const out = tensor(summed, [counted.bins]);
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
@@ -285,7 +287,7 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
       const form = { name, dtype: x.dtype, bins, binning: counted.binning, edges };
       const source = "heuristic" as const;
       const cleared: Step = {
-        operation: fill({ out: array(summed, [bins]), value: 0 }) as unknown as Operation,
+        operation: fill({ out: tensor(summed, [bins]), value: 0 }) as unknown as Operation,
         dimensions: {},
         arrays: { out: "out" },
       };

@@ -9,8 +9,8 @@
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
-import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { tensor, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
+import type { TensorSpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { alignment, lanes, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
@@ -281,9 +281,9 @@ function keptAxes({ reduced }: ReduceForm): readonly number[] {
 }
 
 /** An array of the kernel. States of parts lie one part after the other, by rows of the kept axes. */
-function specOf(shape: ReduceForm, { dtype, role }: ReduceArray, position: number): ArraySpec {
+function specOf(shape: ReduceForm, { dtype, role }: ReduceArray, position: number): TensorSpec {
   const { form, configuration } = shape;
   if (role === "input" || configuration.parts === 1) return form.spec(position, dtype);
   const kept = keptAxes(shape).map((axis) => form.extents[axis] ?? 1);
-  return array(dtype, [configuration.parts, ...(kept.length === 0 ? [1] : kept)]);
+  return tensor(dtype, [configuration.parts, ...(kept.length === 0 ? [1] : kept)]);
 }

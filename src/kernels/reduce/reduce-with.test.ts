@@ -4,7 +4,7 @@ import { scheduleSeeds, takesAll } from "../../../test/support/sample.ts";
 import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim, full } from "../../lang/index.ts";
+import { tensor, dim, full } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { reduceWith } from "./reduce-with.ts";
@@ -21,7 +21,7 @@ function oddAbove(half: number, random: Random): number {
 
 /** log Σ exp x along rows. */
 const logSumExp = reduceWith({
-  inputs: { x: array(bf16, [m, n]) },
+  inputs: { x: tensor(bf16, [m, n]) },
   axes: [1],
   load: ({ x }) => ({ most: x.cast(f32), sum: full(f32, x.shape, 1) }),
   combine: (left, right) => {
@@ -37,7 +37,7 @@ const logSumExp = reduceWith({
 
 /** Mean and variance over the first and the last axis. */
 const moments = reduceWith({
-  inputs: { x: array(f32, [b, m, n]) },
+  inputs: { x: tensor(f32, [b, m, n]) },
   axes: [0, 2],
   load: ({ x }) => ({ count: full(f32, x.shape, 1), mean: x, squares: full(f32, x.shape, 0) }),
   combine: (left, right) => {
@@ -56,7 +56,7 @@ const moments = reduceWith({
 
 /** The least of a row, the first of equal ones, and what belongs to it. */
 const nearest = reduceWith({
-  inputs: { x: array(i32, [m, n]), label: array(f32, [m, n]) },
+  inputs: { x: tensor(i32, [m, n]), label: tensor(f32, [m, n]) },
   axes: [-1],
   keep: true,
   load: ({ x, label, index }) => ({ x, label, index }),

@@ -13,7 +13,7 @@
  */
 import type { HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { broadcastShape } from "../elementwise/map.ts";
@@ -63,8 +63,8 @@ export type ReduceWithOperation<
   Inputs extends ReduceInputs,
   Results extends ReduceTiles,
 > = Operation<
-  { readonly [N in keyof Inputs]: ArraySpec<FormatOf<Inputs[N]>> },
-  { readonly [N in keyof Results]: Results[N] extends Tile<infer D> ? ArraySpec<D> : never },
+  { readonly [N in keyof Inputs]: TensorSpec<FormatOf<Inputs[N]>> },
+  { readonly [N in keyof Results]: Results[N] extends Tile<infer D> ? TensorSpec<D> : never },
   Empty,
   ReduceConfiguration
 >;

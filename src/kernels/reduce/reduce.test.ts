@@ -6,7 +6,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, bool, f32, f64, f8e4m3fn, i32, i64, i8, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { printKernel } from "../../ir/printer.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { scan } from "../scan/scan.ts";
@@ -63,7 +63,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const some = shape.map((_, axis) => axis).filter(() => random.below(2) === 0);
       const axes = some.length === 0 ? [random.below(rank)] : some;
       const x = wholeNumbers(f32, shape, round);
-      const op = reduce({ x: array(f32, dims.slice(0, rank)), axes });
+      const op = reduce({ x: tensor(f32, dims.slice(0, rank)), axes });
       const { out } = await device.run(op, { x: x.array });
       const text = `seed ${seed}, round ${round}, [${shape.join(", ")}] over ${axes.join(", ")}`;
       expect([...toNumbers(out)], text).toEqual(summed(x.values, shape, axes));
@@ -80,7 +80,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect([...toNumbers(out)]).toEqual(summed(x.values, [count], [0]));
     const tall = wholeNumbers(f32, [1500, 20], 2);
     const columns = reduce({
-      x: array(f32, [dims[0] ?? 1, dims[1] ?? 1]),
+      x: tensor(f32, [dims[0] ?? 1, dims[1] ?? 1]),
       axes: [0],
       combine: "max",
     });
@@ -95,17 +95,17 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const shape = [3, 50] as const;
     const spec = [dims[0] ?? 1, dims[1] ?? 1];
     const bytes = wholeNumbers(i8, shape, 1);
-    const total = await device.run(reduce({ x: array(i8, spec), axes: [-1], out: i32 }), {
+    const total = await device.run(reduce({ x: tensor(i8, spec), axes: [-1], out: i32 }), {
       x: bytes.array,
     });
     expect([...toNumbers(total.out)]).toEqual(summed(bytes.values, shape, [1]));
-    const least = await device.run(reduce({ x: array(i8, spec), combine: "min" }), {
+    const least = await device.run(reduce({ x: tensor(i8, spec), combine: "min" }), {
       x: bytes.array,
     });
     expect([...toNumbers(least.out)]).toEqual([-3]);
     expect(least.out.dtype).toBe(i8);
     const unsigned = wholeNumbers(u8, shape, 1);
-    const bits = await device.run(reduce({ x: array(u8, spec), axes: [1], combine: "or" }), {
+    const bits = await device.run(reduce({ x: tensor(u8, spec), axes: [1], combine: "or" }), {
       x: unsigned.array,
     });
     expect([...toNumbers(bits.out)]).toEqual([3, 3, 3]);
@@ -119,8 +119,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     ]);
     const [x, y] = [wholeNumbers(f32, shape, 1), wholeNumbers(f32, [50], 2)];
     const dots = reduce({
-      x: array(f32, spec),
-      inputs: { y: array(f32, spec.slice(1)) },
+      x: tensor(f32, spec),
+      inputs: { y: tensor(f32, spec.slice(1)) },
       load: ({ x: left, y: right }) => left.mul(right),
       epilogue: (sum) => sum.mul(2),
       axes: [1],
@@ -133,10 +133,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 
   test("no elements along several axes at once", async () => {
-    const op = reduce({ x: array(f32, dims.slice(0, 3)), axes: [0, 2], combine: "max" });
+    const op = reduce({ x: tensor(f32, dims.slice(0, 3)), axes: [0, 2], combine: "max" });
     const { out } = await device.run(op, { x: fromNumbers(f32, [0, 5, 0], []) });
     expect([...toNumbers(out)]).toEqual(Array(5).fill(-Infinity));
-    const all = reduce({ x: array(f32, dims.slice(0, 3)), axes: [0, 1, 2] });
+    const all = reduce({ x: tensor(f32, dims.slice(0, 3)), axes: [0, 1, 2] });
     const { out: sum } = await device.run(all, { x: fromNumbers(f32, [2, 0, 0], []) });
     expect([...toNumbers(sum)]).toEqual([0]);
   });
@@ -146,7 +146,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const [rows = 0, columns = 0] = shape;
     const x = wholeNumbers(f32, shape, 4);
     for (const axis of [0, 1]) {
-      const op = argReduce({ x: array(f32, dims.slice(0, 2)), axis, find: "greatest" });
+      const op = argReduce({ x: tensor(f32, dims.slice(0, 2)), axis, find: "greatest" });
       const { value, index } = await device.run(op, { x: x.array });
       const along = axis === 0 ? rows : columns;
       const at = (place: number, own: number): number =>
@@ -165,7 +165,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       [f32, 1303, "least"],
     ] as const) {
       const row = wholeNumbers(dtype as typeof f32, [2, length], 3);
-      const op = argReduce({ x: array(dtype as typeof f32, dims.slice(0, 2)), find });
+      const op = argReduce({ x: tensor(dtype as typeof f32, dims.slice(0, 2)), find });
       const { value, index } = await device.run(op, { x: row.array });
       const best = find === "least" ? Math.min : Math.max;
       const all = [row.values.slice(0, length), row.values.slice(length)];
@@ -191,7 +191,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const same = await device.run(argReduce({ x: i32, find: "least" }), { x: long.array });
     expect([...toNumbers(same.index)]).toEqual([0]);
     const empty = fromNumbers(f32, [2, 0], []);
-    const least = await device.run(argReduce({ x: array(f32, dims.slice(0, 2)), find: "least" }), {
+    const least = await device.run(argReduce({ x: tensor(f32, dims.slice(0, 2)), find: "least" }), {
       x: empty,
     });
     expect([...toNumbers(least.value)]).toEqual([Infinity, Infinity]);
@@ -206,7 +206,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       [1, true],
       [0, false],
     ] as const) {
-      const { out } = await device.run(scan({ x: array(f32, spec), axis, reverse }), {
+      const { out } = await device.run(scan({ x: tensor(f32, spec), axis, reverse }), {
         x: rows.array,
       });
       const [count, step, length] = axis === 1 ? [5, 1, 300] : [300, 300, 5];
@@ -226,7 +226,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const long = wholeNumbers(i32, [2, 4000], 3);
     for (const reverse of dealtTo(kind, [false, true])) {
       const configuration = { rows: 1, columns: 512, workers: 3 };
-      const op = scan({ x: array(i32, spec), reverse, configuration });
+      const op = scan({ x: tensor(i32, spec), reverse, configuration });
       const { out } = await device.run(op, { x: long.array });
       const expected = [0, 1].flatMap((row) => {
         let sum = 0;
@@ -246,8 +246,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test("what is read of arrays that no cache holds is dropped first, but what repeats along an axis", () => {
-  const x = array(bf16, [dims[0] ?? 1, dims[1] ?? 1]);
-  const bias = array(f32, [dims[1] ?? 1]);
+  const x = tensor(bf16, [dims[0] ?? 1, dims[1] ?? 1]);
+  const bias = tensor(f32, [dims[1] ?? 1]);
   const sums = reduce({
     x,
     inputs: { bias },
@@ -273,7 +273,7 @@ test("nothing is the identity", async () => {
   expect([...toNumbers(least.out)]).toEqual([Infinity]);
   expect((await device.run(scan({ x: f64 }), { x })).out.shape).toEqual([0]);
   // One of several reduced axes is empty, and does not lie beside the others.
-  const spec = array(f64, [dim("a"), dim("b"), dim("c")]);
+  const spec = tensor(f64, [dim("a"), dim("b"), dim("c")]);
   const cube = fromNumbers(f64, [2, 3, 0], []);
   for (const axes of [[1, 2], [0, 2], [0, 1, 2], [2]]) {
     const { out } = await device.run(reduce({ x: spec, axes }), { x: cube });

@@ -1,7 +1,7 @@
 /**
  * `reduce`: sums, products, extremes and the like over any axes, of an array or of what a function makes of several.
  *
- *   reduce({ x: array(bf16, [m, n]), axes: [1], combine: "max" })
+ *   reduce({ x: tensor(bf16, [m, n]), axes: [1], combine: "max" })
  *   reduce({ x: f32, inputs: { y: f32 }, load: ({ x, y }) => x.mul(y), axes: [0] })       a dot product
  */
 import { dtypes, isInteger } from "../../formats/dtype.ts";
@@ -9,8 +9,8 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -76,10 +76,10 @@ export type ReduceOperation<
   Out extends DTypeName,
   Inputs extends ReduceInputs,
 > = Operation<
-  { readonly x: ArraySpec<X> } & {
-    readonly [N in keyof Inputs]: ArraySpec<FormatOf<Inputs[N]>>;
+  { readonly x: TensorSpec<X> } & {
+    readonly [N in keyof Inputs]: TensorSpec<FormatOf<Inputs[N]>>;
   },
-  { readonly out: ArraySpec<Out> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   ReduceConfiguration
 >;
@@ -112,7 +112,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
       location,
     );
   const x = givenArray("x", "reduce", spec.x, [dim("n")], location);
-  const specs: { [name: string]: ArraySpec } = { x };
+  const specs: { [name: string]: TensorSpec } = { x };
   if (!isRecord(inputs))
     throw refused(
       "TW9902",
@@ -147,7 +147,11 @@ function reduction(spec: AnySpec, location: Location): Operation {
   const out = spec.out ?? usualFormat(dtype, combine);
   const epilogue = spec.epilogue as ((result: Tile) => Tile) | undefined;
   if (epilogue !== undefined)
-    tracedFormat({ result: array(state, [1]) }, ({ result }) => epilogue(result as Tile), location);
+    tracedFormat(
+      { result: tensor(state, [1]) },
+      ({ result }) => epilogue(result as Tile),
+      location,
+    );
   const reducer = combiner(combine, state, lifted, (result) =>
     (epilogue?.(result) ?? result).cast(out),
   );
@@ -157,7 +161,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
 /** An operation that reduces arrays of one shape by a reducer. */
 export function reducing(
   name: string,
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   shape: readonly Size[],
   axes: readonly number[],
   keep: boolean,
@@ -168,7 +172,7 @@ export function reducing(
     ? shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
     : shape.filter((_, axis) => !axes.includes(axis));
   const outputs = Object.fromEntries(
-    Object.entries(results).map(([own, dtype]) => [own, array(dtype, kept)]),
+    Object.entries(results).map(([own, dtype]) => [own, tensor(dtype, kept)]),
   );
   const arrays: readonly ReduceArray[] = [
     ...Object.entries(specs).map(([own, { dtype }]) => ({
@@ -194,7 +198,7 @@ export function reducing(
 
 /** The format of what a function makes of tiles, which is by element. */
 function tracedFormat(
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   body: (tiles: ReduceTiles) => Tile,
   location: Location,
 ): DType {

@@ -1,7 +1,7 @@
 /** The axes of a reduction: neighbours that are kept, and neighbours that are reduced, become one where arrays allow it. */
 import type { Planned } from "../../device/operation.ts";
 import type { Size } from "../../ir/size.ts";
-import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { broadcastStrides, laidOut } from "../support/sizes.ts";
@@ -11,7 +11,7 @@ import type { ReduceConfiguration } from "./reduce-kernel.ts";
 
 /** What is reduced: arrays that broadcast to a shape, along some of its axes. */
 export interface Reduced {
-  readonly specs: { readonly [name: string]: ArraySpec };
+  readonly specs: { readonly [name: string]: TensorSpec };
   readonly shape: readonly Size[];
   readonly axes: readonly number[];
 }

@@ -4,7 +4,7 @@ import { codeOf, expectClose, randomNumbers } from "../../../test/support/librar
 import { bf16, f32, f64, f8e4m3fn, f8e5m2, i4, i8 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
@@ -101,7 +101,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       expectClose(found.dBias, expected.dBias, bounds);
       const isOnce =
         "workers" in
-        layerNormBackward({ x: array(dtype, [rows, columns]), scale: dtype }).plan().configuration;
+        layerNormBackward({ x: tensor(dtype, [rows, columns]), scale: dtype }).plan().configuration;
       expect(isOnce).toBe(columns < 9000);
       const first = [x, dOut].map(({ values }) => values.slice(0, columns));
       const [ownX = [], ownOut = []] = first;
@@ -135,7 +135,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const [rows, columns] = [6, 96];
       const x = randomNumbers(bf16, [rows, columns], 1, 4);
       const zeros = x.values.map((value, index) => (index < columns ? 0 : value));
-      const spec = array(bf16, [m, group === 32 ? dim("n", { multipleOf: 32 }) : wide]);
+      const spec = tensor(bf16, [m, group === 32 ? dim("n", { multipleOf: 32 }) : wide]);
       const op = quantize({ x: spec, out, ...(group !== undefined && { group }) });
       const found = await device.run(op, { x: fromNumbers(bf16, [rows, columns], zeros) });
       const [numbers, scales] = [toNumbers(found.out), toNumbers(found.scale)];
@@ -208,10 +208,10 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => quantize({ x: f32, out: bf16 as never })],
     ["TW9901", () => quantize({ x: i8 as never, out: i8 })],
-    ["TW9902", () => quantize({ x: array(f32, [m, n]), out: i8, group: 32 })],
-    ["TW9902", () => quantize({ x: array(f32, [m, 64]), out: i8, group: 0.5 })],
-    ["TW9902", () => layerNormBackward({ x: f32, scale: array(f32, [m]) })],
-    ["TW9902", () => rmsNormBackward({ x: f32, dOut: array(f32, [n, m]) })],
+    ["TW9902", () => quantize({ x: tensor(f32, [m, n]), out: i8, group: 32 })],
+    ["TW9902", () => quantize({ x: tensor(f32, [m, 64]), out: i8, group: 0.5 })],
+    ["TW9902", () => layerNormBackward({ x: f32, scale: tensor(f32, [m]) })],
+    ["TW9902", () => rmsNormBackward({ x: f32, dOut: tensor(f32, [n, m]) })],
     ["TW9901", () => rmsNormBackward({ x: i8 as never })],
     ["TW1033", () => rmsNormBackward({ x: f32, bias: true } as never)],
     ["TW1033", () => quantize({ x: f32, out: i8, bits: 4 } as never)],

@@ -8,8 +8,8 @@
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, assert, dim, full, when, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor, assert, dim, full, when, zeros } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import {
@@ -42,21 +42,21 @@ type GradientOf<S> = S extends {
   readonly gradient: true;
   readonly logits: infer G;
 }
-  ? { readonly gradient: ArraySpec<FormatOf<G>> }
+  ? { readonly gradient: TensorSpec<FormatOf<G>> }
   : Empty;
 type LossGradientOf<S> = S extends {
   readonly dLoss: infer G extends GivenArray;
 }
-  ? { readonly dLoss: ArraySpec<FormatOf<G>> }
+  ? { readonly dLoss: TensorSpec<FormatOf<G>> }
   : Empty;
 
 /** The operation that `crossEntropy` makes. */
 export type CrossEntropyOperation<S extends CrossEntropySpec> = Operation<
   {
-    readonly logits: ArraySpec<FormatOf<S["logits"]>>;
-    readonly labels: ArraySpec<"i32">;
+    readonly logits: TensorSpec<FormatOf<S["logits"]>>;
+    readonly labels: TensorSpec<"i32">;
   } & LossGradientOf<S>,
-  { readonly loss: ArraySpec<"f32"> } & GradientOf<S>,
+  { readonly loss: TensorSpec<"f32"> } & GradientOf<S>,
   Empty,
   RowConfiguration
 >;
@@ -94,13 +94,13 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
     requireFloat("dLoss", name, dLoss, location);
     requireShape("dLoss", name, dLoss, rows, location);
   }
-  const specs: { readonly [name: string]: ArraySpec } = {
+  const specs: { readonly [name: string]: TensorSpec } = {
     logits,
-    labels: array(dtypes.i32, rows),
+    labels: tensor(dtypes.i32, rows),
     ...(dLoss && { dLoss }),
-    loss: array(compute, rows),
+    loss: tensor(compute, rows),
     ...(spec.gradient === true && {
-      gradient: array(logits.dtype, logits.shape),
+      gradient: tensor(logits.dtype, logits.shape),
     }),
   };
   const op = crossEntropyOp(specs, logits.dtype, compute, ignored);
@@ -134,7 +134,7 @@ const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {
 };
 
 function crossEntropyOp(
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   dtype: DType,
   compute: DType<"f32">,
   ignored: number | undefined,

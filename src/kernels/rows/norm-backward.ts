@@ -12,8 +12,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { planOver } from "../reduce/reduction-axes.ts";
@@ -45,13 +45,13 @@ export interface LayerNormBackwardSpec extends NormBackwardSpec {
 }
 
 type ScaleOf<S> = S extends { readonly scale: infer G extends GivenArray }
-  ? { readonly scale: ArraySpec<FormatOf<G>> }
+  ? { readonly scale: TensorSpec<FormatOf<G>> }
   : Empty;
 type ScaleGradient<S> = S extends { readonly scale: GivenArray }
-  ? { readonly dScale: ArraySpec<"f32" | "f64"> }
+  ? { readonly dScale: TensorSpec<"f32" | "f64"> }
   : Empty;
 type BiasGradient<S> = S extends { readonly bias: true }
-  ? { readonly dBias: ArraySpec<"f32" | "f64"> }
+  ? { readonly dBias: TensorSpec<"f32" | "f64"> }
   : Empty;
 type GradientFormat<S> = S extends { readonly dOut: infer G extends GivenArray }
   ? FormatOf<G>
@@ -62,10 +62,10 @@ type GradientFormat<S> = S extends { readonly dOut: infer G extends GivenArray }
 /** The operation that `layerNormBackward` and `rmsNormBackward` make. */
 export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends string> = Operation<
   {
-    readonly x: ArraySpec<FormatOf<S["x"]>>;
-    readonly dOut: ArraySpec<GradientFormat<S>>;
-  } & ScaleOf<S> & { readonly [R in Rows]: ArraySpec<"f32" | "f64"> },
-  { readonly dx: ArraySpec<FormatOf<S["x"]>> } & ScaleGradient<S> & BiasGradient<S>,
+    readonly x: TensorSpec<FormatOf<S["x"]>>;
+    readonly dOut: TensorSpec<GradientFormat<S>>;
+  } & ScaleOf<S> & { readonly [R in Rows]: TensorSpec<"f32" | "f64"> },
+  { readonly dx: TensorSpec<FormatOf<S["x"]>> } & ScaleGradient<S> & BiasGradient<S>,
   Empty,
   NormBackwardConfiguration
 >;
@@ -95,9 +95,9 @@ export function rmsNormBackward<const S extends NormBackwardSpec>(
 }
 
 interface Gradients {
-  readonly x: ArraySpec;
-  readonly inputs: { readonly [name: string]: ArraySpec };
-  readonly outputs: { readonly [name: string]: ArraySpec };
+  readonly x: TensorSpec;
+  readonly inputs: { readonly [name: string]: TensorSpec };
+  readonly outputs: { readonly [name: string]: TensorSpec };
   readonly compute: DType<"f32">;
 }
 
@@ -116,7 +116,7 @@ function backward(
   requireShape("dOut", name, dOut, x.shape, location);
   if (scale !== undefined) requireShape("scale", name, scale, columns, location);
   const compute = computeFormat(x.dtype);
-  const rows = array(compute, x.shape.slice(0, -1));
+  const rows = tensor(compute, x.shape.slice(0, -1));
   const inputs = {
     x,
     dOut,
@@ -125,9 +125,9 @@ function backward(
     inverseDeviation: rows,
   };
   const outputs = {
-    dx: array(x.dtype, x.shape),
-    ...(scale && { dScale: array(compute, columns) }),
-    ...(spec.bias === true && { dBias: array(compute, columns) }),
+    dx: tensor(x.dtype, x.shape),
+    ...(scale && { dScale: tensor(compute, columns) }),
+    ...(spec.bias === true && { dBias: tensor(compute, columns) }),
   };
   return gradientOperation({ x, inputs, outputs, compute });
 }
@@ -145,7 +145,7 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
   const name = "mean" in inputs ? "layer_norm_backward" : "rms_norm_backward";
   const { dx, ...sums } = outputs;
   if (dx === undefined) throw new Error("there is a gradient to x");
-  const specs: { readonly [name: string]: ArraySpec } = { ...inputs, dx };
+  const specs: { readonly [name: string]: TensorSpec } = { ...inputs, dx };
   const op = gradientOp(name, specs, compute);
   const problem = { op, specs, of: x, axis: x.shape.length - 1 };
   const kernels = new Map<string, KernelDefinition>();
@@ -184,7 +184,7 @@ function normalized(tiles: RowTiles, compute: DType<"f32">): Tile<"f32"> {
 
 function gradientOp(
   name: string,
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   compute: DType<"f32">,
 ): RowOp {
   const arrays = Object.entries(specs).map(([own, { dtype }]): RowArray => {
@@ -241,9 +241,9 @@ function sumTerms(wanted: readonly string[], compute: DType<"f32">): (tiles: Row
 /** The sums over rows that are wanted; undefined where there are none. */
 function columnSums(
   name: string,
-  inputs: { readonly [name: string]: ArraySpec },
-  sums: { readonly [name: string]: ArraySpec },
-  x: ArraySpec,
+  inputs: { readonly [name: string]: TensorSpec },
+  sums: { readonly [name: string]: TensorSpec },
+  x: TensorSpec,
   compute: DType<"f32">,
 ) {
   const wanted = Object.keys(sums);

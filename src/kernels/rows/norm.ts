@@ -9,8 +9,8 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, constant, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Scalar, Tile } from "../../lang/index.ts";
+import { tensor, constant, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -52,7 +52,7 @@ export interface LayerNormSpec extends NormSpec {
 type Optional<S, N extends string> = S extends {
   readonly [K in N]: infer G extends GivenArray;
 }
-  ? { readonly [K in N]: ArraySpec<FormatOf<G>> }
+  ? { readonly [K in N]: TensorSpec<FormatOf<G>> }
   : Empty;
 type OutFormat<S> = S extends { readonly out: DType<infer D> }
   ? D
@@ -60,20 +60,20 @@ type OutFormat<S> = S extends { readonly out: DType<infer D> }
     ? FormatOf<G>
     : never;
 type SumOf<S> = S extends { readonly residual: infer G extends GivenArray }
-  ? { readonly sum: ArraySpec<FormatOf<G>> }
+  ? { readonly sum: TensorSpec<FormatOf<G>> }
   : Empty;
 type StatisticsOf<S, Names extends string> = S extends {
   readonly statistics: true;
 }
-  ? { readonly [N in Names]: ArraySpec<"f32" | "f64"> }
+  ? { readonly [N in Names]: TensorSpec<"f32" | "f64"> }
   : Empty;
 
 /** The operation that `layerNorm` and `rmsNorm` make. */
 export type NormOperation<S extends LayerNormSpec, Names extends string> = Operation<
-  { readonly x: ArraySpec<FormatOf<S["x"]>> } & Optional<S, "residual"> &
+  { readonly x: TensorSpec<FormatOf<S["x"]>> } & Optional<S, "residual"> &
     Optional<S, "scale"> &
     Optional<S, "bias">,
-  { readonly out: ArraySpec<OutFormat<S>> } & SumOf<S> & StatisticsOf<S, Names>,
+  { readonly out: TensorSpec<OutFormat<S>> } & SumOf<S> & StatisticsOf<S, Names>,
   Empty,
   RowConfiguration
 >;
@@ -167,7 +167,7 @@ const squares: Norm = {
 function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Location): Operation {
   const x = givenArray("x", name, spec.x, [dim("m"), dim("n")], location);
   const columns = x.shape.slice(-1);
-  const optional = (own: "residual" | "scale" | "bias", shape: ArraySpec["shape"]) => {
+  const optional = (own: "residual" | "scale" | "bias", shape: TensorSpec["shape"]) => {
     const given = spec[own];
     if (given === undefined) return undefined;
     const found = givenArray(own, name, given, shape, location);
@@ -193,15 +193,15 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
   // A sum of f64 is one of f64.
   const isDouble = inputs.residual?.dtype === dtypes.f64;
   const compute = computeFormat(isDouble ? dtypes.f64 : x.dtype);
-  const out = array(spec.out ?? x.dtype, x.shape);
+  const out = tensor(spec.out ?? x.dtype, x.shape);
   requireFloat("out", name, out, location);
-  const rows = array(compute, x.shape.slice(0, -1));
+  const rows = tensor(compute, x.shape.slice(0, -1));
   const withMean = spec.statistics === true && norm === deviations;
   const specs = defined({
     x,
     ...inputs,
     out,
-    sum: inputs.residual && array(inputs.residual.dtype, x.shape),
+    sum: inputs.residual && tensor(inputs.residual.dtype, x.shape),
     mean: withMean ? rows : undefined,
     inverseDeviation: spec.statistics === true ? rows : undefined,
   });
@@ -209,8 +209,8 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
   return rowOperation({ op, specs, of: x, axis: x.shape.length - 1 }, spec);
 }
 
-function defined(specs: { readonly [name: string]: ArraySpec | undefined }): {
-  readonly [name: string]: ArraySpec;
+function defined(specs: { readonly [name: string]: TensorSpec | undefined }): {
+  readonly [name: string]: TensorSpec;
 } {
   const entries = Object.entries(specs).flatMap(([name, spec]) =>
     spec === undefined ? [] : [[name, spec] as const],
@@ -241,7 +241,7 @@ function isLone(arrays: readonly RowArray[]): boolean {
 function normOp(
   name: string,
   norm: Norm,
-  specs: { readonly [name: string]: ArraySpec },
+  specs: { readonly [name: string]: TensorSpec },
   compute: DType<"f32">,
   epsilon: number,
 ): RowOp {

@@ -10,8 +10,8 @@ import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { divideSizeExactly, shapeText } from "../../ir/size.ts";
-import { array, dim, full } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor, dim, full } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
@@ -39,8 +39,8 @@ export interface QuantizeSpec<X extends FloatName, Out extends QuantizedFormat> 
 
 /** The operation that `quantize` makes. */
 export type QuantizeOperation<X extends DTypeName, Out extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<Out>; readonly scale: ArraySpec<"f32" | "f64"> },
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<Out>; readonly scale: TensorSpec<"f32" | "f64"> },
   Empty,
   RowConfiguration
 >;
@@ -84,13 +84,13 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
   return rowOperation(
     {
       op,
-      declared: { x, out: array(dtype, x.shape), scale: array(compute, rows) },
+      declared: { x, out: tensor(dtype, x.shape), scale: tensor(compute, rows) },
       specs: {
-        x: groups === undefined ? x : array(x.dtype, shape),
-        out: array(dtype, shape),
-        scale: array(compute, rows),
+        x: groups === undefined ? x : tensor(x.dtype, shape),
+        out: tensor(dtype, shape),
+        scale: tensor(compute, rows),
       },
-      of: groups === undefined ? x : array(x.dtype, shape),
+      of: groups === undefined ? x : tensor(x.dtype, shape),
       axis: shape.length - 1,
     },
     spec,

@@ -5,7 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import {
-  array,
+  tensor,
   blockSync,
   commitShared,
   constant,
@@ -17,7 +17,7 @@ import {
   slice,
   when,
 } from "../../lang/index.ts";
-import type { ArraySpec, Barrier, Ref, RingPosition, Scalar, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Barrier, Ref, RingPosition, Scalar, Tile } from "../../lang/index.ts";
 import { alignedDimension, widestAccess } from "../support/sizes.ts";
 import { isElement, isOfColumns } from "./choose-queue.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
@@ -57,15 +57,19 @@ export function extentsOf({ configuration, box, isWhole }: QueuedForm): {
   };
 }
 
-export function arraySpec(form: QueuedForm, { per, dtype }: RowArray, position: number): ArraySpec {
+export function arraySpec(
+  form: QueuedForm,
+  { per, dtype }: RowArray,
+  position: number,
+): TensorSpec {
   const { box, strides } = form;
   const { height, groups } = extentsOf(form);
-  if (per === "column") return array(dtype, [groups, box], { strides: [box, 1] });
+  if (per === "column") return tensor(dtype, [groups, box], { strides: [box, 1] });
   const own = strides[position] ?? 1;
   const stride: Size = own <= 1 ? own : alignedDimension(strideName(position), own);
   return per === "row"
-    ? array(dtype, [height], { strides: [stride] })
-    : array(dtype, [height, groups, box], { strides: [stride, box, 1] });
+    ? tensor(dtype, [height], { strides: [stride] })
+    : tensor(dtype, [height, groups, box], { strides: [stride, box, 1] });
 }
 
 export class QueueBlock {

@@ -7,7 +7,7 @@ import { dealtTo } from "../../../test/support/sample.ts";
 import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, i8 } from "../../formats/dtype.ts";
-import { array } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { QueuedRowsConfiguration } from "./choose-queue.ts";
 import { crossEntropy } from "./cross-entropy.ts";
@@ -222,7 +222,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test.each(dealtTo(kind, norms))(
     "a layer norm of $rows × $columns with $by.name",
     async ({ by, rows, columns, form }) => {
-      const norm = layerNorm({ x: array(bf16, [rows, columns]), scale: by, bias: by });
+      const norm = layerNorm({ x: tensor(bf16, [rows, columns]), scale: by, bias: by });
       expect(norm.plan({}).configuration).toMatchObject(form);
       const x = randomNumbers(bf16, [rows, columns], 1, 2, 3);
       const [scale, bias] = [2, 3].map((seed) => randomNumbers(by, [columns], seed, 1));
@@ -279,7 +279,7 @@ test("short rows have two loads a lane, unless they leave lanes without elements
 
 test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
   const of = (rows: number, columns: number) =>
-    quantize({ x: array(bf16, [rows, columns]), out: i8 }).plan({}).configuration;
+    quantize({ x: tensor(bf16, [rows, columns]), out: i8 }).plan({}).configuration;
   // All in registers, half of it, and half of a block's part of it.
   expect(of(2048, 65_536)).toMatchObject({ columns: 8192, pieces: 8, held: 8, slots: 9 });
   // As few workers as take no more turns.
@@ -290,7 +290,7 @@ test("long rows come through a queue where there are many, and by as few blocks 
   // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
     expect(found).not.toHaveProperty("slots");
-  const entropy = crossEntropy({ logits: array(f32, [4096, 65_536]), gradient: true });
+  const entropy = crossEntropy({ logits: tensor(f32, [4096, 65_536]), gradient: true });
   expect(entropy.plan({}).configuration).toMatchObject({
     columns: 4096,
     blocks: 1,

@@ -12,7 +12,7 @@
  * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { array, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
+import { tensor, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { lanes } from "../support/sizes.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
@@ -79,7 +79,7 @@ export function rowKernel(
       ...(told !== undefined && {
         warps: told.warps,
         inouts: {
-          [toldName]: array(dtypes.u64, toldShape(op, form.extents.slice(0, -1), blocks)),
+          [toldName]: tensor(dtypes.u64, toldShape(op, form.extents.slice(0, -1), blocks)),
         },
       }),
       inputs: named("input"),

@@ -2,8 +2,8 @@
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition } from "../../lang/index.ts";
 import { fill } from "../elementwise/cast.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { composed } from "../support/compose.ts";
@@ -27,11 +27,11 @@ import { planToldQueue } from "./told-queue.ts";
 /** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
 export interface RowProblem {
   readonly op: RowOp;
-  readonly specs: { readonly [name: string]: ArraySpec };
+  readonly specs: { readonly [name: string]: TensorSpec };
   /** The same arrays as users know them, where that is under another shape. */
-  readonly declared?: { readonly [name: string]: ArraySpec };
+  readonly declared?: { readonly [name: string]: TensorSpec };
   /** An array with an element for every element. */
-  readonly of: ArraySpec;
+  readonly of: TensorSpec;
   readonly axis: number;
   /** Refuses rows of a length that they cannot have. */
   readonly requireLength?: (columns: number) => void;
@@ -186,7 +186,7 @@ export function planToldRows(
   const leads = axes.slice(0, -1).map(({ extent }) => extent);
   const shape = toldShape(op, leads, configuration.blocks) as readonly number[];
   const cleared = {
-    operation: fill({ out: array(dtypes.u64, shape), value: 0 }) as unknown as Operation,
+    operation: fill({ out: tensor(dtypes.u64, shape), value: 0 }) as unknown as Operation,
     dimensions: {},
     arrays: { out: toldName },
   };

@@ -4,7 +4,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
@@ -245,7 +245,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       if (kind === "emulator" && axis === 1) continue;
       const [batches, rows, columns] = sizes;
       const x = randomNumbers(f32, sizes, 1, 4);
-      const { out } = await device.run(softmax({ x: array(f32, [b, m, n]), axis }), { x: x.array });
+      const { out } = await device.run(softmax({ x: tensor(f32, [b, m, n]), axis }), {
+        x: x.array,
+      });
       const found = toNumbers(out);
       const along = axis === 0 ? batches : rows;
       const step = axis === 0 ? rows * columns : columns;
@@ -258,7 +260,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }
     const turned = randomNumbers(f32, [40, 12], 2, 4);
     const { out } = await device.run(
-      softmax({ x: array(f32, [m, n], { strides: [1, m] }) }),
+      softmax({ x: tensor(f32, [m, n], { strides: [1, m] }) }),
       { x: turned.array },
       { dimensions: { m: 12, n: 40 } },
     );
@@ -450,10 +452,10 @@ test("mistakes are told", () => {
     ["TW9901", () => layerNorm({ x: f32, scale: i32 as never })],
     ["TW9902", () => softmax({ x: f32, axis: 2 })],
     ["TW9902", () => softmax({ x: "f32" as never })],
-    ["TW9902", () => layerNorm({ x: f32, scale: array(f32, [m]) })],
-    ["TW9902", () => rmsNorm({ x: f32, residual: array(f32, [n, m]) })],
-    ["TW9902", () => softmaxBackward({ out: f32, dOut: array(f32, [n, m]) })],
-    ["TW9902", () => crossEntropy({ logits: f32, dLoss: array(f32, [n]) })],
+    ["TW9902", () => layerNorm({ x: f32, scale: tensor(f32, [m]) })],
+    ["TW9902", () => rmsNorm({ x: f32, residual: tensor(f32, [n, m]) })],
+    ["TW9902", () => softmaxBackward({ out: f32, dOut: tensor(f32, [n, m]) })],
+    ["TW9902", () => crossEntropy({ logits: f32, dLoss: tensor(f32, [n]) })],
     ["TW9902", () => crossEntropy({ logits: f32 }).plan({ m: 2, n: 0 })],
     ["TW9902", () => crossEntropy({ logits: f32 }).plan({ m: 2, n: 2 ** 24 + 1 })],
     ["TW9904", () => rmsNorm({ x: f32, epsilon: -1 })],

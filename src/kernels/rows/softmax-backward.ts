@@ -6,8 +6,8 @@
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import {
@@ -35,8 +35,8 @@ export interface SoftmaxBackwardSpec<Out extends FloatName, DOut extends FloatNa
 
 /** The operation that `softmaxBackward` and `logSoftmaxBackward` make. */
 export type SoftmaxBackwardOperation<Out extends DTypeName, DOut extends DTypeName> = Operation<
-  { readonly out: ArraySpec<Out>; readonly dOut: ArraySpec<DOut> },
-  { readonly dx: ArraySpec<Out> },
+  { readonly out: TensorSpec<Out>; readonly dOut: TensorSpec<DOut> },
+  { readonly dx: TensorSpec<Out> },
   Empty,
   RowConfiguration
 >;
@@ -118,7 +118,7 @@ function backward(
   return rowOperation(
     {
       op,
-      specs: { out, dOut, dx: array(out.dtype, out.shape) },
+      specs: { out, dOut, dx: tensor(out.dtype, out.shape) },
       of: out,
       axis,
     },

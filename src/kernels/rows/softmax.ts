@@ -7,8 +7,8 @@
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { givenArray, givenAxis, requireFields, requireFloat } from "../support/given.ts";
@@ -36,8 +36,8 @@ export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
 
 /** The operation that `softmax` and `logSoftmax` make. */
 export type SoftmaxOperation<X extends DTypeName, Out extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<Out> },
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   RowConfiguration
 >;
@@ -86,7 +86,7 @@ function softmaxLike(
   const x = givenArray("x", name, spec.x, [dim("m"), dim("n")], location);
   requireFloat("x", name, x, location);
   const axis = givenAxis(name, spec.axis ?? -1, x.shape.length, location);
-  const out = array(spec.out ?? x.dtype, x.shape);
+  const out = tensor(spec.out ?? x.dtype, x.shape);
   requireFloat("out", name, out, location);
   const compute = computeFormat(x.dtype);
   // Pieces are measured as they come: exponentials of one hide what is waited for of the next.

@@ -16,7 +16,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Planned, PlannedLaunch } from "../../device/operation.ts";
 import {
-  array,
+  tensor,
   cdiv,
   clusterSync,
   constant,
@@ -27,7 +27,7 @@ import {
   smem,
   when,
 } from "../../lang/index.ts";
-import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import {
   alignedDimension,
@@ -227,9 +227,9 @@ function streamedRowsKernel(
         own === role ? [[name, form.spec(position, dtype)]] : [],
       ),
     );
-  const parts = sums.names.map((name): readonly [string, ArraySpec] => [
+  const parts = sums.names.map((name): readonly [string, TensorSpec] => [
     partName(name),
-    array(op.compute, [workers, width]),
+    tensor(op.compute, [workers, width]),
   ]);
   return kernel(
     {
@@ -371,9 +371,9 @@ function addPartsKernel(
       name,
       grid: { i: cdiv(width, columns) },
       inputs: Object.fromEntries(
-        sums.names.map((own) => [partName(own), array(compute, [workers, width])]),
+        sums.names.map((own) => [partName(own), tensor(compute, [workers, width])]),
       ),
-      outputs: Object.fromEntries(sums.names.map((own) => [own, array(compute, [width])])),
+      outputs: Object.fromEntries(sums.names.map((own) => [own, tensor(compute, [width])])),
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };

@@ -19,7 +19,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import {
-  array,
+  tensor,
   barrier,
   commitShared,
   constant,
@@ -84,7 +84,7 @@ export function planToldQueue(
   };
   const shape = toldShape(op, [axes[0]?.extent ?? 1], blocks) as readonly number[];
   const cleared = {
-    operation: fill({ out: array(dtypes.u64, shape), value: 0 }) as unknown as Operation,
+    operation: fill({ out: tensor(dtypes.u64, shape), value: 0 }) as unknown as Operation,
     dimensions: {},
     arrays: { out: toldName },
   };
@@ -124,7 +124,7 @@ function toldQueueKernel(form: ToldForm): KernelDefinition {
       ...{ threads: ["work", "serve"], warps: configuration.warps },
       inputs: named("input"),
       outputs: named("output"),
-      inouts: { [toldName]: array(dtypes.u64, toldShape(op, [height], blocks)) },
+      inouts: { [toldName]: tensor(dtypes.u64, toldShape(op, [height], blocks)) },
       scratch: {
         ...Object.fromEntries([...queues, ...shared]),
         brought: barrier({ count: slots, arrivals: elements.length }),

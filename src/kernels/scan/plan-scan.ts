@@ -3,8 +3,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { fill } from "../elementwise/cast.ts";
@@ -47,7 +47,7 @@ export interface ScanProblem {
   readonly name: string;
   readonly rule: ScanRule;
   /** The arrays of the rule by name; inputs broadcast to the shape. */
-  readonly specs: { readonly [name: string]: ArraySpec };
+  readonly specs: { readonly [name: string]: TensorSpec };
   readonly shape: readonly Size[];
   readonly axis: number;
   /** Instead of what the model would choose. */
@@ -245,7 +245,7 @@ function planScan(
     form.beyond,
   ) as readonly number[];
   const cleared: Step = {
-    operation: fill({ out: array(dtypes.u64, told), value: 0 }) as unknown as Operation,
+    operation: fill({ out: tensor(dtypes.u64, told), value: 0 }) as unknown as Operation,
     dimensions: {},
     arrays: { out: toldName },
   };

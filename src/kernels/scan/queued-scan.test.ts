@@ -13,7 +13,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import type { ScanConfiguration } from "./scan-kernel.ts";
@@ -76,7 +76,7 @@ const merged = {
 async function check(device: Device, one: Case, told: string): Promise<void> {
   const { dtype, shape, combine = "sum", reverse = false, configuration } = one;
   const x = wholeNumbers(dtype, shape, 5);
-  const op = scan({ x: array(dtype, shape), combine, reverse, configuration });
+  const op = scan({ x: tensor(dtype, shape), combine, reverse, configuration });
   const { out } = await device.run(op as never, { x: x.array } as never);
   const expected = Array.from({ length: shape[0] }, (_, row) => {
     const own = x.values.slice(row * shape[1], (row + 1) * shape[1]);
@@ -100,7 +100,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 /** h = a · h + b, whose order matters. */
 function recurrence(length: number, reverse: boolean, configuration?: ScanConfiguration) {
   return scanWith({
-    inputs: { a: array(f32, [length]), b: array(f32, [length]) },
+    inputs: { a: tensor(f32, [length]), b: tensor(f32, [length]) },
     reverse,
     ...(configuration !== undefined && { configuration }),
     load: ({ a, b }) => ({ factor: a, term: b }),
@@ -119,7 +119,7 @@ function wide(length: number) {
     ...{ a: make("a"), b: make("b"), c: make("c"), d: make("d") },
   });
   return scanWith({
-    inputs: each(() => array(f64, [length])),
+    inputs: each(() => tensor(f64, [length])),
     load: (tiles) => tiles,
     combine: (before, after) => each((name) => before[name].add(after[name])),
     identity: each(() => 0),
@@ -170,7 +170,7 @@ test("rows that the copy engine takes are queued, others are not", () => {
   expect(planned(recurrence(long, false) as never, {})).toEqual({ ...queued(4096, 132, 6, 3) });
   expect(planned(plain, { n: long + 4 })).not.toHaveProperty("queue");
   expect(planned(scan({ x: f32, out: f64 }) as never, { n: long })).not.toHaveProperty("queue");
-  const apart = scan({ x: array(f32, [m, n], { strides: [n.add(1), 1] }) });
+  const apart = scan({ x: tensor(f32, [m, n], { strides: [n.add(1), 1] }) });
   expect(planned(apart as never, { m: 2, n: long })).not.toHaveProperty("queue");
   expect(plain.plan({ n: long }, targets.sm_80).configuration).not.toHaveProperty("queue");
   expect(planned(plain, { n: 64 })).toMatchObject({ workers: 1 });
@@ -196,7 +196,7 @@ test.runIf(hasPtxas)(
       );
     // Of the narrowest elements lanes hold the most.
     for (const dtype of takesAll ? [f32, bf16, i8] : [i8])
-      expect(problems(scan({ x: array(dtype, [length]) }), 0), dtype.name).toEqual([]);
+      expect(problems(scan({ x: tensor(dtype, [length]) }), 0), dtype.name).toEqual([]);
     expect(problems(recurrence(length, true) as never, 0)).toEqual([]);
     expect(problems(wide(length) as never, 512)).toEqual([]);
   },

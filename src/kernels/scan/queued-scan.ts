@@ -15,7 +15,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   commitGroup,
@@ -34,7 +34,7 @@ import {
   when,
 } from "../../lang/index.ts";
 import type {
-  ArraySpec,
+  TensorSpec,
   Barrier,
   KernelDefinition,
   Ref,
@@ -197,14 +197,14 @@ const extents = (): readonly [Size, Size] => [
   dim(columnsName, { multipleOf: 16 }),
 ];
 
-function arraySpec({ axes }: QueuedScan, { dtype }: ScanArray, position: number): ArraySpec {
+function arraySpec({ axes }: QueuedScan, { dtype }: ScanArray, position: number): TensorSpec {
   const [rows, columns] = extents();
   const [lead] = axes;
   const box = inBox(dtype);
   const boxes = cdiv(columns, box);
   const stride: Size =
     lead?.extent === 1 ? box : alignedDimension(strideName(position), lead?.strides[position] ?? 1);
-  return array(dtype, [rows, boxes, box], { strides: [stride, box, 1] });
+  return tensor(dtype, [rows, boxes, box], { strides: [stride, box, 1] });
 }
 
 export function queuedScanKernel(scan: QueuedScan): KernelDefinition {
@@ -237,7 +237,7 @@ export function queuedScanKernel(scan: QueuedScan): KernelDefinition {
       ...{ threads: ["scan", "serve"], warps: queuedWarps },
       inputs: named("input"),
       outputs: named("output"),
-      inouts: { [toldName]: array(dtypes.u64, toldShape(rule, [rows, extent], configuration, 0)) },
+      inouts: { [toldName]: tensor(dtypes.u64, toldShape(rule, [rows, extent], configuration, 0)) },
       scratch: {
         ...Object.fromEntries([...queues, ...shared]),
         brought: barrier({ count: queue.slots, arrivals: queues.length }),

@@ -5,7 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import { cdiv, constant, full, iota, kernel, loop } from "../../lang/index.ts";
-import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { ReduceTiles, StatePart } from "../reduce/reducer.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
@@ -75,7 +75,7 @@ export function scanArrays(
   { arrays }: ScanRule,
   form: StridedForm,
   role: ScanArray["role"],
-): { readonly [name: string]: ArraySpec } {
+): { readonly [name: string]: TensorSpec } {
   return Object.fromEntries(
     arrays.flatMap(({ name, dtype, role: own }, position) =>
       own === role ? [[name, form.spec(position, dtype)]] : [],

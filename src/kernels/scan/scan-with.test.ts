@@ -4,7 +4,7 @@ import { codeOf, expectClose, randomNumbers } from "../../../test/support/librar
 import type { Device } from "../../device/device.ts";
 import { f32, f8e4m3fn, i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { ScanConfiguration } from "./scan-kernel.ts";
 import { scanWith } from "./scan-with.ts";
@@ -40,7 +40,7 @@ const cases: readonly Case[] = [
 /** h = a · h + b along an axis: what comes before is multiplied by all that follows, so that order matters. */
 function recurrence({ shape, axis, reverse, configuration }: Case) {
   return scanWith({
-    inputs: { a: array(f32, shape), b: array(f32, shape) },
+    inputs: { a: tensor(f32, shape), b: tensor(f32, shape) },
     ...{ axis, reverse },
     ...(configuration !== undefined && { configuration }),
     load: ({ a, b }) => ({ factor: a, term: b }),
@@ -96,7 +96,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const starts = Array.from({ length: n }, (_, at) => at % 37 === 0);
     const values = Array.from({ length: n }, (_, at) => (at * 7) % 11);
     const sums = scanWith({
-      inputs: { start: array(i32, [n]), x: array(i32, [n]) },
+      inputs: { start: tensor(i32, [n]), x: tensor(i32, [n]) },
       load: ({ start, x }) => ({ began: start, sum: x }),
       combine: (before, after) => ({
         began: before.began.or(after.began),
@@ -112,7 +112,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test("a state that changes its formats, or cannot be told, is refused", () => {
-  const x = array(f32, [8]);
+  const x = tensor(f32, [8]);
   const made = (change: object) => () =>
     scanWith({
       inputs: { x },

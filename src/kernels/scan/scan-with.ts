@@ -11,8 +11,8 @@
  */
 import type { HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import {
@@ -59,8 +59,8 @@ export interface ScanWithSpec<
 
 /** The operation that `scanWith` makes. */
 export type ScanWithOperation<Inputs extends ReduceInputs, Results extends ReduceTiles> = Operation<
-  { readonly [N in keyof Inputs]: ArraySpec<FormatOf<Inputs[N]>> },
-  { readonly [N in keyof Results]: Results[N] extends Tile<infer D> ? ArraySpec<D> : never },
+  { readonly [N in keyof Inputs]: TensorSpec<FormatOf<Inputs[N]>> },
+  { readonly [N in keyof Results]: Results[N] extends Tile<infer D> ? TensorSpec<D> : never },
   Empty,
   ScanConfiguration
 >;
@@ -116,9 +116,9 @@ export function scanWith<
   if (renamed !== undefined) return renamed as unknown as ScanWithOperation<Inputs, Results>;
   const { reverse = false, configuration } = spec;
   const outputs = Object.fromEntries(
-    Object.entries(results).map(([own, dtype]) => [own, array(dtype, shape)]),
+    Object.entries(results).map(([own, dtype]) => [own, tensor(dtype, shape)]),
   );
-  const specs: { readonly [name: string]: ArraySpec } = { ...inputs, ...outputs };
+  const specs: { readonly [name: string]: TensorSpec } = { ...inputs, ...outputs };
   const rule: ScanRule = {
     arrays: Object.entries(specs).map(([own, { dtype }]) => ({
       ...{ name: own, dtype },

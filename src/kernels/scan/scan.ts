@@ -9,8 +9,8 @@
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
@@ -42,8 +42,8 @@ export interface ScanSpec<X extends DTypeName, Out extends DTypeName> {
 
 /** The operation that `scan` makes. */
 export type ScanOperation<X extends DTypeName, Out extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly out: ArraySpec<Out> },
+  { readonly x: TensorSpec<X> },
+  { readonly out: TensorSpec<Out> },
   Empty,
   ScanConfiguration
 >;
@@ -75,7 +75,7 @@ export function scan<X extends DTypeName, Out extends DTypeName = X>(
   const x = givenArray("x", "scan", spec.x, [dim("n")], location);
   const axis = givenAxis("scan", spec.axis ?? -1, x.shape.length, location);
   const state = stateFormat("scan", x.dtype, combine, location);
-  const out = array(spec.out ?? x.dtype, x.shape);
+  const out = tensor(spec.out ?? x.dtype, x.shape);
   const rule = ruleOf(combine, reverse, x.dtype, state, out.dtype);
   const { configuration } = spec;
   return scanning(

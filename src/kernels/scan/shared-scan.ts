@@ -12,7 +12,7 @@
  * `told-totals.ts` has how totals are told.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { array, cdiv, constant, iota, kernel, loop } from "../../lang/index.ts";
+import { tensor, cdiv, constant, iota, kernel, loop } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
@@ -187,7 +187,7 @@ export function sharedScanKernel(
       inputs: scanArrays(rule, form, "input"),
       outputs: scanArrays(rule, form, "output"),
       inouts: {
-        [toldName]: array(dtypes.u64, toldShape(rule, form.extents, configuration, slack)),
+        [toldName]: tensor(dtypes.u64, toldShape(rule, form.extents, configuration, slack)),
       },
     },
     (given) => {

@@ -6,8 +6,8 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import { permute } from "../movement/parts.ts";
 import type { Step } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
@@ -24,7 +24,7 @@ export class AxisRows {
   readonly #axis: number;
   readonly #dtype: DType;
 
-  constructor(x: ArraySpec, axis: number, dimensions: { readonly [name: string]: number }) {
+  constructor(x: TensorSpec, axis: number, dimensions: { readonly [name: string]: number }) {
     const { shape, strides } = laidOut(x, dimensions);
     const product = (extents: readonly number[]): number =>
       extents.reduce((all, extent) => all * extent, 1);
@@ -49,7 +49,7 @@ export class AxisRows {
 
   /** Brings the array into rows. */
   forth(from: string, to: string): Step {
-    const x = array(this.#dtype, this.#shape, { strides: this.#strides });
+    const x = tensor(this.#dtype, this.#shape, { strides: this.#strides });
     return moved(x, this.#turned, from, to);
   }
 
@@ -61,7 +61,7 @@ export class AxisRows {
       return each < this.#axis ? each : each - 1;
     });
     return moved(
-      array(
+      tensor(
         dtype,
         shape.map((extent) => extent ?? 1),
       ),
@@ -72,7 +72,7 @@ export class AxisRows {
   }
 }
 
-function moved(x: ArraySpec, axes: readonly number[], from: string, to: string): Step {
+function moved(x: TensorSpec, axes: readonly number[], from: string, to: string): Step {
   return {
     operation: permute({ x, axes }) as unknown as Operation,
     dimensions: {},

@@ -16,7 +16,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
-import type { ArraySpec, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { refused } from "../support/given.ts";
 
@@ -34,7 +34,7 @@ const negativeNaNs: { readonly [F in FloatName]?: bigint } = {
 export function requireKeys(
   name: string,
   of: string,
-  { dtype }: ArraySpec,
+  { dtype }: TensorSpec,
   location: Location,
 ): void {
   const isFloat = dtype.kind === "float";

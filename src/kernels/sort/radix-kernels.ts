@@ -5,7 +5,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   cdiv,
   dim,
   full,
@@ -70,8 +70,8 @@ export function countDigitsKernel(form: RadixForm): KernelDefinition {
       name: "count_digits",
       grid: { row: rows, part: parts },
       warps: count,
-      inputs: { x: array(dtype, [rows, length]) },
-      inouts: { state: array(u32, [passes, rows, cdiv(length, span).add(2), digits]) },
+      inputs: { x: tensor(dtype, [rows, length]) },
+      inouts: { state: tensor(u32, [passes, rows, cdiv(length, span).add(2), digits]) },
       scratch: { counts: smem(u32, [passes, digits]) },
     },
     ({ row, part, x, state, counts }) => {

@@ -11,7 +11,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   full,
@@ -51,8 +51,8 @@ export function radixPassKernel(
   const { dtype, warps: count } = form;
   const span = tileKeys(form);
   const tiles = cdiv(length, span);
-  const keyArray = array(dtype, [rows, length]);
-  const placeArray = array(i32, [rows, length]);
+  const keyArray = tensor(dtype, [rows, length]);
+  const placeArray = tensor(i32, [rows, length]);
   return kernel(
     {
       name: "radix_pass",
@@ -63,7 +63,7 @@ export function radixPassKernel(
         ...(places === "read" && { from: placeArray }),
         pass: scalar(i32),
       },
-      inouts: { state: array(u32, [passesOf(dtype), rows, tiles.add(2), digits]) },
+      inouts: { state: tensor(u32, [passesOf(dtype), rows, tiles.add(2), digits]) },
       outputs: {
         ...(writesKeys && { out: keyArray }),
         ...(places !== "none" && { to: placeArray }),

@@ -7,8 +7,8 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes, isFloat } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import { tensor, cdiv, dim, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import {
@@ -33,8 +33,8 @@ export interface SearchSortedSpec<D extends DTypeName> {
 
 /** The operation that `searchSorted` makes. */
 export type SearchSortedOperation<D extends DTypeName> = Operation<
-  { readonly sorted: ArraySpec<D>; readonly queries: ArraySpec<D> },
-  { readonly out: ArraySpec<"i32"> },
+  { readonly sorted: TensorSpec<D>; readonly queries: TensorSpec<D> },
+  { readonly out: TensorSpec<"i32"> },
   Empty,
   { readonly span: number }
 >;
@@ -85,7 +85,7 @@ export function searchSorted<D extends DTypeName>(
   return operation({
     name: "search_sorted",
     inputs: { sorted, queries },
-    outputs: { out: array(dtypes.i32, queries.shape) },
+    outputs: { out: tensor(dtypes.i32, queries.shape) },
     plan: (dimensions) => {
       const [length = 0] = laidOut(sorted, dimensions).shape;
       const count = laidOut(queries, dimensions).shape.reduce((all, extent) => all * extent, 1);
@@ -136,10 +136,10 @@ export function searchKernel(
       name: "search_sorted",
       grid: { i: cdiv(count, span) },
       inputs: {
-        sorted: array(dtype, [length]),
-        ...(hasQueries && { queries: array(dtype, [count]) }),
+        sorted: tensor(dtype, [length]),
+        ...(hasQueries && { queries: tensor(dtype, [count]) }),
       },
-      outputs: { out: array(dtypes.i32, [count]) },
+      outputs: { out: tensor(dtypes.i32, [count]) },
     },
     ({ i, sorted, out, ...given }) => {
       const here = slice(i.mul(span), span);

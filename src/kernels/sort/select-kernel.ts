@@ -16,7 +16,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   cdiv,
   concatenate,
   dim,
@@ -90,10 +90,10 @@ export function selectKernel(
       grid: { row: rows, part: cdiv(width, piece) },
       warps,
       inputs: {
-        x: array(dtype, [rows, width]),
-        ...(hasPlaces && { places: array(i32, [rows, width]) }),
+        x: tensor(dtype, [rows, width]),
+        ...(hasPlaces && { places: tensor(i32, [rows, width]) }),
       },
-      outputs: { values: array(dtype, results), indices: array(i32, results) },
+      outputs: { values: tensor(dtype, results), indices: tensor(i32, results) },
       scratch: { keys: smem(keyFormat(dtype), [room]), from: smem(i32, [room]) },
     },
     ({ row, part, x, values, indices, keys, from, ...given }) => {

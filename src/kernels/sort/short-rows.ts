@@ -1,7 +1,7 @@
 /** Rows that a block sorts in its registers, some of them at a time where they are short. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { array, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
+import { tensor, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
 import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
@@ -45,10 +45,10 @@ export function sortRowsKernel(form: ShortRows, length: number): KernelDefinitio
     {
       name: "sort_rows",
       grid: { block: cdiv(count, form.rows) },
-      inputs: { x: array(dtype, [count, width]) },
+      inputs: { x: tensor(dtype, [count, width]) },
       outputs: {
-        ...(form.writesKeys && { out: array(dtype, [count, form.kept ?? width]) }),
-        ...(form.writesPlaces && { to: array(dtypes.i32, [count, form.kept ?? width]) }),
+        ...(form.writesKeys && { out: tensor(dtype, [count, form.kept ?? width]) }),
+        ...(form.writesPlaces && { to: tensor(dtypes.i32, [count, form.kept ?? width]) }),
       },
     },
     (given) => {

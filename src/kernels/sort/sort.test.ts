@@ -26,7 +26,7 @@ import {
 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { array, dim, kernel } from "../../lang/index.ts";
+import { tensor, dim, kernel } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { keyFormat, keysOf, numbersOf } from "./order-key.ts";
 import { open } from "../../runtime/open.ts";
@@ -65,7 +65,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("rows by digits, of many lengths", async () => {
     const random = new Random(71);
-    const x = array(i16, [m, n]);
+    const x = tensor(i16, [m, n]);
     const op = sort({ x, indices: true, configuration: small });
     const shapes = Array.from(
       { length: kind !== "emulator" ? 3 : takesAll ? 20 : 8 },
@@ -114,7 +114,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("keys alone, places alone, and what goes along", async () => {
     const random = new Random(9);
     const x = oddNumbers(u8, [3, 200], random);
-    const spec = array(u8, [m, n]);
+    const spec = tensor(u8, [m, n]);
     expectOrder(
       x,
       true,
@@ -122,7 +122,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     );
     expectOrder(x, false, await device.run(argsort({ x: spec, configuration: small }), { x }));
     const weights = oddNumbers(f32, [3, 200], random);
-    const paired = sort({ x: spec, payloads: { weights: array(f32, [m, n]) } });
+    const paired = sort({ x: spec, payloads: { weights: tensor(f32, [m, n]) } });
     const { sortedWeights } = await device.run(paired, { x, weights });
     const [keys, own] = [[...toNumbers(x)], [...toNumbers(weights)]];
     const expected = [0, 200, 400].flatMap((first) =>
@@ -134,12 +134,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("along any axis, through any strides", async () => {
     const values = [5, 1, 9, 2, 2, 7, 3, 3, 0, 8, 4, 6];
     const x = fromNumbers(i32, [2, 3, 2], values);
-    const op = sort({ x: array(i32, [2, n, 2]), axis: 1, indices: true });
+    const op = sort({ x: tensor(i32, [2, n, 2]), axis: 1, indices: true });
     const { out, indices } = await device.run(op, { x });
     expect([...toNumbers(out)]).toEqual([2, 1, 5, 2, 9, 7, 0, 3, 3, 6, 4, 8]);
     expect([...toNumbers(indices)]).toEqual([2, 0, 0, 1, 1, 2, 1, 0, 0, 2, 2, 1]);
     // Columns of memory are rows of the array.
-    const turned = sort({ x: array(i32, [3, n], { strides: [1, 3] }) });
+    const turned = sort({ x: tensor(i32, [3, n], { strides: [1, 3] }) });
     const { out: sorted } = await device.run(turned, { x: fromNumbers(i32, [3, 4], values) });
     const rows = [0, 1, 2].flatMap((row) => [0, 3, 6, 9].map((at) => values[row + at] ?? 0));
     expectOrder(fromNumbers(i32, [3, 4], rows), false, { out: sorted });
@@ -151,8 +151,8 @@ function keysKernel(dtype: DType, descending: boolean): KernelDefinition {
   return kernel(
     {
       name: "keys",
-      inputs: { x: array(dtype, [64]) },
-      outputs: { keys: array(keyFormat(dtype), [64]), back: array(dtype, [64]) },
+      inputs: { x: tensor(dtype, [64]) },
+      outputs: { keys: tensor(keyFormat(dtype), [64]), back: tensor(dtype, [64]) },
     },
     ({ x, keys, back }) => {
       const own = keysOf(x.load(), descending);
@@ -181,21 +181,21 @@ test("rows are cut into tiles, and results of passes take turns", () => {
 });
 
 test("payloads have any name, those of what plans keep among them", () => {
-  const name = array(i32, [m, n, 2]);
+  const name = tensor(i32, [m, n, 2]);
   const payloads = { state: name, places: name, keys0: name, rows_x: name, step0_out: name };
   for (const length of [3, 5000])
     expect(sort({ x: name, axis: 1, payloads }).plan({ m: 2, n: length }).launches).not.toEqual([]);
 });
 
 test("mistakes are told", () => {
-  const x = array(f32, [m, n]);
+  const x = tensor(f32, [m, n]);
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => sort({ x: f8e8m0fnu })],
     ["TW9901", () => argsort({ x: i4 })],
     ["TW9902", () => sort({ x, axis: 2 })],
-    ["TW9902", () => sort({ x, payloads: { y: array(f32, [n, m]) } })],
-    ["TW9902", () => sort({ x, payloads: { y: array(f32, [m, n], { strides: [1, m] }) } })],
-    ["TW9902", () => sort({ x, payloads: { y: array(i4, [m, n]) } })],
+    ["TW9902", () => sort({ x, payloads: { y: tensor(f32, [n, m]) } })],
+    ["TW9902", () => sort({ x, payloads: { y: tensor(f32, [m, n], { strides: [1, m] }) } })],
+    ["TW9902", () => sort({ x, payloads: { y: tensor(i4, [m, n]) } })],
     // Both would be sortedY.
     ["TW9902", () => sort({ x, payloads: { y: x, Y: x } })],
     ["TW9902", () => sort({ x }).plan({ m: 1, n: 2 ** 30 })],

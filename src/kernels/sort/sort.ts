@@ -11,8 +11,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, ArraySpecs, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, TensorSpecs, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
@@ -54,7 +54,7 @@ interface OrderSpec<X extends DTypeName> {
 /** What `sort` is made for. */
 export interface SortSpec<
   X extends DTypeName,
-  P extends ArraySpecs,
+  P extends TensorSpecs,
   I extends boolean,
 > extends OrderSpec<X> {
   /** Whether `indices` says where each element was along the axis. */
@@ -72,7 +72,7 @@ export type SortConfiguration =
   | RadixConfiguration;
 
 /** The payload `weights` leaves as `sortedWeights`. */
-type SortedNames<P extends ArraySpecs> = {
+type SortedNames<P extends TensorSpecs> = {
   readonly [N in keyof P & string as `sorted${Capitalize<N>}`]: P[N];
 };
 
@@ -81,10 +81,14 @@ function sortedName(name: string): string {
 }
 
 /** The operation that `sort` makes. */
-export type SortOperation<X extends DTypeName, P extends ArraySpecs, I extends boolean> = Operation<
-  { readonly x: ArraySpec<X> } & P,
-  { readonly out: ArraySpec<X> } & (I extends true
-    ? { readonly indices: ArraySpec<"i32"> }
+export type SortOperation<
+  X extends DTypeName,
+  P extends TensorSpecs,
+  I extends boolean,
+> = Operation<
+  { readonly x: TensorSpec<X> } & P,
+  { readonly out: TensorSpec<X> } & (I extends true
+    ? { readonly indices: TensorSpec<"i32"> }
     : Empty) &
     SortedNames<P>,
   Empty,
@@ -93,8 +97,8 @@ export type SortOperation<X extends DTypeName, P extends ArraySpecs, I extends b
 
 /** The operation that `argsort` makes. */
 export type ArgsortOperation<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly indices: ArraySpec<"i32"> },
+  { readonly x: TensorSpec<X> },
+  { readonly indices: TensorSpec<"i32"> },
   Empty,
   SortConfiguration
 >;
@@ -107,7 +111,7 @@ const fields: Fields = {
 };
 
 /** Elements in order along an axis; equal ones keep theirs, and NaN is greater than all numbers. */
-export function sort<X extends DTypeName, P extends ArraySpecs = Empty, I extends boolean = false>(
+export function sort<X extends DTypeName, P extends TensorSpecs = Empty, I extends boolean = false>(
   spec: SortSpec<X, P, I>,
 ): SortOperation<X, P, I> {
   const location = captureLocation();
@@ -134,7 +138,7 @@ interface Ordering {
   readonly spec: OrderSpec<DTypeName>;
   readonly writesKeys: boolean;
   readonly writesPlaces: boolean;
-  readonly payloads: ArraySpecs;
+  readonly payloads: TensorSpecs;
 }
 
 function ordering(
@@ -155,15 +159,15 @@ function ordering(
   };
   const moved = Object.entries(payloads).map(([name, { dtype }]) => [
     sortedName(name),
-    array(dtype, x.shape),
+    tensor(dtype, x.shape),
   ]);
   return operation({
     name: of,
     inputs: { x, ...payloads },
     outputs: {
-      ...(writesKeys && { out: array(x.dtype, x.shape) }),
-      ...(writesPlaces && { indices: array(dtypes.i32, x.shape) }),
-      ...(Object.fromEntries(moved) as ArraySpecs),
+      ...(writesKeys && { out: tensor(x.dtype, x.shape) }),
+      ...(writesPlaces && { indices: tensor(dtypes.i32, x.shape) }),
+      ...(Object.fromEntries(moved) as TensorSpecs),
     },
     plan: (dimensions, target) => planOrder(order, dimensions, target),
   }) as unknown as Operation;
@@ -190,9 +194,9 @@ function requirePossible(of: string, configuration: RadixConfiguration, location
 /** Refuses payloads that cannot go along, and two that would give the same result, as `a` and `A` do. */
 export function requirePayloads(
   of: string,
-  payloads: ArraySpecs,
+  payloads: TensorSpecs,
   resultName: (payload: string) => string,
-  x: ArraySpec,
+  x: TensorSpec,
   location: Location,
 ): void {
   const given = new Map<string, string>();
@@ -216,8 +220,8 @@ export function requirePayloads(
 function requirePayload(
   name: string,
   of: string,
-  payloads: ArraySpecs,
-  x: ArraySpec,
+  payloads: TensorSpecs,
+  x: TensorSpec,
   location: Location,
 ): void {
   const payload = requiredArray(name, of, payloads[name], location);
@@ -235,7 +239,7 @@ function requirePayload(
 
 interface Order {
   readonly of: string;
-  readonly x: ArraySpec;
+  readonly x: TensorSpec;
   readonly axis: number;
   readonly descending: boolean;
   readonly configuration: RadixConfiguration | undefined;
@@ -243,7 +247,7 @@ interface Order {
   /** Whether places are found, and whether they are a result. */
   readonly writesPlaces: boolean;
   readonly returnsPlaces: boolean;
-  readonly payloads: ArraySpecs;
+  readonly payloads: TensorSpecs;
   readonly location: Location;
   readonly kernels: Map<string, KernelDefinition>;
 }
@@ -427,7 +431,7 @@ function radixSteps(
     };
   };
   const cleared: Step = {
-    operation: fill({ out: array(dtypes.u32, state), value: 0 }) as unknown as Operation,
+    operation: fill({ out: tensor(dtypes.u32, state), value: 0 }) as unknown as Operation,
     dimensions: {},
     arrays: { out: digitCounts },
   };

@@ -2,7 +2,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
-import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
+import { tensor, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { lanes } from "../support/sizes.ts";
 
@@ -16,8 +16,8 @@ export function takeAlongKernel(dtype: DType): KernelDefinition {
     {
       name: "take_along",
       grid: { layer: outer, part: cdiv(kept.mul(inner), span) },
-      inputs: { x: array(dtype, [outer, length, inner]), places: array(dtypes.i32, taken) },
-      outputs: { out: array(dtype, taken) },
+      inputs: { x: tensor(dtype, [outer, length, inner]), places: tensor(dtypes.i32, taken) },
+      outputs: { out: tensor(dtype, taken) },
     },
     ({ layer, part, x, places, out }) => {
       const flat = [outer, kept.mul(inner)];

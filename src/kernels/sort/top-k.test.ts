@@ -24,7 +24,7 @@ import {
 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { searchSorted } from "./search-sorted.ts";
@@ -84,7 +84,7 @@ test("rows of any length, on the emulator", async () => {
 
 test("rows of several pieces, under many schedules", async () => {
   const random = new Random(29);
-  const op = topK({ x: array(f32, [n]), k: 5 });
+  const op = topK({ x: tensor(f32, [n]), k: 5 });
   for (const seed of scheduleSeeds) {
     const device = await open("simulator", { schedule: "random", seed });
     const x = oddNumbers(f32, [4097 + random.below(400)], random);
@@ -121,7 +121,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("whole arrays, other axes and strides, and what belongs to the best", async () => {
     const random = new Random(3);
     const whole = oddNumbers(i32, [3000], random);
-    const flat = topK({ x: array(i32, [n]), k: 4 });
+    const flat = topK({ x: tensor(i32, [n]), k: 4 });
     expectBest(whole, 4, false, await device.run(flat, { x: whole }), "a whole array");
 
     const x = fromNumbers(i32, [2, 3, 2], [5, 1, 9, 2, 2, 7, 3, 3, 0, 8, 4, 6]);
@@ -131,17 +131,17 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       Array.from({ length: 12 }, (_, at) => at / 4),
     );
     const middle = topK({
-      x: array(i32, [2, n, 2]),
+      x: tensor(i32, [2, n, 2]),
       k: 2,
       axis: 1,
-      payloads: { weights: array(f32, [2, n, 2]) },
+      payloads: { weights: tensor(f32, [2, n, 2]) },
     });
     const found = await device.run(middle, { x, weights });
     expect([...toNumbers(found.values)]).toEqual([9, 7, 5, 2, 4, 8, 3, 6]);
     expect([...toNumbers(found.indices)]).toEqual([1, 2, 0, 1, 2, 1, 0, 2]);
     expect([...toNumbers(found.topWeights)]).toEqual([0.5, 1.25, 0, 0.75, 2.5, 2.25, 1.5, 2.75]);
     // Columns of memory are rows of the array.
-    const turned = topK({ x: array(i32, [2, n], { strides: [1, 2] }), k: 1, least: true });
+    const turned = topK({ x: tensor(i32, [2, n], { strides: [1, 2] }), k: 1, least: true });
     const { values } = await device.run(turned, {
       x: fromNumbers(i32, [2, 3], [4, 9, 2, 8, 6, 7]),
     });
@@ -153,8 +153,8 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const x = fromNumbers(i4, [2, 3, 2], values);
     const weights = fromNumbers(i32, [2, 3, 2], [...values.keys()]);
     const op = topK({
-      ...{ x: array(i4, [2, n, 2]), k: 1, axis: 1, least: true },
-      payloads: { weights: array(i32, [2, n, 2]) },
+      ...{ x: tensor(i4, [2, n, 2]), k: 1, axis: 1, least: true },
+      payloads: { weights: tensor(i32, [2, n, 2]) },
     });
     const found = await device.run(op, { x, weights });
     expect([...toNumbers(found.values)]).toEqual([-8, 1, 0, -1]);
@@ -208,7 +208,7 @@ test("few long rows are cut into many pieces", () => {
   const plan = topK({ x: f32, k: 64 }).plan({ m: 64, n: 131_072 });
   expect(plan.configuration).toEqual({ kernel: "select", stages: [32, 1] });
   expect(plan.blocks()).toEqual([64 * 32, 64]);
-  const whole = topK({ x: array(f32, [n]), k: 512 }).plan({ n: 2 ** 26 });
+  const whole = topK({ x: tensor(f32, [n]), k: 512 }).plan({ n: 2 ** 26 });
   expect(whole.configuration).toEqual({ kernel: "select", stages: [16_384, 2048, 256, 32, 4, 1] });
 });
 
@@ -226,9 +226,9 @@ test("mistakes are told", () => {
     ["TW9901", () => topK({ x: tf32, k: 2 })],
     ["TW9902", () => topK({ x: i4, k: 9 }).plan({ m: 2, n: 8 })],
     ["TW9902", () => topK({ x: f32, k: 2, axis: 2 })],
-    ["TW9902", () => topK({ x: f32, k: 2, payloads: { y: array(f32, [n]) } })],
+    ["TW9902", () => topK({ x: f32, k: 2, payloads: { y: tensor(f32, [n]) } })],
     ["TW9902", () => topK({ x: u8, k: 9 }).plan({ m: 2, n: 8 })],
-    ["TW9902", () => searchSorted({ sorted: array(f32, [m, n]) })],
+    ["TW9902", () => searchSorted({ sorted: tensor(f32, [m, n]) })],
     ["TW9904", () => topK({ x: f32, k: 0 })],
     ["TW9904", () => topK({ x: f32, k: 1.5 })],
     ["TW9904", () => searchSorted({ sorted: f32, side: "middle" as never })],

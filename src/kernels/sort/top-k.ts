@@ -14,8 +14,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, ArraySpecs, Empty, KernelDefinition } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
+import type { TensorSpec, TensorSpecs, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -35,7 +35,7 @@ import { requirePayloads, sort } from "./sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
 /** What `topK` is made for. */
-export interface TopKSpec<X extends DTypeName, P extends ArraySpecs> {
+export interface TopKSpec<X extends DTypeName, P extends TensorSpecs> {
   /** A format is an array of [m, n]; with one axis, the whole array is a row. */
   readonly x: GivenArray<X>;
   /** How many, from 1 on. */
@@ -55,7 +55,7 @@ export type TopKConfiguration =
   | { readonly kernel: "sort" };
 
 /** The payload `weights` leaves as `topWeights`. */
-type TopNames<P extends ArraySpecs> = {
+type TopNames<P extends TensorSpecs> = {
   readonly [N in keyof P & string as `top${Capitalize<N>}`]: P[N];
 };
 
@@ -64,9 +64,9 @@ function topName(name: string): string {
 }
 
 /** The operation that `topK` makes. */
-export type TopKOperation<X extends DTypeName, P extends ArraySpecs = Empty> = Operation<
-  { readonly x: ArraySpec<X> } & P,
-  { readonly values: ArraySpec<X>; readonly indices: ArraySpec<"i32"> } & TopNames<P>,
+export type TopKOperation<X extends DTypeName, P extends TensorSpecs = Empty> = Operation<
+  { readonly x: TensorSpec<X> } & P,
+  { readonly values: TensorSpec<X>; readonly indices: TensorSpec<"i32"> } & TopNames<P>,
   Empty,
   TopKConfiguration
 >;
@@ -80,13 +80,13 @@ const fields = {
 } as const;
 
 /** The best elements along an axis, best first, and their positions; NaN is greater than all numbers. */
-export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
+export function topK<X extends DTypeName, P extends TensorSpecs = Empty>(
   spec: TopKSpec<X, P>,
 ): TopKOperation<X, P> {
   const location = captureLocation();
   requireFields("topK", spec, fields, location);
   const { k, least = false } = spec;
-  const payloads: ArraySpecs = spec.payloads ?? {};
+  const payloads: TensorSpecs = spec.payloads ?? {};
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
   const axis = givenAxis("topK", spec.axis ?? -1, x.shape.length, location);
   if (widened(x.dtype) === undefined) requireKeys("x", "topK", x, location);
@@ -99,7 +99,7 @@ export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
       optionText(k),
       location,
     );
-  const results = (dtype: DType) => array(dtype, x.shape.with(axis, k));
+  const results = (dtype: DType) => tensor(dtype, x.shape.with(axis, k));
   const wanted: Wanted = { x, axis, k, least, payloads, location, kernels: new Map() };
   const taken = Object.entries(payloads).map(([name, { dtype }]) => [
     topName(name),
@@ -111,18 +111,18 @@ export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
     outputs: {
       values: results(x.dtype),
       indices: results(dtypes.i32),
-      ...(Object.fromEntries(taken) as ArraySpecs),
+      ...(Object.fromEntries(taken) as TensorSpecs),
     },
     plan: (dimensions, target) => planTopK(wanted, dimensions, target),
   }) as unknown as TopKOperation<X, P>;
 }
 
 interface Wanted {
-  readonly x: ArraySpec;
+  readonly x: TensorSpec;
   readonly axis: number;
   readonly k: number;
   readonly least: boolean;
-  readonly payloads: ArraySpecs;
+  readonly payloads: TensorSpecs;
   readonly location: Location;
   readonly kernels: Map<string, KernelDefinition>;
 }
@@ -147,11 +147,11 @@ function planWidened(
 ): Planned<TopKConfiguration> {
   const { x, axis, k, least, payloads } = wanted;
   const { shape, strides } = laidOut(x, dimensions);
-  const given = array(x.dtype, shape, x.strides === undefined ? {} : { strides });
+  const given = tensor(x.dtype, shape, x.strides === undefined ? {} : { strides });
   const results = shape.with(axis, k);
-  const whole = Object.entries(payloads).map(([name, { dtype }]) => [name, array(dtype, shape)]);
-  const named = { payloads: Object.fromEntries(whole) as ArraySpecs };
-  const best = topK({ x: array(wide, shape), axis, k, least, ...named });
+  const whole = Object.entries(payloads).map(([name, { dtype }]) => [name, tensor(dtype, shape)]);
+  const named = { payloads: Object.fromEntries(whole) as TensorSpecs };
+  const best = topK({ x: tensor(wide, shape), axis, k, least, ...named });
   const own = Object.keys(payloads).flatMap((name) => [name, topName(name)]);
   const steps = composed(
     [
@@ -164,7 +164,7 @@ function planWidened(
           ...Object.fromEntries(own.map((name) => [name, name])),
         },
       },
-      casting(array(wide, results), x.dtype, wideValues, "values"),
+      casting(tensor(wide, results), x.dtype, wideValues, "values"),
     ],
     target,
   );
@@ -310,10 +310,10 @@ const selecting: Selecting = {
   }),
   sort: ({ x, k, least }, _, { rows, length, names }) => {
     const whole = [rows, length];
-    const ordered = sort({ x: array(x.dtype, whole), descending: !least, indices: true });
+    const ordered = sort({ x: tensor(x.dtype, whole), descending: !least, indices: true });
     const kept = (dtype: DType, from: string, to: string): Step => ({
       operation: slice({
-        x: array(dtype, whole),
+        x: tensor(dtype, whole),
         starts: [0, 0],
         sizes: [rows, k],
       }) as unknown as Operation,

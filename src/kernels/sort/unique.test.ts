@@ -8,7 +8,7 @@ import { bf16, bool, f32, f8e4m3fn, f8e8m0fnu, i16, i32, u8 } from "../../format
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { unique } from "./unique.ts";
@@ -116,7 +116,7 @@ test("under many schedules", async () => {
 
 test("arrays of several axes, a fill of one's own, and no elements at all", async () => {
   const device = await open("simulator");
-  const table = unique({ x: array(bf16, [m, n]), size: 4, inverse: true, fill: -7 });
+  const table = unique({ x: tensor(bf16, [m, n]), size: 4, inverse: true, fill: -7 });
   const x = fromNumbers(bf16, [2, 3], [3, 1, 3, 0, 1, 3]);
   const { values, count, inverse } = await device.run(table, { x });
   expect([...toNumbers(values), ...toNumbers(count)]).toEqual([0, 1, 3, -7, 3]);
@@ -158,7 +158,7 @@ test("of −0 and 0 the first in the array counts, and −0 stands for both", as
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => unique({ x: f8e8m0fnu, size: 2 })],
-    ["TW9902", () => unique({ x: array(i32, [m, n], { strides: [1, m] }), size: 2 })],
+    ["TW9902", () => unique({ x: tensor(i32, [m, n], { strides: [1, m] }), size: 2 })],
     ["TW9902", () => unique({ x: i32, size: 2 }).plan({ n: 2 ** 30 })],
     ["TW9904", () => unique({ x: i32, size: 0 })],
     ["TW1033", () => unique({ x: i32, size: 2, count: true } as never)],

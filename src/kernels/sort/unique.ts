@@ -15,8 +15,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
-import { array, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import { tensor, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
@@ -63,13 +63,13 @@ export type UniqueOperation<
   F extends boolean = false,
   V extends boolean = false,
 > = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly values: ArraySpec<X>; readonly count: ArraySpec<"i32"> } & Given<
+  { readonly x: TensorSpec<X> },
+  { readonly values: TensorSpec<X>; readonly count: TensorSpec<"i32"> } & Given<
     C,
-    { readonly counts: ArraySpec<"i32"> }
+    { readonly counts: TensorSpec<"i32"> }
   > &
-    Given<F, { readonly indices: ArraySpec<"i32"> }> &
-    Given<V, { readonly inverse: ArraySpec<"i32"> }>,
+    Given<F, { readonly indices: TensorSpec<"i32"> }> &
+    Given<V, { readonly inverse: TensorSpec<"i32"> }>,
   Empty,
   { readonly span: number }
 >;
@@ -106,22 +106,22 @@ export function unique<
     );
   const wanted: Wanted = { dtype: x.dtype, size, counts, indices, inverse, fill: spec.fill };
   // What the format cannot hold is refused here, not when sizes are known.
-  if (spec.fill !== undefined) fill({ out: array(x.dtype, [size]), value: spec.fill as number });
+  if (spec.fill !== undefined) fill({ out: tensor(x.dtype, [size]), value: spec.fill as number });
   const row = dim("length");
   const parts: Parts = {
-    sort: sort({ x: array(x.dtype, [row]), indices: indices || inverse }) as unknown as Operation,
-    scan: scan({ x: array(i32, [row]) }) as unknown as Operation,
+    sort: sort({ x: tensor(x.dtype, [row]), indices: indices || inverse }) as unknown as Operation,
+    scan: scan({ x: tensor(i32, [row]) }) as unknown as Operation,
     kernels: new Map(),
   };
   return operation({
     name: "unique",
     inputs: { x },
     outputs: {
-      values: array(x.dtype, [size]),
-      count: array(i32, [1]),
-      ...(counts && { counts: array(i32, [size]) }),
-      ...(indices && { indices: array(i32, [size]) }),
-      ...(inverse && { inverse: array(i32, x.shape) }),
+      values: tensor(x.dtype, [size]),
+      count: tensor(i32, [1]),
+      ...(counts && { counts: tensor(i32, [size]) }),
+      ...(indices && { indices: tensor(i32, [size]) }),
+      ...(inverse && { inverse: tensor(i32, x.shape) }),
     },
     plan: (dimensions, target) => {
       const length = laidOut(x, dimensions).shape.reduce((all, extent) => all * extent, 1);
@@ -158,7 +158,7 @@ interface Parts {
   readonly kernels: Map<string, KernelDefinition>;
 }
 
-function filled(argument: string, out: ArraySpec, value: unknown): Step {
+function filled(argument: string, out: TensorSpec, value: unknown): Step {
   return {
     operation: fill({ out, value: value as number }) as unknown as Operation,
     dimensions: {},
@@ -169,10 +169,10 @@ function filled(argument: string, out: ArraySpec, value: unknown): Step {
 /** Without an element there is nothing that could be the least: zeros stand for it. */
 function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target: Target) {
   const steps = [
-    filled("values", array(dtype, [size]), value ?? (dtype.kind === "bool" ? false : 0)),
-    filled("count", array(i32, [1]), 0),
-    ...(counts ? [filled("counts", array(i32, [size]), 0)] : []),
-    ...(indices ? [filled("indices", array(i32, [size]), 0)] : []),
+    filled("values", tensor(dtype, [size]), value ?? (dtype.kind === "bool" ? false : 0)),
+    filled("count", tensor(i32, [1]), 0),
+    ...(counts ? [filled("counts", tensor(i32, [size]), 0)] : []),
+    ...(indices ? [filled("indices", tensor(i32, [size]), 0)] : []),
   ];
   return composed(steps, target);
 }
@@ -234,7 +234,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
       dimensions: { length },
       arrays: { x: "x", out: "sorted", ...(hasPlaces && { indices: "places" }) },
     },
-    ...(hasKinds(wanted) ? [filled("firsts", array(i32, [kinds.length]), nowhere)] : []),
+    ...(hasKinds(wanted) ? [filled("firsts", tensor(i32, [kinds.length]), nowhere)] : []),
     mark,
     {
       operation: parts.scan,
@@ -280,11 +280,11 @@ function markKernel(wanted: Wanted): KernelDefinition {
       name: "unique_mark",
       grid: { i: cdiv(length, span) },
       inputs: {
-        sorted: array(dtype, [length]),
-        ...(hasKinds(wanted) && { places: array(i32, [length]) }),
+        sorted: tensor(dtype, [length]),
+        ...(hasKinds(wanted) && { places: tensor(i32, [length]) }),
       },
-      outputs: { differs: array(i32, [length]) },
-      inouts: { ...(hasKinds(wanted) && { firsts: array(i32, [kinds.length]) }) },
+      outputs: { differs: tensor(i32, [length]) },
+      inouts: { ...(hasKinds(wanted) && { firsts: tensor(i32, [kinds.length]) }) },
     },
     ({ i, sorted, differs, ...given }) => {
       const here = slice(i.mul(span), span);
@@ -310,7 +310,7 @@ function markKernel(wanted: Wanted): KernelDefinition {
 /** Where each distinct element begins, how many there are, and which of them each element is. */
 function numberKernel(size: number, inverse: boolean): KernelDefinition {
   const length = dim("length");
-  const ofLength = array(i32, [length]);
+  const ofLength = tensor(i32, [length]);
   return kernel(
     {
       name: "unique_number",
@@ -318,10 +318,10 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
       inputs: { numbers: ofLength, ...(inverse && { places: ofLength }) },
       outputs: {
         ...(inverse && { inverse: ofLength }),
-        count: array(i32, [1]),
+        count: tensor(i32, [1]),
       },
       // What is behind the last one is never written, and never read.
-      inouts: { starts: array(i32, [size + 1]) },
+      inouts: { starts: tensor(i32, [size + 1]) },
     },
     ({ i, numbers, starts, count, ...given }) => {
       const arrays = given as { readonly places?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
@@ -348,19 +348,19 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
 function takeKernel(wanted: Wanted): KernelDefinition {
   const { dtype, size, counts, indices, fill: value } = wanted;
   const length = dim("length");
-  const ofSize = array(i32, [size]);
+  const ofSize = tensor(i32, [size]);
   return kernel(
     {
       name: "unique_take",
       grid: { i: Math.ceil(size / span) },
       inputs: {
-        ...{ sorted: array(dtype, [length]), starts: array(i32, [size + 1]) },
-        count: array(i32, [1]),
-        ...(indices && { places: array(i32, [length]) }),
-        ...(hasKinds(wanted) && { firsts: array(i32, [kinds.length]) }),
+        ...{ sorted: tensor(dtype, [length]), starts: tensor(i32, [size + 1]) },
+        count: tensor(i32, [1]),
+        ...(indices && { places: tensor(i32, [length]) }),
+        ...(hasKinds(wanted) && { firsts: tensor(i32, [kinds.length]) }),
       },
       outputs: {
-        values: array(dtype, [size]),
+        values: tensor(dtype, [size]),
         ...(counts && { counts: ofSize }),
         ...(indices && { indices: ofSize }),
       },

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { bf16, f32, i32, u32 } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   concatenate,
   debugPrint,
   dim,
@@ -115,7 +115,7 @@ const taken: { readonly [name: string]: Piecewise } = {
 
 const withEpilogue = (compute: Piecewise) =>
   matmul({
-    ...{ a: bf16, b: bf16, out: f32, inputs: { column: array(f32, [n]) } },
+    ...{ a: bf16, b: bf16, out: f32, inputs: { column: tensor(f32, [n]) } },
     epilogue: ({ sums, column }) => compute(sums, column),
   });
 
@@ -167,7 +167,7 @@ test("scores and masks draw by the positions that they are given", () => {
 test("the line of what is refused is named", () => {
   const op = matmul({
     ...{ a: bf16, b: bf16, out: f32 },
-    inputs: { residual: array(f32, [m, n]) },
+    inputs: { residual: tensor(f32, [m, n]) },
     epilogue: ({ sums, residual }) => sums.add(residual.transpose().transpose()),
   });
   expect(() => op.kernels(sizes)).toThrow(/looks beyond an element of a piece[\s\S]*transpose/u);

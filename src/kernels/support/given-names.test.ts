@@ -6,7 +6,7 @@ import type { Operation } from "../../device/operation.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, dim } from "../../lang/index.ts";
+import { tensor, dim } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { map } from "../elementwise/map.ts";
@@ -19,13 +19,13 @@ type Tiles = { readonly [name: string]: Tile<"f32"> };
 const of = (tiles: Tiles, name: string): Tile<"f32"> => tiles[name] as Tile<"f32">;
 
 const combination = (input: string, part: string) => ({
-  inputs: { [input]: array(f32, [m, n]) },
+  inputs: { [input]: tensor(f32, [m, n]) },
   load: (tiles: Tiles) => ({ [part]: of(tiles, input) }),
   combine: (left: Tiles, right: Tiles) => ({ [part]: of(left, part).add(of(right, part)) }),
   identity: { [part]: 0 },
 });
 const mapped = (input: string, output: string) =>
-  map({ [input]: array(f32, [m, n]) }, (tiles) => ({ [output]: of(tiles as Tiles, input).neg() }));
+  map({ [input]: tensor(f32, [m, n]) }, (tiles) => ({ [output]: of(tiles as Tiles, input).neg() }));
 
 let device: Device;
 beforeAll(async () => {
@@ -57,7 +57,7 @@ test("maps, reductions and scans", async () => {
     numbers.map((each) => -each),
   );
   const weighed = reduce({
-    ...{ x: array(f32, [m, n]), inputs: { part: array(f32, [m, n]) } },
+    ...{ x: tensor(f32, [m, n]), inputs: { part: tensor(f32, [m, n]) } },
     load: (tiles) => tiles.x.mul(tiles.part),
   });
   const sum = numbers.reduce((all, each) => all + each, 0);

@@ -3,14 +3,14 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { sameSize, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import { tensor } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 
 /** A format, for an array of the function's own dimensions by rows; or an array with sizes and strides of its own. */
-export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
+export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | TensorSpec<D>;
 
 /** The format of what was given. */
 export type FormatOf<G> = G extends GivenArray<infer D> ? D : never;
@@ -104,7 +104,7 @@ export function isFormat(value: unknown): value is DType {
   return Object.values(dtypes).includes(value as DType);
 }
 
-function isArray(value: unknown): value is ArraySpec {
+function isArray(value: unknown): value is TensorSpec {
   return isOfKind(value, "array");
 }
 
@@ -120,13 +120,13 @@ export function givenArray(
   given: unknown,
   usual: readonly Size[],
   location: Location,
-): ArraySpec {
+): TensorSpec {
   if (isArray(given)) return given;
-  if (isFormat(given)) return array(given, usual);
+  if (isFormat(given)) return tensor(given, usual);
   throw refused(
     "TW9902",
     `${name} of ${of} is no array`,
-    "a dtype, or array(dtype, shape)",
+    "a dtype, or tensor(dtype, shape)",
     optionText(given),
     location,
   );
@@ -138,12 +138,12 @@ export function requiredArray(
   of: string,
   given: unknown,
   location: Location,
-): ArraySpec {
+): TensorSpec {
   if (isArray(given)) return given;
   throw refused(
     "TW9902",
     `${name} of ${of} is no array`,
-    "array(dtype, shape)",
+    "tensor(dtype, shape)",
     optionText(given),
     location,
   );
@@ -153,7 +153,7 @@ export function requiredArray(
 export function requireShape(
   name: string,
   of: string,
-  { shape }: ArraySpec,
+  { shape }: TensorSpec,
   expected: readonly Size[],
   location: Location,
 ): void {
@@ -201,7 +201,7 @@ export function givenAxes(
 export function requireFloat(
   name: string,
   of: string,
-  { dtype }: ArraySpec,
+  { dtype }: TensorSpec,
   location: Location,
 ): void {
   if (dtype.kind === "float" && dtype.bits >= 16 && dtype !== dtypes.tf32) return;
@@ -218,7 +218,7 @@ export function requireFloat(
 export function requireComparable(
   name: string,
   of: string,
-  { dtype }: ArraySpec,
+  { dtype }: TensorSpec,
   location: Location,
 ): void {
   if (dtype.kind !== "bool" && (dtype.kind !== "float" || dtype.bits >= 16)) return;
@@ -235,7 +235,7 @@ export function requireComparable(
 export function requireRows(
   name: string,
   of: string,
-  { strides }: ArraySpec,
+  { strides }: TensorSpec,
   location: Location,
 ): void {
   if (strides === undefined) return;

@@ -10,7 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
-import { array, kernel, scalar } from "../../lang/index.ts";
+import { tensor, kernel, scalar } from "../../lang/index.ts";
 import type { InputSpecs, Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import { activeTrace } from "../../lang/trace.ts";
@@ -109,7 +109,7 @@ function recordedSteps(
   }));
   const inputs = names.map(({ piece, own }) => [
     own,
-    piece instanceof Tile ? array(piece.dtype as DType, sized(piece)) : scalar(piece.dtype),
+    piece instanceof Tile ? tensor(piece.dtype as DType, sized(piece)) : scalar(piece.dtype),
   ]);
   let found: readonly Step[] | undefined;
   const body = (argument: object): never => {

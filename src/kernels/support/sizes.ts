@@ -8,7 +8,7 @@ import type { Dimension, Size } from "../../ir/size.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
 import { dim } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import type { TensorSpec } from "../../lang/index.ts";
 
 /** More says nothing that an access could use. */
 const greatest = 16;
@@ -27,7 +27,7 @@ export function alignedDimension(name: string, size: number): Dimension {
 
 /** The shape and the strides of an array of an operation, for the sizes of one launch. */
 export function laidOut(
-  { shape, strides }: Pick<ArraySpec, "shape" | "strides">,
+  { shape, strides }: Pick<TensorSpec, "shape" | "strides">,
   dimensions: { readonly [name: string]: number },
 ): { readonly shape: readonly number[]; readonly strides: readonly number[] } {
   const values = new Map(Object.entries(dimensions));
@@ -42,7 +42,7 @@ export function laidOut(
 
 /** The strides of an array along the axes of a shape that it broadcasts to; 0 where it repeats. */
 export function broadcastStrides(
-  spec: ArraySpec | undefined,
+  spec: TensorSpec | undefined,
   extents: readonly number[],
   dimensions: { readonly [name: string]: number },
 ): readonly number[] {

@@ -2,15 +2,15 @@
  * Arrays of a kernel over collapsed axes: each with the axes along which it does not repeat, as far apart as they lie.
  * Extents and strides are dimensions of the kernel, so that one kernel serves all launches alike:
  *
- *   axes [m, n], x by rows, bias [n]      x: array(f32, [extent0, extent1], { strides: [stride0_0, 1] })
- *                                         bias: array(f32, [extent1], { strides: [1] })
+ *   axes [m, n], x by rows, bias [n]      x: tensor(f32, [extent0, extent1], { strides: [stride0_0, 1] })
+ *                                         bias: tensor(f32, [extent1], { strides: [1] })
  */
 import type { DType } from "../../formats/dtype.ts";
 import { addSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
-import { array, dim, slice } from "../../lang/index.ts";
-import type { ArraySpec, Index, Ref, LaunchSize, Tile } from "../../lang/index.ts";
+import { tensor, dim, slice } from "../../lang/index.ts";
+import type { TensorSpec, Index, Ref, LaunchSize, Tile } from "../../lang/index.ts";
 import { Scalar } from "../../lang/elementwise.ts";
 import { alignment } from "./sizes.ts";
 
@@ -80,16 +80,16 @@ export class StridedForm {
     return this.axes.flatMap(({ strides }, axis) => ((strides[position] ?? 0) > 0 ? [axis] : []));
   }
 
-  spec(position: number, dtype: DType): ArraySpec {
+  spec(position: number, dtype: DType): TensorSpec {
     const own = this.ownAxes(position);
     const most = this.#most(position);
     if (this.wholeShape(position) !== undefined)
-      return array(dtype, [...this.extents.slice(0, -1), 2 * most]);
-    if (own.length === 0 && most === 0) return array(dtype, [1]);
+      return tensor(dtype, [...this.extents.slice(0, -1), 2 * most]);
+    if (own.length === 0 && most === 0) return tensor(dtype, [1]);
     const extents = own.map((axis) => this.extents[axis] ?? 1);
     const strides = own.map((axis) => this.#stride(position, axis));
-    if (most === 0) return array(dtype, extents, { strides });
-    return array(dtype, [this.#places(position), ...extents], {
+    if (most === 0) return tensor(dtype, extents, { strides });
+    return tensor(dtype, [this.#places(position), ...extents], {
       strides: [alignment(most), ...strides],
     });
   }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { bodyText, testMistakes, trace, wrong } from "../../../test/language.ts";
 import type { Mistake } from "../../../test/language.ts";
 import { f32 } from "../../formats/dtype.ts";
-import { array, barrier, block, kernel, loop, pipeline, ring, turns, zeros } from "../index.ts";
+import { tensor, barrier, block, kernel, loop, pipeline, ring, turns, zeros } from "../index.ts";
 import type { Scalar } from "../index.ts";
 
 const mistakes: readonly Mistake[] = [
@@ -105,7 +105,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1105",
     make: () =>
       kernel(
-        { name: "uneven", threads: ["a", "b"], inputs: { x: array(f32, [8, 7]) } },
+        { name: "uneven", threads: ["a", "b"], inputs: { x: tensor(f32, [8, 7]) } },
         ({ x }) => {
           pipeline({ grid: { k: 8 }, inputs: { row: ({ k }) => x.at(k) } }, () => undefined); // <- here
         },

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
-import { array, constant, dim, kernel, loop, scalar } from "../../lang/index.ts";
+import { tensor, constant, dim, kernel, loop, scalar } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { knownCut, splitTiles } from "./segments.ts";
 
@@ -18,8 +18,8 @@ const listingOf = (mostParts?: number) =>
       grid: { worker: workersDimension },
       inputs: { tiles: scalar(i32), steps: scalar(i32) },
       outputs: {
-        counts: array(i32, [workersDimension]),
-        rows: array(i32, [workersDimension, most, 4]),
+        counts: tensor(i32, [workersDimension]),
+        rows: tensor(i32, [workersDimension, most, 4]),
       },
     },
     ({ worker, tiles, steps, counts, rows }) => {
@@ -132,8 +132,8 @@ const halvesListing = (mostParts: number) =>
       grid: { worker: workersDimension },
       inputs: { tiles: scalar(i32), steps: scalar(i32) },
       outputs: {
-        counts: array(i32, [workersDimension]),
-        rows: array(i32, [workersDimension, most, columns.length]),
+        counts: tensor(i32, [workersDimension]),
+        rows: tensor(i32, [workersDimension, most, columns.length]),
       },
     },
     ({ worker, tiles, steps, counts, rows }) => {

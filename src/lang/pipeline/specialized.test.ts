@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { testMistakes, wrong } from "../../../test/language.ts";
 import type { Mistake } from "../../../test/language.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { array, dim, kernel, loop, pipeline, processors, smem, storeThrough } from "../index.ts";
+import { tensor, dim, kernel, loop, pipeline, processors, smem, storeThrough } from "../index.ts";
 import { tiles, warpSpecialized, when, zeros } from "../index.ts";
 import type { Ref, Scalar, Tile } from "../index.ts";
 import { registersFor } from "./registers.ts";
@@ -23,9 +23,9 @@ function trace(body: (things: Things) => void): unknown {
       name: "traced",
       grid: { worker: processors, half: 2 },
       threads: ["copier", "first", "second"],
-      inputs: { x: array(f32, [8, 64]) },
-      outputs: { y: array(f32, [dim("n"), 64]) },
-      inouts: { counter: array(i32, [1]) },
+      inputs: { x: tensor(f32, [8, 64]) },
+      outputs: { y: tensor(f32, [dim("n"), 64]) },
+      inouts: { counter: tensor(i32, [1]) },
       scratch: { buffers: smem(f32, [2, 32]) },
     },
     ({ x, y, counter, buffers, first }) => {
@@ -308,7 +308,7 @@ const mistakes: readonly Mistake[] = [
           name: "taking",
           grid: { worker: 2 },
           threads: ["first", "second"],
-          inouts: { counter: array(i32, [1]) },
+          inouts: { counter: tensor(i32, [1]) },
         },
         ({ counter }) => {
           tiles({ i: 4 }, { counter }).each(() => undefined); // <- here

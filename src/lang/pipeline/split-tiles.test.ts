@@ -2,7 +2,7 @@
 import { testMistakes, wrong } from "../../../test/language.ts";
 import type { Mistake } from "../../../test/language.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { array, gmem, kernel, semaphore, smem, tiles, warpSpecialized, zeros } from "../index.ts";
+import { tensor, gmem, kernel, semaphore, smem, tiles, warpSpecialized, zeros } from "../index.ts";
 import type { Ref, Scalar, TileOptions } from "../index.ts";
 
 type Handed = NonNullable<TileOptions["split"]>;
@@ -22,8 +22,8 @@ function trace(body: (things: Things) => void, grid: { readonly [axis: string]: 
       name: "traced",
       grid: { worker: 3, ...grid },
       threads: ["copier", "first", "second"],
-      inputs: { x: array(f32, [8, 64]) },
-      inouts: { counter: array(i32, [1]), y: array(f32, [8, 64]) },
+      inputs: { x: tensor(f32, [8, 64]) },
+      inouts: { counter: tensor(i32, [1]), y: tensor(f32, [8, 64]) },
       scratch: {
         buffers: smem(f32, [2, 32]),
         sums: gmem(f32, [3, 2, 64]),

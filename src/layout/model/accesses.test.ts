@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { array, bf16, dim, f32, kernel, slice, smem } from "tilewright";
+import { tensor, bf16, dim, f32, kernel, slice, smem } from "tilewright";
 import type { KernelDefinition, Ref } from "tilewright";
 import type { Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -29,8 +29,8 @@ function globalWindow(make: (x: Ref<"f32">) => Ref<"f32">, columns = 128): Globa
       {
         name: "k",
         grid: { i: 4 },
-        inputs: { x: array(f32, [dim("m"), columns]) },
-        outputs: { out: array(f32, [64]) },
+        inputs: { x: tensor(f32, [dim("m"), columns]) },
+        outputs: { out: tensor(f32, [64]) },
       },
       ({ x }) => {
         make(x).load();
@@ -50,8 +50,8 @@ function sharedWindow(
       {
         name: "k",
         grid: { i: 4 },
-        inputs: { x: array(bf16, [64, 64]) },
-        outputs: { out: array(bf16, [64, 64]) },
+        inputs: { x: tensor(bf16, [64, 64]) },
+        outputs: { out: tensor(bf16, [64, 64]) },
         scratch: { tile: smem(bf16, shape) },
       },
       ({ tile }) => {

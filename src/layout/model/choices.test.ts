@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   all,
-  array,
+  tensor,
   barrier,
   bf16,
   blockSync,
@@ -50,8 +50,8 @@ function productOf(body: (things: Things) => void) {
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(bf16, [edge, edge]) },
-      outputs: { out: array(f32, [edge, edge]) },
+      inputs: { x: tensor(bf16, [edge, edge]) },
+      outputs: { out: tensor(f32, [edge, edge]) },
       scratch: {
         a: smem(bf16, [edge, edge]),
         b: smem(bf16, [edge, edge]),
@@ -209,8 +209,8 @@ describe("products", () => {
       {
         name: "k",
         grid: { i: 1 },
-        inputs: { x: array(i8, [edge, edge]) },
-        outputs: { out: array(f32, [edge, edge]) },
+        inputs: { x: tensor(i8, [edge, edge]) },
+        outputs: { out: tensor(f32, [edge, edge]) },
         scratch: { bytes: smem(i8, [edge, edge]) },
       },
       ({ x, bytes }) => {
@@ -236,8 +236,8 @@ function copyOf(
     {
       name: "k",
       grid: { i: 4 },
-      inputs: { x: array(f32, [dim("m"), columns]) },
-      outputs: { out: array(f32, shape) },
+      inputs: { x: tensor(f32, [dim("m"), columns]) },
+      outputs: { out: tensor(f32, shape) },
       scratch: {
         tile: smem(f32, shape, layout === undefined ? {} : { layout }),
         landed: barrier(),
@@ -325,8 +325,8 @@ describe("copies", () => {
     const definition = kernel(
       {
         name: "k",
-        inputs: { x: array(f8e5m2, [5, 16]) },
-        outputs: { out: array(f8e5m2, [8, 16]) },
+        inputs: { x: tensor(f8e5m2, [5, 16]) },
+        outputs: { out: tensor(f8e5m2, [8, 16]) },
         scratch: { tile: smem(f8e5m2, [8, 16]), landed: barrier() },
       },
       ({ x, out, tile, landed }) => {

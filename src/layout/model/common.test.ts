@@ -3,7 +3,7 @@
  * differ in one respect alone, asked one after the other, each gets the answer that nobody before it was given.
  */
 import { describe, expect, test } from "vitest";
-import { bf16, array, f32, kernel, loop, slice, smem } from "tilewright";
+import { bf16, tensor, f32, kernel, loop, slice, smem } from "tilewright";
 import type { Ref } from "tilewright";
 import type { Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -118,8 +118,8 @@ describe("windows on shared memory", () => {
       {
         name: "k",
         grid: { i: 4 },
-        inputs: { x: array(f32, [64]) },
-        outputs: { out: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64]) },
+        outputs: { out: tensor(f32, [64]) },
         scratch: { tile: smem(bf16, shape) },
       },
       ({ tile }) => {

@@ -1,6 +1,6 @@
 /** Tiles that move as matrices: what they cost, and that factors of mma.sync are stored so that they do. */
 import { describe, expect, test } from "vitest";
-import { array, bf16, dot, f16, f32, kernel, smem } from "tilewright";
+import { tensor, bf16, dot, f16, f32, kernel, smem } from "tilewright";
 import { place } from "../../lower/pipeline.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { targets } from "../../targets/target.ts";
@@ -63,8 +63,8 @@ function unitsOf(
   const { kernel: traced } = kernel(
     {
       name: "product",
-      inputs: { a: array(dtype, a), b: array(dtype, b) },
-      outputs: { c: array(f32, [m, n]) },
+      inputs: { a: tensor(dtype, a), b: tensor(dtype, b) },
+      outputs: { c: tensor(f32, [m, n]) },
       scratch: { left: smem(dtype, a), right: smem(dtype, b) },
     },
     ({ a, b, c, left, right }) => {

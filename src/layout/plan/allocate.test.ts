@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -20,8 +20,8 @@ import { targets } from "../../targets/target.ts";
 import { placeKernel } from "./place.ts";
 import type { AllocatedPlacement } from "./place.ts";
 
-const inputs = { x: array(f32, [64, 64]), halves: array(bf16, [64, 64]) };
-const outputs = { out: array(f32, [64, 64]) };
+const inputs = { x: tensor(f32, [64, 64]), halves: tensor(bf16, [64, 64]) };
+const outputs = { out: tensor(f32, [64, 64]) };
 const grid = { i: 1 };
 
 function place({ kernel: traced }: KernelDefinition): AllocatedPlacement {
@@ -166,7 +166,7 @@ describe("scratch of ops that combine across warps", () => {
     );
   }
 
-  const sums = { sums: array(f32, [64]) };
+  const sums = { sums: tensor(f32, [64]) };
 
   test("a word of every lane for each value that is left", () => {
     // 64 columns in every lane; lanes and the lower bit of warps share out the rows.
@@ -200,7 +200,7 @@ describe("scratch of ops that combine across warps", () => {
   test("a part for each warp that runs on its own", () => {
     const columns = "(L0 L1 L2 L3 L4)";
     const strided = "(L0 L1 L2 L3 L4 | R0 R1)";
-    const outs = { out: array(f32, [4, 32, 32]) };
+    const outs = { out: tensor(f32, [4, 32, 32]) };
     const placement = place(
       kernel({ name: "k", grid, inputs, outputs: outs }, ({ x, out }) => {
         warps((warp) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bf16, f32 } from "../../formats/dtype.ts";
-import { accumulator, array, barrier, copyAsync, kernel, smem, wgmma } from "../../lang/index.ts";
+import { accumulator, tensor, barrier, copyAsync, kernel, smem, wgmma } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { defaultTarget } from "../../targets/target.ts";
 import { parseLayout } from "../algebra/text.ts";
@@ -12,7 +12,7 @@ type Change = (tile: Tile<"f32">) => Tile<"f32">;
 /** A kernel that doubles 1024 numbers, placed with a word about the layout of its tile. */
 function placeDouble(state: Change): Placement {
   const { kernel: traced } = kernel(
-    { name: "double", inputs: { x: array(f32, [1024]) }, outputs: { out: array(f32, [1024]) } },
+    { name: "double", inputs: { x: tensor(f32, [1024]) }, outputs: { out: tensor(f32, [1024]) } },
     ({ x, out }) => {
       out.store(state(x.load().mul(2)));
     },
@@ -40,8 +40,8 @@ test("a hint gives way to what instructions demand, where a pin makes the kernel
     const { kernel: traced } = kernel(
       {
         name: "product",
-        inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
-        outputs: { c: array(f32, [64, 64]) },
+        inputs: { a: tensor(bf16, [64, 64]), b: tensor(bf16, [64, 64]) },
+        outputs: { c: tensor(f32, [64, 64]) },
         scratch: {
           left: smem(bf16, [64, 64]),
           right: smem(bf16, [64, 64]),

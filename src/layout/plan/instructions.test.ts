@@ -1,7 +1,7 @@
 /** Which instruction computes a product and which makes a copy, and what must be known for it. */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   barrier,
   bf16,
   concatenate,
@@ -44,8 +44,8 @@ describe("products", () => {
         {
           name: "k",
           grid: { i: 1 },
-          inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-          outputs: { out: array(f32, [m, n]) },
+          inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+          outputs: { out: tensor(f32, [m, n]) },
           scratch: { left: smem(bf16, [m, k]), right: smem(bf16, [k, n]) },
         },
         ({ a, b, out, left, right }) => {
@@ -140,8 +140,8 @@ describe("copies", () => {
         {
           name: "k",
           grid: { i: 1 },
-          inputs: { x: array(f32, [64, columns]) },
-          outputs: { out: array(f32, [32, 32]) },
+          inputs: { x: tensor(f32, [64, columns]) },
+          outputs: { out: tensor(f32, [32, 32]) },
           scratch: {
             tile: smem(f32, [32, 32], { ...(layout !== undefined && { layout }) }),
             landed: barrier(),
@@ -192,8 +192,8 @@ describe("what is known of a window's start", () => {
     {
       name: "k",
       grid: { i: 8 },
-      inputs: { x: array(f32, [4096]) },
-      outputs: { out: array(f32, [16]) },
+      inputs: { x: tensor(f32, [4096]) },
+      outputs: { out: tensor(f32, [16]) },
     },
     ({ i, x, out }) => {
       out.store(x.at(slice(i.mul(64).add(16), 16)).load());
@@ -229,8 +229,8 @@ test("conversions in a loop count as often as it runs", () => {
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(f32, [64, 64]), y: array(f32, [64, 64]) },
-      outputs: { out: array(f32, [64, 64]) },
+      inputs: { x: tensor(f32, [64, 64]), y: tensor(f32, [64, 64]) },
+      outputs: { out: tensor(f32, [64, 64]) },
     },
     ({ x, y, out }) => {
       loop(16, () => {
@@ -250,8 +250,8 @@ test("warps that work alone do not take over a tile that all of them share out",
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(f32, [64, 64]) },
-      outputs: { out: array(f32, [64, 64]) },
+      inputs: { x: tensor(f32, [64, 64]) },
+      outputs: { out: tensor(f32, [64, 64]) },
     },
     ({ x, out }) => {
       const shared = x.load();
@@ -272,8 +272,8 @@ test("every part of a joined tile is where it is needed", () => {
       {
         name: "k",
         grid: { i: 1 },
-        inputs: { x: array(f32, [8, 16]), y: array(f32, [8, 16]) },
-        outputs: { out: array(f32, [16, 16]) },
+        inputs: { x: tensor(f32, [8, 16]), y: tensor(f32, [8, 16]) },
+        outputs: { out: tensor(f32, [16, 16]) },
       },
       ({ x, y, out }) => {
         out.store(concatenate([x.load(), y.load()], 0).layoutCast(layout));
@@ -289,8 +289,8 @@ test("a comparison in memory needs both of its tiles in one place", () => {
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(i32, [8, 16]) },
-      outputs: { out: array(i32, [8, 16]) },
+      inputs: { x: tensor(i32, [8, 16]) },
+      outputs: { out: tensor(i32, [8, 16]) },
     },
     ({ x, out }) => {
       out.compareExchange(x.load().layoutCast("(L0 L1 L2 |)"), x.load());

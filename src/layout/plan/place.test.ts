@@ -20,7 +20,7 @@ import { f32, tf32, u32 } from "../../formats/dtype.ts";
 import type { Kernel, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import {
-  array,
+  tensor,
   barrier,
   copyAsync,
   dot,
@@ -59,8 +59,8 @@ function place({ kernel }: { readonly kernel: Kernel }): Placement {
 const rounded = kernel(
   {
     name: "rounded",
-    inputs: { x: array(f32, [16, 32]) },
-    outputs: { out: array(tf32, [16, 32]) },
+    inputs: { x: tensor(f32, [16, 32]) },
+    outputs: { out: tensor(tf32, [16, 32]) },
     scratch: { buffer: smem(tf32, [16, 32]), landed: barrier() },
   },
   ({ x, out, buffer, landed }) => {
@@ -130,10 +130,14 @@ const dropped = kernel(
   {
     name: "dropped",
     inputs: {
-      ...{ left: array(f32, [16, 16]), right: array(f32, [32, 16]), values: array(f32, [32, 128]) },
-      key: array(u32, [2]),
+      ...{
+        left: tensor(f32, [16, 16]),
+        right: tensor(f32, [32, 16]),
+        values: tensor(f32, [32, 128]),
+      },
+      key: tensor(u32, [2]),
     },
-    outputs: { out: array(f32, [16, 128]) },
+    outputs: { out: tensor(f32, [16, 128]) },
   },
   ({ left, right, values, key, out }) => {
     const exact = { precision: "ieee" } as const;

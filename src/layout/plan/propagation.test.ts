@@ -7,7 +7,7 @@ import { priceOf } from "../../../test/layout-systems.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import { f32 } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   concatenate,
   copyAsync,
@@ -66,8 +66,8 @@ function costOf({ shape, axis, from, then }: Reduced, before: Change, behind: Ch
   const { kernel: traced } = kernel(
     {
       name: "reduced",
-      inputs: { x: array(f32, shape) },
-      outputs: { out: array(f32, [256]) },
+      inputs: { x: tensor(f32, shape) },
+      outputs: { out: tensor(f32, [256]) },
       scratch: { stage, landed: barrier({ arrivals: 1 }) },
     },
     ({ x, out, stage: staged, landed }) => {
@@ -298,8 +298,8 @@ function randomReduction(random: Random) {
       {
         name: "reduction",
         warps,
-        inputs: { x: array(f32, shape) },
-        outputs: { out: array(f32, [32]) },
+        inputs: { x: tensor(f32, shape) },
+        outputs: { out: tensor(f32, [32]) },
       },
       ({ x, out }) => {
         let tile = random.below(2) === 0 ? x.load() : x.load().exp();

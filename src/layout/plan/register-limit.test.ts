@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { bf16, f32 } from "../../formats/dtype.ts";
-import { array, full, kernel, slice, smem, warps, dot, zeros } from "../../lang/index.ts";
+import { tensor, full, kernel, slice, smem, warps, dot, zeros } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { defaultTarget } from "../../targets/target.ts";
@@ -20,8 +20,8 @@ const copied = (rows: number, columns: number, dtype: typeof f32 | typeof bf16):
   kernel(
     {
       name: "copied",
-      inputs: { x: array(dtype, [rows, columns]) },
-      outputs: { out: array(dtype, [rows, columns]) },
+      inputs: { x: tensor(dtype, [rows, columns]) },
+      outputs: { out: tensor(dtype, [rows, columns]) },
     },
     ({ x, out }) => out.store(x.load()),
   );
@@ -53,8 +53,8 @@ describe("tiles that no lane has registers for", () => {
           {
             name: "row",
             warps: count,
-            inputs: { x: array(f32, [columns]) },
-            outputs: { out: array(f32, [columns]) },
+            inputs: { x: tensor(f32, [columns]) },
+            outputs: { out: tensor(f32, [columns]) },
           },
           ({ x, out }) => out.store(x.load()),
         ),
@@ -75,8 +75,8 @@ describe("tiles that no lane has registers for", () => {
       kernel(
         {
           name: "alone",
-          inputs: { x: array(f32, [4, 32, columns]) },
-          outputs: { out: array(f32, [4, 32, columns]) },
+          inputs: { x: tensor(f32, [4, 32, columns]) },
+          outputs: { out: tensor(f32, [4, 32, columns]) },
         },
         ({ x, out }) => {
           warps((warp) => out.at(warp).store(x.at(warp).load()));
@@ -87,9 +87,12 @@ describe("tiles that no lane has registers for", () => {
   });
 
   test("one number for all elements takes one register", () => {
-    const make = kernel({ name: "filled", outputs: { out: array(f32, [512, 512]) } }, ({ out }) => {
-      out.store(full(f32, [512, 512], 1));
-    });
+    const make = kernel(
+      { name: "filled", outputs: { out: tensor(f32, [512, 512]) } },
+      ({ out }) => {
+        out.store(full(f32, [512, 512], 1));
+      },
+    );
     expect(reportOf(make)).toBeUndefined();
   });
 
@@ -97,8 +100,8 @@ describe("tiles that no lane has registers for", () => {
     const make = kernel(
       {
         name: "product",
-        inputs: { x: array(f32, [64, 8]) },
-        outputs: { out: array(f32, [64, 8]) },
+        inputs: { x: tensor(f32, [64, 8]) },
+        outputs: { out: tensor(f32, [64, 8]) },
         scratch: { a: smem(bf16, [64, 1024]), b: smem(bf16, [1024, 8]) },
       },
       ({ x, out, a, b }) => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { array, bf16, dot, f32, kernel, loop, smem, zeros } from "tilewright";
+import { tensor, bf16, dot, f32, kernel, loop, smem, zeros } from "tilewright";
 import { defaultTarget } from "../../targets/target.ts";
 import { placeKernel } from "./place.ts";
 import { placementReport } from "./report.ts";
@@ -9,8 +9,8 @@ test("a report names instructions, conversions with line and cost, and shared me
     {
       name: "report",
       grid: { i: 1 },
-      inputs: { x: array(f32, [64, 64]) },
-      outputs: { out: array(f32, [64, 64]) },
+      inputs: { x: tensor(f32, [64, 64]) },
+      outputs: { out: tensor(f32, [64, 64]) },
       scratch: { a: smem(bf16, [64, 64]), b: smem(bf16, [64, 64]) },
     },
     ({ x, out, a, b }) => {
@@ -43,8 +43,8 @@ test("where nothing is converted, that is said", () => {
     {
       name: "copy",
       grid: { i: 1 },
-      inputs: { x: array(f32, [64]) },
-      outputs: { out: array(f32, [64]) },
+      inputs: { x: tensor(f32, [64]) },
+      outputs: { out: tensor(f32, [64]) },
     },
     ({ x, out }) => {
       out.store(x.load());

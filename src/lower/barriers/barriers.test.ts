@@ -9,7 +9,7 @@ import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitut
 import { walkOps } from "../../ir/traverse.ts";
 import { f32 } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   clusterArrive,
   clusterRank,
   clusterSync,
@@ -95,8 +95,8 @@ function lastOps(
       name: "peers",
       grid: { part: 2 },
       cluster: { part: 2 },
-      inputs: { x: array(f32, [2, 64]) },
-      outputs: { out: array(f32, [2, 64]) },
+      inputs: { x: tensor(f32, [2, 64]) },
+      outputs: { out: tensor(f32, [2, 64]) },
       scratch: { own: smem(f32, [64]) },
     },
     ({ part, x, out, own }) => {

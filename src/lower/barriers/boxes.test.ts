@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { dtypes } from "../../formats/dtype.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, dim, gmem, iota, kernel, loop, slice, when, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { tensor, dim, gmem, iota, kernel, loop, slice, when, zeros } from "../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
 
@@ -16,17 +16,17 @@ interface Parts {
 }
 
 /** How often lanes meet for what they do to `out`. */
-function meetings(out: ArraySpec, body: (parts: Parts) => void): number {
+function meetings(out: TensorSpec, body: (parts: Parts) => void): number {
   return reasons(out, body).length;
 }
 
 /** Why they do. */
-function reasons(out: ArraySpec, body: (parts: Parts) => void): readonly string[] {
+function reasons(out: TensorSpec, body: (parts: Parts) => void): readonly string[] {
   const { kernel: traced } = kernel(
     {
       name: "boxes",
       grid: { i: 4 },
-      inputs: { places: array(i32, [4]) },
+      inputs: { places: tensor(i32, [4]) },
       inouts: { out },
     },
     body as never,
@@ -39,7 +39,7 @@ function reasons(out: ArraySpec, body: (parts: Parts) => void): readonly string[
   return found;
 }
 
-const line = array(f32, [dim("n")]);
+const line = tensor(f32, [dim("n")]);
 const some = zeros;
 const put = (out: Ref<"f32">, at: Scalar<"i32">, width = 64): void => {
   out.at(slice(at, width)).store(some(f32, [width]));
@@ -203,7 +203,7 @@ test("a value is another one in the next round", () => {
 });
 
 test("axes of arrays, and arrays with strides of their own", () => {
-  const square = (spec: ArraySpec, [rows, columns]: readonly [number, number]): number =>
+  const square = (spec: TensorSpec, [rows, columns]: readonly [number, number]): number =>
     meetings(spec, ({ i, out }) => {
       const at = (down: number, along: number): Ref<"f32"> =>
         out.at(slice(i.mul(16).add(down), 8), slice(along, 8));
@@ -211,24 +211,24 @@ test("axes of arrays, and arrays with strides of their own", () => {
       at(rows, columns).store(some(f32, [8, 8]));
     });
   const n = dim("n");
-  expect(square(array(f32, [64, 64]), [8, 0])).toBe(0);
-  expect(square(array(f32, [64, 64]), [0, 8])).toBe(0);
-  expect(square(array(f32, [64, 64]), [4, 4])).toBe(1);
+  expect(square(tensor(f32, [64, 64]), [8, 0])).toBe(0);
+  expect(square(tensor(f32, [64, 64]), [0, 8])).toBe(0);
+  expect(square(tensor(f32, [64, 64]), [4, 4])).toBe(1);
   // Rows that lie in each other, and rows of which nobody knows how far apart they lie.
-  expect(square(array(f32, [64, 64], { strides: [4, 1] }), [8, 0])).toBe(1);
-  expect(square(array(f32, [64, 64], { strides: [n, 1] }), [8, 0])).toBe(1);
-  expect(square(array(f32, [64, 64], { strides: [100, 1] }), [8, 0])).toBe(0);
-  const within = (spec: ArraySpec): number =>
+  expect(square(tensor(f32, [64, 64], { strides: [4, 1] }), [8, 0])).toBe(1);
+  expect(square(tensor(f32, [64, 64], { strides: [n, 1] }), [8, 0])).toBe(1);
+  expect(square(tensor(f32, [64, 64], { strides: [100, 1] }), [8, 0])).toBe(0);
+  const within = (spec: TensorSpec): number =>
     meetings(spec, ({ i, out }) => {
       out.at(i, slice(0, 8)).store(some(f32, [8]));
       out.at(i, slice(8, 8)).store(some(f32, [8]));
     });
-  expect(within(array(f32, [64, 64], { strides: [n, 1] }))).toBe(0);
-  expect(within(array(f32, [64, 64], { strides: [1, n] }))).toBe(1);
+  expect(within(tensor(f32, [64, 64], { strides: [n, 1] }))).toBe(0);
+  expect(within(tensor(f32, [64, 64], { strides: [1, n] }))).toBe(1);
 });
 
 test("elements narrower than a byte share one", () => {
-  const stored = meetings(array(i4, [dim("n")]), ({ i, out }) => {
+  const stored = meetings(tensor(i4, [dim("n")]), ({ i, out }) => {
     const narrow = out as unknown as Ref<"i4">;
     const odd = (at: Scalar<"i32">): void => {
       narrow.at(slice(at, 64)).store(iota(i32, [64], 0).and(1).cast(i4));
@@ -245,7 +245,7 @@ test("memory that a kernel has for itself", () => {
       name: "own",
       grid: { i: 4 },
       scratch: { kept: gmem(f32, [4, 128]) },
-      outputs: { out: array(f32, [4]) },
+      outputs: { out: tensor(f32, [4]) },
     },
     ({ i, kept, out }) => {
       for (const at of [0, 64]) kept.at(i, slice(at, 64)).store(some(f32, [64]));

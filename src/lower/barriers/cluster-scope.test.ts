@@ -5,7 +5,7 @@ import { bf16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   clusterRank,
   clusterSync,
@@ -40,8 +40,8 @@ const mailbox = (through: "the writer" | "another thread"): KernelDefinition =>
       name: "mailbox",
       ...pair,
       threads: ["write", "read"],
-      inputs: { x: array(f32, [2, width]) },
-      outputs: { out: array(f32, [2, width]) },
+      inputs: { x: tensor(f32, [2, width]) },
+      outputs: { out: tensor(f32, [2, width]) },
       scratch: { inbox: smem(f32, [width]), arrived: barrier(), told: barrier() },
     },
     ({ i, x: source, out, inbox, arrived, told, write, read }) => {
@@ -70,8 +70,8 @@ const shared = (by: "lanes" | "tensor cores"): KernelDefinition => {
       name: "shared",
       ...pair,
       threads: ["copy", "use"],
-      inputs: { a: array(bf16, [rounds, rows, depth]), b: array(bf16, [rounds, depth, columns]) },
-      outputs: { out: array(f32, [2, rows, columns]) },
+      inputs: { a: tensor(bf16, [rounds, rows, depth]), b: tensor(bf16, [rounds, depth, columns]) },
+      outputs: { out: tensor(f32, [2, rows, columns]) },
       scratch: {
         tileA: smem(bf16, [rows, depth]),
         tileB: smem(bf16, [depth, columns]),

@@ -6,7 +6,7 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import {
-  array,
+  tensor,
   barrier,
   commitShared,
   constant,
@@ -36,8 +36,8 @@ const pipeline = (extra: Extra): KernelDefinition =>
     {
       name: "pipeline",
       threads: ["copy", "add"],
-      inputs: { x: array(f32, [rounds, rows, columns]) },
-      outputs: { out: array(f32, [rows, columns]), count: array(i32, [rounds]) },
+      inputs: { x: tensor(f32, [rounds, rows, columns]) },
+      outputs: { out: tensor(f32, [rows, columns]), count: tensor(i32, [rounds]) },
       scratch: {
         tiles: smem(f32, [stages, rows, columns]),
         full: barrier({ count: stages }),

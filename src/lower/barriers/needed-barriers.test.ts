@@ -7,7 +7,7 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { parseModule } from "../../ir/parser/parser.ts";
 import { printKernel } from "../../ir/printer.ts";
 import {
-  array,
+  tensor,
   barrier,
   clusterArrive,
   clusterSync,
@@ -42,8 +42,8 @@ function inPairs(name: string, body: (parts: Parts) => void): KernelDefinition {
       name,
       grid: { i: 2 },
       cluster: { i: 2 },
-      inputs: { x: array(f32, [2, width]) },
-      outputs: { out: array(f32, [2, width]) },
+      inputs: { x: tensor(f32, [2, width]) },
+      outputs: { out: tensor(f32, [2, width]) },
       scratch: { own: smem(f32, [width]) },
     },
     body,
@@ -203,8 +203,8 @@ test("lanes meet before a buffer is written whose bytes another was read from", 
   const { kernel: traced } = kernel(
     {
       name: "reused",
-      inputs: { x: array(f32, [2, width]) },
-      outputs: { out: array(f32, [2, width]) },
+      inputs: { x: tensor(f32, [2, width]) },
+      outputs: { out: tensor(f32, [2, width]) },
       scratch: { first: smem(f32, [width]), second: smem(f32, [width]) },
     },
     ({ x: source, out, first, second }) => {
@@ -222,8 +222,8 @@ test("copies that lanes make are not handed to TMA", () => {
   const { kernel: traced } = kernel(
     {
       name: "byLanes",
-      inputs: { x: array(f32, [2, width]) },
-      outputs: { out: array(f32, [2, width]) },
+      inputs: { x: tensor(f32, [2, width]) },
+      outputs: { out: tensor(f32, [2, width]) },
       scratch: { own: smem(f32, [width]), full: barrier() },
     },
     ({ x: source, out, own, full }) => {

@@ -8,7 +8,7 @@ import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitut
 import { walkOps } from "../../ir/traverse.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   commitShared,
   dot,
@@ -35,8 +35,8 @@ const again = (pending?: number): KernelDefinition =>
   kernel(
     {
       name: "again",
-      inputs: { left: array(bf16, [rows, depth]) },
-      outputs: { out: array(f32, [rows, depth]), other: array(f32, [rows, depth]) },
+      inputs: { left: tensor(bf16, [rows, depth]) },
+      outputs: { out: tensor(f32, [rows, depth]), other: tensor(f32, [rows, depth]) },
       scratch: { a: smem(bf16, [rows, depth]), b: smem(bf16, [depth, depth]) },
     },
     ({ left: source, out, other, a, b }) => {
@@ -86,8 +86,8 @@ describe("products that read registers, and what comes behind them", () => {
     return kernel(
       {
         name: "behind",
-        inputs: { left: array(bf16, [rows, held]) },
-        outputs: { out: array(f32, [rows, 8]) },
+        inputs: { left: tensor(bf16, [rows, held]) },
+        outputs: { out: tensor(f32, [rows, 8]) },
         scratch: { a: smem(bf16, [rows, held]), b: smem(bf16, [8, wide]) },
       },
       ({ left: source, out, a, b }) => {
@@ -128,9 +128,9 @@ test("a product that reads registers is over before a branch that holds a loop",
   const branching = kernel(
     {
       name: "branching",
-      inputs: { left: array(bf16, [rows, depth]), isLong: scalar(bool) },
-      outputs: { out: array(f32, [rows, 8]) },
-      inouts: { count: array(f32, [rows]) },
+      inputs: { left: tensor(bf16, [rows, depth]), isLong: scalar(bool) },
+      outputs: { out: tensor(f32, [rows, 8]) },
+      inouts: { count: tensor(f32, [rows]) },
       scratch: { b: smem(bf16, [8, depth]) },
     },
     ({ left: source, isLong, out, count, b }) => {
@@ -154,8 +154,8 @@ describe("a product that reads registers, and a branch behind it", () => {
     kernel(
       {
         name: "choosing",
-        inputs: { left: array(bf16, [rows, depth]) },
-        outputs: { out: array(f32, [rows, 8]), other: array(f32, [rows, depth]) },
+        inputs: { left: tensor(bf16, [rows, depth]) },
+        outputs: { out: tensor(f32, [rows, 8]), other: tensor(f32, [rows, depth]) },
         scratch: { b: smem(bf16, [8, depth]) },
       },
       ({ left: source, out, other, b }) => {
@@ -211,8 +211,8 @@ test("what another thread multiplies is handed over by the lanes that wrote it",
     {
       name: "handed",
       threads: ["write", "multiply"],
-      inputs: { left: array(bf16, [rows, depth]) },
-      outputs: { out: array(f32, [rows, depth]) },
+      inputs: { left: tensor(bf16, [rows, depth]) },
+      outputs: { out: tensor(f32, [rows, depth]) },
       scratch: {
         a: smem(bf16, [rows, depth]),
         b: smem(bf16, [depth, depth]),
@@ -244,8 +244,8 @@ test("accumulators that change places wait for their products, and compute what 
   const swapping = kernel(
     {
       name: "swapping",
-      inputs: { left: array(bf16, [rows, depth]) },
-      outputs: { out: array(f32, [rows, depth]), other: array(f32, [rows, depth]) },
+      inputs: { left: tensor(bf16, [rows, depth]) },
+      outputs: { out: tensor(f32, [rows, depth]), other: tensor(f32, [rows, depth]) },
       scratch: { a: smem(bf16, [rows, depth]), b: smem(bf16, [depth, depth]) },
     },
     ({ left: source, out, other, a, b }) => {
@@ -278,8 +278,8 @@ test("accumulators that change places wait for their products, and compute what 
 const overlapped = kernel(
   {
     name: "overlapped",
-    inputs: { left: array(bf16, [rows, depth]), right: array(bf16, [depth, depth]) },
-    outputs: { out: array(f32, [rows, depth]) },
+    inputs: { left: tensor(bf16, [rows, depth]), right: tensor(bf16, [depth, depth]) },
+    outputs: { out: tensor(f32, [rows, depth]) },
     scratch: { a: smem(bf16, [rows, depth]), b: smem(bf16, [depth, depth]) },
   },
   ({ left: source, right, out, a, b }) => {

@@ -9,8 +9,8 @@ import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { array, dim, iota, kernel, scalar, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { tensor, dim, iota, kernel, scalar, slice, zeros } from "../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar } from "../../lang/index.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
@@ -39,13 +39,13 @@ function randomIndex(random: Random, leaves: readonly Index[], depth: number): I
   return kind === 4 ? from.sub(right) : from.mul(typeof right === "number" ? right : 4);
 }
 
-const forms: readonly (() => ArraySpec)[] = [
-  () => array(f32, [dim("n")]),
-  () => array(f32, [64, 64]),
-  () => array(f32, [64, 64], { strides: [4, 1] }),
-  () => array(f32, [64, 64], { strides: [1, 6] }),
-  () => array(f32, [64, 64], { strides: [stride, 1] }),
-  () => array(f32, [64, 64], { strides: [2, stride] }),
+const forms: readonly (() => TensorSpec)[] = [
+  () => tensor(f32, [dim("n")]),
+  () => tensor(f32, [64, 64]),
+  () => tensor(f32, [64, 64], { strides: [4, 1] }),
+  () => tensor(f32, [64, 64], { strides: [1, 6] }),
+  () => tensor(f32, [64, 64], { strides: [stride, 1] }),
+  () => tensor(f32, [64, 64], { strides: [2, stride] }),
 ];
 
 /** A kernel that stores some windows of one array. Most offsets of an axis differ by constants alone, or they would say nothing. */
@@ -196,7 +196,7 @@ function both<B extends { isApart(other: B): boolean }>(left?: B, right?: B): bo
 
 test("elements narrower than a byte lie in no box", () => {
   const { kernel: made } = kernel(
-    { name: "narrow", grid: { i: 4 }, inouts: { out: array(i4, [64]) } },
+    { name: "narrow", grid: { i: 4 }, inouts: { out: tensor(i4, [64]) } },
     ({ i, out }) => {
       out.at(slice(i.mul(8), 4)).store(zeros(i4, [4]));
     },
@@ -216,7 +216,7 @@ function randomAccesses(random: Random) {
       name: "accesses",
       grid: { i: 4 },
       inputs: { p: scalar(i32) },
-      inouts: { out: array(f32, [4096]) },
+      inouts: { out: tensor(f32, [4096]) },
     },
     ({ i, p, out }) => {
       let last = iota(f32, [128], 0);
@@ -256,7 +256,7 @@ function full(count: number): HostArray<"f32"> {
 /** Stores two windows, the second of which begins in the last element of the first. */
 function overlapping(): Kernel {
   return kernel(
-    { name: "overlapping", grid: { i: 4 }, inouts: { out: array(f32, [dim("n")]) } },
+    { name: "overlapping", grid: { i: 4 }, inouts: { out: tensor(f32, [dim("n")]) } },
     ({ i, out }) => {
       out.at(slice(i.mul(256), 128)).store(zeros(f32, [128]));
       out.at(slice(i.mul(256).add(127), 128)).store(zeros(f32, [128]));

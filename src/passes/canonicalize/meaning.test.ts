@@ -22,7 +22,7 @@ import type { HostArray } from "../../formats/hostarray.ts";
 import { readLane } from "../../formats/values.ts";
 import type { Kernel } from "../../ir/node.ts";
 import type { Literal } from "../../ir/schema.ts";
-import { array, full, kernel } from "../../lang/index.ts";
+import { tensor, full, kernel } from "../../lang/index.ts";
 import type { Ref, Tile } from "../../lang/index.ts";
 import { deadCode } from "../dead-code.ts";
 import { canonicalize } from "./index.ts";
@@ -150,9 +150,9 @@ function kernelOf({ dtype, shape }: HostArray, chains: readonly (readonly Step[]
     return row;
   });
   const outputs = Object.fromEntries(
-    [...rows].map(([to, height]) => [to.name, array(to, [height, count])]),
+    [...rows].map(([to, height]) => [to.name, tensor(to, [height, count])]),
   );
-  const spec = { name: "steps", inputs: { x: array(dtype, [count]) }, outputs };
+  const spec = { name: "steps", inputs: { x: tensor(dtype, [count]) }, outputs };
   const made = kernel(spec, (given) => {
     const arrays = given as { readonly [name: string]: Ref };
     const tile = arrays["x"]?.load() ?? expect.fail();

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { f32, u32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dot, kernel } from "../../lang/index.ts";
+import { tensor, dot, kernel } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 
@@ -13,8 +13,8 @@ const columns = 32;
 const product = kernel(
   {
     name: "rounded",
-    inputs: { bits: array(u32, [rows, columns]), identity: array(f32, [columns, columns]) },
-    outputs: { out: array(u32, [rows, columns]) },
+    inputs: { bits: tensor(u32, [rows, columns]), identity: tensor(f32, [columns, columns]) },
+    outputs: { out: tensor(u32, [rows, columns]) },
   },
   ({ bits, identity, out }) => {
     const left = bits.load().bitcast(f32);
@@ -86,8 +86,8 @@ test.each([1, 4, 8, 16])(
     const product = kernel(
       {
         name: "product",
-        inputs: { a: array(f32, [m, 8]), b: array(f32, [8, 8]) },
-        outputs: { out: array(f32, [m, 8]) },
+        inputs: { a: tensor(f32, [m, 8]), b: tensor(f32, [8, 8]) },
+        outputs: { out: tensor(f32, [m, 8]) },
       },
       ({ a, b, out }) => out.store(dot(a.load(), b.load(), { precision: "tf32" })),
     );

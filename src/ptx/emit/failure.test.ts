@@ -9,7 +9,7 @@ import { f32, i32 } from "../../formats/dtype.ts";
 import { fromNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import {
-  array,
+  tensor,
   assert,
   barrier,
   clusterSync,
@@ -59,7 +59,7 @@ async function fails(
 
 describe("loops end", () => {
   const halving = kernel(
-    { name: "halving", inputs: { x: array(i32, [1]) }, outputs: { out: array(i32, [1]) } },
+    { name: "halving", inputs: { x: tensor(i32, [1]) }, outputs: { out: tensor(i32, [1]) } },
     ({ x, out }) => {
       const last = whileLoop(
         x.at(0).loadScalar(),
@@ -81,7 +81,7 @@ describe("loops end", () => {
 
   test("in which lanes meet, all at once", async () => {
     const sums = kernel(
-      { name: "sums", inputs: { x: array(i32, [512]) }, outputs: { out: array(i32, [512]) } },
+      { name: "sums", inputs: { x: tensor(i32, [512]) }, outputs: { out: tensor(i32, [512]) } },
       ({ x, out }) => {
         const last = whileLoop(
           x.load(),
@@ -105,7 +105,7 @@ describe("loops end", () => {
 
   test("of warps on their own", async () => {
     const own = kernel(
-      { name: "own", inputs: { x: array(i32, [1]) }, outputs: { out: array(i32, [4]) } },
+      { name: "own", inputs: { x: tensor(i32, [1]) }, outputs: { out: tensor(i32, [4]) } },
       ({ x, out }) => {
         warps((warp) => {
           const last = whileLoop(
@@ -139,8 +139,8 @@ describe("waits end", () => {
     {
       name: "hand_over",
       threads: ["write", "read"],
-      inputs: { step: array(i32, [1]) },
-      outputs: { out: array(f32, [64]) },
+      inputs: { step: tensor(i32, [1]) },
+      outputs: { out: tensor(f32, [64]) },
       scratch: { room: smem(f32, [64]), ready: barrier(), free: barrier() },
     },
     ({ step, out, room, ready, free, write, read }) => {
@@ -179,8 +179,8 @@ describe("waits end", () => {
         name: "cluster",
         grid: { i: 2 },
         cluster: { i: 2 },
-        inputs: { step: array(i32, [2]) },
-        outputs: { out: array(i32, [2]) },
+        inputs: { step: tensor(i32, [2]) },
+        outputs: { out: tensor(i32, [2]) },
         scratch: { ready: barrier() },
       },
       ({ i, step, out, ready }) => {
@@ -202,8 +202,8 @@ describe("waits end", () => {
       {
         name: "signals",
         grid: { i: 2 },
-        inputs: { step: array(i32, [1]) },
-        outputs: { out: array(i32, [2]) },
+        inputs: { step: tensor(i32, [1]) },
+        outputs: { out: tensor(i32, [2]) },
         scratch: { s: semaphore() },
       },
       ({ i, step, out, s }) => {
@@ -229,8 +229,8 @@ describe("waits end", () => {
       {
         name: "stuck",
         threads: ["write", "read"],
-        inputs: { x: array(i32, [1]) },
-        outputs: { out: array(i32, [1]) },
+        inputs: { x: tensor(i32, [1]) },
+        outputs: { out: tensor(i32, [1]) },
         scratch: { ready: barrier({ arrivals: 2 }), s: semaphore() },
       },
       ({ x, out, ready, s, write, read }) => {
@@ -261,8 +261,8 @@ describe("what is outside is accessed nowhere", () => {
     ),
   };
   const rows = {
-    inputs: { x: array(f32, [4, 64]), row: array(i32, [1]) },
-    outputs: { out: array(f32, [64]) },
+    inputs: { x: tensor(f32, [4, 64]), row: tensor(i32, [1]) },
+    outputs: { out: tensor(f32, [64]) },
   };
 
   const ofGlobal = kernel({ name: "of_global", ...rows }, ({ x, row, out }) => {
@@ -373,7 +373,7 @@ test("a kernel that cannot fail looks for no failure, and one that waits for not
     emulateKernel(made, { row }).executable.parameters.filter(({ kind }) => kind === "scratch");
   const plain = (name: string, asserts: boolean, loops: boolean) =>
     kernel(
-      { name, inputs: { row: array(i32, [1]) }, outputs: { out: array(i32, [1]) } },
+      { name, inputs: { row: tensor(i32, [1]) }, outputs: { out: tensor(i32, [1]) } },
       ({ row, out }) => {
         const value = row.at(0).loadScalar();
         if (asserts) assert(value.gt(0), "positive");

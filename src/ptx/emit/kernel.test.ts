@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { f32 } from "../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   cdiv,
   dim,
   full,
@@ -23,7 +23,7 @@ const compiled = ({ kernel: own }: KernelDefinition): Executable => lower(own, t
 
 function early(wait: boolean): KernelDefinition {
   return kernel(
-    { name: "early", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+    { name: "early", inputs: { x: tensor(f32, [64]) }, outputs: { out: tensor(f32, [64]) } },
     ({ x, out }) => {
       if (wait) waitForPreviousKernel();
       launchNextKernel();
@@ -42,8 +42,8 @@ describe("a launch plan", () => {
           grid: { i: cdiv(n, 64), j: 4 },
           cluster: { j: 2 },
           threads: ["a", "b"],
-          inputs: { x: array(f32, [n]) },
-          outputs: { out: array(f32, [4, n]) },
+          inputs: { x: tensor(f32, [n]) },
+          outputs: { out: tensor(f32, [4, n]) },
           scratch: { buffer: smem(f32, [64]) },
         },
         ({ i, j, x, out, buffer, a }) => {
@@ -76,7 +76,7 @@ describe("a launch plan", () => {
   test("names an entry as PTX can, where a name does not begin with _", () => {
     const named = (name: string): string =>
       compiled(
-        kernel({ name, outputs: { out: array(f32, [8]) } }, ({ out }) => {
+        kernel({ name, outputs: { out: tensor(f32, [8]) } }, ({ out }) => {
           out.store(full(f32, [8], 1));
         }),
       ).entry;

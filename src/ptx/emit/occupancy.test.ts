@@ -1,7 +1,7 @@
 /** The occupancy that a kernel asks for, worked out by hand from the registers of its tiles. */
 import { expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bf16,
   constant,
   f32,
@@ -29,8 +29,8 @@ const softmax = (columns: number, warps: number) =>
       name: "softmax",
       grid: { i: rows },
       warps,
-      inputs: { x: array(bf16, [rows, columns]) },
-      outputs: { out: array(bf16, [rows, columns]) },
+      inputs: { x: tensor(bf16, [rows, columns]) },
+      outputs: { out: tensor(bf16, [rows, columns]) },
     },
     ({ i, x, out }) => {
       const row = x.at(i).load().cast(f32);
@@ -57,8 +57,8 @@ test("tiles that are held together count together", () => {
       {
         name: "held",
         grid: { i: rows },
-        inputs: { x: array(f32, [rows, count, 4096]) },
-        outputs: { out: array(f32, [rows, 4096]) },
+        inputs: { x: tensor(f32, [rows, count, 4096]) },
+        outputs: { out: tensor(f32, [rows, 4096]) },
       },
       ({ i, x, out }) => {
         const tiles = Array.from({ length: count }, (_, index) => x.at(i, index).load());
@@ -75,8 +75,8 @@ test("tiles of branches count as those outside", () => {
       {
         name: "guarded",
         grid: { i: rows },
-        inputs: { x: array(f32, [rows, columns]) },
-        outputs: { out: array(f32, [rows, columns]) },
+        inputs: { x: tensor(f32, [rows, columns]) },
+        outputs: { out: tensor(f32, [rows, columns]) },
       },
       ({ i, x, out }) => {
         when(i.lt(2), () => {
@@ -92,8 +92,8 @@ test("shared memory bounds the blocks", () => {
   const staged = kernel(
     {
       name: "staged",
-      inputs: { x: array(f32, [8192]) },
-      outputs: { out: array(f32, [8192]) },
+      inputs: { x: tensor(f32, [8192]) },
+      outputs: { out: tensor(f32, [8192]) },
       scratch: { buffer: smem(f32, [16384]) },
     },
     ({ x, out, buffer }) => {
@@ -106,8 +106,8 @@ test("shared memory bounds the blocks", () => {
 
 test("kernels with loops, several threads or clusters are left alone", () => {
   const arrays = {
-    inputs: { x: array(f32, [8, 64]) },
-    outputs: { out: array(f32, [8, 64]) },
+    inputs: { x: tensor(f32, [8, 64]) },
+    outputs: { out: tensor(f32, [8, 64]) },
   };
   const looping = kernel({ name: "looping", ...arrays }, ({ x, out }) => {
     out.at(0).store(loop({ to: 8, carry: zeros(f32, [64]) }, (k, sum) => sum.add(x.at(k).load())));

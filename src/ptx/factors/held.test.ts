@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -108,8 +108,8 @@ test("products get registers that every round writes, before the fence", () => {
 const repeated = kernel(
   {
     name: "repeated",
-    inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
-    outputs: { out: array(f32, [64, 64]) },
+    inputs: { a: tensor(bf16, [64, 64]), b: tensor(bf16, [64, 64]) },
+    outputs: { out: tensor(f32, [64, 64]) },
     scratch: {
       left: smem(bf16, [64, 64]),
       right: smem(bf16, [64, 64]),

@@ -3,7 +3,7 @@ import { exampleKernels } from "../../../test/example-kernels.ts";
 import { bf16, f16, f32, f8e4m3fn } from "../../formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   commitGroup,
   commitShared,
@@ -65,8 +65,8 @@ describe("products", () => {
     return kernel(
       {
         name: "product",
-        inputs: { a: array(dtype, [rows, 64]), b: array(dtype, [64, 16]) },
-        outputs: { out: array(f32, [rows, 16]) },
+        inputs: { a: tensor(dtype, [rows, 64]), b: tensor(dtype, [64, 16]) },
+        outputs: { out: tensor(f32, [rows, 16]) },
       },
       ({ a, b, out }) => out.store(dot(a.load(), b.load(), { ...(precision && { precision }) })),
     );
@@ -87,8 +87,8 @@ describe("products", () => {
       kernel(
         {
           name: "product",
-          inputs: { a: array(f8e4m3fn, [64, 64]), b: array(f8e4m3fn, [64, 64]) },
-          outputs: { out: array(f32, [64, 64]) },
+          inputs: { a: tensor(f8e4m3fn, [64, 64]), b: tensor(f8e4m3fn, [64, 64]) },
+          outputs: { out: tensor(f32, [64, 64]) },
         },
         ({ a, b, out }) => {
           const [left, right] = [a.load(), b.load().transpose()];
@@ -114,8 +114,8 @@ describe("accesses to global memory", () => {
       {
         name: "rows",
         grid: { i: m },
-        inputs: { x: array(bf16, [m, n]) },
-        outputs: { out: array(f32, [m]) },
+        inputs: { x: tensor(bf16, [m, n]) },
+        outputs: { out: tensor(f32, [m]) },
       },
       ({ i, x, out }) => out.at(i).store(x.at(i, slice(0, columns)).load().cast(f32).sum()),
     );
@@ -143,8 +143,8 @@ describe("accesses to global memory", () => {
     const shifted = kernel(
       {
         name: "shifted",
-        inputs: { x: array(f32, [4096]) },
-        outputs: { out: array(f32, [1024]) },
+        inputs: { x: tensor(f32, [4096]) },
+        outputs: { out: tensor(f32, [1024]) },
       },
       ({ x, out }) => out.store(x.at(slice(1, 1024)).load()),
     );
@@ -158,8 +158,8 @@ describe("accesses to global memory", () => {
     const stored = kernel(
       {
         name: "stored",
-        inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
-        outputs: { out: array(bf16, [64, 64]) },
+        inputs: { a: tensor(bf16, [64, 64]), b: tensor(bf16, [64, 64]) },
+        outputs: { out: tensor(bf16, [64, 64]) },
         scratch: { left: smem(bf16, [64, 64]), right: smem(bf16, [64, 64]), ready: barrier() },
       },
       ({ a, b, out, left, right, ready }) => {
@@ -182,8 +182,8 @@ describe("accesses to global memory", () => {
     const copied = kernel(
       {
         name: "copied",
-        inputs: { x: array(bf16, [64, n]) },
-        outputs: { out: array(bf16, [64, 64]) },
+        inputs: { x: tensor(bf16, [64, n]) },
+        outputs: { out: tensor(bf16, [64, 64]) },
         scratch: { tile: smem(bf16, [64, 64]), ready: barrier() },
       },
       ({ x, out, tile, ready }) => {
@@ -202,8 +202,8 @@ describe("accesses to global memory", () => {
         {
           name: "copied",
           grid: { i: 4 },
-          inputs: { x: array(bf16, [256, 64]) },
-          outputs: { out: array(bf16, [256, 64]) },
+          inputs: { x: tensor(bf16, [256, 64]) },
+          outputs: { out: tensor(bf16, [256, 64]) },
           scratch: { tile: smem(bf16, [64, 64]) },
         },
         ({ i, x, out, tile }) => {
@@ -231,8 +231,8 @@ test.each([true, false])("a left factor that a loop holds in registers is noted:
   const repeated = kernel(
     {
       name: "repeated",
-      inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
-      outputs: { out: array(f32, [64, 64]) },
+      inputs: { a: tensor(bf16, [64, 64]), b: tensor(bf16, [64, 64]) },
+      outputs: { out: tensor(f32, [64, 64]) },
       scratch: { left: smem(bf16, [64, 64]), right: smem(bf16, [64, 64]), ready: barrier() },
     },
     ({ a, b, out, left, right, ready }) => {
@@ -254,7 +254,7 @@ test.each([true, false])("a left factor that a loop holds in registers is noted:
 
 test("tiles that lanes keep copies of are noted", () => {
   const kept = kernel(
-    { name: "kept", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+    { name: "kept", inputs: { x: tensor(f32, [64]) }, outputs: { out: tensor(f32, [64]) } },
     ({ x, out }) => out.store(x.load().layoutCast("(R0 R1 R2 R3 R4 R5)").mul(2)),
   );
   expect(codesOf(kept)).toContain("TW7503");
@@ -264,8 +264,8 @@ test("conflicts of banks are noted", () => {
   const across = kernel(
     {
       name: "across",
-      inputs: { x: array(f32, [32, 32]) },
-      outputs: { out: array(f32, [32, 32]) },
+      inputs: { x: tensor(f32, [32, 32]) },
+      outputs: { out: tensor(f32, [32, 32]) },
       scratch: { tile: smem(f32, [32, 32], { layout: "shared()" }) },
     },
     ({ x, out, tile }) => {

@@ -23,14 +23,14 @@ export const deviceCodes = registerCodes({
   TW4004: {
     title: "argument of another shape",
     cause: "The array's shape is not the one the kernel declares.",
-    example: "kernel over array(f32, [1024]), launched with an array of 1000 elements",
+    example: "kernel over tensor(f32, [1024]), launched with an array of 1000 elements",
     remedy: "give an array of the declared shape, or declare the extent as dim(...)",
   },
   TW4005: {
     title: "dimension with two values",
     cause:
       "Two arguments, or an argument and the launch's dimensions, give a named dimension different values.",
-    example: "x: array(f32, [n]) and y: array(f32, [n]) launched with 100 and 200 elements",
+    example: "x: tensor(f32, [n]) and y: tensor(f32, [n]) launched with 100 and 200 elements",
     remedy: "make the extents agree, or declare two dimensions",
   },
   TW4006: {
@@ -189,9 +189,9 @@ export const deviceCodes = registerCodes({
     title: "view whose elements lie otherwise",
     cause:
       "A transposed array, or a part of its rows, is a view with strides: its elements do not lie one after the other. A kernel takes it where the parameter declares those strides.",
-    example: "device.launch(kernel, { x: array.transpose() })  // x: array(f32, [n, m])",
+    example: "device.launch(kernel, { x: array.transpose() })  // x: tensor(f32, [n, m])",
     remedy:
-      "declare the strides with array(dtype, shape, { strides }), or copy the view into an array of its own",
+      "declare the strides with tensor(dtype, shape, { strides }), or copy the view into an array of its own",
   },
   TW4030: {
     title: "memory beyond the limit",
@@ -216,7 +216,7 @@ export const deviceCodes = registerCodes({
     title: "size below 0",
     cause:
       "An extent, a stride or a number of blocks is a difference that is below 0 at this launch.",
-    example: "array(f32, [n.sub(4)]), where n is 3",
+    example: "tensor(f32, [n.sub(4)]), where n is 3",
     remedy: "launch the kernel with dimensions for which the difference is 0 or more",
   },
 });

@@ -74,7 +74,7 @@ export const driverCodes = registerCodes({
     title: "array that TMA cannot address",
     cause:
       "The kernel copies this array with TMA, the hardware's Tensor Memory Accelerator, which needs a base address and strides that are multiples of 16 bytes, and extents up to 2^32.",
-    example: "array(f32, [64, n]) launched with n = 5: rows are 20 bytes apart",
+    example: "tensor(f32, [64, n]) launched with n = 5: rows are 20 bytes apart",
     remedy: "pad the array so that its rows are multiples of 16 bytes long",
   },
   TW4512: {

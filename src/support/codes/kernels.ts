@@ -13,7 +13,7 @@ export const kernelCodes = registerCodes({
     title: "shapes that do not fit",
     cause:
       "The arrays of an operation do not share the sizes that they must share, or lie in memory in another way than it reads.",
-    example: "matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })",
+    example: "matmul({ a: tensor(bf16, [m, k]), b: tensor(bf16, [n, k]) })",
     remedy:
       "give arrays of the expected shapes, and axes that they have; strides say that one lies by columns",
   },

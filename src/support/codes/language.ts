@@ -148,7 +148,7 @@ export const languageCodes = registerCodes({
     title: "name used twice",
     cause:
       "Grid axes, threads, inputs, outputs, inouts and scratch are properties of one object, the argument of the body.",
-    example: "kernel({ grid: { x: 4 }, inputs: { x: array(f32, [n]) } }, …)",
+    example: "kernel({ grid: { x: 4 }, inputs: { x: tensor(f32, [n]) } }, …)",
     remedy: "rename one of them",
   },
   TW1022: {
@@ -194,19 +194,19 @@ export const languageCodes = registerCodes({
   TW1028: {
     title: "dimension with two promises",
     cause: "A named dimension is one number, and promises one divisor wherever it stands.",
-    example: 'array(f32, [dim("n"), dim("n", { multipleOf: 8 })])',
+    example: 'tensor(f32, [dim("n"), dim("n", { multipleOf: 8 })])',
     remedy: "make the dimension once and use that object everywhere",
   },
   TW1029: {
     title: "not a shape",
     cause: "A shape is a list of positive whole numbers and named dimensions.",
-    example: "array(f32, [0])",
+    example: "tensor(f32, [0])",
     remedy: "give each extent as a positive whole number or a size made by `dim` or `cdiv`",
   },
   TW1030: {
     title: "strides that do not fit the shape",
     cause: "Strides are counted in elements, one for each axis of the array.",
-    example: "array(f32, [n, 64], { strides: [64] })",
+    example: "tensor(f32, [n, 64], { strides: [64] })",
     remedy: "give one positive stride for each axis",
   },
   TW1031: {

@@ -5,7 +5,7 @@
 import { dtypes } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   assert,
   barrier,
   clusterRank,
@@ -374,7 +374,7 @@ function laidOut(random: Random, { dtype, shape }: Memory): LaidOut {
     : shape.reduce((product, size) => product * size, 1);
   const numbers = Array.from({ length: count }, (_, at) => at % 7);
   return {
-    inouts: { memory: array(dtype, shape, lying && { strides: lying.declared }) },
+    inouts: { memory: tensor(dtype, shape, lying && { strides: lying.declared }) },
     dimensions: lying?.dimensions ?? {},
     data: { memory: fromNumbers(dtype, [count], numbers as never) as HostArray },
   };
@@ -414,8 +414,8 @@ export function bounds(random: Random): Faulty | undefined {
       name: "bounds",
       grid: { i: blocks },
       ...(cluster > 1 && { cluster: { i: cluster } }),
-      inputs: { number: scalar(i32), table: array(i32, [blocks]) },
-      outputs: { out: array(f32, [blocks, rounds]) },
+      inputs: { number: scalar(i32), table: tensor(i32, [blocks]) },
+      outputs: { out: tensor(f32, [blocks, rounds]) },
       inouts,
       scratch,
     } as never,

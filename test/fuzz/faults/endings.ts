@@ -4,7 +4,7 @@
  */
 import { dtypes } from "../../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   commitGroup,
@@ -75,7 +75,7 @@ function arriving(random: Random): AnyFamily {
           name: "arriving",
           grid: { i: blocks },
           threads: ["sends", "takes"],
-          outputs: { out: array(f32, [blocks]) },
+          outputs: { out: tensor(f32, [blocks]) },
           scratch: inScope ? {} : declared,
         } as never,
         (given: { readonly [name: string]: unknown }) => {
@@ -121,8 +121,8 @@ function carried(random: Random): AnyFamily {
       kernel(
         {
           name: "carried",
-          inputs: { x: array(f32, [tiles, length]) },
-          outputs: { out: array(f32, [tiles, length]) },
+          inputs: { x: tensor(f32, [tiles, length]) },
+          outputs: { out: tensor(f32, [tiles, length]) },
           scratch: {
             own: smem(f32, [tiles, length]),
             more: smem(f32, [length]),
@@ -177,7 +177,7 @@ function halves(random: Random): AnyFamily {
         {
           name: "halves",
           threads: byWarps ? ["first"] : ["first", "second"],
-          outputs: { out: array(dtype, [length]) },
+          outputs: { out: tensor(dtype, [length]) },
           scratch: isShared ? { own: smem(dtype, [length]) } : {},
         } as never,
         (given: { readonly [name: string]: unknown }) => {

@@ -5,7 +5,7 @@
 import { dtypes } from "../../../src/formats/dtype.ts";
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   clusterArrive,
@@ -44,7 +44,7 @@ function chain(random: Random): AnyFamily {
   const [blocks, columns] = [3 + random.below(3), random.pick([1, 8, 33])];
   const isScratch = random.below(2) === 0;
   const restores = random.below(2) === 0;
-  const rows = { rows: array(i32, [blocks, columns]) };
+  const rows = { rows: tensor(i32, [blocks, columns]) };
   return family({
     name: `a chain of ${blocks} blocks`,
     make: (is) =>
@@ -52,7 +52,7 @@ function chain(random: Random): AnyFamily {
         {
           name: "chain",
           grid: { i: blocks },
-          outputs: { out: array(i32, [blocks, columns]), ...(isScratch ? {} : rows) },
+          outputs: { out: tensor(i32, [blocks, columns]), ...(isScratch ? {} : rows) },
           scratch: {
             turn: semaphore([blocks], { restored: restores }),
             ...(isScratch && { rows: gmem(i32, [blocks, columns]) }),
@@ -107,7 +107,7 @@ function cluster(random: Random): AnyFamily {
           name: "cluster",
           grid: { i: 2 * size },
           cluster: { i: size },
-          outputs: { out: array(i32, [2 * size, length]) },
+          outputs: { out: tensor(i32, [2 * size, length]) },
           scratch: { own: smem(i32, [length]) },
         },
         ({ i, out, own }) => {
@@ -158,7 +158,7 @@ function ofWarps(random: Random): AnyFamily {
         {
           name: "of_warps",
           warps: count,
-          outputs: { out: array(i32, [count, columns]), rest: array(i32, [count, columns]) },
+          outputs: { out: tensor(i32, [count, columns]), rest: tensor(i32, [count, columns]) },
           scratch: {
             rows: isShared ? smem(i32, [count, columns]) : gmem(i32, [count, columns]),
             met: barrier({ arrivals: count }),
@@ -203,7 +203,7 @@ function sending(random: Random): AnyFamily {
       kernel(
         {
           name: "sending",
-          outputs: { out: array(i32, [tiles, length]), back: array(i32, [length]) },
+          outputs: { out: tensor(i32, [tiles, length]), back: tensor(i32, [length]) },
           scratch: { ring: smem(i32, [slots, length]) },
         },
         ({ out, back, ring }) => {
@@ -246,7 +246,7 @@ function products(random: Random): AnyFamily {
       kernel(
         {
           name: "products",
-          outputs: { out: array(f32, [m, n]) },
+          outputs: { out: tensor(f32, [m, n]) },
           scratch: { left: smem(bf16, [slots, m, k]), right: smem(bf16, [slots, k, n]) },
         },
         ({ out, left, right }) => {
@@ -282,7 +282,7 @@ function contents(random: Random): AnyFamily {
         {
           name: "contents",
           grid: { i: blocks },
-          outputs: { out: array(dtype, [blocks * length + 1]), sums: array(i32, [2]) },
+          outputs: { out: tensor(dtype, [blocks * length + 1]), sums: tensor(i32, [2]) },
           scratch: {
             own: smem(dtype, [length]),
             pool: union({ a: smem(i32, [8]) }, { b: smem(f32, [8]) }),

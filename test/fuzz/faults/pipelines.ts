@@ -3,7 +3,7 @@
  * written in every step, results that are waited for, blocks that are released once they are read, places of threads and tiles that are their own.
  */
 import {
-  array,
+  tensor,
   block,
   commitGlobal,
   f32,
@@ -40,8 +40,8 @@ function steps(random: Random): AnyFamily {
       kernel(
         {
           name: "steps",
-          outputs: { back: array(f32, [size]) },
-          inouts: { x: array(f32, [count, size]), out: array(f32, [count * size]) },
+          outputs: { back: tensor(f32, [size]) },
+          inouts: { x: tensor(f32, [count, size]), out: tensor(f32, [count * size]) },
         },
         ({ x, out, back }) => {
           out.store(3);
@@ -169,9 +169,9 @@ function specialised(random: Random): AnyFamily {
           name: "specialised",
           grid: { worker: workers },
           threads: ["copier", ...names],
-          inputs: { x: array(f32, [count * length, size]) },
-          outputs: { out: array(f32, [count, computing, size]) },
-          inouts: { counter: array(i32, [1]) },
+          inputs: { x: tensor(f32, [count * length, size]) },
+          outputs: { out: tensor(f32, [count, computing, size]) },
+          inouts: { counter: tensor(i32, [1]) },
           scratch: {
             sums: gmem(f32, [handing, computing, size]),
             told: semaphore([workers, computing]),

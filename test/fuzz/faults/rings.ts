@@ -3,7 +3,7 @@
  * are followed or told by parity. Any one of the things that hold it together can be missing or wrong.
  */
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   commitGroup,
@@ -237,14 +237,14 @@ function ringKernel(ring: Ring, fault: Fault | undefined): Program {
     (is("an arrival too few is expected of users") ? 1 : 0);
   const filled = is("an arrival too many is expected of the filler") ? 2 : 1;
   const count = is("a barrier is missing") ? slots - 1 : slots;
-  const outputs = names.map((name) => [`${name}_out`, array(f32, [total * length])] as const);
+  const outputs = names.map((name) => [`${name}_out`, tensor(f32, [total * length])] as const);
   const { kernel: traced } = kernel(
     {
       name: "ring",
       grid: { i: blocks },
       threads: ["filler", ...names],
-      inputs: { x: array(f32, [(total + 1) * length]) },
-      outputs: { ...Object.fromEntries(outputs), last: array(f32, [blocks, 1]) },
+      inputs: { x: tensor(f32, [(total + 1) * length]) },
+      outputs: { ...Object.fromEntries(outputs), last: tensor(f32, [blocks, 1]) },
       scratch: {
         ring: smem(f32, [slots, length]),
         full: barrier({ count, arrivals: filled }),

@@ -11,7 +11,7 @@
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   barrier,
   blockSync,
   clusterRank,
@@ -478,9 +478,9 @@ export function exchanges(random: Random): Program {
       ...(cluster > 1 && { cluster: { i: cluster } }),
       warps: setting.warps,
       threads: Array.from({ length: threads }, (_, thread) => `thread${thread}`),
-      inputs: { x: array(i32, [blocks, threads, ...shape]), number: scalar(i32) },
-      outputs: { out: array(i32, [blocks, threads, registers, ...shape]) },
-      inouts: { sums: array(i32, shape) },
+      inputs: { x: tensor(i32, [blocks, threads, ...shape]), number: scalar(i32) },
+      outputs: { out: tensor(i32, [blocks, threads, registers, ...shape]) },
+      inouts: { sums: tensor(i32, shape) },
       scratch: drawing.scratch,
     } as never,
     (given: { readonly [name: string]: unknown }) => {

@@ -1,6 +1,6 @@
 /** Arrays that random programs write. Where one does not lie row by row, what lies between its elements is to stay as it was. */
 import type { DType } from "../../../src/formats/dtype.ts";
-import { array } from "../../../src/index.ts";
+import { tensor } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { drawLying, elementAt, reachOf } from "../strides.ts";
 import type { Lying } from "../strides.ts";
@@ -39,7 +39,7 @@ export function declaredOutputs(outputs: readonly Output[]): object {
   return Object.fromEntries(
     outputs.map(({ name, dtype, shape, lying }) => [
       name,
-      array(dtype, shape, lying && { strides: lying.declared }),
+      tensor(dtype, shape, lying && { strides: lying.declared }),
     ]),
   );
 }

@@ -7,7 +7,7 @@
  */
 import { dtypes, i32 } from "../../../src/formats/dtype.ts";
 import {
-  array,
+  tensor,
   constant,
   gmem,
   kernel,
@@ -261,7 +261,7 @@ class Specialised {
     const [sum] = this.#work.carries;
     const outputs = this.#results.map(
       ({ dtype, shape }, at) =>
-        [`out${at}`, array(dtype, [cluster, count, computing, ...shape])] as const,
+        [`out${at}`, tensor(dtype, [cluster, count, computing, ...shape])] as const,
     );
     const buffers = this.#results.map(
       ({ dtype, shape }, at) => [`buffer${at}`, smem(dtype, [computing, 1, ...shape])] as const,
@@ -274,7 +274,7 @@ class Specialised {
         threads: copiesLast ? [...names, "copier"] : ["copier", ...names],
         inputs: { ...inputs, number: scalar(i32) },
         outputs: Object.fromEntries(outputs),
-        ...(way === "counted" && { inouts: { counter: array(i32, [1]) } }),
+        ...(way === "counted" && { inouts: { counter: tensor(i32, [1]) } }),
         scratch: {
           ...(this.#setting.stores === "through" && Object.fromEntries(buffers)),
           ...(way === "split" &&

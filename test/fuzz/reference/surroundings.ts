@@ -1,5 +1,5 @@
 /** What steps of random programs find around them: values by their slots, arrays by their names, and how those lie and are given to a launch. */
-import { dim, array as arrayOf, fromNumbers } from "../../../src/index.ts";
+import { dim, tensor as arrayOf, fromNumbers } from "../../../src/index.ts";
 import type { HostArray } from "../../../src/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { drawLying, reachOf } from "../strides.ts";

@@ -1,5 +1,5 @@
 /** Calls of `tilewright/arrays`. */
-import { array as arraySpec, f32, kernel } from "tilewright";
+import { tensor as arraySpec, f32, kernel } from "tilewright";
 import * as arrays from "tilewright/arrays";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { junk, numberTakes, options, parameter } from "./junk.ts";
@@ -13,7 +13,7 @@ const namespaces = { nn: arrays.nn, random: arrays.random } as unknown as {
 
 /** Nothing is computed until it is read, so a call that is not read has not said everything. */
 async function readResult(result: unknown): Promise<void> {
-  if (result instanceof arrays.LazyArray) await result.read();
+  if (result instanceof arrays.NDArray) await result.read();
   if (Array.isArray(result)) for (const each of result) await readResult(each);
 }
 
@@ -34,13 +34,13 @@ const floats = (): unknown =>
     [1, 2],
     [3, 4],
   ]);
-const truths = (): unknown => arrays.less(floats() as arrays.Array<"f32">, 2);
+const truths = (): unknown => arrays.less(floats() as arrays.NDArray<"f32">, 2);
 const whole = (): unknown => arrays.array([1, 2, 3], "i32");
 const operand = parameter(floats, ...numberTakes);
 const array = parameter(floats);
 const shape = parameter(() => [2, 2], "list", "numbers");
 const axis = parameter(() => 0, "undefined", "zero", "negative");
-const f = parameter(() => (x: arrays.Array<"f32">) => arrays.sum(x), "function");
+const f = parameter(() => (x: arrays.NDArray<"f32">) => arrays.sum(x), "function");
 /** Whatever is no array in a tree is static. */
 const treeTakes = Object.keys(junk) as readonly Junk[];
 
@@ -346,8 +346,8 @@ export const arrayCalls: readonly BadCall[] = [
   ),
   call(
     "whileLoop",
-    parameter(() => (x: arrays.Array<"f32">) => arrays.less(arrays.sum(x), 100)),
-    parameter(() => (x: arrays.Array<"f32">) => arrays.add(x, 1)),
+    parameter(() => (x: arrays.NDArray<"f32">) => arrays.less(arrays.sum(x), 100)),
+    parameter(() => (x: arrays.NDArray<"f32">) => arrays.add(x, 1)),
     array,
   ),
   call(
@@ -358,7 +358,7 @@ export const arrayCalls: readonly BadCall[] = [
   ),
   call(
     "scan",
-    parameter(() => (carry: arrays.Array<"f32">, x: arrays.Array<"f32">) => [
+    parameter(() => (carry: arrays.NDArray<"f32">, x: arrays.NDArray<"f32">) => [
       arrays.add(carry, x),
       x,
     ]),

@@ -20,7 +20,7 @@ import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 const dtype = parameter(() => f32);
 /** A kernel beside what it means. */
 const meant = fromKernel(
-  library.kernel({ name: "meant", outputs: { out: library.array(f32, [8]) } }, ({ out }) => {
+  library.kernel({ name: "meant", outputs: { out: library.tensor(f32, [8]) } }, ({ out }) => {
     out.store(0);
   }),
   () => zeros([8]),
@@ -121,7 +121,7 @@ const specification: readonly BadCall[] = [
   host(
     "vmap",
     parameter(() =>
-      library.kernel({ name: "k", outputs: { out: library.array(f32, [8]) } }, () => undefined),
+      library.kernel({ name: "k", outputs: { out: library.tensor(f32, [8]) } }, () => undefined),
     ),
     options(),
     options(),
@@ -147,13 +147,13 @@ const specification: readonly BadCall[] = [
           ? 4
           : field === "scratch"
             ? library.smem(f32, [8])
-            : library.array(f32, [8]),
+            : library.tensor(f32, [8]),
       ),
     ],
     call: (value) => untyped["kernel"]?.({ name: "k", [field]: { entry: value } }, () => undefined),
   })),
   host(
-    "array",
+    "tensor",
     dtype,
     parameter(() => [8], "list", "numbers"),
     options(),
@@ -571,7 +571,7 @@ export const outside: readonly string[] = [
   "DeviceTensorMap",
   "EmulatedArray",
   "EmulatedModule",
-  "LazyArray",
+  "NDArray",
   "Operation",
   "Program",
   "Stream",

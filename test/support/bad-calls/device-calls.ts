@@ -167,7 +167,7 @@ const asynchronous: readonly BadCall[] = [
       parameter(() => undefined, "undefined"),
     ],
     call: (...values) => {
-      library.kernel({ name: "k", outputs: { out: library.array(f32, [64, 8]) } }, ({ out }) => {
+      library.kernel({ name: "k", outputs: { out: library.tensor(f32, [64, 8]) } }, ({ out }) => {
         const sum = untyped["accumulator"]?.(...values) as library.Accumulator<"f32">;
         out.store(sum.wait());
       });
@@ -185,7 +185,7 @@ const asynchronous: readonly BadCall[] = [
       library.kernel(
         {
           name: "k",
-          outputs: { out: library.array(f32, [64, 8]) },
+          outputs: { out: library.tensor(f32, [64, 8]) },
           scratch: {
             left: library.smem(library.bf16, [64, 64]),
             right: library.smem(library.bf16, [64, 8]),
@@ -235,8 +235,8 @@ const asynchronous: readonly BadCall[] = [
 
 const operation = (): unknown => ({
   name: "op",
-  inputs: { x: library.array(f32, [8]) },
-  outputs: { out: library.array(f32, [8]) },
+  inputs: { x: library.tensor(f32, [8]) },
+  outputs: { out: library.tensor(f32, [8]) },
   plan: () => ({
     configuration: undefined,
     source: "given",

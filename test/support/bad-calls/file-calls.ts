@@ -92,8 +92,8 @@ const scaledSpec = {
     library.kernel(
       {
         name: "scaled",
-        inputs: { x: library.array(library.f32, [4]) },
-        outputs: { out: library.array(library.f32, [4]) },
+        inputs: { x: library.tensor(library.f32, [4]) },
+        outputs: { out: library.tensor(library.f32, [4]) },
       },
       ({ x, out }) => out.store(x.load().mul(factor)),
     ),

@@ -1,6 +1,6 @@
 /** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
 import * as kernels from "tilewright/kernels";
-import { array, bf16, bool, f16, f32, f8e4m3fn, i32, i4, u32 } from "tilewright";
+import { tensor, bf16, bool, f16, f32, f8e4m3fn, i32, i4, u32 } from "tilewright";
 import { fromBody, given } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { inKernel } from "./surroundings.ts";
@@ -47,14 +47,14 @@ const optional = (valid: () => unknown, ...takes: Parameter["takes"]): Parameter
   parameter(valid, "undefined", ...takes);
 
 const format = parameter(() => f32);
-const matrix = parameter(() => array(f32, [8, 64]));
+const matrix = parameter(() => tensor(f32, [8, 64]));
 const optionalFormat = optional(() => f16);
 const axis = optional(() => -1, "negative", "zero");
 const generator = optional(() => "rbg");
 const flag = optional(() => true, "boolean");
 const norm: Fields = {
   x: matrix,
-  residual: optional(() => array(f32, [8, 64])),
+  residual: optional(() => tensor(f32, [8, 64])),
   scale: optional(() => f32),
   epsilon: optional(() => 1e-3, "zero", "fraction", "huge", "infinite"),
   out: optionalFormat,
@@ -68,7 +68,7 @@ const storedWeights: Fields = {
 
 /** What is combined by functions of one's own. */
 const ofOwn: Fields = {
-  inputs: parameter(() => ({ x: array(f32, [8, 64]) })),
+  inputs: parameter(() => ({ x: tensor(f32, [8, 64]) })),
   load: parameter(() => ({ x }: { readonly x: unknown }) => ({ sum: x })),
   combine: parameter(
     () => (left: { readonly sum: { add: Untyped } }, right: { readonly sum: unknown }) => ({
@@ -109,8 +109,8 @@ const perAxis = optional(() => 1, "numbers");
 
 function convolved(name: string): Fields {
   return {
-    x: parameter(() => array(bf16, [2, 8, 8, 16])),
-    w: parameter(() => array(bf16, [8, 3, 3, 16])),
+    x: parameter(() => tensor(bf16, [2, 8, 8, 16])),
+    w: parameter(() => tensor(bf16, [8, 3, 3, 16])),
     channels: optional(() => "last"),
     stride: perAxis,
     dilation: perAxis,
@@ -122,7 +122,7 @@ function convolved(name: string): Fields {
 }
 
 const pooled: Fields = {
-  x: parameter(() => array(bf16, [2, 8, 8, 16])),
+  x: parameter(() => tensor(bf16, [2, 8, 8, 16])),
   kind: parameter(() => "max"),
   window: parameter(() => 2, "numbers"),
   channels: optional(() => "last"),
@@ -134,7 +134,7 @@ const pooled: Fields = {
 
 export const kernelCalls: readonly BadCall[] = [
   ...ofFields("cast", { x: format, out: parameter(() => f16) }),
-  ...ofFields("copy", { x: matrix, out: optional(() => array(f32, [8, 64])) }),
+  ...ofFields("copy", { x: matrix, out: optional(() => tensor(f32, [8, 64])) }),
   ...ofFields("fill", { out: format, value: parameter(() => 1, ...numberTakes) }),
   {
     name: "map",
@@ -179,12 +179,12 @@ export const kernelCalls: readonly BadCall[] = [
     ofFields(name, { x: matrix, axis, out: optionalFormat }),
   ),
   ...["softmaxBackward", "logSoftmaxBackward"].flatMap((name) =>
-    ofFields(name, { out: matrix, dOut: optional(() => array(f32, [8, 64])), axis }),
+    ofFields(name, { out: matrix, dOut: optional(() => tensor(f32, [8, 64])), axis }),
   ),
   ...ofFields("crossEntropy", {
     logits: matrix,
     gradient: flag,
-    dLoss: optional(() => array(f32, [8])),
+    dLoss: optional(() => tensor(f32, [8])),
     ignored: optional(() => 3, "negative", "zero", "huge"),
   }),
   ...ofFields("attention", {
@@ -222,31 +222,31 @@ export const kernelCalls: readonly BadCall[] = [
     activation: parameter(() => "silu", "function"),
   }),
   ...ofFields("rotary", {
-    x: parameter(() => array(f32, [8, 2, 64])),
+    x: parameter(() => tensor(f32, [8, 2, 64])),
     cos: parameter(() => f32),
     sin: parameter(() => f32),
     axis: optional(() => 0, "zero", "negative"),
   }),
   ...ofFields("gather", {
     x: matrix,
-    indices: parameter(() => array(i32, [5])),
+    indices: parameter(() => tensor(i32, [5])),
     axis,
   }),
   ...ofFields("scatter", {
     out: matrix,
-    indices: parameter(() => array(i32, [5])),
+    indices: parameter(() => tensor(i32, [5])),
     combine: parameter(() => "max"),
     deterministic: optional(() => false, "boolean"),
   }),
   ...ofFields("segmentReduce", {
     x: matrix,
-    segments: parameter(() => array(i32, [8])),
+    segments: parameter(() => tensor(i32, [8])),
     count: parameter(() => 5),
     combine: optional(() => "max"),
     sorted: flag,
   }),
   ...ofFields("concatenate", {
-    parts: parameter(() => ({ first: array(f32, [8, 64]), second: array(f32, [8, 64]) })),
+    parts: parameter(() => ({ first: tensor(f32, [8, 64]), second: tensor(f32, [8, 64]) })),
     axis,
   }),
   ...ofFields("pad", {
@@ -266,7 +266,7 @@ export const kernelCalls: readonly BadCall[] = [
   ...["layerNormBackward", "rmsNormBackward"].flatMap((name) =>
     ofFields(name, {
       x: matrix,
-      dOut: optional(() => array(f32, [8, 64])),
+      dOut: optional(() => tensor(f32, [8, 64])),
       scale: optional(() => f32),
       ...(name === "layerNormBackward" && { bias: flag }),
     }),
@@ -298,7 +298,7 @@ export const kernelCalls: readonly BadCall[] = [
     axis,
     descending: flag,
     indices: flag,
-    payloads: optional(() => ({ weights: array(f32, [8, 64]) }), "object", "bare"),
+    payloads: optional(() => ({ weights: tensor(f32, [8, 64]) }), "object", "bare"),
     configuration: optional(() => ({ warps: 4, items: 4 })),
   }),
   ...ofFields("argsort", { x: matrix, axis, descending: flag }),
@@ -307,7 +307,7 @@ export const kernelCalls: readonly BadCall[] = [
     k: parameter(() => 5),
     axis,
     least: flag,
-    payloads: optional(() => ({ weights: array(f32, [8, 64]) }), "object", "bare"),
+    payloads: optional(() => ({ weights: tensor(f32, [8, 64]) }), "object", "bare"),
   }),
   ...ofFields("unique", {
     x: matrix,

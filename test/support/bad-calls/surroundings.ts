@@ -1,11 +1,11 @@
 /** What bad calls are made in: devices that are open, kernels, and bodies that are being traced. */
-import { array, barrier, f32, fromNumbers, i32, kernel, open, semaphore, smem } from "tilewright";
+import { tensor, barrier, f32, fromNumbers, i32, kernel, open, semaphore, smem } from "tilewright";
 import type { Barrier, Device, Ref, Scalar, Semaphore, Tile } from "tilewright";
 
 export const numbers = fromNumbers(f32, [8], [1, 2, 3, 4, 5, 6, 7, 8]);
 
 export const copy = kernel(
-  { name: "copy", inputs: { x: array(f32, [8]) }, outputs: { out: array(f32, [8]) } },
+  { name: "copy", inputs: { x: tensor(f32, [8]) }, outputs: { out: tensor(f32, [8]) } },
   ({ x, out }) => {
     out.store(x.load());
   },
@@ -42,8 +42,8 @@ export function inKernel(use: (body: Body) => unknown): void {
     {
       name: "k",
       grid: { i: 4 },
-      inputs: { x: array(f32, [8]), y: array(f32, [8, 8]) },
-      outputs: { out: array(f32, [8]) },
+      inputs: { x: tensor(f32, [8]), y: tensor(f32, [8, 8]) },
+      outputs: { out: tensor(f32, [8]) },
       scratch: {
         shared: smem(f32, [8]),
         ready: barrier(),

@@ -4,7 +4,7 @@
  */
 import { Device } from "../../../src/device/device.ts";
 import type { DeviceOptions } from "../../../src/device/device-options.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../../../src/lang/index.ts";
+import { tensor, cdiv, dim, kernel, scalar, slice } from "../../../src/lang/index.ts";
 import { f32 } from "../../../src/formats/dtype.ts";
 import type { Kernel } from "../../../src/ir/node.ts";
 import { multiplySizes } from "../../../src/ir/size.ts";
@@ -27,8 +27,8 @@ export const scaled = kernel(
   {
     name: "scaled",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n]), factor: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, factor, out }) => {
     const here = slice(i.mul(4), 4);
@@ -41,8 +41,8 @@ export const shifted = kernel(
   {
     name: "shifted",
     grid: { i: cdiv(n, 4) },
-    inputs: { x: array(f32, [n]), factor: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), factor: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, factor, out }) => {
     const here = slice(i.mul(4), 4);

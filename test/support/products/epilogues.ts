@@ -7,7 +7,7 @@ import { bf16, f32, f64, i32, i8 } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../src/formats/hostarray.ts";
 import type { HostArray } from "../../../src/formats/hostarray.ts";
-import { array } from "../../../src/lang/index.ts";
+import { tensor } from "../../../src/lang/index.ts";
 import type { Tile } from "../../../src/lang/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 import { symbols } from "./operands.ts";
@@ -104,9 +104,9 @@ function computed(
 function inputsOf(has: Drawn["has"], sums: DType, small: DType, layered: boolean): object {
   const { m, n, batch } = symbols;
   return {
-    ...(has.factor && { factor: array(sums, [m]) }),
-    ...(has.bias && { bias: array(sums, [n]) }),
-    ...(has.residual && { residual: array(small, layered ? [batch, m, n] : [m, n]) }),
+    ...(has.factor && { factor: tensor(sums, [m]) }),
+    ...(has.bias && { bias: tensor(sums, [n]) }),
+    ...(has.residual && { residual: tensor(small, layered ? [batch, m, n] : [m, n]) }),
   };
 }
 
@@ -117,9 +117,9 @@ function outputsOf(
 ): object {
   const { m, n, batch } = symbols;
   return {
-    ...(before && { before: array(sums, batched ? [batch, m, n] : [m, n]) }),
-    ...(rows && { ofRows: { array: array(sums, [m]), combine: rows } }),
-    ...(columns && { ofColumns: { array: array(sums, [n]), combine: columns } }),
+    ...(before && { before: tensor(sums, batched ? [batch, m, n] : [m, n]) }),
+    ...(rows && { ofRows: { array: tensor(sums, [m]), combine: rows } }),
+    ...(columns && { ofColumns: { array: tensor(sums, [n]), combine: columns } }),
   };
 }
 

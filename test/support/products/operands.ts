@@ -12,7 +12,7 @@ import type { DType } from "../../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../src/formats/hostarray.ts";
 import type { HostArray } from "../../../src/formats/hostarray.ts";
 import { quantized, sparse24 } from "../../../src/kernels/index.ts";
-import { array, cdiv, dim } from "../../../src/lang/index.ts";
+import { tensor, cdiv, dim } from "../../../src/lang/index.ts";
 import type { Tile } from "../../../src/lang/index.ts";
 import type { Random } from "../../../src/support/random.ts";
 
@@ -93,7 +93,7 @@ export function denseOperand(
   const strides = byColumns ? [...(batched ? [rows.mul(columns)] : []), 1, rows] : undefined;
   return {
     text: `${name} ${dtype.name}${byColumns ? " by columns" : ""}${batched ? ", batched" : ""}`,
-    operand: array(
+    operand: tensor(
       dtype,
       batched ? [batch, rows, columns] : [rows, columns],
       strides === undefined ? {} : { strides },
@@ -133,7 +133,7 @@ export function computedOperand(
   return {
     ...dense,
     text: `${dense.text} with factors for ${group} of k, as ${as.name}`,
-    inputs: { [scale]: array(f32, group === Infinity ? [extent] : [cdiv(k, group), extent]) },
+    inputs: { [scale]: tensor(f32, group === Infinity ? [extent] : [cdiv(k, group), extent]) },
     prologue: { inputs: [scale], as, compute },
     // Once in f32, and once in the format that it is multiplied in.
     error: 2 ** -22 + (castErrors.get(as) ?? 0),

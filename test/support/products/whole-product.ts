@@ -6,7 +6,7 @@ import type { HostArray } from "../../../src/formats/hostarray.ts";
 import type { Operation } from "../../../src/device/operation.ts";
 import type { PersistentConfiguration } from "../../../src/kernels/matmul/configuration.ts";
 import { matmul } from "../../../src/kernels/matmul/matmul.ts";
-import { array, dim } from "../../../src/lang/index.ts";
+import { tensor, dim } from "../../../src/lang/index.ts";
 import type { Tile } from "../../../src/lang/index.ts";
 import { productOf } from "../exact-product.ts";
 
@@ -37,10 +37,10 @@ export function wholeProduct(one: WholeProductCase): WholeProduct {
   const [m, n, k] = sizes;
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const op = matmul({
-    a: array(dtype, [rows, depth]),
-    b: array(dtype, [depth, columns], byColumns ? { strides: [1, depth] } : {}),
+    a: tensor(dtype, [rows, depth]),
+    b: tensor(dtype, [depth, columns], byColumns ? { strides: [1, depth] } : {}),
     ...(!plain && {
-      inputs: { bias: array(f32, [columns]) },
+      inputs: { bias: tensor(f32, [columns]) },
       epilogue: ({ sums, bias }: { readonly sums: Tile<"f32">; readonly bias: Tile<"f32"> }) =>
         sums.add(bias).cast(dtype),
     }),

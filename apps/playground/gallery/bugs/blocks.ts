@@ -1,5 +1,5 @@
 /** The sum of every column: each block adds up some rows, and the last statement adds the parts. Or does it? */
-import { all, array, f32, kernel, slice } from "tilewright";
+import { all, tensor, f32, kernel, slice } from "tilewright";
 
 const [rows, columns] = [256, 128];
 
@@ -7,8 +7,8 @@ export const columnSum = kernel(
   {
     name: "columnSum",
     grid: { i: rows / 64 },
-    inputs: { x: array(f32, [rows, columns]) },
-    inouts: { total: array(f32, [columns]) },
+    inputs: { x: tensor(f32, [rows, columns]) },
+    inouts: { total: tensor(f32, [columns]) },
   },
   ({ i, x, total }) => {
     const part = x

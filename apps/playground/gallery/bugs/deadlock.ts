@@ -1,6 +1,6 @@
 /** A ring of buffers again: this time nobody is in a hurry. On a GPU this kernel would hang. */
 import {
-  array,
+  tensor,
   barrier,
   commitShared,
   copyAsync,
@@ -17,8 +17,8 @@ export const handoff = kernel(
   {
     name: "handoff",
     threads: ["load", "compute"],
-    inputs: { x: array(f32, [tiles * length]) },
-    outputs: { out: array(f32, [tiles * length]) },
+    inputs: { x: tensor(f32, [tiles * length]) },
+    outputs: { out: tensor(f32, [tiles * length]) },
     scratch: {
       ring: smem(f32, [slots, length]),
       full: barrier({ count: slots }),

@@ -1,7 +1,7 @@
 /** Tiles are multiplied while the next ones arrive. TMA is fast, and the tensor cores read late. */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   copyAsync,
@@ -18,8 +18,8 @@ const [tile, steps] = [64, 4];
 export const matmul = kernel(
   {
     name: "matmul",
-    inputs: { a: array(bf16, [tile, tile * steps]), b: array(bf16, [tile * steps, tile]) },
-    outputs: { c: array(f32, [tile, tile]) },
+    inputs: { a: tensor(bf16, [tile, tile * steps]), b: tensor(bf16, [tile * steps, tile]) },
+    outputs: { c: tensor(f32, [tile, tile]) },
     scratch: {
       tileA: smem(bf16, [tile, tile]),
       tileB: smem(bf16, [tile, tile]),

@@ -1,5 +1,5 @@
 /** One thread prepares a tile in shared memory, another multiplies it. Everybody waits for everybody, and yet. */
-import { accumulator, array, barrier, bf16, f32, kernel, smem, wgmma } from "tilewright";
+import { accumulator, tensor, barrier, bf16, f32, kernel, smem, wgmma } from "tilewright";
 
 const [rows, columns, depth] = [64, 64, 64];
 
@@ -7,8 +7,8 @@ export const product = kernel(
   {
     name: "product",
     threads: ["prepare", "multiply"],
-    inputs: { a: array(bf16, [rows, depth]), b: array(bf16, [depth, columns]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { a: tensor(bf16, [rows, depth]), b: tensor(bf16, [depth, columns]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
     scratch: {
       left: smem(bf16, [rows, depth]),
       right: smem(bf16, [depth, columns]),

@@ -1,6 +1,6 @@
 /** Two program threads hand tiles over through a ring of two buffers. One of them is in too much of a hurry. */
 import {
-  array,
+  tensor,
   barrier,
   commitShared,
   copyAsync,
@@ -18,8 +18,8 @@ export const handoff = kernel(
   {
     name: "handoff",
     threads: ["load", "compute"],
-    inputs: { x: array(f32, [tiles * length]) },
-    outputs: { out: array(f32, [tiles * length]) },
+    inputs: { x: tensor(f32, [tiles * length]) },
+    outputs: { out: tensor(f32, [tiles * length]) },
     scratch: {
       ring: smem(f32, [slots, length]),
       full: barrier({ count: slots }),

@@ -1,13 +1,13 @@
 /** A tile is shifted by one through shared memory. The result looks right, most of the time. */
-import { array, f32, kernel, slice, smem } from "tilewright";
+import { tensor, f32, kernel, slice, smem } from "tilewright";
 
 const length = 128;
 
 export const shift = kernel(
   {
     name: "shift",
-    inputs: { x: array(f32, [length]) },
-    outputs: { out: array(f32, [length]) },
+    inputs: { x: tensor(f32, [length]) },
+    outputs: { out: tensor(f32, [length]) },
     scratch: { buffer: smem(f32, [length + 1]) },
   },
   ({ x, out, buffer }) => {

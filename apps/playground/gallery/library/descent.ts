@@ -1,9 +1,9 @@
 /** Arrays instead of kernels: a line is fitted by gradient descent, compiled by `jit`, differentiated by `grad`. */
 import type { Device } from "tilewright";
 import { add, array, grad, jit, mean, mul, sub, useDevice } from "tilewright/arrays";
-import type { Array } from "tilewright/arrays";
+import type { NDArray } from "tilewright/arrays";
 
-type F32 = Array<"f32">;
+type F32 = NDArray<"f32">;
 type Line = { readonly slope: F32; readonly offset: F32 };
 
 const points = globalThis.Array.from({ length: 32 }, (_, index) => index / 16 - 1);

@@ -1,5 +1,5 @@
 /** A linear layer with bias and relu: `matmul` of the library, with an epilogue of one's own. */
-import { array, bf16, dim, f32, toNumbers } from "tilewright";
+import { tensor, bf16, dim, f32, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { matmul } from "tilewright/kernels";
 import { compareWithReference } from "tilewright/testing";
@@ -12,7 +12,7 @@ const linear = matmul({
   a: bf16,
   b: bf16,
   out: f32,
-  inputs: { bias: array(f32, [n]) },
+  inputs: { bias: tensor(f32, [n]) },
   epilogue: ({ sums, bias }) => sums.add(bias).maximum(0),
 });
 

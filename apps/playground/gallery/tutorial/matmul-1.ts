@@ -2,7 +2,7 @@
  * Step 1: one tile at a time. Every block owns 64 × 64 elements of the result; it loads the whole rows and columns that they
  * need and multiplies them with `dot`. The compiler decides which lane holds what: look at Layouts.
  */
-import { array, bf16, cdiv, dim, dot, f32, kernel, slice, toNumbers } from "tilewright";
+import { tensor, bf16, cdiv, dim, dot, f32, kernel, slice, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
@@ -17,8 +17,8 @@ export const matmul = kernel(
   {
     name: "matmul",
     grid: { i: cdiv(m, 64), j: cdiv(n, 64) },
-    inputs: { a: array(bf16, [m, depth]), b: array(bf16, [depth, n]) },
-    outputs: { c: array(f32, [m, n]) },
+    inputs: { a: tensor(bf16, [m, depth]), b: tensor(bf16, [depth, n]) },
+    outputs: { c: tensor(f32, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const rows = slice(i.mul(64), 64);

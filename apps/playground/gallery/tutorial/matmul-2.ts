@@ -3,7 +3,7 @@
  * step to the next. Tails need no code: what lies outside of an array is zero when it is loaded.
  */
 import {
-  array,
+  tensor,
   bf16,
   cdiv,
   dim,
@@ -29,8 +29,8 @@ export const matmul = kernel(
   {
     name: "matmul",
     grid: { i: cdiv(m, tile), j: cdiv(n, tile) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(f32, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(f32, [m, n]) },
   },
   ({ i, j, a, b, c }) => {
     const rows = slice(i.mul(tile), tile);

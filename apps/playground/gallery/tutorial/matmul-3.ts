@@ -4,7 +4,7 @@
  */
 import {
   accumulator,
-  array,
+  tensor,
   barrier,
   bf16,
   cdiv,
@@ -35,8 +35,8 @@ export const matmul = kernel(
   {
     name: "matmul",
     grid: { i: cdiv(m, tile), j: cdiv(n, tile) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(f32, [m, n]) },
+    inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+    outputs: { c: tensor(f32, [m, n]) },
     scratch: {
       tileA: smem(bf16, [tile, tile]),
       tileB: smem(bf16, [tile, tile]),

@@ -117,7 +117,7 @@ class Parts {
 }
 
 /** A program like those that people write, with a little of everything that most have. */
-const usualProgram = `import { array, cdiv, dim, f32, kernel, scalar, slice, toNumbers } from "tilewright";
+const usualProgram = `import { tensor, cdiv, dim, f32, kernel, scalar, slice, toNumbers } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import { normal } from "./support/data.ts";
@@ -126,8 +126,8 @@ export const usual = kernel(
   {
     name: "usual",
     grid: { i: cdiv(n, 1024) },
-    inputs: { x: array(f32, [n]), y: array(f32, [n]), alpha: scalar(f32) },
-    outputs: { out: array(f32, [n]) },
+    inputs: { x: tensor(f32, [n]), y: tensor(f32, [n]), alpha: scalar(f32) },
+    outputs: { out: tensor(f32, [n]) },
   },
   ({ i, x, y, alpha, out }) => {
     const here = slice(i.mul(1024), 1024);

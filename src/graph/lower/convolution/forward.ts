@@ -9,7 +9,7 @@
  */
 import { convolution } from "../../../kernels/convolution/convolution.ts";
 import type { Operation } from "../../../device/operation.ts";
-import { array } from "../../../lang/index.ts";
+import { tensor } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphValue } from "../../ops/node.ts";
 import type { ConvolutionNumbers } from "../../ops/structures.ts";
@@ -97,8 +97,8 @@ function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Typ
   const [dtype, result] = [storageOf(lhs.element), storageOf(out.element)];
   if (dtype === undefined || result === undefined) throw new Error("devices have these formats");
   const made = convolution({
-    x: array(dtype, lhs.shape),
-    w: array(dtype, rhs.shape),
+    x: tensor(dtype, lhs.shape),
+    w: tensor(dtype, rhs.shape),
     channels,
     ...windows,
     out: result,

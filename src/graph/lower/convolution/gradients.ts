@@ -15,7 +15,7 @@ import {
   convolutionBackwardX,
 } from "../../../kernels/convolution/convolution.ts";
 import type { Operation } from "../../../device/operation.ts";
-import { array } from "../../../lang/index.ts";
+import { tensor } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphValue } from "../../ops/node.ts";
 import type { ConvolutionNumbers } from "../../ops/structures.ts";
@@ -270,7 +270,7 @@ function operationOf(
   if (known !== undefined) return known;
   const dtype = storageOf(types.lhs.element);
   if (dtype === undefined) throw new Error("devices have this format");
-  const spec = { x: array(dtype, shapes.x), w: array(dtype, shapes.w), channels, ...windows };
+  const spec = { x: tensor(dtype, shapes.x), w: tensor(dtype, shapes.w), channels, ...windows };
   const made = (kind === "x"
     ? convolutionBackwardX(spec)
     : convolutionBackwardW(spec)) as unknown as Operation;

@@ -14,7 +14,7 @@
 import type { Operation } from "../../../device/operation.ts";
 import { scan } from "../../../kernels/scan/scan.ts";
 import type { ScanCombination } from "../../../kernels/scan/scan.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { completeWindow } from "../../infer/window.ts";
 import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
@@ -133,7 +133,7 @@ function operationOf(
   if (known !== undefined) return known;
   const [dtype, out] = [storageOf(working), storageOf(element)];
   if (dtype === undefined || out === undefined) throw new Error("devices have what is scanned");
-  const x = array(dtype, [dim("outer"), dim("n"), dim("inner")]);
+  const x = tensor(dtype, [dim("outer"), dim("n"), dim("inner")]);
   const made = scan({ x, axis: 1, combine, reverse, out }) as unknown as Operation;
   operations.set(key, made);
   return made;

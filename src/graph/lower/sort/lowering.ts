@@ -9,8 +9,8 @@
  */
 import { sort } from "../../../kernels/sort/sort.ts";
 import type { Operation } from "../../../device/operation.ts";
-import { array, dim } from "../../../lang/index.ts";
-import type { ArraySpec } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
+import type { TensorSpec } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { appliedComparison } from "../../ops/combiner.ts";
 import { elements, isIntegerElement } from "../../ops/elements.ts";
@@ -112,10 +112,10 @@ function operationOf(op: Sort, isDescending: boolean, isInner: boolean): Operati
   if (known !== undefined) return known;
   const [outer, length, inner] = [dim("outer"), dim("length"), dim("inner")];
   const shape = isInner ? [outer, length, inner] : [outer, length];
-  const [x, ...others] = dtypes.map((dtype) => array(dtype, shape));
-  const payloads = Object.fromEntries(others.map((spec, i) => [`part${i}`, spec as ArraySpec]));
+  const [x, ...others] = dtypes.map((dtype) => tensor(dtype, shape));
+  const payloads = Object.fromEntries(others.map((spec, i) => [`part${i}`, spec as TensorSpec]));
   const made = sort({
-    x: x as ArraySpec,
+    x: x as TensorSpec,
     axis: 1,
     descending: isDescending,
     payloads,

@@ -4,7 +4,7 @@
  */
 import { topK } from "../../../kernels/sort/top-k.ts";
 import type { Operation } from "../../../device/operation.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { elements, isFloatElement } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -55,7 +55,7 @@ function operationOf(op: TopK): Operation {
   const key = [dtype.name, k].join();
   const known = operations.get(key);
   if (known !== undefined) return known;
-  const made = topK({ x: array(dtype, [dim("rows"), dim("length")]), k }) as unknown as Operation;
+  const made = topK({ x: tensor(dtype, [dim("rows"), dim("length")]), k }) as unknown as Operation;
   operations.set(key, made);
   return made;
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { bf16, f32, i4, i8 } from "../../../formats/dtype.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { lower, place } from "../../../lower/pipeline.ts";
 import { printPtx } from "../../../ptx/printer.ts";
@@ -70,7 +70,7 @@ const byRows = problemOf("matmul", { a: bf16, b: bf16 }, captureLocation());
 const [k, n] = [dim("k"), dim("n")];
 const byColumns = problemOf(
   "matmul",
-  { a: bf16, b: array(bf16, [k, n], { strides: [1, k] }) },
+  { a: bf16, b: tensor(bf16, [k, n], { strides: [1, k] }) },
   captureLocation(),
 );
 
@@ -379,7 +379,7 @@ test("lanes that write memory come in no pairs", () => {
   const further = problemOf(
     "matmul",
     {
-      ...{ a: bf16, b: bf16, outputs: { sum: array(f32, [dim("m"), dim("n")]) } },
+      ...{ a: bf16, b: bf16, outputs: { sum: tensor(f32, [dim("m"), dim("n")]) } },
       epilogue: (): unknown => undefined,
     },
     captureLocation(),

@@ -9,9 +9,9 @@
  */
 import { shapeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { array, slice } from "../../../lang/index.ts";
+import { tensor, slice } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
-import type { ArraySpec, Ref, Scalar } from "../../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord } from "../../../support/options.ts";
 import { byElement } from "../../support/by-element.ts";
@@ -40,7 +40,7 @@ type Shape = "rows" | "columns" | "both" | "batch and both";
 /** Which sizes of the product an input of the epilogue has. */
 export function inputShape(
   name: string,
-  { shape }: ArraySpec,
+  { shape }: TensorSpec,
   { of, sizes: { m, n, batch } }: Pick<MatmulProblem, "of" | "sizes">,
   location: Location,
 ): Shape {
@@ -73,7 +73,7 @@ export function inputSpecs(
   problem: MatmulProblem,
   { batch, m, n }: ProductDimensions,
   location: Location,
-): { readonly [name: string]: ArraySpec } {
+): { readonly [name: string]: TensorSpec } {
   const shapes: { readonly [S in Shape]: readonly Size[] } = {
     rows: [m],
     columns: [n],
@@ -83,7 +83,7 @@ export function inputSpecs(
   return Object.fromEntries(
     Object.entries(problem.inputs).map(([name, spec]) => [
       parameterName(name),
-      array(spec.dtype, shapes[inputShape(name, spec, problem, location)]),
+      tensor(spec.dtype, shapes[inputShape(name, spec, problem, location)]),
     ]),
   );
 }

@@ -4,7 +4,7 @@ import { codeOf } from "../../../../test/support/library-checks.ts";
 import type { Device } from "../../../device/device.ts";
 import { bf16, f16, f32, i4 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { place } from "../../../lower/pipeline.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
@@ -34,10 +34,10 @@ const inParts: MatmulConfiguration = {
 };
 
 const outputs = {
-  before: array(bf16, [m, n]),
-  largest: { array: array(f32, [m]), combine: "max" },
-  least: { array: array(f32, [n]), combine: "min" },
-  total: { array: array(f32, [n]), combine: "sum" },
+  before: tensor(bf16, [m, n]),
+  largest: { array: tensor(f32, [m]), combine: "max" },
+  least: { array: tensor(f32, [n]), combine: "min" },
+  total: { array: tensor(f32, [n]), combine: "sum" },
 } as const;
 
 function whole(count: number, seed: number): Float64Array {
@@ -50,7 +50,7 @@ async function agrees(device: Device, configuration: MatmulConfiguration | undef
   const [rows, columns] = [70, 136];
   const op = matmul({
     ...{ a: bf16, b: bf16, out: f32, outputs },
-    inputs: { shift: array(f32, [n]) },
+    inputs: { shift: tensor(f32, [n]) },
     epilogue: ({ sums, shift }) => {
       const moved = sums.sub(shift);
       return {
@@ -127,7 +127,7 @@ test("few rows with weights in few bits, and nothing to multiply", async () => {
   const packed = await device.run(quantizeWeights({ x: f32, b: weights }), { x });
   const op = matmul({
     ...{ a: bf16, b: weights, out: f32 },
-    outputs: { largest: { array: array(f32, [m]), combine: "max" } },
+    outputs: { largest: { array: tensor(f32, [m]), combine: "max" } },
     epilogue: ({ sums }) => ({ out: sums, largest: sums }),
     configuration: { kernel: "narrow", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
   });
@@ -138,7 +138,7 @@ test("few rows with weights in few bits, and nothing to multiply", async () => {
   expect([...toNumbers(largest)]).toEqual(rows);
   const empty = matmul({
     ...{ a: bf16, b: bf16, out: f32 },
-    outputs: { largest: { array: array(f32, [m]), combine: "max" } },
+    outputs: { largest: { array: tensor(f32, [m]), combine: "max" } },
     epilogue: ({ sums: tile }) => ({ out: tile, largest: tile }),
   });
   const none = await device.run(empty, {
@@ -158,24 +158,24 @@ test("mistakes are told", () => {
   const fits = { m: 64, n: 64, k: 64 };
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9902", () => made(5)],
-    ["TW9902", () => made(array(f32, [m]))],
-    ["TW9902", () => made({ array: array(f32, [m]), combine: "mean" })],
-    ["TW9902", () => made({ array: array(f32, [k]), combine: "sum" })],
-    ["TW9902", () => made({ array: array(f16, [m]), combine: "sum" })],
-    ["TW9902", () => matmul({ ...given, epilogue, outputs: never({ out: array(f32, [m, n]) }) })],
+    ["TW9902", () => made(tensor(f32, [m]))],
+    ["TW9902", () => made({ array: tensor(f32, [m]), combine: "mean" })],
+    ["TW9902", () => made({ array: tensor(f32, [k]), combine: "sum" })],
+    ["TW9902", () => made({ array: tensor(f16, [m]), combine: "sum" })],
+    ["TW9902", () => matmul({ ...given, epilogue, outputs: never({ out: tensor(f32, [m, n]) }) })],
     [
       "TW9902",
-      () => made({ array: array(f32, [m]), combine: "sum" }, { a: array(bf16, [batch, m, k]) }),
+      () => made({ array: tensor(f32, [m]), combine: "sum" }, { a: tensor(bf16, [batch, m, k]) }),
     ],
-    ["TW9905", () => matmul({ ...given, outputs: { x: array(f32, [m, n]) } })],
-    ["TW9905", () => made(array(f32, [m, n]), { inputs: { x: array(f32, [n]) } })],
-    ["TW9905", () => made(array(bf16, [m, n])).kernels(fits)],
+    ["TW9905", () => matmul({ ...given, outputs: { x: tensor(f32, [m, n]) } })],
+    ["TW9905", () => made(tensor(f32, [m, n]), { inputs: { x: tensor(f32, [n]) } })],
+    ["TW9905", () => made(tensor(bf16, [m, n])).kernels(fits)],
     [
       "TW9905",
       () =>
         matmul({
           ...given,
-          outputs: { x: array(f32, [m, n]) },
+          outputs: { x: tensor(f32, [m, n]) },
           epilogue: never(({ sums }: { readonly sums: unknown }) => sums),
         }).kernels(fits),
     ],
@@ -191,10 +191,10 @@ test.each([
   (_, b) => {
     const op = matmul({
       ...{ a: bf16, b: b as typeof bf16, out: f32 },
-      inputs: { residual: array(f32, [m, n]) },
+      inputs: { residual: tensor(f32, [m, n]) },
       outputs: {
-        largest: { array: array(f32, [m]), combine: "max" },
-        total: { array: array(f32, [n]), combine: "sum" },
+        largest: { array: tensor(f32, [m]), combine: "max" },
+        total: { array: tensor(f32, [n]), combine: "sum" },
       },
       epilogue: ({ sums, residual }) => {
         const out = sums.add(residual);

@@ -2,9 +2,9 @@
  * Further outputs of the epilogue: what it gives besides the result, stored as it is, or combined along rows or columns.
  *
  *   outputs                                               the epilogue gives            what is stored
- *   before: array(bf16, [m, n])                           bf16[rows, columns]           the piece
- *   largest: { array: array(f32, [m]), combine: "max" }   f32[rows, columns]            the greatest of each row
- *   total: { array: array(f32, [n]), combine: "sum" }     f32[rows, columns]            the sum of each column
+ *   before: tensor(bf16, [m, n])                           bf16[rows, columns]           the piece
+ *   largest: { array: tensor(f32, [m]), combine: "max" }   f32[rows, columns]            the greatest of each row
+ *   total: { array: tensor(f32, [n]), combine: "sum" }     f32[rows, columns]            the sum of each column
  *
  * A piece that overhangs the result counts only with what is inside. Pieces leave what they come to in scratch memory, a
  * row of it for each piece of the way, and a launch at the end combines these in the order in which they lie, so that
@@ -15,7 +15,7 @@ import type { DType } from "../../../formats/dtype.ts";
 import { ceilDivSize, shapeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import {
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -25,7 +25,7 @@ import {
   loop,
   slice,
 } from "../../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref } from "../../../lang/index.ts";
+import type { TensorSpec, KernelDefinition, Ref } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../../support/options.ts";
@@ -40,7 +40,7 @@ import type { MatmulProblem } from "../problem.ts";
 export type Combine = "sum" | "max" | "min";
 
 /** An array of [m, n] that is stored piece by piece, or one of [m] or [n] that rows or columns are combined into. */
-export type EpilogueOutput = ArraySpec | { readonly array: ArraySpec; readonly combine: Combine };
+export type EpilogueOutput = TensorSpec | { readonly array: TensorSpec; readonly combine: Combine };
 
 /** Further outputs that an epilogue writes, by name. */
 export interface EpilogueOutputs {
@@ -50,7 +50,7 @@ export interface EpilogueOutputs {
 /** An output, checked. */
 export interface FurtherOutput {
   readonly name: string;
-  readonly spec: ArraySpec;
+  readonly spec: TensorSpec;
   /** Undefined where pieces are stored as they are. */
   readonly combined: { readonly along: "rows" | "columns"; readonly how: Combine } | undefined;
 }
@@ -85,7 +85,7 @@ function furtherOutput(
   if (name === "out") throw wrong("another name: out is the result", name);
   if (!isArray(spec) || (isCombined && !combines.includes(how as Combine)))
     throw wrong(
-      'array(dtype, [m, n]), or { array: array(dtype, [m]), combine: "sum", "max" or "min" }',
+      'tensor(dtype, [m, n]), or { array: tensor(dtype, [m]), combine: "sum", "max" or "min" }',
       isCombined ? optionText(how) : optionText(given),
     );
   requireRows(name, of, spec, location);
@@ -104,7 +104,7 @@ function furtherOutput(
   return { name, spec, combined: { along: has([n]) ? "columns" : "rows", how: how as Combine } };
 }
 
-function isArray(given: unknown): given is ArraySpec {
+function isArray(given: unknown): given is TensorSpec {
   return isRecord(given) && given["kind"] === "array";
 }
 
@@ -116,7 +116,7 @@ export function outputSpecs(
   { outputs, sizes }: MatmulProblem,
   { batch, m, n }: ProductDimensions,
   piece: PieceShape,
-): { readonly [name: string]: ArraySpec } {
+): { readonly [name: string]: TensorSpec } {
   const whole = sizes.batch === undefined ? [m, n] : [batch, m, n];
   const shapeOf = ({ combined }: FurtherOutput): readonly Size[] => {
     if (combined === undefined) return whole;
@@ -127,7 +127,7 @@ export function outputSpecs(
   return Object.fromEntries(
     outputs.map((output) => [
       parameterName(output.name),
-      array(output.spec.dtype, shapeOf(output)),
+      tensor(output.spec.dtype, shapeOf(output)),
     ]),
   );
 }
@@ -214,8 +214,8 @@ export function combineKernel({ spec, combined }: FurtherOutput): KernelDefiniti
     {
       name: "matmul_combine",
       grid: { i: cdiv(extent, span) },
-      inputs: { parts: array(dtype, [pieces, extent]) },
-      outputs: { out: array(dtype, [extent]) },
+      inputs: { parts: tensor(dtype, [pieces, extent]) },
+      outputs: { out: tensor(dtype, [extent]) },
     },
     ({ i, parts, out }) => {
       const window = slice(i.mul(span), span);

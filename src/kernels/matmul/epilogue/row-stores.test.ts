@@ -8,7 +8,7 @@ import type { Operation } from "../../../device/operation.ts";
 import { bf16, f16, f32, f8e4m3fn, i4 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { knownCut } from "../../../lang/pipeline/segments.ts";
 import { lower, place } from "../../../lower/pipeline.ts";
 import { printPtx } from "../../../ptx/printer.ts";
@@ -115,7 +115,7 @@ test("lanes write as many neighbours at once as rows are aligned for, of 16 bits
 });
 
 const [n, k] = [dim("n"), dim("k")];
-const byColumns = array(bf16, [k, n], { strides: [1, k] });
+const byColumns = tensor(bf16, [k, n], { strides: [1, k] });
 
 test.each([
   ["bytes of 96 columns", { a: bf16, b: byColumns, out: f8e4m3fn }, [710, 963, 1952]],
@@ -157,7 +157,7 @@ test.skipIf(!hasPtxas)(
     const op = matmul({
       ...{ a: bf16, b: bf16 },
       configuration: { ...usual, multipliers: 1, columns: 256, stages: 4, schedule: "split" },
-      inputs: { bias: array(f32, [n]), residual: array(bf16, [dim("m"), n]) },
+      inputs: { bias: tensor(f32, [n]), residual: tensor(bf16, [dim("m"), n]) },
       epilogue: ({ sums, bias, residual }) =>
         sums.add(bias).add(residual.cast(f32)).maximum(0).cast(bf16),
     });

@@ -1,6 +1,6 @@
 /** Adds up what parts of k came to, always in the same order, and finishes the result. */
 import {
-  array,
+  tensor,
   cdiv,
   dim,
   kernel,
@@ -39,11 +39,11 @@ export function sumPartsKernel(
       name: "matmul_sum",
       grid: { layer: layered ? batch : 1, i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: {
-        parts: array(problem.accumulator, [dim("layers"), m, n]),
+        parts: tensor(problem.accumulator, [dim("layers"), m, n]),
         ...inputSpecs(problem, dimensions, location),
       },
       outputs: {
-        out: array(problem.out.dtype, [...(layered ? [batch] : []), m, n]),
+        out: tensor(problem.out.dtype, [...(layered ? [batch] : []), m, n]),
         ...outputSpecs(problem, dimensions, summedPiece),
       },
     },

@@ -1,7 +1,7 @@
 /** The fastest configurations by the model, held against asking it for all of them. */
 import { expect, test } from "vitest";
 import { bf16, f32, f64, f8e4m3fn, i4, i8 } from "../../../formats/dtype.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { captureLocation } from "../../../support/location.ts";
 import { Random } from "../../../support/random.ts";
 import { targets } from "../../../targets/target.ts";
@@ -22,16 +22,16 @@ const byColumns = { strides: [1, k] };
 
 const specs: readonly Parameters<typeof problemOf>[1][] = [
   { a: bf16, b: bf16 },
-  { a: bf16, b: array(bf16, [k, n], byColumns) },
-  { a: array(bf16, [m, k], { strides: [1, m] }), b: bf16, out: f32 },
-  { a: array(bf16, [dim("batch"), m, k]), b: bf16 },
+  { a: bf16, b: tensor(bf16, [k, n], byColumns) },
+  { a: tensor(bf16, [m, k], { strides: [1, m] }), b: bf16, out: f32 },
+  { a: tensor(bf16, [dim("batch"), m, k]), b: bf16 },
   { a: bf16, b: bf16, epilogue: ({ sums }: { sums: unknown }) => sums },
   { a: f32, b: f32, precision: "tf32" },
   { a: f32, b: f32, precision: "tf32x3" },
   { a: f32, b: f32, precision: "bf16x6" },
   { a: f64, b: f64 },
   { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" },
-  { a: i8, b: array(i8, [k, n], byColumns) },
+  { a: i8, b: tensor(i8, [k, n], byColumns) },
   { a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) },
   { a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) },
   { a: bf16, b: sparse24(bf16, [k, n]) },

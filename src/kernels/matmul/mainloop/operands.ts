@@ -8,8 +8,8 @@
 import type { DType } from "../../../formats/dtype.ts";
 import { multiplySizes } from "../../../ir/size.ts";
 import type { Dimension } from "../../../ir/size.ts";
-import { all, array, dim, slice } from "../../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar, Slice } from "../../../lang/index.ts";
+import { all, tensor, dim, slice } from "../../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar, Slice } from "../../../lang/index.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import { isHeld } from "./register-operand.ts";
 import type { TileSides } from "./register-operand.ts";
@@ -76,19 +76,19 @@ export function sidesOf(
 }
 
 /** The operand as the kernel is given it: as it lies in memory. */
-export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec {
+export function sideSpec(side: Side, batch: Dimension, k: Dimension): TensorSpec {
   const { stored, alongK, batched, extent, parts, pitch, prologue, sparse } = side;
   const depth = sparse ? storedHalf(k) : storedDepth(prologue, k);
   const [rows, columns] = alongK ? [extent, depth] : [depth, extent];
   const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
-  if (pitch === undefined) return array(stored, shape);
+  if (pitch === undefined) return tensor(stored, shape);
   const matrix = multiplySizes(rows, pitch);
   const strides = [
     ...(parts > 1 ? [batched ? multiplySizes(batch, matrix) : matrix] : []),
     ...(batched ? [matrix] : []),
     ...[pitch, 1],
   ];
-  return array(stored, shape, { strides });
+  return tensor(stored, shape, { strides });
 }
 
 /** Elements that a tile holds along k. */

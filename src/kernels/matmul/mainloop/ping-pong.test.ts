@@ -7,7 +7,7 @@ import { hasPtxas } from "../../../../test/ptxas.ts";
 import { scheduleSeeds } from "../../../../test/support/sample.ts";
 import { bf16, f16, f32 } from "../../../formats/dtype.ts";
 import { toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { captureLocation } from "../../../support/location.ts";
@@ -123,7 +123,7 @@ test.skipIf(!hasPtxas)("long products have them in a row, which spills nothing e
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
   const op = matmul({
-    ...{ a: bf16, b: bf16, inputs: { bias: array(f32, [dim("n")]) } },
+    ...{ a: bf16, b: bf16, inputs: { bias: tensor(f32, [dim("n")]) } },
     epilogue: ({ sums, bias }) =>
       activations.gelu((sums as Tile<"f32">).add(bias as Tile<"f32">)).cast(bf16),
     configuration: { ...usual, columns: 256, stages: 4, cluster: 2 },

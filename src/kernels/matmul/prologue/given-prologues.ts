@@ -2,8 +2,8 @@
 import type { DType } from "../../../formats/dtype.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { ceilDivSize, multiplySizes } from "../../../ir/size.ts";
-import { array } from "../../../lang/index.ts";
-import type { ArraySpec, Tile } from "../../../lang/index.ts";
+import { tensor } from "../../../lang/index.ts";
+import type { TensorSpec, Tile } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../../support/options.ts";
 import { byElement } from "../../support/by-element.ts";
@@ -28,7 +28,7 @@ type Operands = { readonly [N in "a" | "b"]: Operand };
 /** What a specification says about its operands. */
 export function prologuesOf(
   given: unknown,
-  inputs: { readonly [name: string]: ArraySpec },
+  inputs: { readonly [name: string]: TensorSpec },
   operands: Operands,
   location: Location,
 ): Given {
@@ -51,7 +51,7 @@ export function prologuesOf(
 function prologueOf(
   operand: "a" | "b",
   given: unknown,
-  inputs: { readonly [name: string]: ArraySpec },
+  inputs: { readonly [name: string]: TensorSpec },
   operands: Operands,
   location: Location,
 ): Prologue {
@@ -109,7 +109,7 @@ function prologueOf(
 export function storedOperand({ dtype, shape: [k, n], batch }: QuantizedSpec): Operand {
   const stored = multiplySizes(ceilDivSize(k, packedUnit), packedUnit);
   return {
-    spec: array(dtype, [...(batch === undefined ? [] : [batch]), n, stored]),
+    spec: tensor(dtype, [...(batch === undefined ? [] : [batch]), n, stored]),
     ...{ batch, rows: k, columns: n, byRows: false },
   };
 }
@@ -128,7 +128,7 @@ const quickPrologue: QuickPrologue = {
 export function weightPrologue(
   weights: QuantizedSpec,
   given: unknown,
-  inputs: { readonly [name: string]: ArraySpec },
+  inputs: { readonly [name: string]: TensorSpec },
   /** Whether each matrix of the product has weights of its own. */
   batched: boolean,
   location: Location,
@@ -163,7 +163,7 @@ export function weightPrologue(
       },
     },
     prologueInputs: Object.fromEntries(
-      further.map((input) => [input.name, array(input.dtype, scaleShape(input, ...shape, batch))]),
+      further.map((input) => [input.name, tensor(input.dtype, scaleShape(input, ...shape, batch))]),
     ),
   };
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { codeOf } from "../../../../test/support/library-checks.ts";
 import { f32 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { lower } from "../../../lower/pipeline.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
@@ -17,7 +17,7 @@ const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 test.each(["tf32", "bf16x3"] as const)(
   "operands of %s are prepared in one launch, by wide accesses alone",
   (precision) => {
-    const a = array(f32, [m, k], { strides: [1, m] });
+    const a = tensor(f32, [m, k], { strides: [1, m] });
     const op = matmul({ a, b: f32, precision });
     const [prepare, ...others] = op.kernels({ m: 4096, n: 4096, k: 4096 });
     expect(others).toHaveLength(1);
@@ -35,7 +35,7 @@ test.each([
   ["bf16x6", 3],
   ["bf16x9", 3],
 ] as const)("a step of %s fetches each of the %d parts of an operand once", (precision, parts) => {
-  const b = array(f32, [k, n], { strides: [1, k] });
+  const b = tensor(f32, [k, n], { strides: [1, k] });
   const [, product] = matmul({ a: f32, b, precision }).kernels({ m: 4096, n: 4096, k: 4096 });
   if (product === undefined) throw new Error("nothing is multiplied");
   const text = printPtx(lower(product.kernel, targets.sm_90a).module);
@@ -56,8 +56,8 @@ test("rings have a stage for each part at least, since a step reads all of them"
 test("f32 as tf32 is rounded by the copy engine, and turned only where both operands lie across k", () => {
   const sizes = { m: 4096, n: 4096, k: 4096 };
   const [rows, columns] = [
-    array(f32, [m, k], { strides: [1, m] }),
-    array(f32, [k, n], { strides: [1, k] }),
+    tensor(f32, [m, k], { strides: [1, m] }),
+    tensor(f32, [k, n], { strides: [1, k] }),
   ];
   const planOf = (
     a: typeof rows | typeof f32,
@@ -142,7 +142,7 @@ test.each([
         ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 6 },
         ...{ schedule: "tiles", turned: false, cluster: 1 },
       };
-      const b = array(f32, [k, n], { strides: [1, k] });
+      const b = tensor(f32, [k, n], { strides: [1, k] });
       const op = matmul({ a: f32, b, precision, configuration });
       const given = {
         a: fromNumbers(f32, [8, depth], left),
@@ -165,8 +165,8 @@ test("an operand by columns may be a transposed view, in batches too", async () 
   const weights = await device.upload(fromNumbers(f32, [2, 5, 4], count([2, 5, 4])));
   const a = fromNumbers(f32, [2, 3, 4], count([2, 3, 4]));
   const product = matmul({
-    a: array(f32, [batch, rows, depth]),
-    b: array(f32, [batch, depth, columns], { strides: [depth.mul(columns), 1, depth] }),
+    a: tensor(f32, [batch, rows, depth]),
+    b: tensor(f32, [batch, depth, columns], { strides: [depth.mul(columns), 1, depth] }),
     precision: "ieee",
   });
   const { out } = await device.run(product, { a, b: weights.transpose([0, 2, 1]) });

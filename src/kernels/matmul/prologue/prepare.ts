@@ -12,7 +12,7 @@
 import type { DType } from "../../../formats/dtype.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -24,7 +24,7 @@ import {
   when,
 } from "../../../lang/index.ts";
 import type {
-  ArraySpec,
+  TensorSpec,
   KernelDefinition,
   LaunchSize,
   Ref,
@@ -154,8 +154,8 @@ interface Copied {
   readonly batch: LaunchSize;
   readonly rows: LaunchSize;
   readonly columns: LaunchSize;
-  readonly source: ArraySpec;
-  readonly target: ArraySpec;
+  readonly source: TensorSpec;
+  readonly target: TensorSpec;
 }
 
 function copiedOf(source: DType, preparation: Preparation): Copied {
@@ -167,8 +167,8 @@ function copiedOf(source: DType, preparation: Preparation): Copied {
   const [height, width] = turns ? [columns, rows] : [rows, columns];
   return {
     ...{ preparation, batch, rows, columns },
-    source: array(source, [batch, rows, columns]),
-    target: array(dtype, [parts, batch, height, width], {
+    source: tensor(source, [batch, rows, columns]),
+    target: tensor(dtype, [parts, batch, height, width], {
       strides: [batch.mul(height).mul(pitch), height.mul(pitch), pitch, 1],
     }),
   };

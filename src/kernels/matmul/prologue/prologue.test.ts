@@ -4,7 +4,7 @@ import { bf16, f16, f32, f8e4m3fn, i4, i8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { Device } from "../../../device/device.ts";
-import { array, cdiv, dim, full } from "../../../lang/index.ts";
+import { tensor, cdiv, dim, full } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
@@ -227,7 +227,7 @@ describe("prologues", () => {
     const factors = whole(3 * along, 3, 7);
     for (const group of [64, 192]) {
       const groups = depth / group;
-      const inputs = { factor: array(f32, [cdiv(k, group), operand === "a" ? m : n]) };
+      const inputs = { factor: tensor(f32, [cdiv(k, group), operand === "a" ? m : n]) };
       const spec = { as: bf16, inputs: ["factor"] as const };
       const op = matmul({
         ...{ a: bf16, b: bf16, out: f32, inputs },
@@ -272,7 +272,7 @@ describe("prologues", () => {
       const [ofA, ofB] = [whole(rows * depth, 4, 5), whole(depth * columns, 4, 6)];
       const op = matmul({
         ...{ a: f32, precision: "tf32" as const },
-        b: array(f32, [k, n], { strides: [1, k] }),
+        b: tensor(f32, [k, n], { strides: [1, k] }),
         prologue: { b: { as: f32, compute: ({ b }) => b.mul(2) } },
         configuration:
           kind === "persistent"
@@ -394,7 +394,7 @@ describe("prologues", () => {
           matmul({
             a: bf16,
             b: i8,
-            inputs: { s: array(f32, [m, n]) },
+            inputs: { s: tensor(f32, [m, n]) },
             prologue: { b: { as: bf16, inputs: ["s"], compute: ({ b }) => b.cast(bf16) } },
           }),
       ],
@@ -412,7 +412,7 @@ describe("prologues", () => {
         () =>
           matmul({
             ...{ a: bf16, b: quantized(i4, [k, n], { scale: bf16 }) },
-            inputs: { bScale: array(f32, [n]) },
+            inputs: { bScale: tensor(f32, [n]) },
           }),
       ],
       ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: narrow }).plan(fits)],
@@ -433,7 +433,7 @@ describe("prologues", () => {
         "TW9904",
         () =>
           matmul({
-            ...{ a: bf16, b: i8, inputs: { s: array(f32, [cdiv(k, 16), n]) } },
+            ...{ a: bf16, b: i8, inputs: { s: tensor(f32, [cdiv(k, 16), n]) } },
             prologue: {
               b: { as: bf16, inputs: ["s"], compute: ({ b, s }) => b.cast(f32).mul(s).cast(bf16) },
             },

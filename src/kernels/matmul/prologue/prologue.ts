@@ -15,8 +15,8 @@ import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { ceilDivSize, multiplySizes, shapeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { array, iota, slice, zeros } from "../../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar } from "../../../lang/index.ts";
+import { tensor, iota, slice, zeros } from "../../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
 import type { Location } from "../../../support/location.ts";
 import type { ProductDimensions } from "../dimensions.ts";
@@ -69,7 +69,7 @@ export interface Prologue {
 /** What share of k an input of a prologue has. */
 export function prologueInput(
   name: string,
-  { dtype, shape }: ArraySpec,
+  { dtype, shape }: TensorSpec,
   operand: "a" | "b",
   { k, extent }: { readonly k: Size; readonly extent: Size },
   location: Location,
@@ -108,12 +108,12 @@ function groupOf(count: Size, k: Size): number | undefined {
 export function prologueSpecs(
   { operand, inputs }: Prologue,
   { batch, m, n, k }: ProductDimensions,
-): { readonly [name: string]: ArraySpec } {
+): { readonly [name: string]: TensorSpec } {
   const extent = operand === "a" ? m : n;
   return Object.fromEntries(
     inputs.map((input) => [
       parameterName(input.name),
-      array(input.dtype, scaleShape(input, k, extent, input.batched ? batch : undefined)),
+      tensor(input.dtype, scaleShape(input, k, extent, input.batched ? batch : undefined)),
     ]),
   );
 }

@@ -7,7 +7,7 @@ import { bf16, f32, f8e4m3fn } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { lower } from "../../../lower/pipeline.ts";
@@ -38,8 +38,8 @@ function problemFor(
   byColumns: readonly ("a" | "b")[],
 ): { readonly problem: MatmulProblem; readonly recipe: Recipe } {
   const [a, b] = [
-    array(dtype, [m, k], byColumns.includes("a") ? { strides: [1, m] } : {}),
-    array(dtype, [k, n], byColumns.includes("b") ? { strides: [1, k] } : {}),
+    tensor(dtype, [m, k], byColumns.includes("a") ? { strides: [1, m] } : {}),
+    tensor(dtype, [k, n], byColumns.includes("b") ? { strides: [1, k] } : {}),
   ];
   const problem = problemOf(
     "matmul",

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { bf16 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { knownCut } from "../../../lang/pipeline/segments.ts";
 import { open } from "../../../runtime/open.ts";
 import type { MatmulConfiguration } from "../configuration.ts";
@@ -32,8 +32,8 @@ test.each<
   expect(knownCut(tiles, workers, steps, true)).toMatchObject({ ...cut, isHalved: true });
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const product = matmul({
-    a: array(bf16, [rows, depth]),
-    b: array(bf16, [depth, columns], lies === "columns" ? { strides: [1, depth] } : {}),
+    a: tensor(bf16, [rows, depth]),
+    b: tensor(bf16, [depth, columns], lies === "columns" ? { strides: [1, depth] } : {}),
     configuration: usual,
   });
   // Of -1, 0 and 1, whose sums bf16 holds.

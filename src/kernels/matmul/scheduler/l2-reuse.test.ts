@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { bf16 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { lower } from "../../../lower/pipeline.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
@@ -27,7 +27,7 @@ function formOf(
   changed: Partial<PersistentForm> = {},
 ): PersistentForm {
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
-  const operands = { a: array(bf16, [rows, depth]), b: array(bf16, [depth, columns]) };
+  const operands = { a: tensor(bf16, [rows, depth]), b: tensor(bf16, [depth, columns]) };
   const problem = problemOf("matmul", operands, location);
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no recipe");

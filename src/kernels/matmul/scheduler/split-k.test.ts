@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { codeOf } from "../../../../test/support/library-checks.ts";
 import { bf16, f32, f64, i32, i4, i8 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
@@ -41,7 +41,7 @@ test.each([
   for (const [dtype, out] of [[bf16, f32] as const, [i8, i32] as const]) {
     const op = matmul({
       ...{ a: dtype as typeof bf16, b: dtype as typeof bf16, out: out as typeof f32 },
-      inputs: { shift: array(out as typeof f32, [n]) },
+      inputs: { shift: tensor(out as typeof f32, [n]) },
       epilogue: ({ sums: each, shift: by }) => each.add(by),
       configuration: { ...inParts, ...changed },
     });
@@ -94,7 +94,7 @@ test("products that have no parts are refused", () => {
   const fits = { m: 64, n: 64, k: 1024 };
   const configuration = inParts;
   expect(codeOf(() => matmul({ a: f64, b: f64, configuration }).plan(fits))).toBe("TW9904");
-  const a = array(bf16, [batch, m, k]);
+  const a = tensor(bf16, [batch, m, k]);
   expect(codeOf(() => matmul({ a, b: bf16, configuration }).plan({ ...fits, batch: 2 }))).toBe(
     "TW9904",
   );

@@ -8,7 +8,7 @@
  * Blocks that hand sums to each other instead (`lang/pipeline/segments.ts`) wait for what others have written: 512 × 512 × 32768 of bf16 took 33.4 µs in
  * parts, and 46.4 so; 7 × 608 × 5568 4.8 and 7.5; 704 × 832 × 5440 16.8 and 18.0.
  */
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import type { Target } from "../../../targets/target.ts";
 import type { PersistentConfiguration, ProductSizes } from "../configuration.ts";
 import { prologueOf } from "../problem.ts";
@@ -59,7 +59,7 @@ export function productOfParts(problem: MatmulProblem): MatmulProblem {
   return {
     ...problem,
     ...{ inputs: {}, epilogue: undefined, outputs: [] },
-    out: array(problem.accumulator, [batch, m, n]),
+    out: tensor(problem.accumulator, [batch, m, n]),
     sizes: { ...problem.sizes, batch },
   };
 }

@@ -7,7 +7,7 @@
  *                       1  3  5  7        15 13 11  9
  */
 import { cdiv, constant } from "../../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar } from "../../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
 import type { Deal, Segments } from "../../../lang/pipeline/segments.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { Size } from "../../../ir/size.ts";
@@ -53,7 +53,7 @@ export interface TileOrder {
 /** Rows that are dealt to tiles on the device, from tables that a kernel before has made. */
 export interface DealtRows {
   /** The tables. */
-  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly inputs: { readonly [name: string]: TensorSpec };
   /**
    * The name of an array of two i32 where blocks take tiles of the last rounds (`work-loop.ts`): a counter, which that kernel sets to 0, and how many rounds are
    * dealt before; undefined where all are.

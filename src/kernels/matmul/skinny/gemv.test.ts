@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { bf16, f16, f32 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { hasPtxas } from "../../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../../test/support/clean-assembly.ts";
@@ -28,10 +28,10 @@ test.each([
   "on the %s, of %o and %o: sums and their bias, at least -7",
   async (place, dtype, [columns, depth], configuration) => {
     const product = matmul({
-      a: array(dtype, [m, k]),
-      b: array(dtype, [k, n], byColumns),
+      a: tensor(dtype, [m, k]),
+      b: tensor(dtype, [k, n], byColumns),
       out: f32,
-      inputs: { bias: array(f32, [n]) },
+      inputs: { bias: tensor(f32, [n]) },
       epilogue: ({ sums, bias }) => sums.add(bias).maximum(-7),
       configuration,
     });
@@ -58,16 +58,16 @@ test.each([
 
 test("what it cannot be is refused", () => {
   const sizes = { m: 1, n: 64, k: 64 };
-  const b = array(bf16, [k, n], byColumns);
-  const a = array(bf16, [m, k]);
+  const b = tensor(bf16, [k, n], byColumns);
+  const a = tensor(bf16, [m, k]);
   const codes = [
     () => matmul({ a, b, configuration: usual }).plan({ ...sizes, m: 2 }),
     () => matmul({ a: bf16, b: bf16, configuration: usual }).plan(sizes),
     () => matmul({ a, b, configuration: { ...usual, words: 3 as 2 } }).plan(sizes),
     () =>
       matmul({
-        a: array(f32, [m, k]),
-        b: array(f32, [k, n], byColumns),
+        a: tensor(f32, [m, k]),
+        b: tensor(f32, [k, n], byColumns),
         ...{ precision: "tf32", configuration: usual },
       }).plan(sizes),
   ].map(codeOf);
@@ -77,7 +77,7 @@ test("what it cannot be is refused", () => {
 
 test("epilogues that combine columns are refused in blocks of one column, too", () => {
   const op = matmul({
-    ...{ a: array(bf16, [m, k]), b: array(bf16, [k, n], byColumns), out: f32 },
+    ...{ a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n], byColumns), out: f32 },
     epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
   });
   const sizes = { m: 1, n: 8192, k: 28672 };
@@ -87,7 +87,7 @@ test("epilogues that combine columns are refused in blocks of one column, too", 
 
 test("it is chosen for one row of many weights by columns, with as many lanes as k has use for", () => {
   const chosen = (rows: number, columns: number, depth: number): unknown =>
-    matmul({ a: array(bf16, [m, k]), b: array(bf16, [k, n], byColumns) }).plan({
+    matmul({ a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n], byColumns) }).plan({
       ...{ m: rows, n: columns, k: depth },
     }).configuration;
   // 102.3 µs instead of 103.1, 27.4 instead of 28.7, 2.7 instead of 4.2.
@@ -103,6 +103,6 @@ test("it is chosen for one row of many weights by columns, with as many lanes as
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled", () => {
-  const op = matmul({ a: array(bf16, [m, k]), b: array(bf16, [k, n], byColumns) });
+  const op = matmul({ a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n], byColumns) });
   expect(assemblyProblems(op.kernels({ m: 1, n: 8192, k: 28672 }))).toEqual([]);
 });

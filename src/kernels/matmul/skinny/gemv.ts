@@ -7,7 +7,7 @@
  * Blocks of the persistent kernel have 64 columns at least. There are few of them, and those that are done early leave memory to the others; of these blocks there
  * are thousands, and a processor takes the next one as soon as it has room.
  */
-import { array, cdiv, kernel, loop, slice, zeros } from "../../../lang/index.ts";
+import { tensor, cdiv, kernel, loop, slice, zeros } from "../../../lang/index.ts";
 import type { KernelDefinition, Tile } from "../../../lang/index.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { Location } from "../../../support/location.ts";
@@ -51,11 +51,11 @@ export function dotsKernel(
       name: "matmul_dots",
       ...{ warps, grid: { j: cdiv(n, columns) } },
       inputs: {
-        a: array(problem.a.dtype, [m, k]),
-        b: array(problem.b.dtype, [n, k]),
+        a: tensor(problem.a.dtype, [m, k]),
+        b: tensor(problem.b.dtype, [n, k]),
         ...inputSpecs(problem, dimensions, location),
       },
-      outputs: { out: array(problem.out.dtype, [m, n]) },
+      outputs: { out: tensor(problem.out.dtype, [m, n]) },
     },
     (argument) => {
       const { j, a, b, out } = argument;

@@ -13,7 +13,7 @@
  * processors, they have all of k instead.
  */
 import {
-  array,
+  tensor,
   barrier,
   cdiv,
   constant,
@@ -150,13 +150,13 @@ export function narrowKernel(
       grid: { layer: layers[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, width) },
       threads: ["copy", "first", "second", "third", "fourth"],
       inputs: {
-        a: array(problem.a.dtype, [m, k]),
-        b: array(weights.dtype, [n, storedDepth(prologue, k)]),
+        a: tensor(problem.a.dtype, [m, k]),
+        b: tensor(weights.dtype, [n, storedDepth(prologue, k)]),
         ...prologueSpecs(prologue, dimensions),
         ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
       },
       outputs: {
-        out: array(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
+        out: tensor(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
         ...(split === 1 && outputSpecs(problem, dimensions, piece)),
       },
       scratch: {

@@ -13,7 +13,7 @@ import { operation } from "../../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../../device/operation.ts";
 import { evaluateSize } from "../../../ir/size.ts";
 import {
-  array,
+  tensor,
   cdiv,
   concatenate,
   dim,
@@ -23,7 +23,7 @@ import {
   slice,
   zeros,
 } from "../../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Ref, Tile } from "../../../lang/index.ts";
 import { captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
@@ -41,10 +41,10 @@ import {
 import type { Sparse24Spec, SparseFormat } from "./sparse-weights.ts";
 
 type Stored<D extends DTypeName> = {
-  readonly b: ArraySpec<D>;
-  readonly bMetadata: ArraySpec<"u16">;
+  readonly b: TensorSpec<D>;
+  readonly bMetadata: TensorSpec<"u16">;
 };
-type Weights<D extends DTypeName> = { readonly x: ArraySpec<D> };
+type Weights<D extends DTypeName> = { readonly x: TensorSpec<D> };
 
 /** Chunks of four along k in a block. */
 const chunks = block / 4;
@@ -57,7 +57,7 @@ export function compress24<D extends SparseFormat>(
   const { dtype, shape } = weights;
   return operation({
     name: "compress24",
-    inputs: { x: array(dtype, shape) },
+    inputs: { x: tensor(dtype, shape) },
     outputs: storedArrays(weights, ...shape),
     plan: (dimensions) => ({
       configuration: {},
@@ -79,7 +79,7 @@ export function expand24<D extends SparseFormat>(
   return operation({
     name: "expand24",
     inputs: storedArrays(weights, ...shape),
-    outputs: { x: array(dtype, shape) },
+    outputs: { x: tensor(dtype, shape) },
     plan: (dimensions) => ({
       configuration: {},
       source: "heuristic",
@@ -103,7 +103,7 @@ function storedArrays(
   weights: Sparse24Spec,
   k: Sparse24Spec["shape"][0],
   n: Sparse24Spec["shape"][1],
-): { readonly b: ArraySpec; readonly bMetadata: ArraySpec } {
+): { readonly b: TensorSpec; readonly bMetadata: TensorSpec } {
   return {
     b: sparseOperand({ ...weights, shape: [k, n] }).spec,
     [metadataName]: metadataSpec(k, n),
@@ -175,7 +175,7 @@ function compressKernel(weights: Sparse24Spec): KernelDefinition {
     {
       name: "compress24",
       grid: { i: cdiv(k, block), j: cdiv(n, block) },
-      inputs: { x: array(dtype, [k, n]) },
+      inputs: { x: tensor(dtype, [k, n]) },
       outputs: storedArrays(weights, k, n),
     },
     ({ i, j, x, b, bMetadata }) => {
@@ -208,7 +208,7 @@ function expandKernel(weights: Sparse24Spec): KernelDefinition {
       name: "expand24",
       grid: { i: cdiv(k, block), j: cdiv(n, block) },
       inputs: storedArrays(weights, k, n),
-      outputs: { x: array(dtype, [k, n]) },
+      outputs: { x: tensor(dtype, [k, n]) },
     },
     ({ i, j, b, bMetadata, x }) => {
       const across = slice(j.mul(block), block);

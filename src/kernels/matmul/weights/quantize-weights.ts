@@ -18,7 +18,7 @@ import type { Operation, PlannedLaunch } from "../../../device/operation.ts";
 import { evaluateSize } from "../../../ir/size.ts";
 import type { Dimension } from "../../../ir/size.ts";
 import {
-  array,
+  tensor,
   cdiv,
   constant,
   dim,
@@ -29,7 +29,7 @@ import {
   zeros,
 } from "../../../lang/index.ts";
 import type {
-  ArraySpec,
+  TensorSpec,
   Empty,
   KernelDefinition,
   Ref,
@@ -69,9 +69,9 @@ export interface QuantizeWeightsSpec<
 }
 
 type Stored<D extends DTypeName, S extends DTypeName, Z extends boolean> = {
-  readonly b: ArraySpec<D>;
+  readonly b: TensorSpec<D>;
 } & WeightScales<D, S, Z>;
-type Weights<X extends DTypeName> = { readonly x: ArraySpec<X> };
+type Weights<X extends DTypeName> = { readonly x: TensorSpec<X> };
 
 /** Columns of a block. */
 const columns = 64;
@@ -124,8 +124,8 @@ function given(
   spec: QuantizeWeightsSpec<FloatName, WeightFormat, DTypeName>,
   location: Location,
 ): {
-  readonly x: ArraySpec;
-  readonly stored: { readonly [name: string]: ArraySpec };
+  readonly x: TensorSpec;
+  readonly stored: { readonly [name: string]: TensorSpec };
   readonly weights: QuantizedSpec;
 } {
   requireFields(of, spec, { x: "format", b: "operand" }, location);
@@ -143,16 +143,16 @@ function given(
   return { x, weights, stored: storedArrays(weights) };
 }
 
-function weightArray(dtype: DType, { shape, batch }: QuantizedSpec): ArraySpec {
-  return array(dtype, [...(batch === undefined ? [] : [batch]), ...shape]);
+function weightArray(dtype: DType, { shape, batch }: QuantizedSpec): TensorSpec {
+  return tensor(dtype, [...(batch === undefined ? [] : [batch]), ...shape]);
 }
 
-function storedArrays(weights: QuantizedSpec): { readonly [name: string]: ArraySpec } {
+function storedArrays(weights: QuantizedSpec): { readonly [name: string]: TensorSpec } {
   const shape = scaleShape(weights, ...weights.shape, weights.batch);
   return {
     b: storedOperand(weights).spec,
-    bScale: array(weights.scale, shape),
-    ...(weights.zero && { bZero: array(weights.dtype, shape) }),
+    bScale: tensor(weights.scale, shape),
+    ...(weights.zero && { bZero: tensor(weights.dtype, shape) }),
   };
 }
 

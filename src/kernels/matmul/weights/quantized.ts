@@ -18,7 +18,7 @@ import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import { dtypes, isInteger } from "../../../formats/dtype.ts";
 import { ceilDivSize } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { array, slice } from "../../../lang/index.ts";
+import { tensor, slice } from "../../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { atLocation, captureLocation } from "../../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../../support/options.ts";
@@ -99,7 +99,7 @@ export function quantized<
   const problem = formatProblem(dtype, scale, as, zero) ?? extentProblem(shape, group, block);
   if (problem !== undefined) throw refused("TW9902", ...problem, location);
   // An array of this shape is refused where its sizes are none.
-  atLocation(location, () => array(dtype, shape));
+  atLocation(location, () => tensor(dtype, shape));
   return {
     ...{ kind: "quantized", dtype, scale, as },
     ...(shape.length === 3

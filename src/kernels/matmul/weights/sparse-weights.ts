@@ -21,8 +21,8 @@ import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { ceilDivSize, multiplySizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { array, slice } from "../../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar, Tile } from "../../../lang/index.ts";
+import { tensor, slice } from "../../../lang/index.ts";
+import type { TensorSpec, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { TilewrightError } from "../../../support/diagnostics.ts";
 import { atLocation, captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
@@ -73,7 +73,7 @@ export function sparse24<D extends SparseFormat>(
   if (!Array.isArray(shape) || shape.length !== 2)
     throw refused("TW9902", "weights have another shape", "[k, n]", optionText(shape), location);
   // An array of this shape is refused where its sizes are none.
-  atLocation(location, () => array(dtype, shape));
+  atLocation(location, () => tensor(dtype, shape));
   return { kind: "sparse24", dtype, shape };
 }
 
@@ -88,14 +88,14 @@ export function storedHalf(k: Size): Size {
   return multiplySizes(ceilDivSize(k, block), held);
 }
 
-export function metadataSpec(k: Size, n: Size): ArraySpec<"u16"> {
-  return array(dtypes.u16, [ceilDivSize(n, block), ceilDivSize(k, block), words]);
+export function metadataSpec(k: Size, n: Size): TensorSpec<"u16"> {
+  return tensor(dtypes.u16, [ceilDivSize(n, block), ceilDivSize(k, block), words]);
 }
 
 /** The weights as they lie in memory, and what else is read of them. */
 export function sparseOperand({ dtype, shape: [k, n] }: Sparse24Spec): Operand {
   return {
-    spec: array(dtype, [n, storedHalf(k)]),
+    spec: tensor(dtype, [n, storedHalf(k)]),
     ...{ batch: undefined, rows: k, columns: n, byRows: false },
   };
 }
@@ -105,7 +105,7 @@ export const metadataName = "bMetadata";
 /** Sparse weights are read as they are stored: nothing else may be asked of them. */
 export function requireAlone(
   prologue: unknown,
-  inputs: { readonly [name: string]: ArraySpec },
+  inputs: { readonly [name: string]: TensorSpec },
   location: Location,
 ): void {
   if (prologue !== undefined)

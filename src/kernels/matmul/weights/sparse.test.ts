@@ -4,7 +4,7 @@ import { bf16, dtypes, f16, f32, f8e4m3fn, f8e5m2, i32, i8 } from "../../../form
 import type { DType } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { array, dim } from "../../../lang/index.ts";
+import { tensor, dim } from "../../../lang/index.ts";
 import { Random } from "../../../support/random.ts";
 import { open } from "../../../runtime/open.ts";
 import { targets } from "../../../targets/target.ts";
@@ -172,7 +172,7 @@ describe("products of sparse weights", () => {
     );
     const b = sparse24(bf16, [dim("k"), dim("n")]);
     const stored = (await compressed(x)) as { b: HostArray<"bf16">; bMetadata: HostArray<"u16"> };
-    const inputs = { bias: array(f32, [dim("n")]) };
+    const inputs = { bias: tensor(f32, [dim("n")]) };
     const plain = matmul({ a: bf16, b, out: f32 });
     const biased = matmul({
       ...{ a: bf16, b, out: f32, inputs },
@@ -198,12 +198,12 @@ describe("products of sparse weights", () => {
       ["TW9902", () => sparse24(bf16, never([dim("k")]))],
       ["TW9902", () => compress24(never(bf16))],
       ["TW9902", () => expand24(never(5))],
-      ["TW9902", () => matmul({ a: array(bf16, [dim("m"), dim("j")]), b })],
+      ["TW9902", () => matmul({ a: tensor(bf16, [dim("m"), dim("j")]), b })],
       ["TW9901", () => matmul({ a: f16, b })],
       ["TW9905", () => matmul(never({ a: bf16, b, prologue: {} }))],
       [
         "TW9905",
-        () => matmul(never({ a: bf16, b, inputs: { bMetadata: array(f32, [dim("n")]) } })),
+        () => matmul(never({ a: bf16, b, inputs: { bMetadata: tensor(f32, [dim("n")]) } })),
       ],
       ["TW9904", () => configured({ kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 })],
       ["TW9904", () => configured({ ...single, turned: false })],

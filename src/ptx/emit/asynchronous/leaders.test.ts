@@ -1,7 +1,7 @@
 /** Which lane of a warp starts copies for all of it. */
 import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
-import { array, barrier, copyAsync, kernel, slice, smem, warps } from "../../../lang/index.ts";
+import { tensor, barrier, copyAsync, kernel, slice, smem, warps } from "../../../lang/index.ts";
 import { lower } from "../../../lower/pipeline.ts";
 import { targets } from "../../../targets/target.ts";
 import type { Target } from "../../../targets/target.ts";
@@ -13,8 +13,8 @@ function textFor(target: Target): string {
   const { kernel: traced } = kernel(
     {
       name: "copied",
-      inputs: { x: array(f32, [count * length]) },
-      outputs: { out: array(f32, [count, length]) },
+      inputs: { x: tensor(f32, [count * length]) },
+      outputs: { out: tensor(f32, [count, length]) },
       scratch: { buffer: smem(f32, [count, length]), landed: barrier({ count }) },
     },
     ({ x, out, buffer, landed }) => {

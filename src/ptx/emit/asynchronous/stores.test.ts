@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import {
-  array,
+  tensor,
   barrier,
   commitGroup,
   commitShared,
@@ -21,12 +21,12 @@ import { defaultTarget } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";
 import { lower } from "../../../lower/pipeline.ts";
 
-const textOf = (extent: Parameters<typeof array>[1][0], options: CopyOptions = {}, before = 0) => {
+const textOf = (extent: Parameters<typeof tensor>[1][0], options: CopyOptions = {}, before = 0) => {
   const { kernel: traced } = kernel(
     {
       name: "stored",
       grid: { i: 2 },
-      inouts: { x: array(f32, [extent]) },
+      inouts: { x: tensor(f32, [extent]) },
       scratch: { buffer: smem(f32, [64]) },
     },
     ({ i, x, buffer }) => {
@@ -57,8 +57,8 @@ test("what lanes store for TMA may be overwritten by it once it has been read", 
   const moved = kernel(
     {
       name: "moved",
-      inputs: { x: array(f32, [steps * length]) },
-      outputs: { out: array(f32, [steps * length - 1]) },
+      inputs: { x: tensor(f32, [steps * length]) },
+      outputs: { out: tensor(f32, [steps * length - 1]) },
       scratch: { buffer: smem(f32, [length]), landed: barrier() },
     },
     ({ x, out, buffer, landed }) => {

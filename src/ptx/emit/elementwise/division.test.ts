@@ -8,7 +8,7 @@ import type { HostArray } from "tilewright";
 import { allocateLanes, dtypes, i32 } from "../../../formats/dtype.ts";
 import type { DTypeName } from "../../../formats/dtype.ts";
 import { writeLane } from "../../../formats/values.ts";
-import { array, constant, kernel, scalar } from "../../../lang/index.ts";
+import { tensor, constant, kernel, scalar } from "../../../lang/index.ts";
 import type { Scalar } from "../../../lang/index.ts";
 import { Random } from "../../../support/random.ts";
 import { quotientBy, remainderBy } from "./division.ts";
@@ -145,10 +145,10 @@ describe("as instructions", async () => {
     const divided = kernel(
       {
         name: "divided",
-        inputs: { x: array(dtype, [count]) },
+        inputs: { x: tensor(dtype, [count]) },
         outputs: {
-          quotients: array(dtype, [divisors.length, count]),
-          remainders: array(dtype, [divisors.length, count]),
+          quotients: tensor(dtype, [divisors.length, count]),
+          remainders: tensor(dtype, [divisors.length, count]),
         },
       },
       ({ x, quotients, remainders }) => {
@@ -188,7 +188,7 @@ describe("as instructions", async () => {
             name: "unknown",
             grid: { i: 64 },
             inputs: { n: scalar(i32) },
-            outputs: { out: array(i32, [64]) },
+            outputs: { out: tensor(i32, [64]) },
           },
           ({ i, n, out }) => {
             out.at(i).store(i.div(by(n)));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, bool, f16, f32, f8e4m3fn, i32, i4, i8, u8 } from "../../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { AnyOp } from "../../../ir/node.ts";
-import { array, full, kernel } from "../../../lang/index.ts";
+import { tensor, full, kernel } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { placeKernel } from "../../../layout/plan/place.ts";
 import { defaultTarget, targets } from "../../../targets/target.ts";
@@ -35,8 +35,8 @@ function emitted(
     {
       name: "elementwise",
       grid: { i: 1 },
-      inputs: { x: array(from, [block]), y: array(from, [block]) },
-      outputs: { out: array(to, [block]) },
+      inputs: { x: tensor(from, [block]), y: tensor(from, [block]) },
+      outputs: { out: tensor(to, [block]) },
     },
     ({ x, y, out }) => {
       out.store(compute(x.load(), y.load()));

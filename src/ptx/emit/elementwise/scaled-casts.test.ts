@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { bf16, f16, f32, i4, u4 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
-import { array, kernel } from "../../../lang/index.ts";
+import { tensor, kernel } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { lower } from "../../../lower/pipeline.ts";
 import { open } from "../../../runtime/open.ts";
@@ -19,8 +19,8 @@ function widened(from: typeof i4 | typeof u4, to: typeof f16 | typeof bf16, fact
     {
       name: "widened",
       warps: 1,
-      inputs: { x: array(from as typeof i4, shape) },
-      outputs: { out: array(f32, shape) },
+      inputs: { x: tensor(from as typeof i4, shape) },
+      outputs: { out: tensor(f32, shape) },
     },
     ({ x, out }) => {
       const whole = x
@@ -77,8 +77,8 @@ function scaled(from: typeof i4 | typeof u4, factor: number, least: number, most
     {
       name: "scaled",
       warps: 1,
-      inputs: { x: array(from as typeof i4, shape), scale: array(bf16, [shape[0]]) },
-      outputs: { out: array(bf16, shape) },
+      inputs: { x: tensor(from as typeof i4, shape), scale: tensor(bf16, [shape[0]]) },
+      outputs: { out: tensor(bf16, shape) },
     },
     ({ x, scale, out }) => {
       const given = scale.load();
@@ -140,8 +140,8 @@ function unknownRange(known: (given: Tile<"bf16">) => Tile<"bf16">) {
     {
       name: "unknown_range",
       warps: 1,
-      inputs: { x: array(i4, shape), scale: array(bf16, [16, 16]) },
-      outputs: { out: array(bf16, shape) },
+      inputs: { x: tensor(i4, shape), scale: tensor(bf16, [16, 16]) },
+      outputs: { out: tensor(bf16, shape) },
     },
     ({ x, scale, out }) => {
       const scales = known(scale.load()).slice([0, 0], [16, 1]);

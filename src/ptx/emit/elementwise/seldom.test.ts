@@ -1,7 +1,7 @@
 /** Products whose factors are often one are those of any factors, in warps that have ones and in those that have none. */
 import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
-import { array, kernel } from "../../../lang/index.ts";
+import { tensor, kernel } from "../../../lang/index.ts";
 import { lower } from "../../../lower/pipeline.ts";
 import { fromNumbers, open, toNumbers } from "../../../index.ts";
 import { targets } from "../../../targets/target.ts";
@@ -12,8 +12,8 @@ const [rows, columns] = [128, 32];
 const scaled = kernel(
   {
     name: "scaled",
-    inputs: { x: array(f32, [rows, columns]), factor: array(f32, [rows, 1]) },
-    outputs: { out: array(f32, [rows, columns]) },
+    inputs: { x: tensor(f32, [rows, columns]), factor: tensor(f32, [rows, 1]) },
+    outputs: { out: tensor(f32, [rows, columns]) },
   },
   ({ x, factor, out }) => {
     out.store(x.load().mul(factor.load().broadcastTo([rows, columns]), { oftenOne: true }));

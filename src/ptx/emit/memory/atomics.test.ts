@@ -5,7 +5,7 @@ import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.t
 import { isTaken } from "../../../../test/support/sample.ts";
 import { bf16, f16, f32, f64, i16, i32, i64, tf32, u16, u32, u64 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { array, full, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
+import { tensor, full, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
 import type { AtomicFunction } from "../../../lang/index.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
 import { printPtx } from "../../printer.ts";
@@ -27,9 +27,9 @@ function updateTile(dtype: DType, fn: AtomicFunction, space: "global" | "shared"
     {
       name: "update",
       grid: { i: 1 },
-      inputs: { x: array(dtype, [40]) },
-      outputs: { old: array(dtype, [40]) },
-      inouts: { sums: array(dtype, [37]) },
+      inputs: { x: tensor(dtype, [40]) },
+      outputs: { old: tensor(dtype, [40]) },
+      inouts: { sums: tensor(dtype, [37]) },
       scratch: { buffer: smem(dtype, [40]) },
     },
     ({ x, old, sums, buffer }) => {
@@ -74,8 +74,8 @@ describe("atomic updates", () => {
         name: "counters",
         grid: { i: 3 },
         inputs: {},
-        outputs: { old: array(i64, [3, 64]) },
-        inouts: { counters: array(i64, [3]) },
+        outputs: { old: tensor(i64, [3, 64]) },
+        inouts: { counters: tensor(i64, [3]) },
       },
       ({ i, old, counters }) => {
         const before = counters.at(i).atomicAdd(5n);
@@ -89,9 +89,9 @@ describe("atomic updates", () => {
     const { kernel: body } = kernel(
       {
         name: "outside",
-        inputs: { x: array(f16, [16, 16]) },
-        outputs: { old: array(f16, [16, 16]) },
-        inouts: { sums: array(f16, [5, 16]) },
+        inputs: { x: tensor(f16, [16, 16]) },
+        outputs: { old: tensor(f16, [16, 16]) },
+        inouts: { sums: tensor(f16, [5, 16]) },
       },
       ({ x, old, sums }) => {
         old.store(sums.at(slice(0, 16)).atomicAdd(x.load()));
@@ -111,8 +111,8 @@ describe("atomic updates", () => {
         {
           name: "looks",
           grid: { i: 2 },
-          outputs: { old: array(u64, [2, 40]) },
-          inouts: { words: array(u64, [2, 40]) },
+          outputs: { old: tensor(u64, [2, 40]) },
+          inouts: { words: tensor(u64, [2, 40]) },
           scratch: { buffer: smem(u64, [40]) },
         },
         ({ i, old, words, buffer }) => {
@@ -145,8 +145,8 @@ describe("atomic updates", () => {
         name: "alone",
         grid: { i: 1 },
         inputs: {},
-        outputs: { old: array(i32, [4, 8]) },
-        inouts: { counters: array(i32, [4]) },
+        outputs: { old: tensor(i32, [4, 8]) },
+        inouts: { counters: tensor(i32, [4]) },
       },
       ({ old, counters }) => {
         warps((warp) => {
@@ -163,9 +163,9 @@ describe("atomic updates", () => {
       {
         name: "exchanged",
         grid: { i: 1 },
-        inputs: { x: array(dtype, [40]), expected: array(dtype, [40]) },
-        outputs: { old: array(dtype, [40]) },
-        inouts: { memory: array(dtype, [40]) },
+        inputs: { x: tensor(dtype, [40]), expected: tensor(dtype, [40]) },
+        outputs: { old: tensor(dtype, [40]) },
+        inouts: { memory: tensor(dtype, [40]) },
       },
       ({ x, expected, old, memory }) => {
         const now = memory.load();

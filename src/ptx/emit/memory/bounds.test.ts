@@ -8,7 +8,7 @@ import { compileAhead, fromNumbers, open, toNumbers } from "tilewright";
 import type { HostArray, KernelDefinition } from "tilewright";
 import { f32, i32 } from "../../../formats/dtype.ts";
 import {
-  array,
+  tensor,
   constant,
   dim,
   kernel,
@@ -63,9 +63,9 @@ function windowed(index: (s: Scalar<"i32">) => Index, rows: number | typeof n, c
     {
       name: "windowed",
       grid: { i: count },
-      inputs: { x: array(f32, [rows]), starts: array(i32, [count]) },
-      outputs: { out: array(f32, [count, 64]) },
-      inouts: { y: array(f32, [count, extent]) },
+      inputs: { x: tensor(f32, [rows]), starts: tensor(i32, [count]) },
+      outputs: { out: tensor(f32, [count, 64]) },
+      inouts: { y: tensor(f32, [count, extent]) },
     },
     ({ i, x, starts, out, y }) => {
       const start = index(starts.at(i).loadScalar());
@@ -131,8 +131,12 @@ describe("windows of windows", () => {
     {
       name: "nested",
       grid: { i: outer.length, j: inner.length },
-      inputs: { x: array(f32, [n]), s: array(i32, [outer.length]), t: array(i32, [inner.length]) },
-      outputs: { out: array(f32, [outer.length, inner.length, 16]) },
+      inputs: {
+        x: tensor(f32, [n]),
+        s: tensor(i32, [outer.length]),
+        t: tensor(i32, [inner.length]),
+      },
+      outputs: { out: tensor(f32, [outer.length, inner.length, 16]) },
     },
     ({ i, j, x, s, t, out }) => {
       const window = x.at(slice(s.at(i).loadScalar(), 100)).at(slice(t.at(j).loadScalar(), 16));
@@ -153,8 +157,8 @@ test("a window before a window that is as long as an index can be", async () => 
   const definition = kernel(
     {
       name: "long",
-      inputs: { x: array(f32, [n]), starts: array(i32, [1]) },
-      outputs: { out: array(f32, [count]) },
+      inputs: { x: tensor(f32, [n]), starts: tensor(i32, [1]) },
+      outputs: { out: tensor(f32, [count]) },
     },
     ({ x, starts, out }) => {
       const start = starts.at(0).loadScalar();
@@ -178,8 +182,8 @@ test.each([1, 511, 512, 513, 1023, 1024, 1025])(
       {
         name: "twice",
         grid: { i: 3 },
-        inputs: { x: array(f32, [n]) },
-        outputs: { out: array(f32, [n]) },
+        inputs: { x: tensor(f32, [n]) },
+        outputs: { out: tensor(f32, [n]) },
       },
       ({ i, x, out }) => {
         const here = slice(i.mul(512), 512);
@@ -199,8 +203,8 @@ describe("sizes of the launch", () => {
       {
         name: "sized",
         grid: { i: 4 },
-        inputs: { x: array(f32, [n]), y: array(f32, [128]) },
-        outputs: { out: array(f32, [4, 64]) },
+        inputs: { x: tensor(f32, [n]), y: tensor(f32, [128]) },
+        outputs: { out: tensor(f32, [4, 64]) },
       },
       ({ i, y, out }) => {
         out.at(i).store(y.at(slice(index(i), 64)).load());
@@ -221,7 +225,7 @@ test("a store through one array does not land in another", async () => {
     {
       name: "beside",
       grid: { i: 2 },
-      inouts: { x: array(f32, [extent]), out: array(f32, [extent]) },
+      inouts: { x: tensor(f32, [extent]), out: tensor(f32, [extent]) },
     },
     ({ i, out }) => {
       out
@@ -250,8 +254,8 @@ describe("alignment", () => {
       kernel(
         {
           name: "aligned",
-          inputs: { x: array(f32, [1024]), s: scalar(f32) },
-          outputs: { out: array(f32, [512]) },
+          inputs: { x: tensor(f32, [1024]), s: scalar(f32) },
+          outputs: { out: tensor(f32, [512]) },
         },
         ({ x, s, out }) => {
           out.store(x.at(slice(index(s), 512)).load());
@@ -261,8 +265,8 @@ describe("alignment", () => {
       kernel(
         {
           name: "aligned",
-          inputs: { x: array(f32, [1024]), s: scalar(f32) },
-          outputs: { out: array(f32, [512]) },
+          inputs: { x: tensor(f32, [1024]), s: scalar(f32) },
+          outputs: { out: tensor(f32, [512]) },
           scratch: { buffer: smem(f32, [1024]) },
         },
         ({ x, s, out, buffer }) => {
@@ -286,8 +290,8 @@ describe("alignment", () => {
     const definition = kernel(
       {
         name: "multiple",
-        inputs: { x: array(f32, [1024]), s: scalar(i32) },
-        outputs: { out: array(f32, [512]) },
+        inputs: { x: tensor(f32, [1024]), s: scalar(i32) },
+        outputs: { out: tensor(f32, [512]) },
       },
       ({ x, s, out }) => {
         out.store(x.at(slice(s.mul(48), 512)).load());
@@ -304,8 +308,8 @@ describe("tests that are left out", () => {
         {
           name: "blocks",
           grid: { i: 16 },
-          inputs: { x: array(f32, [1024]), z: array(f32, [rows]) },
-          outputs: { out: array(f32, [1024]) },
+          inputs: { x: tensor(f32, [1024]), z: tensor(f32, [rows]) },
+          outputs: { out: tensor(f32, [1024]) },
         },
         ({ i, x, out }) => {
           const here = slice(i.mul(64), 64);
@@ -326,8 +330,8 @@ describe("loops", () => {
   const counted = kernel(
     {
       name: "counted",
-      inputs: { bounds: array(i32, [3]) },
-      outputs: { out: array(i32, [1]) },
+      inputs: { bounds: tensor(i32, [3]) },
+      outputs: { out: tensor(i32, [1]) },
     },
     ({ bounds, out }) => {
       const [from, to, step] = [0, 1, 2].map((at) => bounds.at(at).loadScalar());
@@ -365,7 +369,7 @@ describe("loops", () => {
 
 test("a window may begin before its array, be its start known or not", async () => {
   const definition = kernel(
-    { name: "before", inputs: { x: array(f32, [7]) }, outputs: { out: array(f32, [2, 4]) } },
+    { name: "before", inputs: { x: tensor(f32, [7]) }, outputs: { out: tensor(f32, [2, 4]) } },
     ({ x, out }) => {
       out.at(0).store(x.at(slice(-1, 4)).load());
       out.at(1).store(x.at(slice(constant(i32, -1), 4)).load());
@@ -380,8 +384,8 @@ test("rows may lie far apart", () => {
   const definition = kernel(
     {
       name: "apart",
-      inputs: { x: array(f32, [4, 4], { strides: [2 ** 33, 1] }) },
-      outputs: { out: array(f32, [4, 4]) },
+      inputs: { x: tensor(f32, [4, 4], { strides: [2 ** 33, 1] }) },
+      outputs: { out: tensor(f32, [4, 4]) },
     },
     ({ x, out }) => {
       out.store(x.load());
@@ -395,8 +399,8 @@ test("offsets beyond 32 bits are no part of an instruction", () => {
     kernel(
       {
         name: "far",
-        inputs: { x: array(f32, [4, 8, 4], { strides: [2 ** 33, 2 ** 31, 1] }), s: scalar(i32) },
-        outputs: { out: array(f32, [2, 4, 4]) },
+        inputs: { x: tensor(f32, [4, 8, 4], { strides: [2 ** 33, 2 ** 31, 1] }), s: scalar(i32) },
+        outputs: { out: tensor(f32, [2, 4, 4]) },
       },
       ({ x, s, out }) => {
         out.store(x.at(slice(1, 2), slice(s, 4), slice(0, 4)).load());
@@ -409,7 +413,7 @@ test("offsets beyond 32 bits are no part of an instruction", () => {
 });
 
 test.each(["WARP_SZ", "shared_memory", "_", "__proto__"])("a kernel may be called %s", (name) => {
-  const definition = kernel({ name, outputs: { out: array(f32, [4]) } }, ({ out }) => {
+  const definition = kernel({ name, outputs: { out: tensor(f32, [4]) } }, ({ out }) => {
     out.store(1);
   });
   expect(compileAhead(definition).ptx).toContain(`.entry kernel_${name} (`);
@@ -433,8 +437,8 @@ describe("what must lie inside", () => {
   }
 
   const shape = {
-    inputs: { x: array(f32, [rows]), s: scalar(i32) },
-    outputs: { out: array(f32, [1]) },
+    inputs: { x: tensor(f32, [rows]), s: scalar(i32) },
+    outputs: { out: tensor(f32, [1]) },
   };
   const shared = { ...shape, scratch: { buffer: smem(f32, [rows]), other: smem(f32, [rows, 64]) } };
 

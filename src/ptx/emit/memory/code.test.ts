@@ -5,7 +5,7 @@ import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.t
 import type { MovedCase } from "../../../../test/support/memory-kernels.ts";
 import { bf16, bool, dtypes, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
 import type { LoadOptions } from "../../../lang/index.ts";
-import { all, array, cdiv, dim, kernel, loop, slice, smem } from "../../../lang/index.ts";
+import { all, tensor, cdiv, dim, kernel, loop, slice, smem } from "../../../lang/index.ts";
 import { namedLayouts } from "../../../layout/algebra/named.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
 import type { Instruction } from "../../module.ts";
@@ -32,8 +32,8 @@ function copyRows(rows: typeof n, options: LoadOptions<"bf16"> = {}) {
     {
       name: "rows",
       grid: { i: cdiv(rows, 64) },
-      inputs: { x: array(bf16, [rows, 128]) },
-      outputs: { out: array(bf16, [rows, 128]) },
+      inputs: { x: tensor(bf16, [rows, 128]) },
+      outputs: { out: tensor(bf16, [rows, 128]) },
     },
     ({ i, x, out }) => {
       const here = slice(i.mul(64), 64);
@@ -74,8 +74,8 @@ describe("accesses to global memory", () => {
       {
         name: "line",
         grid: { i: cdiv(odd, 1024) },
-        inputs: { x: array(f32, [odd]) },
-        outputs: { out: array(f32, [odd]) },
+        inputs: { x: tensor(f32, [odd]) },
+        outputs: { out: tensor(f32, [odd]) },
       },
       ({ i, x, out }) => {
         const here = slice(i.mul(1024), 1024);
@@ -96,8 +96,8 @@ describe("accesses to global memory", () => {
       {
         name: "sums",
         grid: { i: cdiv(n, 64) },
-        inputs: { x: array(f32, [64, n]) },
-        outputs: { out: array(f32, [64]) },
+        inputs: { x: tensor(f32, [64, n]) },
+        outputs: { out: tensor(f32, [64]) },
       },
       ({ x, out }) => {
         const sum = loop({ to: n, step: 64, carry: x.at(all, 0).load() }, (step, total) =>
@@ -118,8 +118,8 @@ function throughMatrices(layout: string, turned: boolean) {
     {
       name: "matrices",
       grid: { i: 2 },
-      inputs: { x: array(bf16, [64, 64]) },
-      outputs: { out: array(bf16, [2, 64, 64]) },
+      inputs: { x: tensor(bf16, [64, 64]) },
+      outputs: { out: tensor(bf16, [2, 64, 64]) },
       scratch: { buffer: smem(bf16, [2, 64, 64], { layout }) },
     },
     ({ i, x, out, buffer }) => {
@@ -169,8 +169,8 @@ describe.runIf(hasPtxas)("the assembler accepts every format", () => {
         {
           name: "copies",
           grid: { i: cdiv(odd, 24) },
-          inputs: { x: array(dtype, [odd, 48]) },
-          outputs: { out: array(dtype, [odd, 48]) },
+          inputs: { x: tensor(dtype, [odd, 48]) },
+          outputs: { out: tensor(dtype, [odd, 48]) },
           scratch: { buffer: smem(dtype, [24, 48]) },
         },
         ({ i, x, out, buffer }) => {

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { compileAhead, fromNumbers, open, toNumbers } from "tilewright";
 import type { HostArray, KernelDefinition } from "tilewright";
 import { f32, i32, i64 } from "../../../formats/dtype.ts";
-import { array, dim, iota, kernel, slice, smem } from "../../../lang/index.ts";
+import { tensor, dim, iota, kernel, slice, smem } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 
 const device = await open("emulator");
@@ -25,9 +25,9 @@ function picking(way: Way, width: typeof i32 | typeof i64, isMasked: boolean): K
   return kernel(
     {
       name: "picking",
-      inputs: { x: array(f32, [n]), ids: array(width, [3]) },
-      outputs: { out: array(f32, [3]) },
-      inouts: { y: array(f32, [n]) },
+      inputs: { x: tensor(f32, [n]), ids: tensor(width, [3]) },
+      outputs: { out: tensor(f32, [3]) },
+      inouts: { y: tensor(f32, [n]) },
       scratch: { buffer: smem(f32, [8]) },
     },
     ({ x, ids, out, y, buffer }) => {
@@ -92,8 +92,8 @@ describe("an index that is not there", () => {
     const diagonal = kernel(
       {
         name: "diagonal",
-        inputs: { x: array(f32, [rows, columns]), ids: array(i32, [2]) },
-        outputs: { out: array(f32, [2]) },
+        inputs: { x: tensor(f32, [rows, columns]), ids: tensor(i32, [2]) },
+        outputs: { out: tensor(f32, [2]) },
       },
       ({ x, ids, out }) => {
         const own = ids.load();
@@ -120,8 +120,8 @@ describe("an index that is not there", () => {
     const k = kernel(
       {
         name: "many",
-        inputs: { x: array(f32, [n]), ids: array(i32, [count]) },
-        outputs: { out: array(f32, [count]) },
+        inputs: { x: tensor(f32, [n]), ids: tensor(i32, [count]) },
+        outputs: { out: tensor(f32, [count]) },
       },
       ({ x, ids, out }) => {
         out.store(x.at(ids.load()).load());
@@ -143,8 +143,8 @@ describe("an index that is not there", () => {
     const k = kernel(
       {
         name: "both",
-        inputs: { x: array(f32, [n, 4]), rows: array(i32, [3]), columns: array(i32, [3]) },
-        outputs: { out: array(f32, [3]) },
+        inputs: { x: tensor(f32, [n, 4]), rows: tensor(i32, [3]), columns: tensor(i32, [3]) },
+        outputs: { out: tensor(f32, [3]) },
       },
       ({ x, rows, columns, out }) => {
         out.store(x.at(rows.load(), columns.load()).load());
@@ -172,8 +172,8 @@ describe("an index that is not there", () => {
     const k = kernel(
       {
         name: "padded",
-        inputs: { x: array(f32, [n]), first: array(i32, [1]) },
-        outputs: { out: array(f32, [3]) },
+        inputs: { x: tensor(f32, [n]), first: tensor(i32, [1]) },
+        outputs: { out: tensor(f32, [3]) },
       },
       ({ x, first, out }) => {
         const rows = iota(i32, [3], 0).add(first.at(0).loadScalar());
@@ -188,8 +188,8 @@ describe("an index that is not there", () => {
     const k = kernel(
       {
         name: "behind",
-        inputs: { x: array(f32, [n]), ids: array(i32, [4]) },
-        outputs: { out: array(f32, [4]) },
+        inputs: { x: tensor(f32, [n]), ids: tensor(i32, [4]) },
+        outputs: { out: tensor(f32, [4]) },
       },
       ({ x, ids, out }) => {
         out.store(x.at(slice(6, 16)).at(ids.load()).load({ fill: -1 }));
@@ -205,8 +205,8 @@ function rowsText(index: (ids: Tile<"i32">) => Tile<"i32">, columns: number): st
   const definition = kernel(
     {
       name: "rows",
-      inputs: { table: array(f32, [64, columns]), ids: array(i32, [16]) },
-      outputs: { out: array(f32, [16, columns]) },
+      inputs: { table: tensor(f32, [64, columns]), ids: tensor(i32, [16]) },
+      outputs: { out: tensor(f32, [16, columns]) },
     },
     ({ table, ids, out }) => {
       out.store(table.at(index(ids.load())).load());
@@ -228,8 +228,8 @@ describe("the instructions", () => {
       const definition = kernel(
         {
           name: "stated",
-          inputs: { table: array(f32, [64, columns]), ids: array(i32, [16]) },
-          outputs: { out: array(f32, [16, 128]) },
+          inputs: { table: tensor(f32, [64, columns]), ids: tensor(i32, [16]) },
+          outputs: { out: tensor(f32, [16, 128]) },
         },
         ({ table, ids, out }) => {
           const rows = table.at(ids.load(), slice(0, 128)).load();
@@ -260,8 +260,8 @@ test("neighbours of a row that a mask treats differently are moved one by one", 
   const k = kernel(
     {
       name: "chequered",
-      inputs: { table: array(f32, [4, 32]), ids: array(i32, [8]) },
-      inouts: { out: array(f32, [8, 32]) },
+      inputs: { table: tensor(f32, [4, 32]), ids: tensor(i32, [8]) },
+      inouts: { out: tensor(f32, [8, 32]) },
     },
     ({ table, ids, out }) => {
       const own = ids.load();
@@ -295,7 +295,7 @@ describe("axes of 2^31 elements and more", () => {
   test("indices of 64 bits reach their addresses whole", () => {
     const at = (extent: number): string =>
       textOf(
-        kernel({ name: "far", inouts: { x: array(f32, [extent]) } }, ({ x }) => {
+        kernel({ name: "far", inouts: { x: tensor(f32, [extent]) } }, ({ x }) => {
           const last = iota(i64, [128], 0).add(BigInt(extent - 128));
           x.at(last).store(1);
         }),
@@ -307,14 +307,14 @@ describe("axes of 2^31 elements and more", () => {
   });
 
   test("sizes that only the launch knows are taken to be that long", () => {
-    const far = kernel({ name: "far", inouts: { x: array(f32, [n.mul(8)]) } }, ({ x }) => {
+    const far = kernel({ name: "far", inouts: { x: tensor(f32, [n.mul(8)]) } }, ({ x }) => {
       x.at(iota(i64, [128], 0)).store(1);
     });
     expect(textOf(far)).not.toContain("cvt.u32.u64");
   });
 
   test("behind a view that does not lie evenly they are refused", () => {
-    const odd = kernel({ name: "odd", inouts: { x: array(f32, [3, long]) } }, ({ x }) => {
+    const odd = kernel({ name: "odd", inouts: { x: tensor(f32, [3, long]) } }, ({ x }) => {
       const part = x.at(slice(0, 2), slice(0, long - 1)).reshape([2 * (long - 1)]);
       part.at(iota(i64, [128], 0)).store(1);
     });

@@ -2,7 +2,7 @@ import { describe, test } from "vitest";
 import { expectSame } from "../../../../test/support/memory-kernels.ts";
 import { bf16, bool, f32, f64, i32, i4, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { all, array, cdiv, dim, gmem, kernel, slice } from "../../../lang/index.ts";
+import { all, tensor, cdiv, dim, gmem, kernel, slice } from "../../../lang/index.ts";
 import type { Value } from "../../../ir/node.ts";
 import { fitsShape } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
@@ -28,8 +28,8 @@ function copy(dtype: DType) {
     {
       name: "copy",
       grid: { i: 2, j: 2 },
-      inputs: { x: array(dtype, [22, 40]) },
-      outputs: { out: array(dtype, [22, 40]) },
+      inputs: { x: tensor(dtype, [22, 40]) },
+      outputs: { out: tensor(dtype, [22, 40]) },
     },
     ({ i, j, x, out }) => {
       const here = [slice(i.mul(16), 16), slice(j.mul(24), 24)] as const;
@@ -65,8 +65,8 @@ const windows = {
       {
         name: "shifted",
         grid: { i: 3 },
-        inputs: { x: array(bf16, [16, 32]) },
-        outputs: { out: array(bf16, [3, 16, 16]) },
+        inputs: { x: tensor(bf16, [16, 32]) },
+        outputs: { out: tensor(bf16, [3, 16, 16]) },
       },
       ({ i, x, out }) => {
         const rows = slice(i.mul(5).sub(3), 16);
@@ -79,8 +79,8 @@ const windows = {
       {
         name: "nested",
         grid: { i: 4 },
-        inputs: { x: array(f32, [20, 20]) },
-        outputs: { out: array(f32, [4, 8, 8]) },
+        inputs: { x: tensor(f32, [20, 20]) },
+        outputs: { out: tensor(f32, [4, 8, 8]) },
       },
       ({ i, x, out }) => {
         const outer = x.at(slice(i.mul(6), 12), slice(4, 14));
@@ -92,8 +92,8 @@ const windows = {
       {
         name: "turned",
         grid: { i: cdiv(n, 16) },
-        inputs: { x: array(u8, [n, 24]) },
-        outputs: { out: array(u8, [24, n]) },
+        inputs: { x: tensor(u8, [n, 24]) },
+        outputs: { out: tensor(u8, [24, n]) },
       },
       ({ i, x, out }) => {
         const tile = x
@@ -108,8 +108,8 @@ const windows = {
       {
         name: "rows",
         grid: { i: cdiv(n, 8), j: cdiv(even, 16) },
-        inputs: { x: array(bf16, [n, even]) },
-        outputs: { out: array(bf16, [n, even]) },
+        inputs: { x: tensor(bf16, [n, even]) },
+        outputs: { out: tensor(bf16, [n, even]) },
       },
       ({ i, j, x, out }) => {
         const here = [slice(i.mul(8), 8), slice(j.mul(16), 16)] as const;
@@ -121,8 +121,8 @@ const windows = {
       {
         name: "strided",
         grid: { i: 2 },
-        inputs: { x: array(f32, [20, 16], { strides: [40, 2] }) },
-        outputs: { out: array(f32, [20, 16], { strides: [1, 24] }) },
+        inputs: { x: tensor(f32, [20, 16], { strides: [40, 2] }) },
+        outputs: { out: tensor(f32, [20, 16], { strides: [1, 24] }) },
       },
       ({ i, x, out }) => {
         const here = slice(i.mul(16), 16);
@@ -134,8 +134,8 @@ const windows = {
       {
         name: "whole",
         grid: { i: 3 },
-        inputs: { x: array(bf16, [n, 8, 4]) },
-        outputs: { out: array(bf16, [n, 32]) },
+        inputs: { x: tensor(bf16, [n, 8, 4]) },
+        outputs: { out: tensor(bf16, [n, 32]) },
       },
       ({ i, x, out }) => {
         const here = slice(i.mul(8), 8);
@@ -147,8 +147,8 @@ const windows = {
       {
         name: "sliced",
         grid: { i: 2 },
-        inputs: { x: array(f32, [20, 4, 8]) },
-        outputs: { out: array(f32, [2, 256]) },
+        inputs: { x: tensor(f32, [20, 4, 8]) },
+        outputs: { out: tensor(f32, [2, 256]) },
       },
       ({ i, x, out }) => {
         out.at(i).store(
@@ -164,8 +164,8 @@ const windows = {
       {
         name: "gaps",
         grid: { i: 3 },
-        inputs: { x: array(bf16, [10, n]) },
-        outputs: { out: array(bf16, [3, 6, 10]) },
+        inputs: { x: tensor(bf16, [10, n]) },
+        outputs: { out: tensor(bf16, [3, 6, 10]) },
       },
       ({ i, x, out }) => {
         const window = x.at(slice(i.mul(4), 10), slice(i.mul(2), 6));
@@ -177,8 +177,8 @@ const windows = {
       {
         name: "cut",
         grid: { i: 3 },
-        inputs: { x: array(i4, [10, 12]) },
-        outputs: { out: array(i4, [3, 8, 8]) },
+        inputs: { x: tensor(i4, [10, 12]) },
+        outputs: { out: tensor(i4, [3, 8, 8]) },
       },
       ({ i, x, out }) => {
         const window = x.at(slice(1, 8), slice(2, 9)).reshape([9, 8]).transpose();
@@ -210,8 +210,8 @@ describe("scalars", () => {
         {
           name: "scalars",
           grid: { i: 5 },
-          inputs: { x: array(dtype, [5, 3]) },
-          outputs: { out: array(dtype, [7, 5]) },
+          inputs: { x: tensor(dtype, [5, 3]) },
+          outputs: { out: tensor(dtype, [7, 5]) },
         },
         ({ i, x, out }) => {
           out.at(i, 2).store(x.at(i, 1).loadScalar());
@@ -226,8 +226,8 @@ test("a lone element of 4 bits in scratch whose bytes fill no word", async () =>
   const { kernel: body } = kernel(
     {
       name: "odd",
-      inputs: { x: array(i4, [5]) },
-      outputs: { out: array(i32, [5]) },
+      inputs: { x: tensor(i4, [5]) },
+      outputs: { out: tensor(i32, [5]) },
       scratch: { own: gmem(i4, [5]) },
     },
     ({ x, out, own }) => {
@@ -244,9 +244,9 @@ test("elements one by one of windows that begin before their array or end behind
     {
       name: "before",
       grid: { i: 4 },
-      inputs: { x: array(f32, [3, 22]) },
-      outputs: { out: array(f32, [4, 2, 12]) },
-      inouts: { y: array(f32, [4, 3, 22]) },
+      inputs: { x: tensor(f32, [3, 22]) },
+      outputs: { out: tensor(f32, [4, 2, 12]) },
+      inouts: { y: tensor(f32, [4, 3, 22]) },
     },
     ({ i, x, out, y }) => {
       const here = [all, slice(i.mul(8).sub(3), 8)] as const;

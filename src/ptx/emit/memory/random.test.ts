@@ -6,7 +6,7 @@ import { randomLayout } from "../../../../test/support/tile-cases.ts";
 import { bf16, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
-import { array, dim, kernel, slice, smem, when } from "../../../lang/index.ts";
+import { tensor, dim, kernel, slice, smem, when } from "../../../lang/index.ts";
 import type { Ref, Scalar } from "../../../lang/index.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import { product } from "../../../layout/algebra/bits.ts";
@@ -132,9 +132,9 @@ describe("random windows", () => {
       {
         name: "window",
         grid: { i: 3 },
-        inputs: { x: array(dtype, shape), y: array(dtype, [3, ...tile]) },
-        outputs: { out: array(dtype, [3, ...tile]) },
-        inouts: { z: array(dtype, atLaunch ? [rows, ...others] : shape) },
+        inputs: { x: tensor(dtype, shape), y: tensor(dtype, [3, ...tile]) },
+        outputs: { out: tensor(dtype, [3, ...tile]) },
+        inouts: { z: tensor(dtype, atLaunch ? [rows, ...others] : shape) },
       },
       ({ i, x, y, z, out }) => {
         out.at(i).store(view(x, i).load());
@@ -164,8 +164,8 @@ describe("random windows", () => {
       {
         name: "window",
         grid: { i: 2 },
-        inputs: { x: array(dtype, shape), y: array(dtype, tile) },
-        outputs: { out: array(dtype, [2, ...tile]), all: array(dtype, [2, ...shape]) },
+        inputs: { x: tensor(dtype, shape), y: tensor(dtype, tile) },
+        outputs: { out: tensor(dtype, [2, ...tile]), all: tensor(dtype, [2, ...shape]) },
         scratch: { buffer: smem(dtype, shape, { layout }) },
       },
       ({ i, x, y, out, all, buffer }) => {

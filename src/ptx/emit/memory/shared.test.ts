@@ -6,7 +6,7 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
 import {
   all,
-  array,
+  tensor,
   clusterRank,
   clusterSync,
   kernel,
@@ -55,8 +55,8 @@ function through(dtype: DType, layout: string) {
     {
       name: "through",
       grid: { i: 2 },
-      inputs: { x: array(dtype, [2, 16, 64]) },
-      outputs: { out: array(dtype, [2, 2, 16, 64]) },
+      inputs: { x: tensor(dtype, [2, 16, 64]) },
+      outputs: { out: tensor(dtype, [2, 2, 16, 64]) },
       scratch: { buffer: smem(dtype, [2, 16, 64], { layout }) },
     },
     ({ i, x, out, buffer }) => {
@@ -94,8 +94,8 @@ function viewed(
     {
       name: "viewed",
       grid: { i: 2 },
-      inputs: { x: array(bf16, [48, 64]) },
-      outputs: { out: array(bf16, [2, ...shape]) },
+      inputs: { x: tensor(bf16, [48, 64]) },
+      outputs: { out: tensor(bf16, [2, ...shape]) },
       scratch: { buffer: smem(bf16, [48, 64], { layout }) },
     },
     ({ i, x, out, buffer }) => {
@@ -145,8 +145,8 @@ test("a tile leaves what lies beside its last row and column alone", async () =>
   const { kernel: body } = kernel(
     {
       name: "beside",
-      inputs: { x: array(f32, [4, 16]), y: array(f32, [3, 5]) },
-      outputs: { out: array(f32, [4, 16]) },
+      inputs: { x: tensor(f32, [4, 16]), y: tensor(f32, [3, 5]) },
+      outputs: { out: tensor(f32, [4, 16]) },
       scratch: { buffer: smem(f32, [4, 16]) },
     },
     ({ x, y, out, buffer }) => {
@@ -170,8 +170,8 @@ test("members of a union lie where their group says", async () => {
     {
       name: "members",
       grid: { i: 1 },
-      inputs: { x: array(f32, [64]) },
-      outputs: { out: array(f32, [64]) },
+      inputs: { x: tensor(f32, [64]) },
+      outputs: { out: tensor(f32, [64]) },
       scratch: {
         both: union({ a: smem(u8, [24]), b: smem(f32, [64]) }, { c: smem(f64, [8]) }),
       },
@@ -189,8 +189,8 @@ test("a swizzle moves the last bytes of a buffer within it", async () => {
     {
       name: "odd",
       grid: { i: 1 },
-      inputs: { x: array(bf16, [120]) },
-      outputs: { out: array(bf16, [120]) },
+      inputs: { x: tensor(bf16, [120]) },
+      outputs: { out: tensor(bf16, [120]) },
       scratch: { buffer: smem(bf16, [120], { layout: "shared(swizzle 32)" }) },
     },
     ({ x, out, buffer }) => {
@@ -207,7 +207,7 @@ test("a member of a union has whole chunks of its swizzle", () => {
       name: "cramped",
       grid: { i: 1 },
       inputs: {},
-      outputs: { out: array(bf16, [120]) },
+      outputs: { out: tensor(bf16, [120]) },
       scratch: {
         both: union({ a: smem(bf16, [120], { layout: "shared(swizzle 32)" }), b: smem(u8, [16]) }),
       },
@@ -225,8 +225,8 @@ test("a block reads, writes and updates the memory of its peer", async () => {
       name: "peers",
       grid: { i: 4 },
       cluster: { i: 2 },
-      inputs: { x: array(i32, [4, 64]) },
-      outputs: { out: array(i32, [4, 3, 64]) },
+      inputs: { x: tensor(i32, [4, 64]) },
+      outputs: { out: tensor(i32, [4, 3, 64]) },
       scratch: {
         mine: smem(i32, [64], { layout: "shared(swizzle 128)" }),
         given: smem(i32, [64]),

@@ -1,7 +1,7 @@
 /** Kernels around tile ops, from the language to the emulator, against the simulator. */
 import { describe, expect, test } from "vitest";
 import {
-  array,
+  tensor,
   bf16,
   f16,
   f32,
@@ -63,11 +63,11 @@ const grid = { i: 1 };
 
 describe("tile ops in kernels", () => {
   test.each([f32, bf16, f16, i32, i8])("sums of rows and columns of $name", async (dtype) => {
-    const inputs = { x: array(dtype, [64, 96]) };
+    const inputs = { x: tensor(dtype, [64, 96]) };
     const outputs = {
-      rows: array(dtype, [64]),
-      columns: array(dtype, [96]),
-      total: array(dtype, [1]),
+      rows: tensor(dtype, [64]),
+      columns: tensor(dtype, [96]),
+      total: tensor(dtype, [1]),
     };
     await agree(
       kernel({ name: "sums", grid, inputs, outputs }, ({ x, rows, columns, total }) => {
@@ -100,10 +100,10 @@ describe("tile ops in kernels", () => {
     const x = hostArray(dtype, shape, lanes as never);
     const definition = kernel(
       {
-        ...{ name: "extremes", grid, inputs: { x: array(dtype, shape) } },
+        ...{ name: "extremes", grid, inputs: { x: tensor(dtype, shape) } },
         outputs: {
-          ...{ high: array(dtype, [rows]), low: array(dtype, [rows]) },
-          ...{ highs: array(dtype, [columns]), lowest: array(dtype, [1]) },
+          ...{ high: tensor(dtype, [rows]), low: tensor(dtype, [rows]) },
+          ...{ highs: tensor(dtype, [columns]), lowest: tensor(dtype, [1]) },
         },
       },
       ({ x: ref, high, low, highs, lowest }) => {
@@ -132,8 +132,8 @@ describe("tile ops in kernels", () => {
         {
           name: "turn",
           grid,
-          inputs: { x: array(f16, [64, 32]) },
-          outputs: { y: array(f16, [32, 64]) },
+          inputs: { x: tensor(f16, [64, 32]) },
+          outputs: { y: tensor(f16, [32, 64]) },
         },
         ({ x, y }) => {
           y.store(x.load().transpose());
@@ -148,12 +148,12 @@ describe("tile ops in kernels", () => {
         {
           name: "along",
           grid,
-          inputs: { x: array(f32, [4, 256]), y: array(i32, [4, 256]) },
+          inputs: { x: tensor(f32, [4, 256]), y: tensor(i32, [4, 256]) },
           outputs: {
-            sums: array(f32, [4, 256]),
-            sorted: array(f32, [4, 256]),
-            moved: array(i32, [4, 256]),
-            found: array(i32, [4]),
+            sums: tensor(f32, [4, 256]),
+            sorted: tensor(f32, [4, 256]),
+            moved: tensor(i32, [4, 256]),
+            found: tensor(i32, [4]),
           },
         },
         ({ x, y, sums, sorted, moved, found }) => {
@@ -174,8 +174,8 @@ describe("tile ops in kernels", () => {
         {
           name: "loops",
           grid,
-          inputs: { x: array(f32, [8, 64, 64]) },
-          outputs: { y: array(f32, [8, 64]) },
+          inputs: { x: tensor(f32, [8, 64, 64]) },
+          outputs: { y: tensor(f32, [8, 64]) },
         },
         ({ x, y }) => {
           loop(8, (step) => {
@@ -194,8 +194,8 @@ describe("tile ops in kernels", () => {
           name: "beside",
           grid,
           threads,
-          inputs: { x: array(f32, [2, 64, 64]) },
-          outputs: { y: array(f32, [2, 64]), z: array(f32, [2, 64, 64]) },
+          inputs: { x: tensor(f32, [2, 64, 64]) },
+          outputs: { y: tensor(f32, [2, 64]), z: tensor(f32, [2, 64, 64]) },
         },
         ({ x, y, z, one, two }) => {
           const work = (which: number) => () => {
@@ -218,8 +218,8 @@ describe("tile ops in kernels", () => {
           name: "alike",
           grid,
           threads,
-          inputs: { x: array(f32, [3, 64, 64]) },
-          outputs: { y: array(f32, [3, 64]), z: array(f32, [3, 64, 64]) },
+          inputs: { x: tensor(f32, [3, 64, 64]) },
+          outputs: { y: tensor(f32, [3, 64]), z: tensor(f32, [3, 64, 64]) },
         },
         ({ x, y, z }) => {
           const tile = x.at(threadIndex()).load();
@@ -236,8 +236,8 @@ describe("tile ops in kernels", () => {
         {
           name: "alone",
           grid,
-          inputs: { x: array(f32, [4, 16, 32]) },
-          outputs: { y: array(f32, [4, 32]), z: array(f32, [4, 32, 16]) },
+          inputs: { x: tensor(f32, [4, 16, 32]) },
+          outputs: { y: tensor(f32, [4, 32]), z: tensor(f32, [4, 32, 16]) },
         },
         ({ x, y, z }) => {
           warps((warp) => {
@@ -258,8 +258,8 @@ describe("tile ops in kernels", () => {
           grid,
           warps: count,
           threads: ["one", "two"],
-          inputs: { x: array(f32, [2, count, 32, 64]) },
-          outputs: { y: array(f32, [2, count, 64, 32]) },
+          inputs: { x: tensor(f32, [2, count, 32, 64]) },
+          outputs: { y: tensor(f32, [2, count, 64, 32]) },
         },
         ({ x, y }) => {
           warps((warp) => {
@@ -278,8 +278,8 @@ describe("tile ops in kernels", () => {
         {
           name: "windows",
           grid,
-          inputs: { x: array(i8, [64, 64]) },
-          outputs: { y: array(i8, [32, 64]), z: array(i8, [64]) },
+          inputs: { x: tensor(i8, [64, 64]) },
+          outputs: { y: tensor(i8, [32, 64]), z: tensor(i8, [64]) },
         },
         ({ x, y, z }) => {
           const tile = x.load();

@@ -1,5 +1,5 @@
 /** Rearranging ops on random layouts and shapes, run on lanes. */
-import { array, concatenate, f32 as f32Type, iota, kernel } from "tilewright";
+import { tensor, concatenate, f32 as f32Type, iota, kernel } from "tilewright";
 import {
   all,
   axisOf,
@@ -150,10 +150,10 @@ cases("concatenate", all, 25, false, (one) => {
   });
   if (parts.length < 2 || parts.some(({ layout }) => layout === undefined)) return undefined;
   const inputs = Object.fromEntries(
-    parts.map(({ own }, index) => [`x${index}`, array(dtype as never, own as never)]),
+    parts.map(({ own }, index) => [`x${index}`, tensor(dtype as never, own as never)]),
   );
   const tracedKernel = kernel(
-    { name: "k", grid: { i: 1 }, inputs, outputs: { out: array(f32Type, [1]) } },
+    { name: "k", grid: { i: 1 }, inputs, outputs: { out: tensor(f32Type, [1]) } },
     (given: Record<string, unknown>) => {
       const tiles = parts.map((_, index) => (given[`x${index}`] as { load(): unknown }).load());
       concatenate(tiles as never, axis);

@@ -1,6 +1,6 @@
 /** Reductions by 2 to 32 warps whose lanes hold the same in the end: one word a warp, two, and several rows at once. */
 import { expect, test } from "vitest";
-import { array, f32, f64, fromNumbers, i32, kernel, open, toNumbers } from "tilewright";
+import { tensor, f32, f64, fromNumbers, i32, kernel, open, toNumbers } from "tilewright";
 
 const devices = [await open("simulator"), await open("emulator")];
 const columns = 2048;
@@ -12,12 +12,12 @@ test.each([2, 4, 8, 16, 32])("%i warps combine what each of them tells", async (
       name: "combined",
       grid: { i: 1 },
       warps,
-      inputs: { x: array(f32, [rows, columns]), y: array(f64, [columns]) },
+      inputs: { x: tensor(f32, [rows, columns]), y: tensor(f64, [columns]) },
       outputs: {
-        sums: array(f32, [rows]),
-        greatest: array(f32, [1]),
-        places: array(i32, [rows]),
-        wide: array(f64, [1]),
+        sums: tensor(f32, [rows]),
+        greatest: tensor(f32, [1]),
+        places: tensor(i32, [rows]),
+        wide: tensor(f64, [1]),
       },
     },
     ({ x, y, sums, greatest, places, wide }) => {

@@ -114,19 +114,19 @@ export const verifierCodes = registerCodes({
     title: "impossible parameter",
     cause:
       "Parameters have different names and are those of the body: arrays are refs to global memory with one stride an axis, scalars are scalars.",
-    example: "array(f32, [4, 4], { strides: [4] })",
+    example: "tensor(f32, [4, 4], { strides: [4] })",
     remedy: "declare each parameter once, with a type that fits its role",
   },
   TW2219: {
     title: "dimension declared differently",
     cause: "A named dimension means one number in a launch, with one promised divisor.",
-    example: 'array(f32, [dim("n")]), array(f32, [dim("n", { multipleOf: 8 })])',
+    example: 'tensor(f32, [dim("n")]), tensor(f32, [dim("n", { multipleOf: 8 })])',
     remedy: "declare the dimension once and use it everywhere",
   },
   TW2220: {
     title: "input written",
     cause: "Inputs are only read; writing one would change the caller's array behind its back.",
-    example: "kernel({ inputs: { x: array(f32, [8]) } … }, ({ x }) => x.store(0))",
+    example: "kernel({ inputs: { x: tensor(f32, [8]) } … }, ({ x }) => x.store(0))",
     remedy: "declare the array under outputs, or under inouts to update it in place",
   },
   TW2221: {
