@@ -20,8 +20,11 @@ function quotedNames(text: string): readonly string[] {
   return [...text.matchAll(/`([^`\n]+)`/g)].map(([, name = ""]) => name);
 }
 
+/** Paths in backquotes, those of commands too: "npx vitest run src/ir test/traits". */
 function pathsOf(text: string): readonly string[] {
-  return quotedNames(text).filter((name) => pathForm.test(name));
+  return quotedNames(text)
+    .flatMap((name) => (name.startsWith("npx vitest run ") ? name.split(" ").slice(3) : name))
+    .filter((name) => pathForm.test(name));
 }
 
 /** The lines of a block that are not, in this order, lines of the file. */
