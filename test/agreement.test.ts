@@ -343,7 +343,7 @@ test("bytes of a scope's barriers are used again only behind the lane that ends 
         ready.wait();
         return buffer.load();
       });
-      // Elements eight times as wide change lanes through more bytes than the buffer had.
+      // Elements eight times as wide change threads through more bytes than the buffer had.
       out.store(narrow.cast(i64).cumsum(0).transpose().cumsum(0));
     },
   );

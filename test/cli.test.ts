@@ -458,8 +458,8 @@ describe("layout", () => {
     const { stdout } = await tilewright(
       ...["layout", "--register", "wgmma", "--to", "wgmmaTransposed", ...tile],
     );
-    expect(stdout).toMatch(/^2048 of 4096 elements change lanes\n\nwgmma [^]*\nwgmmaTransposed /);
-    expect(stdout).toMatch(/\nbf16: by shuffles between lanes, cost \d+\n$/);
+    expect(stdout).toMatch(/^2048 of 4096 elements change threads\n\nwgmma [^]*\nwgmmaTransposed /);
+    expect(stdout).toMatch(/\nbf16: by shuffles within each warp, cost \d+\n$/);
     expect(await json("layout", "--register", "wgmma", "--to", "splat", ...tile)).toMatchObject({
       register: { name: "wgmma" },
       to: { name: "splat" },
@@ -470,7 +470,7 @@ describe("layout", () => {
   test("draws shared memory, with the widest access that there is or the given one", async () => {
     const swizzled = ["layout", "--shared", "shared(swizzle 128)", ...tile];
     const { stdout } = await tilewright(...swizzled, "--register", "wgmma");
-    expect(stdout).toContain("4 bytes a lane: 64 wavefronts, 64 at best");
+    expect(stdout).toContain("4 bytes a thread: 64 wavefronts, 64 at best");
     const plain = ["layout", "--shared", "shared()", ...tile, "--register", "wgmma"];
     expect(await json(...plain)).toMatchObject({
       shared: "shared()",

@@ -72,7 +72,7 @@ function drawRequest(options: LayoutOptions): DrawRequest | string {
   if (shared !== undefined) {
     if (to !== undefined) return "--to goes with --register alone";
     if (vectorBytes !== undefined && register === undefined)
-      return "--vector-bytes needs --register, the lanes that access the memory";
+      return "--vector-bytes needs --register, the threads that access the memory";
     return { kind: "shared", shared, shape, dtype, register, vectorBytes };
   }
   if (vectorBytes !== undefined) return "--vector-bytes goes with --shared";

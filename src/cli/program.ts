@@ -323,7 +323,7 @@ function addEmulate(program: Command, choose: (command: ChosenCommand) => void):
     .command("emulate")
     .summary("run PTX of any compiler, with checks")
     .description(
-      "Runs an entry of a PTX file lane by lane: of nvcc, Triton or any other compiler, for sm_80 to " +
+      "Runs an entry of a PTX file thread by thread: of nvcc, Triton or any other compiler, for sm_80 to " +
         "sm_90a. Prints races, accesses outside of arrays, deadlocks and what else is wrong, then what the " +
         "kernel wrote, and exits with status 1 if anything was found. With a file alone, lists its entries " +
         "and their parameters.",
@@ -331,7 +331,7 @@ function addEmulate(program: Command, choose: (command: ChosenCommand) => void):
     .argument("<file>", "PTX text")
     .option("--entry <name>", "the entry; may be left out where there is one")
     .addOption(new Option("--grid <extents>", "blocks, along x,y,z").argParser(parseExtents))
-    .addOption(new Option("--block <extents>", "lanes of a block, x,y,z").argParser(parseExtents))
+    .addOption(new Option("--block <extents>", "threads of a block, x,y,z").argParser(parseExtents))
     .addOption(
       new Option(
         "--cluster <count>",
@@ -408,7 +408,7 @@ function addLayout(program: Command, choose: (command: ChosenCommand) => void): 
     .addOption(
       new Option(
         "--vector-bytes <count>",
-        "what a lane moves at a time; else what it can",
+        "what a thread moves at a time; else what it can",
       ).argParser(parseVectorBytes),
     )
     .option("--svg <path>", "write drawings: a folder with FILE, else a file")

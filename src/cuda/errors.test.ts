@@ -123,7 +123,7 @@ describe("a launch that the GPU refuses", () => {
     const report = await reportOf(() => device.run(scaled, { x: floats(1), factor: 1 }));
     expect(report.code).toBe("TW4507");
     expect(report.found).toBe(
-      "128 lanes a block, 40 registers a lane, 0 bytes of shared memory; " +
+      "128 threads a block, 40 registers a thread, 0 bytes of shared memory; " +
         "cuLaunchKernelEx answered CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)",
     );
     device.dispose();

@@ -167,7 +167,7 @@ export class CudaCode implements CodeBackend<CudaAllocation> {
     if (!resourceResults.has(result))
       return this.#host.context.failure(result, call, `launch ${entry}`);
     const needs = [
-      `${blocks.join(" × ")} blocks of ${lanes.join(" × ")} lanes`,
+      `${blocks.join(" × ")} blocks of ${lanes.join(" × ")} threads`,
       `${sharedBytes} bytes of dynamic shared memory`,
       ...(cluster > 1 ? [`clusters of ${cluster} blocks`] : []),
     ];

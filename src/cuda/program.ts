@@ -98,8 +98,8 @@ export function launchFailure(
 
 function needsText({ plan, registers }: Program): string {
   const parts = [
-    `${plan.lanes} lanes a block`,
-    `${registers} registers a lane`,
+    `${plan.lanes} threads a block`,
+    `${registers} registers a thread`,
     `${plan.sharedBytes} bytes of shared memory`,
     ...(plan.cluster > 1 ? [`clusters of ${plan.cluster} blocks`] : []),
   ];

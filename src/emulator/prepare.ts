@@ -136,13 +136,17 @@ function checkShape(program: Program, launch: EmulatedLaunch, target: Target): v
   const [x, y, z] = launch.lanes;
   const lanes = x * y * z;
   const { directives } = program.entry.declaration;
-  const shape = `${x} × ${y} × ${z} lanes`;
+  const shape = `${x} × ${y} × ${z} threads`;
   for (const { name, values } of directives) {
     const [wantedX = 1, wantedY = 1, wantedZ = 1] = values;
     if (name === "reqntid" && (wantedX !== x || wantedY !== y || wantedZ !== z))
-      throw misfit(`${launch.entry} requires another block`, `${values.join(" × ")} lanes`, shape);
+      throw misfit(
+        `${launch.entry} requires another block`,
+        `${values.join(" × ")} threads`,
+        shape,
+      );
     if (name === "maxntid" && lanes > wantedX * wantedY * wantedZ)
-      throw misfit(`${launch.entry} allows smaller blocks`, `${values.join(" × ")} lanes`, shape);
+      throw misfit(`${launch.entry} allows smaller blocks`, `${values.join(" × ")} threads`, shape);
     if (name === "reqnctapercluster" && wantedX !== (launch.cluster ?? 1))
       throw misfit(
         `${launch.entry} requires another cluster`,
@@ -152,7 +156,7 @@ function checkShape(program: Program, launch: EmulatedLaunch, target: Target): v
   }
   if (lanes > target.lanesPerBlock || lanes < 1)
     throw misfit(
-      `no block of ${target.name} has this many lanes`,
+      `no block of ${target.name} has this many threads`,
       `1 to ${target.lanesPerBlock}`,
       `${lanes}`,
     );

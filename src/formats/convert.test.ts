@@ -222,7 +222,7 @@ describe("lanes", () => {
   test("must be as many as the source's", () => {
     const convert = () =>
       convertLanes(formats.f32, formats.bf16, new Float32Array(8), new Uint16Array(4));
-    expect(convert).toThrow(/^TW0005: .*\n.*\n  expected: 8 target lanes\n  found: {4}4\n/);
+    expect(convert).toThrow(/^TW0005: .*\n.*\n  expected: 8 target elements\n  found: {4}4\n/);
   });
 
   test("are converted by the million in no time", () => {

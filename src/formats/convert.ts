@@ -4,7 +4,7 @@
  * Twenty formats make four hundred pairs. Each pair goes through a small buffer of f64 numbers, so
  * that a format needs one reader and one writer:
  *
- *   source lanes --read--> 1024 numbers --write--> target lanes
+ *   source lanes --read--> 1024 numbers --write--> target elements
  *
  * An f64 holds every number of every format but the 64-bit integers. Those are read by what the target
  * needs of them:
@@ -51,8 +51,8 @@ export function convertLanes<From extends DTypeName, To extends DTypeName>(
   if (source.length !== target.length) {
     throw new TilewrightError({
       code: "TW0005",
-      message: `lanes to convert from ${from.name} to ${to.name} differ in length`,
-      expected: `${source.length} target lanes`,
+      message: `elements to convert from ${from.name} to ${to.name} differ in length`,
+      expected: `${source.length} target elements`,
       found: `${target.length}`,
     });
   }

@@ -107,7 +107,7 @@ const opNames: OpNames = {
   debug_break: "debugBreak",
   convert_layout: "a conversion",
   alloc_scratch: "scratch",
-  lane_barrier: "a barrier of lanes",
+  lane_barrier: "a barrier between the threads of a program thread",
   barriers_ready: "the start of barriers",
   products_wait: "a wait for products",
   cluster_barrier: "a barrier of the cluster",

@@ -65,7 +65,7 @@ export function copyAsync<D extends DTypeName>(
 /** What is picked element by element is no window that a copy could take. */
 function pickedRemedy(item: unknown): string | undefined {
   return item instanceof PickedRef
-    ? "what index tiles pick is loaded and stored by lanes: buffer.store(x.at(ids).load())"
+    ? "what index tiles pick is loaded and stored by threads: buffer.store(x.at(ids).load())"
     : undefined;
 }
 

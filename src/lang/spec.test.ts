@@ -141,13 +141,13 @@ const specifications: readonly Mistake[] = [
     name: "nine threads",
     code: "TW1025",
     make: () => kernel({ name: "k", threads: [..."abcdefghi"] }, () => undefined), // <- here
-    expected: "1 to 8, each being 128 lanes",
+    expected: "1 to 8, each being 128 threads",
   },
   {
     name: "three threads of sixteen warps",
     code: "TW1025",
     make: () => kernel({ name: "k", warps: 16, threads: ["a", "b", "c"] }, () => undefined), // <- here
-    expected: "1 to 2, each being 512 lanes",
+    expected: "1 to 2, each being 512 threads",
   },
   {
     name: "a combining function that loses a tile",

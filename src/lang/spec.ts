@@ -271,7 +271,7 @@ function checkThreads(
       code: "TW1025",
       message: `a block cannot have ${threads.length} program threads`,
       location,
-      expected: `1 to ${most}, each being ${warps * lanesPerWarp} lanes`,
+      expected: `1 to ${most}, each being ${warps * lanesPerWarp} threads`,
       found: String(threads.length),
     });
   }

@@ -106,7 +106,7 @@ const tmemLayout: ArgumentKind = {
     ["full", "half", "pair", "scales"].includes(String(fieldsOf(value, ["kind"])["kind"])),
 };
 const vectorBytes: ArgumentKind = {
-  expected: "the bytes of a lane's access: 1, 2, 4, 8 or 16",
+  expected: "the bytes of a thread's access: 1, 2, 4, 8 or 16",
   holds: (value) => [1, 2, 4, 8, 16].includes(value as number),
 };
 const vector: ArgumentKind = { expected: "a whole number from 1 to 1024", holds: isWhole(1, 1024) };

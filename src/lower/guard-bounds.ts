@@ -23,7 +23,7 @@ import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
 import { testedIndexText, unprovedIndices } from "../layout/access/gathers.ts";
 import { unprovedPlaces } from "../layout/access/places.ts";
 import type { TileAccess } from "../layout/access/regular.ts";
-import { accessOf, accessesByLanes, requestsOf } from "../layout/access/requests.ts";
+import { accessOf, accessesByThreads, requestsOf } from "../layout/access/requests.ts";
 import type { AccessSetting } from "../layout/access/requests.ts";
 import { boundText } from "../layout/access/slice.ts";
 import { unitsText, widestUnit } from "../layout/access/unit.ts";
@@ -70,7 +70,7 @@ class Binder {
     return changeEachOp(region, (op) => {
       const inner = changeRegions(op, (each) => this.region(each, walkedInside(op, agents)));
       if (op.kind === "slice_ref") return withAttributes(inner, { guard: this.#guardOf(op) });
-      return this.#withPlaces(accessesByLanes(op) ? this.#access(op, agents) : inner);
+      return this.#withPlaces(accessesByThreads(op) ? this.#access(op, agents) : inner);
     });
   }
 

@@ -1,4 +1,4 @@
-/** Rearrangements that change lanes: the right elements, no copies in every lane, nothing spilled. */
+/** Rearrangements that change threads: the right elements, no copies in every lane, nothing spilled. */
 import { describe, expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../test/ptxas.ts";
 import { emulateKernel } from "../../test/support/emulated-kernel.ts";

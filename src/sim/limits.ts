@@ -30,7 +30,7 @@ function requireThreads({ threads, warps, name, location }: Kernel, target: Targ
     code: "TW3016",
     message: `kernel ${name} has more program threads than a block of ${target.name} can run`,
     location,
-    expected: `at most ${most}, of ${lanes} lanes each`,
+    expected: `at most ${most}, of ${lanes} threads each`,
     found: String(threads.length),
   });
 }

@@ -5,7 +5,7 @@ import { occupancy, targets } from "./target.ts";
 test.each([
   [
     { lanes: 128, sharedBytes: 0, registers: 32 },
-    { blocks: 16, limit: "lanes" },
+    { blocks: 16, limit: "threads" },
   ],
   [
     { lanes: 128, sharedBytes: 0, registers: 168 },
@@ -29,7 +29,7 @@ test.each([
   ],
   [
     { lanes: 512, sharedBytes: 100 },
-    { blocks: 4, limit: "lanes" },
+    { blocks: 4, limit: "threads" },
   ],
 ])("%j of sm_90a is %j", (needs, expected) => {
   expect(occupancy(targets.sm_90a, needs)).toEqual(expected);

@@ -131,7 +131,7 @@ export interface Occupancy {
   /** Blocks that run on a processor at the same time. */
   readonly blocks: number;
   /** What there would have to be more of for another one. */
-  readonly limit: "blocks" | "lanes" | "shared memory" | "registers";
+  readonly limit: "blocks" | "threads" | "shared memory" | "registers";
 }
 
 /** The same on every target: four partitions of a processor, and how warps are given registers of one. */
@@ -145,7 +145,7 @@ export function occupancy(
   // The hardware keeps 1 KiB of every block's shared memory for itself.
   const reserved = sharedBytes + kibibyte;
   const limits: readonly (readonly [Occupancy["limit"], number])[] = [
-    ["lanes", Math.floor(target.lanesPerProcessor / lanes)],
+    ["threads", Math.floor(target.lanesPerProcessor / lanes)],
     ["shared memory", Math.floor(target.sharedMemoryPerProcessor / reserved)],
     ["registers", blocksByRegisters(lanes, registers ?? 0)],
     ["blocks", target.blocksPerProcessor],

@@ -245,7 +245,7 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         copyAsync(rows, buffer, { barrier: at }); // <- copy of what index tiles pick
       }),
     message: "the source of a copy must be a window",
-    remedy: "what index tiles pick is loaded and stored by lanes",
+    remedy: "what index tiles pick is loaded and stored by threads",
   },
   {
     name: "prefetch of shared memory",
@@ -331,7 +331,7 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
       program(() => {
         setRegisters(100); // <- registers by the handful
       }),
-    message: "a lane cannot keep 100 registers",
+    message: "a thread cannot keep 100 registers",
     expected: "a multiple of 8 from 24 to 256",
     found: "100",
   },

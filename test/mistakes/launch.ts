@@ -107,7 +107,7 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     name: "conversion into fewer lanes",
     code: "TW0005",
     make: () => convertLanes(f32, bf16, new Float32Array(8), new Uint16Array(4)), // <- conversion into fewer lanes
-    remedy: "as many target lanes",
+    remedy: "as many target elements",
   },
   {
     name: "bytes that end early",

@@ -83,7 +83,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     code: "TW1025",
     make: () => kernel({ name: "many", threads: [..."abcdefghi"] }, nothing), // <- nine threads
     message: "a block cannot have 9 program threads",
-    expected: "1 to 8, each being 128 lanes",
+    expected: "1 to 8, each being 128 threads",
   },
   {
     name: "no threads",

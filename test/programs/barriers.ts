@@ -168,7 +168,7 @@ function budgets(): Program {
   kernel.line(
     `setp.ge.u32 ${second}, %t, 128;`,
     `@${second} bra ${other};`,
-    // Three warpgroups begin with 168 registers a lane.
+    // Three warpgroups begin with 168 registers a thread.
     "setmaxnreg.dec.sync.aligned.u32 40;",
     `add.u32 ${value}, ${value}, 1;`,
     `bra ${end};`,

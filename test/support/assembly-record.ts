@@ -40,7 +40,7 @@ export class AssemblyRecord {
     }
   }
 
-  /** How many bytes a lane spills at most, where it is known and there was nothing else to say. */
+  /** How many bytes a thread spills at most, where it is known and there was nothing else to say. */
   spilled(text: string): number | undefined {
     return takesAll || hasDisassembler ? undefined : this.#known.get(hashOf(text));
   }

@@ -84,7 +84,7 @@ describe("a file alone", () => {
 
   test("says what entries require", () => {
     const { text } = run({ file: tritonAdd });
-    expect(text).toContain("blocks of 128 lanes");
+    expect(text).toContain("blocks of 128 threads");
     expect(text).toContain("--block 128");
     expect(run({ file: repositoryFile("test/fixtures/ptx/nvcc/cluster.ptx") }).text).toContain(
       "clusters of 4 blocks",
@@ -124,8 +124,8 @@ describe("a launch", () => {
     const sums = [values.subarray(0, 256), values.subarray(256)].map((part) =>
       part.reduce((total, value) => total + value, 0),
     );
-    expect(text).toContain("block_sum on sm_90, 2 blocks of 256 lanes, seed 1: no findings\n");
-    expect(text).toMatch(/\d+ lane instructions, \d+ warp instructions, \d+ ms\n/);
+    expect(text).toContain("block_sum on sm_90, 2 blocks of 256 threads, seed 1: no findings\n");
+    expect(text).toMatch(/\d+ thread instructions, \d+ warp instructions, \d+ ms\n/);
     expect(text).toContain(`sums f32[2]\n[${sums.join(", ")}]`);
     expect(text).not.toContain("block_sum_param_0 f32");
   });
@@ -169,7 +169,7 @@ describe("a launch", () => {
     } as const;
     const { status, text } = run(given);
     expect(status).toBe(0);
-    expect(text).toContain("add_kernel on sm_90a, 2 blocks of 128 lanes");
+    expect(text).toContain("add_kernel on sm_90a, 2 blocks of 128 threads");
     expect(text).toMatch(/^out f32\[300\]\n[-\d.e]+, [-\d.e]+$/m);
     expect(text).not.toContain("add_kernel_param_0 f32");
   });

@@ -98,8 +98,8 @@ function listEntries(
 function requirements(entry: Entry): readonly string[] {
   const { requiredLanes, mostLanes, requiredCluster } = entry;
   return [
-    ...(requiredLanes === undefined ? [] : [`blocks of ${requiredLanes.join(" × ")} lanes`]),
-    ...(mostLanes === undefined ? [] : [`blocks of at most ${mostLanes.join(" × ")} lanes`]),
+    ...(requiredLanes === undefined ? [] : [`blocks of ${requiredLanes.join(" × ")} threads`]),
+    ...(mostLanes === undefined ? [] : [`blocks of at most ${mostLanes.join(" × ")} threads`]),
     ...(requiredCluster === undefined ? [] : [`clusters of ${requiredCluster} blocks`]),
   ];
 }
@@ -188,11 +188,11 @@ function launchOf(entry: Entry, settings: EmulateSettings): LaunchSettings {
   if (x === undefined)
     throw new TilewrightError({
       code: "TW8003",
-      message: `${entry.name} does not say how many lanes its blocks have`,
+      message: `${entry.name} does not say how many threads its blocks have`,
       location: unknownLocation,
-      expected: "--block with the lanes of a block",
+      expected: "--block with the threads of a block",
       found: "neither --block nor .reqntid",
-      remedy: "add --block 128, or as many lanes as the kernel was written for",
+      remedy: "add --block 128, or as many threads as the kernel was written for",
     });
   return {
     entry: entry.name,
@@ -232,7 +232,7 @@ function shapeText(
     (typeof value === "number" ? [value] : value.slice(0, 1 + lastAbove(value))).join(" × ");
   const grid = extents(blocks);
   const many = grid === "1" ? "1 block" : `${grid} blocks`;
-  return `${name} on ${target?.name ?? module.target}, ${many} of ${extents(lanes)} lanes, seed ${seed}`;
+  return `${name} on ${target?.name ?? module.target}, ${many} of ${extents(lanes)} threads, seed ${seed}`;
 }
 
 /** The last axis that has more than one. */
@@ -246,7 +246,7 @@ function lastAbove(values: Triple): number {
 function countersText({ counters, milliseconds }: Outcome): string {
   if (counters === undefined) return `stopped after ${formatTime(milliseconds)}`;
   const { laneInstructions, warpInstructions } = counters;
-  return `${laneInstructions} lane instructions, ${warpInstructions} warp instructions, ${formatTime(milliseconds)}`;
+  return `${laneInstructions} thread instructions, ${warpInstructions} warp instructions, ${formatTime(milliseconds)}`;
 }
 
 function differs(left: HostArray, right: HostArray): boolean {

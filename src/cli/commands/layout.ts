@@ -110,8 +110,8 @@ const drawers: Drawers = {
 
 const ways: { readonly [K in RelayoutKind]: string } = {
   none: "nothing to do",
-  registers: "within each lane",
-  shuffle: "by shuffles between lanes",
+  registers: "within each thread",
+  shuffle: "by shuffles within each warp",
   shared: "through shared memory",
 };
 

@@ -4,7 +4,7 @@
  *   axpy on sm_90a
  *     registers       28 a lane, no spills, by the driver
  *     shared memory   none
- *     occupancy       16 blocks a processor, 2048 of 2048 lanes; the limit is lanes
+ *     occupancy       16 blocks a processor, 2048 of 2048 threads; the limit is threads
  *     conversions     none
  *     bank conflicts  none
  *
@@ -59,7 +59,7 @@ function registersText({ usage, stopped, assembledBy }: KernelReport): string {
     spillStores + spillLoads === 0
       ? "no spills"
       : `spills ${spillStores} bytes and reads ${spillLoads} back`;
-  return `${registers} a lane, ${spills}, by ${assembledBy}`;
+  return `${registers} a thread, ${spills}, by ${assembledBy}`;
 }
 
 function occupancyText({
@@ -68,7 +68,7 @@ function occupancyText({
   target,
   usage,
 }: KernelReport): string {
-  const used = `${blocks * lanes} of ${target.lanesPerProcessor} lanes`;
+  const used = `${blocks * lanes} of ${target.lanesPerProcessor} threads`;
   const known = usage === undefined ? ", registers not counted" : "";
   return `${blocks} ${blocks === 1 ? "block" : "blocks"} a processor, ${used}; the limit is ${limit}${known}`;
 }

@@ -138,9 +138,9 @@ describe("a report", () => {
 
   test("says what it knows of registers", async () => {
     const known = reportText(await report(wide, taking({ registers: 168 })), sourceText).join("\n");
-    expect(known).toMatch(/registers +168 a lane, spills 8 bytes and reads 12 back, by ptxas\n/);
+    expect(known).toMatch(/registers +168 a thread, spills 8 bytes and reads 12 back, by ptxas\n/);
     expect(known).toMatch(
-      /occupancy +3 blocks a processor, 384 of 2048 lanes; the limit is registers/,
+      /occupancy +3 blocks a processor, 384 of 2048 threads; the limit is registers/,
     );
     const unknown = reportText(await report(wide), sourceText).join("\n");
     expect(unknown).toMatch(/registers +not known: ptxas is not installed\n/);
@@ -160,7 +160,7 @@ describe("a report", () => {
     expect(stopped).toMatch(
       /registers +not known: TW5012, ptxas did not finish in 3 seconds; make/,
     );
-    expect(unknown).toMatch(/16 blocks a processor.*the limit is lanes, registers not counted\n/);
+    expect(unknown).toMatch(/16 blocks a processor.*the limit is threads, registers not counted\n/);
   });
 
   test("shows each line with its text, and only columns that say something", async () => {

@@ -342,7 +342,7 @@ describe("a warm cache", () => {
   test("keeps notes, and finds them anew where the source lines have moved", async () => {
     const note: PerformanceNote = {
       code: "TW7502",
-      message: "load of x moves 2 bytes a lane at a time",
+      message: "load of x moves 2 bytes a thread at a time",
       because: "rows of n elements need not begin at a multiple of 16 bytes",
       remedy: "say what n is a multiple of",
       position: { file: "user.ts", line: 1, column: 2 },

@@ -251,7 +251,7 @@ describe("launches of an operation", () => {
   test("are traced where a kernel has notes, which name source lines", async () => {
     const note: PerformanceNote = {
       code: "TW7502",
-      message: "load of x moves 2 bytes a lane at a time",
+      message: "load of x moves 2 bytes a thread at a time",
       because: "rows of n elements need not begin at a multiple of 16 bytes",
       remedy: "say what n is a multiple of",
       position: undefined,

@@ -16,8 +16,8 @@ import type { Site } from "../program/program.ts";
 import type { Marks } from "../threads/marks.ts";
 import { ElementStores, elementStorePart } from "./element-stores.ts";
 import type { ElementStorePart } from "./element-stores.ts";
-import { LaneRaces } from "./lane-races.ts";
-import type { LaneRace } from "./lane-races.ts";
+import { IntraWarpRaces } from "./intra-warp-races.ts";
+import type { IntraWarpRace } from "./intra-warp-races.ts";
 import { blockAt, eachPlace, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder } from "./order.ts";
 import { semanticsOf } from "./semantics.ts";
@@ -57,7 +57,7 @@ export class Checker {
   /** The last access that a warp made at a site; a step's accesses from one site are one access. */
   readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
   readonly #suspects = new Suspects();
-  readonly #laneRaces = new LaneRaces();
+  readonly #laneRaces = new IntraWarpRaces();
   readonly #elementStores = new ElementStores();
   readonly #elementStoreParts: (ElementStorePart | "neither")[] = [];
   readonly #numbers = new Map<Instruction, number>();
@@ -389,7 +389,7 @@ export class Checker {
   #reportLaneRace(
     { title }: WarpState,
     { instruction, location }: Pick<Site, "instruction" | "location">,
-    { lane, otherSite, otherLane, block, offset }: LaneRace,
+    { lane, otherSite, otherLane, block, offset }: IntraWarpRace,
   ): void {
     const other = this.#launch.site(otherSite);
     const { opcode } = other.instruction;

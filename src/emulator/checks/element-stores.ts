@@ -14,8 +14,8 @@ import type { Operand } from "../../ptx/module.ts";
 import type { BlockView } from "../collective.ts";
 import type { BlockState, WarpState } from "../machine/warp.ts";
 import type { Site } from "../program/program.ts";
-import { LaneAccess, LaneShadow } from "./lane-shadow.ts";
-import type { LaneRace } from "./lane-races.ts";
+import { LaneAccess, IntraWarpShadow } from "./intra-warp-shadow.ts";
+import type { IntraWarpRace } from "./intra-warp-races.ts";
 import { eachPlace } from "./runs.ts";
 import { Shadows } from "./shadows.ts";
 import type { MemoryAccess, PlacedConflict } from "./shadows.ts";
@@ -76,8 +76,8 @@ function elementIn(bits: number): number | undefined {
 export class ElementStores {
   readonly #shadows = new Shadows(halvesPerByte);
   readonly #access = new LaneAccess();
-  readonly #shared = new WeakMap<BlockView, LaneShadow>();
-  readonly #pages = new Map<number, LaneShadow>();
+  readonly #shared = new WeakMap<BlockView, IntraWarpShadow>();
+  readonly #pages = new Map<number, IntraWarpShadow>();
   /** Of the lanes of the update that cleared last: the elements of their words. */
   readonly #cleared = new Int32Array(32);
 
@@ -101,14 +101,14 @@ export class ElementStores {
   }
 
   /** The first race among the warp's own lanes that those updates are in. */
-  laneRace(warp: WarpState, site: number, mask: number): LaneRace | undefined {
+  laneRace(warp: WarpState, site: number, mask: number): IntraWarpRace | undefined {
     const access = this.#access;
     access.round = warp.timeline?.round ?? 0;
     access.site = site;
     access.slot = 0;
     access.mask = mask;
     access.mode = "write";
-    let race: LaneRace | undefined;
+    let race: IntraWarpRace | undefined;
     eachPlace(warp, 0, mask, 0, (block, offset, lane) => {
       const element = this.#cleared[lane] as number;
       if (element < 0) return;
@@ -123,10 +123,10 @@ export class ElementStores {
     return race;
   }
 
-  #shadowOf(block: BlockView | undefined, page: number): LaneShadow {
+  #shadowOf(block: BlockView | undefined, page: number): IntraWarpShadow {
     const known = block === undefined ? this.#pages.get(page) : this.#shared.get(block);
     if (known !== undefined) return known;
-    const made = new LaneShadow(halvesPerByte * (block?.shared.bytes.length ?? pageBytes));
+    const made = new IntraWarpShadow(halvesPerByte * (block?.shared.bytes.length ?? pageBytes));
     if (block === undefined) this.#pages.set(page, made);
     else this.#shared.set(block, made);
     return made;

@@ -239,7 +239,7 @@ describe("cp.async", () => {
 });
 
 describe("arrivals for copies that nobody waits for by groups", () => {
-  /** Each turn copies four bytes a lane and waits at the barrier that the copies arrive at. */
+  /** Each turn copies four bytes a thread and waits at the barrier that the copies arrive at. */
   const turns = (count: number): string => `
     setp.ne.u32 %p0, %thread, 0; @%p0 bra $begin; mbarrier.init.shared.b64 [%smem], 32;
     $begin: bar.sync 0; shl.b32 %r0, %thread, 2; add.u32 %r1, %smem, %r0; cvt.u64.u32 %d0, %r0;

@@ -106,7 +106,7 @@ function dynamicPlace(
 ): Located | Fault {
   const { views, laneBytes } = dynamic;
   if (offset + bytes > dynamic.top(lane) - dynamicStart || offset + bytes > laneBytes)
-    return { code: "TW8010", found: `byte ${offset} behind the end of the lane's stack` };
+    return { code: "TW8010", found: `byte ${offset} behind the end of the thread's stack` };
   return { views, offset: lane * laneBytes + offset, space: "local", block: undefined };
 }
 

@@ -132,7 +132,7 @@ export function placeVariables(
     requireRoom(
       stack,
       mostLocalBytes,
-      `${declaration.name} needs more local memory than a lane has`,
+      `${declaration.name} needs more local memory than a thread has`,
     );
     localBytes.set(declaration, stack.bytes);
   }

@@ -464,7 +464,7 @@ const synchronizationMistakes: readonly Mistake[] = [
     name: "fewer registers than the hardware keeps",
     code: "TW2084",
     make: () => infer("set_registers", {}, { count: 16 }),
-    message: "a lane cannot keep 16 registers",
+    message: "a thread cannot keep 16 registers",
     expected: "a multiple of 8 from 24 to 256",
   },
   {

@@ -187,7 +187,7 @@ export function requireTileShape(draft: AnyDraft, shape: readonly number[]): voi
   if (elements > largestTile)
     fail(draft, "TW2009", `a tile of shape ${shapeText(shape)} is too large`, {
       expected: `at most ${largestTile} elements`,
-      found: `${elements} elements, ${Math.ceil(elements / 128)} for each of a program thread's 128 lanes`,
+      found: `${elements} elements, ${Math.ceil(elements / 128)} for each of a program thread's 128 threads`,
     });
 }
 

@@ -94,7 +94,7 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
       );
     const { count } = draft.attributes;
     if (!Number.isInteger(count) || count % 8 !== 0 || count < 24 || count > 256)
-      fail(draft, "TW2084", `a lane cannot keep ${count} registers`, {
+      fail(draft, "TW2084", `a thread cannot keep ${count} registers`, {
         expected: "a multiple of 8 from 24 to 256",
         found: String(count),
       });

@@ -269,7 +269,7 @@ const valueMistakes: readonly Mistake[] = [
     make: () => infer("constant", {}, { value: 0, dtype: f32, shape: [1024, 1025] }),
     message: "a tile of shape [1024, 1025] is too large",
     expected: "at most 1048576 elements",
-    found: "1049600 elements, 8200 for each of a program thread's 128 lanes",
+    found: "1049600 elements, 8200 for each of a program thread's 128 threads",
   },
   {
     name: "axis that the grid lacks",

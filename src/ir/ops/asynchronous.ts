@@ -55,7 +55,7 @@ export const asynchronousOps = defineOps({
   },
   prefetch: {
     summary:
-      "Asks for a global window to be brought into the L2 cache. Placed, `unit` is what a lane asks for.",
+      "Asks for a global window to be brought into the L2 cache. Placed, `unit` is what a thread asks for.",
     operands: { ref: "one" },
     attributes: { unit: "text?" },
     regions: {},

@@ -7,7 +7,7 @@ import { acts, allocates, computesEach, defineOps } from "./define.ts";
 export const placedOps = defineOps({
   convert_layout: {
     summary:
-      "The same elements, held by other lanes and registers, as the type of the result says; `scratch` is what they move through.",
+      "The same elements, held by other threads and registers, as the type of the result says; `scratch` is what they move through.",
     operands: { source: "one", scratch: "optional" },
     attributes: {},
     regions: {},
@@ -23,7 +23,7 @@ export const placedOps = defineOps({
   },
   lane_barrier: {
     summary:
-      "All lanes of the program thread meet, or of the warp inside `warps`, because of `reason`.",
+      "A barrier of all threads of the program thread, or of the warp inside `warps`, because of `reason`.",
     operands: {},
     attributes: { reason: "text" },
     regions: {},
@@ -45,7 +45,7 @@ export const placedOps = defineOps({
     traits: acts,
   },
   cluster_barrier: {
-    summary: "All lanes of the cluster's blocks meet, because of `reason`.",
+    summary: "A barrier of all threads of the cluster's blocks, because of `reason`.",
     operands: {},
     attributes: { reason: "text" },
     regions: {},
@@ -57,7 +57,7 @@ export const placedOps = defineOps({
   },
   copies_read: {
     summary:
-      "Waits until the copies out of shared memory that this lane has issued have read it: it ends with the block.",
+      "Waits until the copies out of shared memory that this thread has issued have read it: it ends with the block.",
     operands: {},
     attributes: {},
     regions: {},

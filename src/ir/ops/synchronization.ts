@@ -85,7 +85,7 @@ export const synchronizationOps = defineOps({
   },
   set_registers: {
     summary:
-      "This program thread keeps `count` registers a lane from here on; what one gives up another may take.",
+      "This program thread keeps `count` registers a thread from here on; what one gives up another may take.",
     operands: {},
     attributes: { count: "integer" },
     regions: {},
@@ -109,7 +109,7 @@ export const synchronizationOps = defineOps({
   },
   semaphore_signal: {
     summary:
-      "Adds to a counter, releasing what this thread did before. Placed, `guard` says which indices lanes test.",
+      "Adds to a counter, releasing what this thread did before. Placed, `guard` says which indices threads test.",
     operands: { semaphore: "one", indices: "many", increment: "one" },
     attributes: { guard: "texts?" },
     regions: {},
@@ -121,7 +121,7 @@ export const synchronizationOps = defineOps({
   },
   semaphore_wait: {
     summary:
-      "Waits until a counter is at least `value`, acquiring what the signallers did; with `decrement`, subtracts it. Placed, `guard` says which indices lanes test.",
+      "Waits until a counter is at least `value`, acquiring what the signallers did; with `decrement`, subtracts it. Placed, `guard` says which indices threads test.",
     operands: { semaphore: "one", indices: "many", value: "one" },
     attributes: { decrement: "flag", guard: "texts?" },
     regions: {},

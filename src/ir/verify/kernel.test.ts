@@ -142,14 +142,14 @@ const mistakes: readonly Mistake[] = [
     code: "TW2217",
     make: () => verifyHeader({ threads: Array.from({ length: 9 }, (_, at) => `t${at}`) }),
     message: "k has 9 program threads",
-    expected: "1 to 8, of 128 lanes each",
+    expected: "1 to 8, of 128 threads each",
   },
   {
     name: "too many program threads of eight warps",
     code: "TW2217",
     make: () => verifyHeader({ warps: 8, threads: ["a", "b", "c", "d", "e"] }),
     message: "k has 5 program threads",
-    expected: "1 to 4, of 256 lanes each",
+    expected: "1 to 4, of 256 threads each",
   },
   {
     name: "three warps",

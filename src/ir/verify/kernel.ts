@@ -67,7 +67,7 @@ function verifyThreads(kernel: Kernel): void {
   const most = mostThreads(warps);
   if (count === 0 || count > most)
     reject(kernel, "TW2217", `${kernel.name} has ${count} program threads`, {
-      expected: `1 to ${most}, of ${warps * lanesPerWarp} lanes each`,
+      expected: `1 to ${most}, of ${warps * lanesPerWarp} threads each`,
       found: String(count),
     });
   const repeated = firstRepeated(kernel.threads);

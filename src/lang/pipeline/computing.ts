@@ -19,7 +19,7 @@ import type { Dealer } from "./counting.ts";
 import type { Drain, Draining } from "./drain.ts";
 import type { Feed, FeedPlan, Using } from "./feed.ts";
 import { ManualBlocks } from "./manual.ts";
-import { accessedByLanes } from "./reads.ts";
+import { accessedByThreads } from "./reads.ts";
 import { handSums } from "./segments.ts";
 import { byPace, zeroAxes } from "./specialized-plan.ts";
 import type { Paces, SpecializedPlan } from "./specialized-plan.ts";
@@ -115,7 +115,7 @@ export class Computing {
     });
     const { moving: after, draining } = run.finished();
     const held = stays.flatMap(({ blocks }) => Object.values(blocks));
-    if (accessedByLanes(trace.opsSince(before), held)) commitShared();
+    if (accessedByThreads(trace.opsSince(before), held)) commitShared();
     const perTile = stays.map(({ feed, using }) => {
       feed.release(using.position);
       return { position: feed.next(using.position), seen: [] };

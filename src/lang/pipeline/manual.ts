@@ -16,7 +16,7 @@ import { Ref } from "../ref.ts";
 import type { Scope, Trace } from "../trace.ts";
 import { describe } from "../traced.ts";
 import type { Feed, Using } from "./feed.ts";
-import { accessedByLanes } from "./reads.ts";
+import { accessedByThreads } from "./reads.ts";
 
 interface ManualBlock {
   readonly feed: Feed;
@@ -66,7 +66,7 @@ export class ManualBlocks {
   readonly release = (name: unknown): void => {
     const block = this.#named(name, "released", captureLocation());
     block.releases += 1;
-    if (accessedByLanes(this.#trace.opsSince(this.#start), [block.window])) commitShared();
+    if (accessedByThreads(this.#trace.opsSince(this.#start), [block.window])) commitShared();
     block.feed.release(block.using.position);
   };
 

@@ -6,7 +6,7 @@ import type { Ref } from "../ref.ts";
 import { origin } from "../traced.ts";
 
 /** Whether lanes access the memory of `blocks` in `ops`, by any window on it. */
-export function accessedByLanes(ops: readonly AnyOp[], blocks: readonly Ref[]): boolean {
+export function accessedByThreads(ops: readonly AnyOp[], blocks: readonly Ref[]): boolean {
   const windows = new Set(blocks.map((block) => block[origin].value));
   const visit = (list: readonly AnyOp[]): boolean =>
     list.some((op) => {

@@ -12,7 +12,7 @@ import type { Tree } from "../tree.ts";
 import { holdBack } from "./carries.ts";
 import type { Drain, Draining } from "./drain.ts";
 import type { Feed, Using } from "./feed.ts";
-import { accessedByLanes } from "./reads.ts";
+import { accessedByThreads } from "./reads.ts";
 import type { Axes, Odometer, Steps } from "./steps.ts";
 
 export type Named = { readonly [name: string]: unknown };
@@ -74,7 +74,7 @@ export function workStep(work: StepWork, step: Scalar<"i32">, state: StepState):
   const ops = trace.opsSince(start);
   const carry = carries ? holdBack(handed as Tree, productsKept(feeds)) : [];
   const used = blocks.flatMap((each) => Object.values(each));
-  if (drain.writesSteps || accessedByLanes(ops, used)) commitShared();
+  if (drain.writesSteps || accessedByThreads(ops, used)) commitShared();
   const left = pairs.map(({ feed, before, taken }) => feed.leave(before, taken, step));
   const draining = drain.end(state.draining, {
     axes,

@@ -70,7 +70,7 @@ export function runsProblem(
   if (aligned % elements !== 0) return `${aligned} elements are known to be aligned together`;
   const runs = globalRuns(window, parts, elements);
   if (runs === undefined)
-    return `no lane holds ${elements} neighbours in each of its registers' runs`;
+    return `no thread holds ${elements} neighbours in each of its registers' runs`;
   const apart = gather !== undefined && runs.some((run) => !gather.agree(run));
   return apart ? "neighbours have indices or a mask of their own" : undefined;
 }

@@ -172,7 +172,7 @@ export function requestsOf(
   setting: AccessSetting,
   windowOf: WindowOf,
 ): readonly AccessRequest[] {
-  if (!accessesByLanes(op)) return [];
+  if (!accessesByThreads(op)) return [];
   // TypeScript cannot see that the rule and the op share their kind.
   const rule = requestRules[op.kind as UnitKind] as (
     op: AnyOp,
@@ -187,7 +187,7 @@ function isUnitKind(op: AnyOp): op is AnyOp & { readonly kind: UnitKind } {
 }
 
 /** Whether lanes access memory for the op, so that it has a unit; TMA needs none. */
-export function accessesByLanes(op: AnyOp): boolean {
+export function accessesByThreads(op: AnyOp): boolean {
   return isUnitKind(op) && !(op.kind === "copy_async" && op.attributes.by === "tensor");
 }
 

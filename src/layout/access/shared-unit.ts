@@ -29,7 +29,7 @@ export function sharedProblem(
   places = sharedPlaces(window, parts),
 ): string | undefined {
   const runs = places && runsInMemory(window, parts, places, elements);
-  if (runs === undefined) return `not every lane has ${elements} elements that lie side by side`;
+  if (runs === undefined) return `not every thread has ${elements} elements that lie side by side`;
   const apart = runs.some((members) => gather?.agree(members) === false);
   return apart ? "neighbours have a mask of their own" : undefined;
 }

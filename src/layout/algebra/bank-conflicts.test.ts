@@ -26,7 +26,7 @@ describe("worked examples", () => {
     expect(accumulator(128)).toEqual({ instructions: 64, wavefronts: 64, ideal: 64 });
   });
 
-  test("rows of 16 bytes a lane go through four phases", () => {
+  test("rows of 16 bytes a thread go through four phases", () => {
     const rows = blockedLayout({ vector: 8, lanes: [4, 8], warps: [4, 1] });
     const plain = wholeView(sharedLayout({}), [64, 64], 16);
     expect(bankConflicts(rows, plain, 16)).toEqual({ instructions: 16, wavefronts: 64, ideal: 64 });

@@ -56,17 +56,17 @@ describe("SVG", () => {
     expect(svg).toContain("(63, 7): warp 3 lane 31 register 3");
   });
 
-  test("relayouts count the elements that change lanes", () => {
+  test("relayouts count the elements that change threads", () => {
     const { wgmma, wgmmaTransposed } = namedLayouts;
     expect(drawRelayout(wgmma, wgmmaTransposed, [64, 8])).toContain(
-      "256 of 512 elements change lanes",
+      "256 of 512 elements change threads",
     );
-    expect(drawRelayout(splat, wgmma, [64, 8])).toContain("every element stays in its lane");
+    expect(drawRelayout(splat, wgmma, [64, 8])).toContain("every element stays in its thread");
     expect(drawRelayout(wgmma, parseLayout("()"), [64, 8])).toContain("512 of 512");
   });
 
   test("any rank, any layout", () => {
-    expect(drawRegisterLayout(splat, [64, 64])).toContain("each element in 128 lanes");
+    expect(drawRegisterLayout(splat, [64, 64])).toContain("each element in 128 threads");
     expect(drawRegisterLayout(stridedLayout(2), [3, 5, 7])).toContain("of 3 × 5 × 7");
     const row = drawRegisterLayout(namedLayouts.wgmmaRow, [50]);
     expect(countOf(row, "<title>")).toBe(50);
@@ -86,7 +86,7 @@ describe("SVG", () => {
     expect(svg).toContain("several warps");
     expect(drawRegisterLayout(namedLayouts.wgmma, [32, 8])).not.toContain(">warp 2<");
     expect(drawRelayout(namedLayouts.wgmma, namedLayouts.wgmma, [64, 8])).not.toContain(
-      ">changes lanes<",
+      ">changes threads<",
     );
   });
 
@@ -96,7 +96,7 @@ describe("SVG", () => {
     const conflicting = drawSharedLayout(plain, access);
     expect(conflicting).toContain("512 wavefronts, 64 at best");
     expect(countOf(conflicting, 'stroke="#c0392b"')).toBe(32 + 1);
-    expect(conflicting).toContain("lanes wait");
+    expect(conflicting).toContain("threads wait");
     const swizzled = drawSharedLayout(
       wholeView(sharedLayout({ swizzle: 128 }), [64, 64], 16),
       access,
@@ -113,7 +113,7 @@ describe("text", () => {
     expect(drawLayoutText(small, [4, 4])).toBe(
       [
         "(L0 W0 | R0 L1)",
-        "tile 4 × 4, 2 registers a lane, each element in 16 lanes",
+        "tile 4 × 4, 2 registers a thread, each element in 16 threads",
         "         0      1      2      3",
         "  0  0.0:0  0.0:1  0.2:0  0.2:1",
         "  1  0.1:0  0.1:1  0.3:0  0.3:1",
@@ -131,21 +131,21 @@ describe("text", () => {
   test("relayout", () => {
     const after = parseLayout("(L0 W0 | L1 R0)");
     expect(drawRelayoutText(small, after, [2, 4]).split("\n")).toEqual([
-      "4 of 8 elements change lanes",
+      "4 of 8 elements change threads",
       "",
       "(L0 W0 | R0 L1)",
-      "tile 2 × 4, 2 registers a lane, each element in 16 lanes",
+      "tile 2 × 4, 2 registers a thread, each element in 16 threads",
       "          0       1       2       3",
       "  0   0.0:0  0.0:1*  0.2:0*   0.2:1",
       "  1   0.1:0  0.1:1*  0.3:0*   0.3:1",
       "",
       "(L0 W0 | L1)",
-      "tile 2 × 4, 2 registers a lane, each element in 16 lanes",
+      "tile 2 × 4, 2 registers a thread, each element in 16 threads",
       "          0       1       2       3",
       "  0   0.0:0  0.2:0*  0.0:1*   0.2:1",
       "  1   0.1:0  0.3:0*  0.1:1*   0.3:1",
       "",
-      "cells: warp.lane:register, * changes lanes",
+      "cells: warp.lane:register, * changes threads",
       "",
     ]);
     expect(drawRelayoutText(small, small, [4, 4])).not.toContain("*");
@@ -179,7 +179,7 @@ describe("text", () => {
       [
         "shared(swizzle 32)",
         "9 × 8 elements of 32 bits; each cell is an element and shows its bank",
-        "(L0 L1 L2 L3 |), 4 bytes a lane: 64 wavefronts, 32 at best",
+        "(L0 L1 L2 L3 |), 4 bytes a thread: 64 wavefronts, 32 at best",
         "       0    1    2    3    4    5    6    7",
         "  0   0*    1    2    3    4    5    6    7",
         "  1   8+    9   10   11   12   13   14   15",

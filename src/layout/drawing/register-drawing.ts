@@ -69,8 +69,8 @@ export function drawRelayout(
 /** How many elements move, in words. */
 export function relayoutSummary(changed: number, elements: number): string {
   return changed === 0
-    ? "every element stays in its lane"
-    : `${changed} of ${elements} elements change lanes`;
+    ? "every element stays in its thread"
+    : `${changed} of ${elements} elements change threads`;
 }
 
 /** Elements that some lane needs afterwards and did not hold before. */
@@ -114,8 +114,8 @@ export function layoutCaption(layout: RegisterLayout, shape: readonly number[]):
   const copies = replication(layout);
   return [
     layoutTitle(layout),
-    `tile ${shape.join(" × ")}, ${registers} register${registers === 1 ? "" : "s"} a lane` +
-      (copies > 1 ? `, each element in ${copies} lanes` : ""),
+    `tile ${shape.join(" × ")}, ${registers} register${registers === 1 ? "" : "s"} a thread` +
+      (copies > 1 ? `, each element in ${copies} threads` : ""),
   ];
 }
 
@@ -191,6 +191,6 @@ function legendOf(
   );
   if (warps.has(undefined)) entries.push({ fill: severalColour, label: "several warps" });
   if (changed.size > 0)
-    entries.push({ fill: "#ffffff", mark: changedMark, label: "changes lanes" });
+    entries.push({ fill: "#ffffff", mark: changedMark, label: "changes threads" });
   return legendPanel(entries, "lane:register");
 }

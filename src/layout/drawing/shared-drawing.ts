@@ -3,7 +3,7 @@
  * Colours go with the eight groups of four banks, a 16-byte chunk each, so that a swizzle shows as
  * columns of changing colour and its absence as stripes. With a register layout, the lanes' accesses at
  * one moment are marked, of those moments that take longest the first: outlined where a bank has one word
- * to give, filled red where it has several and lanes wait.
+ * to give, filled red where it has several and threads wait.
  */
 import {
   bankConflicts,
@@ -83,7 +83,7 @@ export function sharedCaption(
   lines.push(
     use === undefined
       ? `${registers.text} cannot access it ${vectorBytes} bytes at a time`
-      : `${registers.text}, ${vectorBytes} bytes a lane: ${use.wavefronts} wavefronts, ${use.ideal} at best`,
+      : `${registers.text}, ${vectorBytes} bytes a thread: ${use.wavefronts} wavefronts, ${use.ideal} at best`,
   );
   return lines;
 }
@@ -146,7 +146,7 @@ function legendEntries(touched: ReadonlyMap<number, boolean>): readonly LegendEn
     entries.push({
       fill: "#ffffff",
       mark: conflictMark,
-      label: "at one moment from one bank: lanes wait",
+      label: "at one moment from one bank: threads wait",
     });
   return entries;
 }

@@ -40,7 +40,7 @@ export function drawRelayoutText(
     ...layoutLines(layout, shape, window, changed),
     "",
   ]);
-  const legend = changed.size === 0 ? "" : ", * changes lanes";
+  const legend = changed.size === 0 ? "" : ", * changes threads";
   return [
     relayoutSummary(changed.size, product(shape)),
     "",

@@ -67,7 +67,7 @@ describe("global memory", () => {
   const shape = [64, 128];
   const rows = (start: number, size: number) => slice(start, size);
 
-  test("16 bytes a lane, a warp's row after row", () => {
+  test("16 bytes a thread, a warp's row after row", () => {
     const window = globalWindow((x) => x.at(rows(0, 64)));
     const layout = coalescedLayout(shape, 4);
     expect(globalAccess(layout, window, shape)).toEqual({ vector: 4, instructions: 16 });
@@ -75,7 +75,7 @@ describe("global memory", () => {
     expect(globalCost(layout, window, shape)).toBe(16 * (4 + 16));
   });
 
-  test("the accumulator of wgmma moves 8 bytes a lane and fills its sectors", () => {
+  test("the accumulator of wgmma moves 8 bytes a thread and fills its sectors", () => {
     const window = globalWindow((x) => x.at(rows(0, 64)));
     const { wgmma } = namedLayouts;
     expect(globalAccess(wgmma, window, shape)).toEqual({ vector: 2, instructions: 32 });

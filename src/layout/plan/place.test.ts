@@ -75,7 +75,7 @@ describe("examples", () => {
     checkPlacement(place(definition));
   });
 
-  test("axpy moves 16 bytes a lane", () => {
+  test("axpy moves 16 bytes a thread", () => {
     const layouts = [...place(axpy).layouts.values()].filter(({ kind }) => kind !== "splat");
     expect(new Set(layouts.map(({ text }) => text))).toEqual(
       new Set(["(R0 R1 L0 L1 L2 L3 L4 W0 W1)"]),

@@ -30,10 +30,10 @@ describe("tiles that no lane has registers for", () => {
   test.each([
     [128, 128, f32, undefined],
     [256, 127, f32, undefined],
-    [256, 128, f32, "256 registers a lane"],
-    [512, 512, f32, "2048 registers a lane"],
+    [256, 128, f32, "256 registers a thread"],
+    [512, 512, f32, "2048 registers a thread"],
     [256, 128, bf16, undefined],
-    [512, 128, bf16, "256 registers a lane"],
+    [512, 128, bf16, "256 registers a thread"],
   ])("%d × %d of %s", (rows, columns, dtype, found) => {
     const report = reportOf(copied(rows, columns, dtype));
     expect(report?.code).toBe(found === undefined ? undefined : "TW6106");
@@ -43,8 +43,8 @@ describe("tiles that no lane has registers for", () => {
   test.each([
     [16, 32768, undefined],
     [16, 65024, undefined],
-    [16, 65536, "128 registers a lane"],
-    [32, 65536, "64 registers a lane"],
+    [16, 65536, "128 registers a thread"],
+    [32, 65536, "64 registers a thread"],
   ] as const)(
     "%d warps and a row of %d, which a processor may not have room for",
     (count, columns, found) => {
@@ -83,7 +83,7 @@ describe("tiles that no lane has registers for", () => {
         },
       );
     expect(reportOf(make(128))).toBeUndefined();
-    expect(reportOf(make(512))?.message).toContain("the 32 lanes of a warp");
+    expect(reportOf(make(512))?.message).toContain("the 32 threads of a warp");
   });
 
   test("one number for all elements takes one register", () => {

@@ -41,8 +41,8 @@ export function requireRegisters(variable: RegisterVariable, layout: RegisterLay
     code: "TW6106",
     message: `${label} is a tile of ${dtype.name} [${shape.join(", ")}], which does not fit in registers`,
     location,
-    expected: `at most ${registers} registers a lane: ${most} elements of ${dtype.name} for the ${lanes} lanes of a ${warps === 1 ? "warp" : "program thread"}`,
-    found: `${elements} elements: ${needed} registers a lane`,
+    expected: `at most ${registers} registers a thread: ${most} elements of ${dtype.name} for the ${lanes} threads of a ${warps === 1 ? "warp" : "program thread"}`,
+    found: `${elements} elements: ${needed} registers a thread`,
     remedy: `work on parts of it, ${parts(needed / registers)} or more, in a loop or in more blocks`,
   });
 }

@@ -51,8 +51,8 @@ function productLines({ products }: Placement): readonly string[] {
 
 const units: { readonly [M in CopyMethod["method"]]: (pieces: number) => string } = {
   tensor: (pieces) => `tensor, ${pieces} ${pieces === 1 ? "box" : "boxes"}`,
-  "cp.async": (pieces) => `cp.async, ${pieces} bytes a lane`,
-  plain: (pieces) => `loads and stores, ${pieces} bytes a lane`,
+  "cp.async": (pieces) => `cp.async, ${pieces} bytes a thread`,
+  plain: (pieces) => `loads and stores, ${pieces} bytes a thread`,
 };
 
 function copyLines({ copies }: Placement): readonly string[] {

@@ -189,7 +189,7 @@ export class LayoutContext {
     layoutFunction: TileFunction,
     result: RegisterVariable,
   ): void {
-    const message = `${opName(op)} leaves every element in its lane`;
+    const message = `${opName(op)} leaves every element in its thread`;
     const reason = { op, message };
     this.statements.push({ kind: "image", source, function: layoutFunction, result, reason });
   }

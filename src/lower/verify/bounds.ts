@@ -15,7 +15,7 @@ import { reject } from "../../ir/verify/report.ts";
 import { pairProblem } from "../../layout/access/pairs.ts";
 import { testedIndexText, unprovedIndices } from "../../layout/access/gathers.ts";
 import { unprovedPlaces } from "../../layout/access/places.ts";
-import { accessOf, accessesByLanes, requestsOf } from "../../layout/access/requests.ts";
+import { accessOf, accessesByThreads, requestsOf } from "../../layout/access/requests.ts";
 import type { AccessSetting } from "../../layout/access/requests.ts";
 import { boundText, namedBounds } from "../../layout/access/slice.ts";
 import type { StatedBound, Testing } from "../../layout/access/slice.ts";
@@ -31,7 +31,7 @@ export function verifyBounds(kernel: Kernel, { target }: PlacedFor): void {
   walkAgents(kernel, (op, { warps }) => {
     if (op.kind === "slice_ref") for (const result of op.results) windows.of(result);
     verifyPlaces(op, kernel, facts);
-    if (!accessesByLanes(op)) return;
+    if (!accessesByThreads(op)) return;
     if ("indices" in op.operands) verifyIndices(op as AccessOp, facts);
     verifyUnits(op, windows, { target, warps, isUsed: (value) => uses.has(value) });
   });

@@ -5,7 +5,7 @@ import type { OpKind } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
-import { accessesByLanes } from "../../layout/access/requests.ts";
+import { accessesByThreads } from "../../layout/access/requests.ts";
 import { definedBy } from "./walk.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
@@ -30,7 +30,7 @@ function decidedOf(op: AnyOp): readonly string[] {
   // TypeScript cannot see that the rule and the op share their kind.
   const rule = decided[op.kind] as ((op: AnyOp) => readonly string[]) | undefined;
   const named = rule === undefined ? nothing : rule(op);
-  return accessesByLanes(op) ? [...named, "unit"] : named;
+  return accessesByThreads(op) ? [...named, "unit"] : named;
 }
 
 /** What the kernel was placed for. */

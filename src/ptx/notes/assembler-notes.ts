@@ -51,7 +51,7 @@ export function assemblerNotes(
     return wholeKernel(code, titles[code], because, remedyOf(code, line));
   });
   if (spillStores + spillLoads === 0) return lines;
-  const bytes = `a lane writes ${spillStores} bytes and reads ${spillLoads} back`;
+  const bytes = `a thread writes ${spillStores} bytes and reads ${spillLoads} back`;
   const spills = wholeKernel(
     "TW7505",
     "registers are spilled to memory",

@@ -125,7 +125,7 @@ describe("accesses to global memory", () => {
     const note = onlyNote(rowsOf(1));
     expect(note).toMatchObject({
       code: "TW7502",
-      message: "load of x moves 2 bytes a lane at a time",
+      message: "load of x moves 2 bytes a thread at a time",
       because: "rows of n elements need not begin at a multiple of 16 bytes",
       remedy: 'say what n is a multiple of: dim("n", { multipleOf: 8 })',
     });
@@ -172,7 +172,7 @@ describe("accesses to global memory", () => {
     );
     expect(onlyNote(stored)).toMatchObject({
       code: "TW7502",
-      message: "store to out moves 4 bytes a lane at a time",
+      message: "store to out moves 4 bytes a thread at a time",
       because: expect.stringContaining("it uses 16") as string,
     });
   });
@@ -192,7 +192,7 @@ describe("accesses to global memory", () => {
         out.store(tile.load());
       },
     );
-    expect(onlyNote(copied).message).toBe("this copy is made by lanes, 2 bytes at a time");
+    expect(onlyNote(copied).message).toBe("this copy is made by threads, 2 bytes at a time");
     expect(notesOf(copied, "sm_80")).toEqual([]);
   });
 
@@ -309,7 +309,7 @@ describe("the assembler's words", () => {
   test("become notes of the whole kernel", () => {
     const notes = assemblerNotes(usageIn(log));
     expect(notes.map(({ code }) => code)).toEqual(["TW7505", "TW7507", "TW7506", "TW7508"]);
-    expect(notes[0]?.because).toBe("a lane writes 32 bytes and reads 64 back");
+    expect(notes[0]?.because).toBe("a thread writes 32 bytes and reads 64 back");
     expect(notes[1]?.because).toMatch(/^\(C7504\) Potential/);
     expect(notes[2]?.remedy).toContain("setRegisters");
     expect(notes.every(({ position }) => position === undefined)).toBe(true);
@@ -333,14 +333,14 @@ describe("the assembler's words", () => {
 test("a note is printed with its line and remedy", () => {
   const note: PerformanceNote = {
     code: "TW7502",
-    message: "load of x moves 2 bytes a lane at a time",
+    message: "load of x moves 2 bytes a thread at a time",
     because: "rows of n elements need not begin at a multiple of 16 bytes",
     remedy: 'say what n is a multiple of: dim("n", { multipleOf: 8 })',
     position: { file: "norm.ts", line: 12, column: 31 },
   };
   expect(noteText(note)).toBe(
     [
-      "TW7502: load of x moves 2 bytes a lane at a time",
+      "TW7502: load of x moves 2 bytes a thread at a time",
       "  at norm.ts:12:31",
       "  because:  rows of n elements need not begin at a multiple of 16 bytes",
       '  remedy:   say what n is a multiple of: dim("n", { multipleOf: 8 })',

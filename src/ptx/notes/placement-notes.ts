@@ -6,7 +6,7 @@
  *   |----------|-----------------------------------------------------------|-----------------------------------------------|
  *   | TW7501   | a dot of formats for tensor cores, by fma                 | exact f32 was asked for                       |
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
- *   | TW7503   | 32 or more registers a lane hold copies                   |                                               |
+ *   | TW7503   | 32 or more registers a thread hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
  *   | TW7512   | a copy by lanes that TMA would make           | its window can be written no other way        |
  */
@@ -87,7 +87,7 @@ function narrowNotes(placement: Placement, accessesOf: AccessesOf): readonly Per
     const held = wordsPerLane(layout, shape, window.dtype.bits) * 4;
     if (widths.length === 0 || width >= widestBytes || held < widestBytes) return;
     const name = names.get(window.root) ?? "the array";
-    const message = `${op.kind} ${op.kind === "load" ? "of" : "to"} ${name} moves ${width} bytes a lane at a time`;
+    const message = `${op.kind} ${op.kind === "load" ? "of" : "to"} ${name} moves ${width} bytes a thread at a time`;
     found.push(...whyNarrow(op, message, window, layout, width));
   });
   return found;
@@ -150,11 +150,11 @@ function copyNotes({ copies, target }: Placement): readonly PerformanceNote[] {
     if (pieces >= widestBytes)
       return remedy === undefined
         ? []
-        : note(op, "TW7512", "this copy is made by lanes, which wait for it", {
+        : note(op, "TW7512", "this copy is made by threads, which wait for it", {
             because: reason,
             remedy,
           });
-    return note(op, "TW7502", `this copy is made by lanes, ${pieces} bytes at a time`, {
+    return note(op, "TW7502", `this copy is made by threads, ${pieces} bytes at a time`, {
       because: reason,
       remedy:
         remedy ??
@@ -174,8 +174,8 @@ function replicationNotes({ kernel, layouts }: Placement): readonly PerformanceN
     const copies = replication(layout);
     const words = wordsPerLane(layout, shape, dtype.bits);
     if (words - words / copies < fewCopies) return [];
-    return note(op, "TW7503", `${copies} lanes keep each element of what ${opName(op)} gives`, {
-      because: `it takes ${words} registers a lane instead of ${Math.ceil(words / copies)}`,
+    return note(op, "TW7503", `${copies} threads keep each element of what ${opName(op)} gives`, {
+      because: `it takes ${words} registers a thread instead of ${Math.ceil(words / copies)}`,
       remedy: "take back a layoutCast beside it, or work on a smaller part of the tile",
     });
   });

@@ -52,7 +52,7 @@ export const emulatorAsyncCodes = registerCodes({
     cause:
       "TMA takes boxes whose innermost coordinate lies at a multiple of 16 bytes; a GPU stops with an illegal instruction elsewhere, though the manual does not say so.",
     example: "cp.async.bulk.tensor.2d … [map, {1, 0}], … // f32",
-    remedy: "begin at a multiple of 16 bytes, or copy by lanes",
+    remedy: "begin at a multiple of 16 bytes, or copy by loads and stores",
   },
   TW8058: {
     title: "tensor store that begins before the array",
@@ -79,8 +79,8 @@ export const emulatorAsyncCodes = registerCodes({
   TW8061: {
     title: "more arrivals than the mbarrier expects",
     cause: "A phase takes exactly as many arrivals as the barrier was initialised with.",
-    example: "mbarrier.init… [bar], 1;  // and 32 lanes arrive",
-    remedy: "let one lane arrive, or initialise the barrier with the number of arrivals",
+    example: "mbarrier.init… [bar], 1;  // and 32 threads arrive",
+    remedy: "let one thread arrive, or initialise the barrier with the number of arrivals",
   },
   TW8062: {
     title: "transaction count out of range",

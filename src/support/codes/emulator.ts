@@ -20,7 +20,7 @@ export const emulatorCodes = registerCodes({
     title: "launch does not fit the entry",
     cause:
       "The entry, its parameters, its directives or the target's limits ask for another launch than this one.",
-    example: ".reqntid 128 launched with 64 lanes",
+    example: ".reqntid 128 launched with 64 threads",
     remedy: "launch with the shape, parameters and shared memory that the entry declares",
   },
   TW8004: {
@@ -61,7 +61,7 @@ export const emulatorCodes = registerCodes({
   },
   TW8012: {
     title: "register read before it was written",
-    cause: "The lane has never written this register; its contents are arbitrary.",
+    cause: "The thread has never written this register; its contents are arbitrary.",
     example: "add.s32 %r1, %r0, 1; // nothing wrote %r0",
     remedy: "write the register on every path that leads to the read",
   },
@@ -122,7 +122,7 @@ export const emulatorCodes = registerCodes({
     remedy: "make sure that each wait has its arrivals, on every path",
   },
   TW8021: {
-    title: "lanes of a warp part at an instruction that needs them together",
+    title: "lanes of a warp have diverged at an instruction that needs them converged",
     cause:
       "An instruction with .aligned, or with these lanes in its mask, is reached by some lanes of the warp only.",
     example: "@%p0 bar.sync 0; // %p0 differs from lane to lane",
@@ -132,14 +132,14 @@ export const emulatorCodes = registerCodes({
     title: "illegal register budget",
     cause:
       "setmaxnreg asks for a number of registers that is out of range or that the block cannot have.",
-    example: "setmaxnreg.inc.sync.aligned.u32 240; // in all warpgroups of a block of 512 lanes",
+    example: "setmaxnreg.inc.sync.aligned.u32 240; // in all warpgroups of a block of 512 threads",
     remedy:
       "release registers in one warpgroup before another takes them; keep the sum within 64 Ki",
   },
   TW8023: {
     title: "race between lanes of a warp",
     cause:
-      "Two lanes of a warp access the same bytes by different instructions, at least one of them writes, and the lanes have not met in between. Lanes need not run in step; shuffles and votes order no memory.",
+      "Two lanes of a warp access the same bytes by different instructions, at least one of them writes, and the lanes have not synchronized in between. Lanes need not run in step; shuffles and votes order no memory.",
     example: "st.shared [%own]; ld.shared [%next]; // no bar.warp.sync in between",
     remedy: "put bar.warp.sync, or a barrier of the block, between the two",
   },

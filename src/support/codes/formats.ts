@@ -30,10 +30,10 @@ export const formatCodes = registerCodes({
     remedy: "give a number, a boolean or a BigInt from -2^63 to 2^64 - 1",
   },
   TW0005: {
-    title: "lanes differ in length",
-    cause: "A conversion writes one target lane for each source lane.",
+    title: "arrays of elements differ in length",
+    cause: "A conversion writes one target element for each source element.",
     example: "convertLanes(f32, bf16, new Float32Array(8), new Uint16Array(4))",
-    remedy: "allocate as many target lanes as there are source lanes",
+    remedy: "allocate as many target elements as there are source elements",
   },
   TW0006: {
     title: "too few bytes",

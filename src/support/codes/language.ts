@@ -173,7 +173,7 @@ export const languageCodes = registerCodes({
   TW1025: {
     title: "impossible number of program threads",
     cause:
-      "A block has 1 to 8 program threads, each of them 128 lanes or 32 for each of its `warps`, and 1024 lanes in all.",
+      "A block has 1 to 8 program threads, each of them 128 threads, or 32 for each of its `warps`, and 1024 threads in all.",
     example: "kernel({ threads: [] }, …)",
     remedy: "name one to eight threads, or leave `threads` out for one",
   },

@@ -102,8 +102,8 @@ export const layoutCodes = registerCodes({
   TW6106: {
     title: "tile that does not fit in registers",
     cause:
-      "A tile lies in the registers of the lanes that share it, 128 in a program thread and 32 in a warp unless `warps` says otherwise. A lane has 255, and all lanes of a block together 65536.",
-    example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a lane",
+      "A tile lies in the registers of the threads that share it, 128 in a program thread and 32 in a warp unless `warps` says otherwise. A thread has 255, and all threads of a block together 65536.",
+    example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a thread",
     remedy: "work on parts of the tile, in a loop or in more blocks",
   },
   TW6201: {
@@ -116,14 +116,14 @@ export const layoutCodes = registerCodes({
   TW6202: {
     title: "layout in a placed kernel that its tile cannot have",
     cause:
-      "A layout is written in the one spelling that its shape has, and spreads a tile over lanes of whoever holds it.",
+      "A layout is written in the canonical form for its shape, and spreads a tile over the threads that run the op.",
     example: 'tile<f32, [8], "flat(R0 L0 L1)">',
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
   TW6203: {
     title: "operand or result of a placed op that lies in the wrong place",
     cause:
-      "Ops leave elements in their lanes: operands and results of one lie alike, or as the op's own rearrangement or instruction says.",
+      "Ops leave elements in the threads that hold them: operands and results have the same layout, or lie as the op's own rearrangement or instruction says.",
     example: "%3 = binary %1, %2 {fn = add} : tile<f32, [64], B>  // %1 lies as A",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },

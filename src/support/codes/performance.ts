@@ -5,7 +5,7 @@ export const performanceCodes = registerCodes({
   TW7501: {
     title: "product without tensor cores",
     cause:
-      "The formats of a dot are ones that tensor cores multiply, but its shape is not, or only wgmma multiplies them, which reads FP8 from shared memory. Lanes multiply and add one element at a time.",
+      "The formats of a dot are ones that tensor cores multiply, but its shape is not, or only wgmma multiplies them, which reads FP8 from shared memory. Threads multiply and add one element at a time.",
     example: "dot(a, b)  // bf16 [4, 64] by [64, 16]",
     remedy:
       "make rows a multiple of 16, columns of 8 and the depth of 256 bits; cast tiles of FP8 to f16, which has all their numbers",
@@ -13,26 +13,26 @@ export const performanceCodes = registerCodes({
   TW7502: {
     title: "narrow access to global memory",
     cause:
-      "A lane moves up to 16 bytes at a time where rows are known to begin at multiples of 16 bytes and neighbours lie in one lane.",
+      "A thread moves up to 16 bytes at a time where rows are known to begin at multiples of 16 bytes and neighbours lie in one thread.",
     example: 'x.at(rows, columns).load()  // x is [dim("m"), dim("n")]',
     remedy: 'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
   },
   TW7503: {
-    title: "tile that lanes keep copies of",
-    cause: "Every element of the tile lies in several lanes, and each copy takes registers.",
+    title: "tile that threads keep copies of",
+    cause: "Every element of the tile lies in several threads, and each copy takes registers.",
     example: 'tile.layoutCast("flat(R0 R1 R2 R3 R4 R5 R6)")',
     remedy: "take back a layoutCast, or do less with the tile at once",
   },
   TW7504: {
     title: "conflicts of shared memory's banks",
     cause:
-      "Lanes ask for different words of one bank together, and are served one after the other.",
+      "Threads of a warp access different words of one bank together, and are served one after the other.",
     example: 'smem(f32, [32, 32], { layout: "shared()" })  // read by columns',
     remedy: "leave the layout of the buffer to the compiler, or state one with a swizzle",
   },
   TW7505: {
     title: "registers spilled to memory",
-    cause: "What is alive at once takes more registers than a lane has.",
+    cause: "What is alive at once takes more registers than a thread has.",
     example: "accumulator(f32, [128, 256])  // and a second tile beside it",
     remedy: "use smaller tiles, or let more program threads share the work",
   },
@@ -71,9 +71,9 @@ export const performanceCodes = registerCodes({
     remedy: "store the tile in shared memory before the loop, and give wgmma the buffer",
   },
   TW7512: {
-    title: "copy by lanes instead of TMA",
+    title: "copy by threads instead of TMA",
     cause:
-      "A copyAsync is made by TMA where its window is known to be one that it can address: it writes no window that may begin before the array, and rows and starts are multiples of 16 bytes. Otherwise all lanes load and store.",
+      "A copyAsync is made by TMA where its window is known to be one that it can address: it writes no window that may begin before the array, and rows and starts are multiples of 16 bytes. Otherwise all threads load and store.",
     example: "copyAsync(tile, out.at(slice(i.sub(1).mul(64), 64)))",
     remedy: "let the start never be negative, for instance by .maximum(0), or say multipleOf",
   },

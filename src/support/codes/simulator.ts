@@ -104,7 +104,7 @@ export const simulatorCodes = registerCodes({
   TW3016: {
     title: "too many program threads",
     cause:
-      "A program thread has 128 lanes, or 32 for each of its `warps`, and a block can run only so many lanes.",
+      "A program thread has 128 threads, or 32 for each of its `warps`, and a block can run only so many.",
     example: 'kernel({ threads: ["a", "b", "c", "d", "e", "f", "g", "h", "i"] }, …)',
     remedy: "use fewer program threads",
   },
@@ -153,7 +153,7 @@ export const simulatorCodes = registerCodes({
   TW3023: {
     title: "a store writes an element twice",
     cause:
-      "Tiles of indices, or strides by which an array overlaps itself, lead to one element for several of the values that are stored. Lanes write at the same time, so nothing says which of the values stays.",
+      "Tiles of indices, or strides by which an array overlaps itself, lead to one element for several of the values that are stored. Threads write at the same time, so nothing says which of the values stays.",
     example: "out.at(ids).store(values)  // ids holds 3 twice",
     remedy: "leave all but one out with { where }, or combine them with atomic",
   },

@@ -76,7 +76,7 @@ export const toolCodes = registerCodes({
   TW5012: {
     title: "ptxas takes too long",
     cause:
-      "The assembler did not finish in time. Its work grows faster than a kernel's instructions, and tiles that a lane holds hundreds of registers of make very many of them.",
+      "The assembler did not finish in time. Its work grows faster than a kernel's instructions, and tiles of which a thread holds hundreds of registers of make very many of them.",
     example: "tilewright report huge.ts --timeout 10",
     remedy: "make the tiles smaller, or give ptxas more seconds with --timeout",
   },

@@ -9,7 +9,7 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
-import { laneCopyIn, laneCopyOut } from "./lane-copies.ts";
+import { threadCopyIn, threadCopyOut } from "./thread-copies.ts";
 import { prefetch, prefetchMaps } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
 import { tensorCopyIn, tensorCopyOut } from "./tensor-copies.ts";
@@ -23,8 +23,8 @@ function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   const { source, destination } = op.operands;
   const into = refOf(destination).space !== "gmem";
   if (op.attributes.by !== "tensor") {
-    if (into) laneCopyIn(context, op);
-    else laneCopyOut(context, op);
+    if (into) threadCopyIn(context, op);
+    else threadCopyOut(context, op);
     return;
   }
   const shared = sharedRef(context, into ? destination : source);

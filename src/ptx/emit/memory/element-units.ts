@@ -31,7 +31,7 @@ import type {
 import { halved, windowPositions } from "./global.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
-import { LaneCoordinates } from "./lane-coordinates.ts";
+import { ThreadCoordinates } from "./thread-coordinates.ts";
 import type { Gather } from "./gathers.ts";
 import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts";
 import { allocationBase, storedRegister } from "./shared.ts";
@@ -114,7 +114,7 @@ function coordinatesOf(
   const viewed = viewedShape(layout, shape);
   const parts = tileParts(layout, viewed);
   if (parts === undefined) throw new Error(`${layout.text} does not spread [${viewed.join()}]`);
-  const lanes = new LaneCoordinates(context, parts);
+  const lanes = new ThreadCoordinates(context, parts);
   const guards = new TileGuards(context, parts, lanes, { rooms: [] });
   return Array.from({ length: parts.registers }, (_, register) => {
     const inTile = guards.of(register);

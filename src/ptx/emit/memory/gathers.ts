@@ -29,7 +29,7 @@ import { tileElements } from "../elements.ts";
 import { trapOutside } from "../failure.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
-import { LaneCoordinates } from "./lane-coordinates.ts";
+import { ThreadCoordinates } from "./thread-coordinates.ts";
 import { isShort, requireShort } from "./wide.ts";
 
 /** An axis of the window that an index tile picks along. */
@@ -189,7 +189,9 @@ function tileTruths(
   if (layout === undefined) return () => true;
   const parts = tileParts(layout, viewedShape(layout, shape));
   if (parts === undefined) throw new Error(`${layout.text} does not spread [${shape.join()}]`);
-  const guards = new TileGuards(context, parts, new LaneCoordinates(context, parts), { rooms: [] });
+  const guards = new TileGuards(context, parts, new ThreadCoordinates(context, parts), {
+    rooms: [],
+  });
   return (register) => guards.of(register);
 }
 

@@ -25,7 +25,7 @@ import type { GlobalValue } from "../values.ts";
 import { halved } from "./global.ts";
 import { roomsOf, TileGuards, wholeInside } from "./guards.ts";
 import type { Rooms, Truth } from "./guards.ts";
-import { LaneCoordinates } from "./lane-coordinates.ts";
+import { ThreadCoordinates } from "./thread-coordinates.ts";
 import type { Gather } from "./gathers.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import type { Access, Unit } from "./units.ts";
@@ -70,7 +70,7 @@ function unitsOf(
   rooms: readonly Rooms[],
 ): readonly Unit[] {
   const { parts, always, gather } = request;
-  const lanes = new LaneCoordinates(context, parts);
+  const lanes = new ThreadCoordinates(context, parts);
   const guards = new TileGuards(context, parts, lanes, { rooms, always, gather });
   const addresses = new GlobalAddresses(context, request, lanes);
   const units: Unit[] = [];
@@ -91,12 +91,12 @@ class GlobalAddresses {
   readonly #window: GlobalValue;
   readonly #parts: TileParts;
   readonly #request: Request;
-  readonly #lanes: LaneCoordinates;
+  readonly #lanes: ThreadCoordinates;
   readonly #scale: number;
   readonly #rows = new Map<string, WideSum>();
   readonly #bytes = new Map<string, Register>();
 
-  constructor(context: EmitContext, request: Request, lanes: LaneCoordinates) {
+  constructor(context: EmitContext, request: Request, lanes: ThreadCoordinates) {
     const { window, parts } = request;
     this.#context = context;
     this.#window = window;

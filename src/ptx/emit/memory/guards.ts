@@ -29,7 +29,7 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { IndexValue, Position } from "../values.ts";
 import { indexRegister, sizeIndex } from "./positions.ts";
-import type { LaneCoordinates } from "./lane-coordinates.ts";
+import type { ThreadCoordinates } from "./thread-coordinates.ts";
 import type { Gather } from "./gathers.ts";
 
 type Bound = AnyBound<Position>;
@@ -273,7 +273,7 @@ export class TileGuards {
   constructor(
     context: EmitContext,
     parts: TileParts,
-    lanes: LaneCoordinates,
+    lanes: ThreadCoordinates,
     { rooms, always = [], gather }: GuardOptions,
   ) {
     this.#parts = parts;

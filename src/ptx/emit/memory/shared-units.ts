@@ -12,7 +12,7 @@ import type { EmitContext } from "../context.ts";
 import type { SharedValue } from "../values.ts";
 import { TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
-import { LaneCoordinates } from "./lane-coordinates.ts";
+import { ThreadCoordinates } from "./thread-coordinates.ts";
 import { matrixGroups } from "./matrices.ts";
 import type { Gather } from "./gathers.ts";
 import { SharedAddresses } from "./shared-addresses.ts";
@@ -51,7 +51,7 @@ function unitsOf(
   places: SharedPlaces,
   runs: Runs,
 ): readonly Unit[] {
-  const lanes = new LaneCoordinates(context, parts);
+  const lanes = new ThreadCoordinates(context, parts);
   const guards = new TileGuards(context, parts, lanes, { rooms: [], always, gather });
   const addresses = new SharedAddresses(context, window, places);
   const units: Unit[] = [];

@@ -145,7 +145,7 @@ export const asynchronousCodes = registerCodes({
   },
   TW2084: {
     title: "impossible number of registers",
-    cause: "The hardware gives out registers in steps of 8, from 24 to 256 a lane.",
+    cause: "The hardware gives out registers in steps of 8, from 24 to 256 a thread.",
     example: "setRegisters(20)",
     remedy: "round to a multiple of 8 within the range",
   },

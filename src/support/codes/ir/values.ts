@@ -56,7 +56,7 @@ export const valueCodes = registerCodes({
   TW2009: {
     title: "tile too large",
     cause:
-      "A tile lives in the registers of a program thread's lanes, 128 unless the kernel says `warps`, of which each has at most 255.",
+      "A tile lives in the registers of a program thread's threads, 128 unless the kernel says `warps`, of which each has at most 255.",
     example: "zeros(f32, [4096, 4096])",
     remedy: "use smaller tiles: split the work over more blocks or a loop",
   },

@@ -106,7 +106,7 @@ export const verifierCodes = registerCodes({
   TW2217: {
     title: "impossible program threads",
     cause:
-      "A block has 1 to 8 program threads with different names; each is 128 of its at most 1024 lanes.",
+      "A block has 1 to 8 program threads with different names; each is 128 of its at most 1024 threads.",
     example: 'threads: ["worker", "worker"]',
     remedy: "declare fewer threads, each with a name of its own",
   },

@@ -48,7 +48,7 @@ function subjectsOf({
         // Tiles that lie the same way are shown once a line.
         if (seen.has(`${text} ${tile.line}`)) return [];
         seen.add(`${text} ${tile.line}`);
-        const detail = `${text}, ${tile.registers} registers a lane`;
+        const detail = `${text}, ${tile.registers} registers a thread`;
         return [
           {
             key: `tile ${number}`,

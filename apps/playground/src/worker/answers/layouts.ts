@@ -19,8 +19,8 @@ import type { SourceLines } from "../source-lines.ts";
 
 const ways = {
   none: "nothing to do",
-  registers: "within each lane",
-  shuffle: "by shuffles between lanes",
+  registers: "within each thread",
+  shuffle: "by shuffles within each warp",
   shared: "through shared memory",
 } as const;
 

@@ -1,10 +1,10 @@
-/** The lane's own part of each coordinate of a tile, made when first asked for. */
+/** The thread's own part of each coordinate of a tile, made when first asked for. */
 import type { AxisParts, TileParts } from "../../../layout/access/parts.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext } from "../context.ts";
 import { combineParts } from "../tiles/thread-parts.ts";
 
-export class LaneCoordinates {
+export class ThreadCoordinates {
   readonly #context: EmitContext;
   readonly #axes: readonly AxisParts[];
   readonly #known = new Map<number, Register | undefined>();

@@ -1,7 +1,7 @@
 /**
  * Races between lanes of one warp. A warp counts as one agent of the happens-before order, so what its lanes do to each
- * other is found here. The life of a warp falls into rounds; a round ends where the lanes have met (see
- * `warp-timeline.ts`), and within one round nothing orders two lanes, whatever order they ran in:
+ * other is found here. Between two points where its lanes converge (see `warp-timeline.ts`) lies a round, and within one round nothing
+ * orders two lanes, whatever order they ran in:
  *
  *   st.shared [a], …     lane 3, round 7        a: round 7, written by 3
  *   ld.shared …, [a]     lane 5, round 7        a race
@@ -55,7 +55,7 @@ function byteOf(word: number, byte: number): number {
   return (word >>> (8 * byte)) & 0xff;
 }
 
-export class LaneShadow {
+export class IntraWarpShadow {
   readonly #rounds: Int32Array;
   readonly #writers: Int32Array;
   readonly #readers: Int32Array;

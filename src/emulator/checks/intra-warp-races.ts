@@ -1,12 +1,12 @@
 /**
  * Finds races between lanes of one warp: rows of addresses go to the shadow of the memory that they lie in, the block's
- * shared memory or a page of the heap. What it is that makes a race is in `lane-shadow.ts`.
+ * shared memory or a page of the heap. What counts as a race is in `intra-warp-shadow.ts`.
  */
 import { globalBase, sharedBase, windows, wordSize } from "../addresses.ts";
 import type { BlockView, Place } from "../collective.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { LaneAccess, LaneShadow } from "./lane-shadow.ts";
-import type { LaneMode, Met } from "./lane-shadow.ts";
+import { LaneAccess, IntraWarpShadow } from "./intra-warp-shadow.ts";
+import type { LaneMode, Met } from "./intra-warp-shadow.ts";
 import { blockAt, offsetAt } from "./runs.ts";
 import type { Runs } from "./runs.ts";
 
@@ -15,7 +15,7 @@ const endOfShared = firstShared + wordSize;
 const pageBytes = 1 << 16;
 
 /** Two lanes of a warp that nothing orders. */
-export interface LaneRace {
+export interface IntraWarpRace {
   readonly lane: number;
   /** The site of the other's access, and its lane where it was a single one. */
   readonly otherSite: number;
@@ -24,40 +24,44 @@ export interface LaneRace {
   readonly offset: number;
 }
 
-export class LaneRaces {
-  readonly #shared = new WeakMap<BlockView, LaneShadow>();
-  readonly #pages = new Map<number, LaneShadow>();
+export class IntraWarpRaces {
+  readonly #shared = new WeakMap<BlockView, IntraWarpShadow>();
+  readonly #pages = new Map<number, IntraWarpShadow>();
   readonly #access = new LaneAccess();
-  #race: LaneRace | undefined;
+  #race: IntraWarpRace | undefined;
   #start = 0;
   /** The bits of its word that each lane touches, where those are not all. */
   #touched: Int32Array | undefined;
   /** The memory that was touched last. */
   #lastPage = -1;
   #lastBlock: BlockView | undefined;
-  #pageShadow = new LaneShadow(0);
-  #blockShadow = new LaneShadow(0);
+  #pageShadow = new IntraWarpShadow(0);
+  #blockShadow = new IntraWarpShadow(0);
 
-  #page(number: number): LaneShadow {
+  #page(number: number): IntraWarpShadow {
     let shadow = this.#pages.get(number);
     if (shadow === undefined) {
-      shadow = new LaneShadow(pageBytes);
+      shadow = new IntraWarpShadow(pageBytes);
       this.#pages.set(number, shadow);
     }
     return shadow;
   }
 
-  #ofBlock(block: BlockView): LaneShadow {
+  #ofBlock(block: BlockView): IntraWarpShadow {
     let shadow = this.#shared.get(block);
     if (shadow === undefined) {
-      shadow = new LaneShadow(block.shared.bytes.length);
+      shadow = new IntraWarpShadow(block.shared.bytes.length);
       this.#shared.set(block, shadow);
     }
     return shadow;
   }
 
   /** The shadow that a run lies in, and where; undefined where it lies in two pages. */
-  #whole(block: BlockView | undefined, offset: number, length: number): LaneShadow | undefined {
+  #whole(
+    block: BlockView | undefined,
+    offset: number,
+    length: number,
+  ): IntraWarpShadow | undefined {
     if (block !== undefined) {
       this.#start = offset;
       return this.#shadowOf(block);
@@ -67,7 +71,7 @@ export class LaneRaces {
     return this.#start + length > pageBytes ? undefined : this.#shadowAt(page);
   }
 
-  #shadowAt(page: number): LaneShadow {
+  #shadowAt(page: number): IntraWarpShadow {
     if (page !== this.#lastPage) {
       this.#lastPage = page;
       this.#pageShadow = this.#page(page);
@@ -75,7 +79,7 @@ export class LaneRaces {
     return this.#pageShadow;
   }
 
-  #shadowOf(block: BlockView): LaneShadow {
+  #shadowOf(block: BlockView): IntraWarpShadow {
     if (block !== this.#lastBlock) {
       this.#lastBlock = block;
       this.#blockShadow = this.#ofBlock(block);
@@ -93,7 +97,7 @@ export class LaneRaces {
     bytes: number,
     mode: LaneMode,
     touched: Int32Array | undefined,
-  ): LaneRace | undefined {
+  ): IntraWarpRace | undefined {
     const access = this.#access;
     this.#touched = touched;
     access.round = warp.timeline?.round ?? 0;
@@ -137,7 +141,7 @@ export class LaneRaces {
     { block, offset }: Place,
     bytes: number,
     mode: "read" | "write",
-  ): LaneRace | undefined {
+  ): IntraWarpRace | undefined {
     const round = warp.timeline?.round ?? 0;
     for (let at = offset & ~3; at < offset + bytes; at += 4) {
       const shadow = this.#whole(block, at, 4);
@@ -168,7 +172,7 @@ export class LaneRaces {
 
   /** The first byte of an access that another lane has touched. Accesses are whole words, or lie within one. */
   #touch(
-    shadow: LaneShadow,
+    shadow: IntraWarpShadow,
     warp: WarpState,
     lane: number,
     start: number,

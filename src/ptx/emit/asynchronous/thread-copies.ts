@@ -1,13 +1,13 @@
 /**
- * Copies that no tensor map describes, made by the lanes themselves: `cp.async` where lanes have 4, 8 or
- * 16 bytes that lie side by side in both places, else loads and stores.
+ * Copies that no tensor map describes, made by the threads themselves instead of TMA: `cp.async` where a thread has 4, 8 or
+ * 16 bytes that are contiguous in both places, else loads and stores.
  *
  *   into shared memory, sm_80                      with an asynchronous proxy
  *     cp.async …                                     cp.async …, cp.async.wait_all
  *     cp.async.mbarrier.arrive   keeps the phase     fence.proxy.async
- *     arrive, one lane a warp    open until landed   arrive, one lane a warp
+ *     arrive, one thread a warp  open until landed   arrive, one thread a warp
  *
- * Out of shared memory they are done at once, so that waiting for their group is a meeting of lanes.
+ * Out of shared memory they are done at once, so that waiting for their group is a barrier of the program thread.
  */
 import type { DType } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
@@ -78,7 +78,7 @@ function copyPlainly({ code }: EmitContext, from: PlannedAccess, to: PlannedAcce
   storeWords(code, to, to.format, loadWords(code, from, from.format, fill));
 }
 
-export function laneCopyIn(context: EmitContext, op: Op<"copy_async">): void {
+export function threadCopyIn(context: EmitContext, op: Op<"copy_async">): void {
   const { code, target } = context;
   const { barrier, destination } = op.operands;
   if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
@@ -126,7 +126,7 @@ function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: Bar
   });
 }
 
-export function laneCopyOut(context: EmitContext, op: Op<"copy_async">): void {
+export function threadCopyOut(context: EmitContext, op: Op<"copy_async">): void {
   const { code, target } = context;
   const { global, shared } = sidesOf(context, op);
   copyPlainly(context, shared, global, integer(0));
