@@ -1,6 +1,6 @@
 /**
  * Every folder says why it exists, and shows it: by the header of its index.ts, or by a README.md where it has none. Asked of the
- * folders of src that have three files or more, down to two levels, and of test, bench, apps and scripts.
+ * folders of src, down to two levels where there are three files of code or more, and of those of test, bench, apps and scripts.
  *
  *   src/layout/solver/README.md      a title, a sentence or two, and an example in a block
  *   src/lang/index.ts                a comment with the same, its example indented
@@ -16,18 +16,20 @@ function entriesOf(folder: string): readonly { readonly name: string; isDirector
 
 function foldersIn(folder: string): readonly string[] {
   return entriesOf(folder)
-    .filter((entry) => entry.isDirectory())
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
     .map(({ name }) => `${folder}/${name}`);
 }
 
+/** Files of code; folders of data say in their names what they hold. */
 function filesIn(folder: string): number {
-  return entriesOf(folder).filter((entry) => !entry.isDirectory() && entry.name !== "README.md")
-    .length;
+  return entriesOf(folder).filter(({ name }) => /\.(ts|mjs)$/.test(name)).length;
 }
 
+const others = ["apps", "bench", "scripts", "test"];
 const top = foldersIn("src");
 const folders = [
-  ...["apps", "bench", "scripts", "test"],
+  ...others,
+  ...others.flatMap(foldersIn).filter((folder) => filesIn(folder) >= 3),
   ...top,
   ...top.flatMap(foldersIn).filter((folder) => filesIn(folder) >= 3),
 ];

@@ -1,4 +1,8 @@
-/** All programs. */
+/**
+ * PTX programs for the emulator, each about one instruction or a few, with the bytes that it must leave.
+ *
+ *   add.u32 of the edges of u32, by every thread      ──▶      words in memory, as an H200 left them
+ */
 import { atomicPrograms } from "./atomics.ts";
 import { barrierPrograms } from "./barriers.ts";
 import { clusterPrograms } from "./clusters.ts";
