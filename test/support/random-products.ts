@@ -164,15 +164,15 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
     const form = random.pick(narrowForms);
     return { kernel, ...form, stages: form.turns * (2 + random.below(2)), split };
   }
-  const turned = kind === "sparse" || random.below(2) === 0;
+  const swapAB = kind === "sparse" || random.below(2) === 0;
   return {
     kernel,
     multipliers: random.pick([1, 2] as const),
     columns: random.pick([8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const),
     stages: 2 + random.below(3),
     schedule: random.pick(["tiles", "split", "parts"] as const),
-    turned,
-    cluster: turned && kind !== "sparse" ? 1 : random.pick([1, 2] as const),
+    swapAB,
+    cluster: swapAB && kind !== "sparse" ? 1 : random.pick([1, 2] as const),
   };
 }
 

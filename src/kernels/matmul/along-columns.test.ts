@@ -9,7 +9,7 @@ import { matmul } from "./matmul.ts";
 
 const usual: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 2 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 test.each([

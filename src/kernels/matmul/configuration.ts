@@ -21,7 +21,7 @@ export type MatmulConfiguration =
        */
       readonly schedule: "tiles" | "split" | "parts";
       /** Whether rows of tiles go along columns of the result (`operands.ts`). */
-      readonly turned: boolean;
+      readonly swapAB: boolean;
       /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */
       readonly cluster: 1 | 2;
     }
@@ -79,7 +79,7 @@ export const matmulSettings: {
     { kernel: K }
   >)[];
 } = {
-  persistent: ["kernel", "multipliers", "columns", "stages", "schedule", "turned", "cluster"],
+  persistent: ["kernel", "multipliers", "columns", "stages", "schedule", "swapAB", "cluster"],
   plain: ["kernel", "rows", "columns", "depth", "split"],
   narrow: ["kernel", "rows", "columns", "turns", "stages", "split"],
   dots: ["kernel", "columns", "warps", "words"],

@@ -74,7 +74,7 @@ test("groups of a k that is a number are a power of two, or nobody knows how lon
 test("operands that are turned and computed leave room for what warps exchange", () => {
   const op = scaled(tensor(f32, [cdiv(k, 128), n]));
   const { configuration, launches } = op.plan({ m: 64, n: 4096, k: 4096 }, "sm_90a");
-  expect(configuration).toMatchObject({ kernel: "persistent", turned: true });
+  expect(configuration).toMatchObject({ kernel: "persistent", swapAB: true });
   for (const { kernel } of launches)
     expect(() => place(kernel.kernel, targets.sm_90a)).not.toThrow();
 });
@@ -135,7 +135,7 @@ test("integers of 4 bits are multiplied by the plain kernel, for any sizes", () 
 describe("where k is 0, what the epilogue makes of zeros is written, whichever kernel was asked for", () => {
   const persistent: PersistentConfiguration = {
     ...({ kernel: "persistent", multipliers: 1, columns: 64, stages: 4 } as const),
-    ...({ schedule: "tiles", turned: false, cluster: 1 } as const),
+    ...({ schedule: "tiles", swapAB: false, cluster: 1 } as const),
   };
   const bias = fromNumbers(f32, [3], [1, 2, 3]);
   const inputs = { bias: tensor(f32, [n]) };

@@ -9,7 +9,7 @@ import type { MatmulConfiguration } from "./configuration.ts";
 
 const configuration: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, stages: 2 },
-  ...{ schedule: "tiles", columns: 64, turned: false, cluster: 1 },
+  ...{ schedule: "tiles", columns: 64, swapAB: false, cluster: 1 },
 };
 
 test("ops are where the kernel was asked for, and those of an epilogue where that is written", () => {

@@ -43,7 +43,7 @@ const small: MatmulConfiguration = {
   columns: 64,
   stages: 3,
   schedule: "tiles",
-  turned: false,
+  swapAB: false,
   cluster: 1,
 };
 const wide: MatmulConfiguration = {
@@ -52,7 +52,7 @@ const wide: MatmulConfiguration = {
   columns: 128,
   stages: 2,
   schedule: "tiles",
-  turned: false,
+  swapAB: false,
   cluster: 1,
 };
 
@@ -87,7 +87,7 @@ const cases: readonly Case[] = [
     configuration: split,
   },
   {
-    name: "bytes by rows, which are turned",
+    name: "bytes by rows, which are transposed",
     sizes: [17, 35, 150],
     dtype: i8,
     dtypeB: u8,
@@ -131,9 +131,9 @@ const cases: readonly Case[] = [
   })),
   ...(
     [
-      ["rows of b", [20, 136, 72], [], { ...wide, columns: 32, turned: true }],
+      ["rows of b", [20, 136, 72], [], { ...wide, columns: 32, swapAB: true }],
       ["rows of a", [72, 40, 38], ["a", "b"], { ...small, columns: 64 }],
-      ["odd and split, both", [33, 69, 201], ["a"], { ...split, columns: 32, turned: true }],
+      ["odd and split, both", [33, 69, 201], ["a"], { ...split, columns: 32, swapAB: true }],
     ] as const
   ).map(([name, sizes, byColumns, configuration]) => ({
     ...{ name: `f32 as tf32, ${name} across k`, sizes, byColumns, configuration },
@@ -153,7 +153,7 @@ const cases: readonly Case[] = [
   {
     name: "a pair of blocks for few rows",
     sizes: [20, 136, 136],
-    configuration: { ...pair, columns: 16, turned: true },
+    configuration: { ...pair, columns: 16, swapAB: true },
   },
   {
     name: "pairs of blocks, split along k",
@@ -167,21 +167,21 @@ const cases: readonly Case[] = [
     configuration: { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 3 },
   },
   {
-    name: "turned, a by columns",
+    name: "A and B swapped, a by columns",
     sizes: [16, 136, 200],
     byColumns: ["a"],
-    configuration: { ...split, columns: 16, turned: true },
+    configuration: { ...split, columns: 16, swapAB: true },
   },
   {
-    name: "turned, b by columns",
+    name: "A and B swapped, b by columns",
     sizes: [5, 136, 72],
     byColumns: ["b"],
-    configuration: { ...wide, columns: 8, turned: true },
+    configuration: { ...wide, columns: 8, swapAB: true },
   },
   {
-    name: "turned, both by rows",
+    name: "A and B swapped, both by rows",
     sizes: [33, 72, 72],
-    configuration: { ...small, columns: 32, turned: true },
+    configuration: { ...small, columns: 32, swapAB: true },
   },
   { name: "batches", sizes: [20, 24, 40], batches: { count: 3, of: ["a", "b"] } },
   { name: "batches of a alone, odd", sizes: [5, 7, 9], batches: { count: 2, of: ["a"] } },
@@ -216,10 +216,10 @@ const cases: readonly Case[] = [
     configuration: { ...split, columns: 32 },
   },
   {
-    name: "f64, turned",
+    name: "f64, A and B swapped",
     sizes: [20, 136, 34],
     dtype: f64,
-    configuration: { ...wide, columns: 32, turned: true },
+    configuration: { ...wide, columns: 32, swapAB: true },
   },
   {
     name: "FP8 of two formats",
@@ -249,11 +249,11 @@ function operandOf(one: Case, name: "a" | "b") {
   const { dtype = bf16, dtypeB = dtype, byColumns = [], batches } = one;
   const [rows, columns, depth] = one.sizes;
   const [height, width] = name === "a" ? [rows, depth] : [depth, columns];
-  const turned = byColumns.includes(name);
+  const isByColumns = byColumns.includes(name);
   const own = batches?.of.includes(name) ?? false;
   const shape = [
     ...(own ? [batches?.count ?? 1] : []),
-    ...(turned ? [width, height] : [height, width]),
+    ...(isByColumns ? [width, height] : [height, width]),
   ];
   const { array: given, values } = numbers(
     name === "a" ? dtype : dtypeB,
@@ -264,12 +264,12 @@ function operandOf(one: Case, name: "a" | "b") {
   const spec = tensor(
     given.dtype,
     own ? [batch, down, along] : [down, along],
-    turned ? { strides: [1, down] } : {},
+    isByColumns ? { strides: [1, down] } : {},
   );
   const matrix = (layer: number): Matrix => ({
     values: values.slice(own ? layer * height * width : 0),
-    down: turned ? 1 : width,
-    along: turned ? height : 1,
+    down: isByColumns ? 1 : width,
+    along: isByColumns ? height : 1,
   });
   return { spec, given, matrix };
 }
@@ -307,7 +307,7 @@ describe("on the simulator", () => {
   test.each(cases)("$name", (one) => check(device, one));
 
   test("an epilogue sees its part of rows, columns and matrices", async () => {
-    const configurations = [small, split, pair, wide, { ...small, turned: true }, undefined];
+    const configurations = [small, split, pair, wide, { ...small, swapAB: true }, undefined];
     for (const configuration of configurations) {
       const op = matmul({
         a: bf16,
@@ -378,7 +378,7 @@ describe("blocks with several tiles each", () => {
     { name: "the last of which are split", configuration: split },
     { name: "the last of which are halved", configuration: { ...split, columns: 256 }, depth: 392 },
     { name: "in pairs", configuration: { ...small, columns: 128, cluster: 2 } },
-    { name: "stored by lanes", configuration: { ...small, columns: 16, turned: true } },
+    { name: "stored by lanes", configuration: { ...small, columns: 16, swapAB: true } },
     { name: "of many steps, wide", configuration: wide, depth: 2056 },
     { name: "finished by two threads", configuration: wide, shift: 3 },
     { name: "finished by two threads, of one step each", configuration: wide, shift: 3, depth: 40 },
@@ -394,11 +394,11 @@ describe("blocks with several tiles each", () => {
   test.each(places.flatMap((place) => dealtTo(place, tiles).map((one) => ({ ...one, place }))))(
     "$name, on the $place",
     async ({ configuration, place, ...given }) => {
-      const { columns, turned, cluster, multipliers, schedule } = configuration;
+      const { columns, swapAB, cluster, multipliers, schedule } = configuration;
       const { shift = 0, depth: deep = schedule === "split" ? 200 : 72 } = given as Given;
       // Five tiles, the last of them cut, for two blocks or pairs.
       const [height, width] = [64 * multipliers * cluster - 3, 5 * columns - 8];
-      const [rows, across, depth] = turned ? [16, 5 * 64 - 8, deep] : [height, width, deep];
+      const [rows, across, depth] = swapAB ? [16, 5 * 64 - 8, deep] : [height, width, deep];
       const op = matmul({
         ...{ a: bf16, b: bf16, configuration },
         ...(shift !== 0 && { epilogue: ({ sums }) => sums.add(shift).cast(bf16) }),
@@ -438,7 +438,7 @@ describe("on the emulator", () => {
     "f64 on tensor cores, a and b by columns",
     "f64, batches and odd rows",
     "f64, split along k",
-    "f64, turned",
+    "f64, A and B swapped",
     "FP8, promoted, in pairs",
   ];
   const isChosen = (name: string): boolean => chosen.includes(name) || name.endsWith("across k");

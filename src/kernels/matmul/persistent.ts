@@ -76,13 +76,13 @@ const dealtParts = 8;
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
 
 function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
-  const { multipliers, columns, turned } = configuration;
+  const { multipliers, columns, swapAB } = configuration;
   const piece = pieceOf(problem, configuration);
   return {
     rows: multipliers * threadRows,
     columns,
     depth: depthOf(problem, recipe),
-    piece: turned ? piece.rows : piece.columns,
+    piece: swapAB ? piece.rows : piece.columns,
   };
 }
 
@@ -175,7 +175,7 @@ function resultBuffersOf(
   const { problem, configuration, copiesOut } = form;
   const isThere = copiesOut ? !storesInSlots(form) : storesAlongRows(form);
   if (!isThere) return {};
-  const shape = configuration.turned ? [piece, threadRows] : [threadRows, piece];
+  const shape = configuration.swapAB ? [piece, threadRows] : [threadRows, piece];
   const count = [configuration.multipliers, resultBuffers(columns / piece)];
   return { result: smem(problem.out.dtype, [...count, ...shape]) };
 }
@@ -230,7 +230,7 @@ function workOf(
   const isOnce = hasOneTile(form);
   const { tiles, place } = isOnce
     ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
-    : (form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid));
+    : (form.dealt?.order(grid, configuration.swapAB, named) ?? tileOrder(grid));
   const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
   const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;

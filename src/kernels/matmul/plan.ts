@@ -266,20 +266,20 @@ function requirePersistent(
   text: string,
   location: Location,
 ): void {
-  const { columns, multipliers, schedule, turned, cluster } = configuration;
+  const { columns, multipliers, schedule, swapAB, cluster } = configuration;
   // Configurations also come from files of earlier versions.
   const isKnown =
     [1, 2, 4].includes(multipliers) &&
     persistentColumns.includes(columns) &&
     ["tiles", "split", "parts"].includes(schedule) &&
-    typeof turned === "boolean" &&
+    typeof swapAB === "boolean" &&
     [1, 2].includes(cluster);
   const computed = prologueOf(problem)?.operand;
-  if (isKnown && problem.sparse && !turned)
+  if (isKnown && problem.sparse && !swapAB)
     throw refused(
       "TW9904",
       "sparse weights lie along rows of tiles",
-      "turned true",
+      "swapAB true",
       text,
       location,
     );
@@ -287,15 +287,15 @@ function requirePersistent(
     throw refused(
       "TW9904",
       `${problem.of} has no such persistent kernel`,
-      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "split" or "parts", turned true or false, cluster 1 or 2`,
+      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "split" or "parts", swapAB true or false, cluster 1 or 2`,
       text,
       location,
     );
-  if (computed !== undefined && (turned !== (computed === "b") || cluster > 1))
+  if (computed !== undefined && (swapAB !== (computed === "b") || cluster > 1))
     throw refused(
       "TW9904",
       `${computed} is computed, and lies along rows of tiles`,
-      `turned ${String(computed === "b")}, cluster 1`,
+      `swapAB ${String(computed === "b")}, cluster 1`,
       text,
       location,
     );
@@ -509,8 +509,8 @@ function scratchName({ name }: Preparation): string {
   return `prepared ${name}`;
 }
 
-function preparedElements({ parts, batch, turns, rows, columns, pitch }: Preparation): number {
-  return parts * batch * (turns ? columns : rows) * pitch;
+function preparedElements({ parts, batch, transposes, rows, columns, pitch }: Preparation): number {
+  return parts * batch * (transposes ? columns : rows) * pitch;
 }
 
 /** One launch for all operands that are prepared. */

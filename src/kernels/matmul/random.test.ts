@@ -50,14 +50,14 @@ test(
 
 test.skipIf(!hasPtxas).each([
   ["bf16, split", { a: bf16, b: bf16 }, [1664, 2816, 16384]],
-  ["bf16, turned", { a: bf16, b: bf16 }, [16, 8192, 28672]],
+  ["bf16, A and B swapped", { a: bf16, b: bf16 }, [16, 8192, 28672]],
   [
     "bf16, pairs of blocks",
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
-        ...{ schedule: "tiles", turned: false, cluster: 2 },
+        ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
     [4096, 4096, 4096],
@@ -68,7 +68,7 @@ test.skipIf(!hasPtxas).each([
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 1, columns: 16, stages: 8 },
-        ...{ schedule: "tiles", turned: true, cluster: 2 },
+        ...{ schedule: "tiles", swapAB: true, cluster: 2 },
       },
     },
     [16, 8192, 28672],
@@ -79,7 +79,7 @@ test.skipIf(!hasPtxas).each([
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 6 },
-        ...{ schedule: "parts", turned: true, cluster: 1 },
+        ...{ schedule: "parts", swapAB: true, cluster: 1 },
       },
     },
     [1, 8192, 28672],
@@ -90,7 +90,7 @@ test.skipIf(!hasPtxas).each([
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
-        ...{ schedule: "tiles", turned: false, cluster: 2 },
+        ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
     [5464, 616, 3832],
@@ -101,7 +101,7 @@ test.skipIf(!hasPtxas).each([
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 2, columns: 224, stages: 4 },
-        ...{ schedule: "tiles", turned: false, cluster: 2 },
+        ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
     [2560, 2560, 640],
@@ -116,7 +116,7 @@ test.skipIf(!hasPtxas).each([
           b: tensor(f16, [dim("k"), dim("n")], { strides: [1, dim("k")] }),
           configuration: {
             ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 5 },
-            ...{ schedule: "tiles", turned: false, cluster },
+            ...{ schedule: "tiles", swapAB: false, cluster },
           },
         },
         [1664, 2816, 16384],

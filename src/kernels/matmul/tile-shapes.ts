@@ -61,10 +61,10 @@ export function resultBuffers(pieces: number): number {
 /** Rows and columns of the pieces of the result that a thread finishes. */
 export function pieceOf(
   { out, sparse }: MatmulProblem,
-  { columns, turned }: PersistentConfiguration,
+  { columns, swapAB }: PersistentConfiguration,
 ): PieceShape {
-  if (!turned) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
-  // Lanes store what is turned, whatever its format: a whole tile's further inputs would take more registers than there are.
+  if (!swapAB) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
+  // Lanes store results of swapped operands, whatever its format: a whole tile's further inputs would take more registers than there are.
   const format = sparse ? out.dtype : dtypes.bf16;
   return { rows: pieceColumns(format, columns), columns: threadRows };
 }
@@ -136,7 +136,7 @@ export function endsInOrder({
   parts,
   dealt,
 }: EndingForm): boolean {
-  const { multipliers, schedule, turned, columns } = configuration;
+  const { multipliers, schedule, swapAB, columns } = configuration;
   const isOnce = tileCount(configuration, sizes) <= placesOf(configuration, processors);
   const isWorthIt = dealt === undefined && (columns === widest || isOnce);
   const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
@@ -147,7 +147,7 @@ export function endsInOrder({
     parts === 1 &&
     (problem.epilogue !== undefined || isWorthIt) &&
     isSummedOnce(problem, recipe) &&
-    !isHeld(problem, recipe, turned ? "b" : "a", configuration) &&
+    !isHeld(problem, recipe, swapAB ? "b" : "a", configuration) &&
     (steps >= manySteps || isShort)
   );
 }
@@ -167,7 +167,7 @@ export type OneTileForm = EndingForm & Pick<PersistentForm, "copiesOut">;
  */
 export function hasOneTile(form: OneTileForm): boolean {
   const { problem, recipe, configuration, sizes, processors, parts, dealt, copiesOut } = form;
-  const { schedule, turned } = configuration;
+  const { schedule, swapAB } = configuration;
   return (
     schedule === "tiles" &&
     parts === 1 &&
@@ -176,7 +176,7 @@ export function hasOneTile(form: OneTileForm): boolean {
     problem.outputs.length === 0 &&
     copiesOut &&
     isSummedOnce(problem, recipe) &&
-    !isHeld(problem, recipe, turned ? "b" : "a", configuration) &&
+    !isHeld(problem, recipe, swapAB ? "b" : "a", configuration) &&
     tileCount(configuration, sizes) <= placesOf(configuration, processors)
   );
 }
@@ -187,11 +187,11 @@ export function hasOneTile(form: OneTileForm): boolean {
  */
 export function storesInSlots(form: OneTileForm): boolean {
   const { problem, recipe, configuration } = form;
-  const { columns, stages, turned } = configuration;
+  const { columns, stages, swapAB } = configuration;
   const piece = pieceColumns(problem.out.dtype, columns);
   return (
     hasOneTile(form) &&
-    !turned &&
+    !swapAB &&
     problem.major.a === "k" &&
     problem.out.dtype === recipe.a &&
     piece === depthOf(problem, recipe) &&
@@ -205,11 +205,11 @@ export function storesInSlots(form: OneTileForm): boolean {
  */
 export function halvesColumns({
   schedule,
-  turned,
+  swapAB,
   columns,
   cluster,
 }: PersistentConfiguration): boolean {
-  return schedule === "split" && !turned && cluster === 1 && columns === widest;
+  return schedule === "split" && !swapAB && cluster === 1 && columns === widest;
 }
 
 /** Columns of the widest tiles. */
@@ -243,9 +243,9 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
  */
 export function copiesResult(
   { sparse }: MatmulProblem,
-  { turned, cluster }: Pick<PersistentConfiguration, "turned" | "cluster">,
+  { swapAB, cluster }: Pick<PersistentConfiguration, "swapAB" | "cluster">,
 ): boolean {
-  return !turned || sparse || cluster > 1;
+  return !swapAB || sparse || cluster > 1;
 }
 
 /**
@@ -311,7 +311,7 @@ export function tileCount(
   if (configuration.kernel === "plain")
     return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
   const rows = configuration.multipliers * configuration.cluster * threadRows;
-  const [height, width] = configuration.turned ? [n, m] : [m, n];
+  const [height, width] = configuration.swapAB ? [n, m] : [m, n];
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }
 

@@ -17,7 +17,7 @@ import { raggedDot } from "./ragged-dot.ts";
 
 const wide: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 /** A device with two processors: blocks are dealt two of ten tiles each, and take the others. */

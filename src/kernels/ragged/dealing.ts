@@ -137,7 +137,7 @@ export function dealingLaunch(sizes: RaggedSizes, out: DType): PlannedLaunch {
 function dealtRows(counter: string | undefined): DealtRows {
   return {
     ...{ inputs: tableSpecs(), counter },
-    order: ({ rows, columns }, turned, refs) => {
+    order: ({ rows, columns }, swapAB, refs) => {
       const tables = refs as unknown as Tables;
       // The kernel before writes the tables, and every thread asks how many tiles they tell of.
       waitForPreviousKernel();
@@ -145,7 +145,7 @@ function dealtRows(counter: string | undefined): DealtRows {
         tiles: tables.count.at(0).loadScalar(),
         place: (tile) => {
           const { group, top, column, end } = tileRows(tables, tile);
-          return turned
+          return swapAB
             ? { batch: group, top: notBefore(column.mul(rows)), left: notBefore(top), end }
             : { batch: group, top: notBefore(top), left: notBefore(column.mul(columns)), end };
         },

@@ -318,7 +318,7 @@ interface Estimate {
 
 /**
  * How many times as long tiles of twice the size may take by the model and still be chosen. The model is fitted to dense products, and groups of
- * different sizes read matrices more often in small tiles. Tiles of few rows, which are turned, stay as they are:
+ * different sizes read matrices more often in small tiles. Tiles of few rows, whose operands are swapped, stay as they are:
  *
  *   1024 rows in 8 equal groups, 4096 × 4096     128 × 256   75.5 µs    128 × 128   82.4 µs
  *   4096 rows in 64 halving groups, 2048 × 2048  128 × 256   72.1 µs     64 × 256   80.2 µs
@@ -332,11 +332,11 @@ function fastest(among: readonly Estimate[]): Estimate {
 /** The fastest, or the fastest of those with tiles twice as large that take hardly longer. */
 function preferred(candidates: readonly Estimate[]): PersistentConfiguration {
   const best = fastest(candidates);
-  if (best.configuration.turned) return best.configuration;
+  if (best.configuration.swapAB) return best.configuration;
   const size = ({ configuration: { multipliers, columns } }: Estimate) => multipliers * columns;
   const larger = candidates.filter(
     (each) =>
-      !each.configuration.turned &&
+      !each.configuration.swapAB &&
       size(each) >= 2 * size(best) &&
       each.takes <= largerMayTake * best.takes,
   );
@@ -364,7 +364,7 @@ function isSplit(
 ): boolean {
   const isPlain = problem.weights === undefined && problem.epilogue === undefined;
   const tiles = tileCount(configuration, alike);
-  return isPlain && !configuration.turned && tiles <= mostSplitRounds * processors;
+  return isPlain && !configuration.swapAB && tiles <= mostSplitRounds * processors;
 }
 
 function launchesOf(
@@ -403,7 +403,7 @@ function launchesOf(
 }
 
 /**
- * What dealing goes by. Tiles of one thread, and those that are turned, are of few rows a group: they come by rows of tiles, whosever these are. Group by
+ * What dealing goes by. Tiles of one thread, and those of swapped operands, are of few rows a group: they come by rows of tiles, whosever these are. Group by
  * group, 64 rows of 8 groups with matrices of 4096 × 4096 took 2.6% longer, 512 of 64 with 2048 × 2048 0.8% less, 1024 of 64 by 1/g 1.5% longer.
  */
 function raggedSizes(
@@ -416,11 +416,11 @@ function raggedSizes(
   const whole = { m, n, g: batch, unit: tileRows(configuration), across: 1, byGroup: false };
   // Blocks of the plain kernel have the columns of a tile by their number.
   if (configuration.kernel === "plain") return whole;
-  const { turned, multipliers, columns, schedule } = configuration;
+  const { swapAB, multipliers, columns, schedule } = configuration;
   const tiled = {
     ...whole,
-    across: Math.ceil(n / (turned ? multipliers * threadRows : columns)),
-    byGroup: !turned && multipliers > 1,
+    across: Math.ceil(n / (swapAB ? multipliers * threadRows : columns)),
+    byGroup: !swapAB && multipliers > 1,
   };
   const recipe = recipeOf(problem);
   if (!tiled.byGroup || recipe === undefined) return tiled;
@@ -435,5 +435,5 @@ function raggedSizes(
 /** Rows of the result that a tile has. */
 function tileRows(configuration: TiledConfiguration): number {
   if (configuration.kernel === "plain") return configuration.rows;
-  return configuration.turned ? configuration.columns : configuration.multipliers * threadRows;
+  return configuration.swapAB ? configuration.columns : configuration.multipliers * threadRows;
 }

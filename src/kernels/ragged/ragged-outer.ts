@@ -199,7 +199,7 @@ function outerProblem(
     );
   const turned = tensor(a.dtype, [columns, rows], { strides: [1, columns] });
   const { groupSizes, ...others } = spec;
-  const problem = problemOf("raggedOuter", { ...others, a: turned, b }, location);
+  const problem = problemOf("raggedOuter", { ...others, a: transposed, b }, location);
   const given = groupSizes !== undefined && "shape" in groupSizes ? groupSizes.shape[0] : undefined;
   return { problem, groups: given ?? g };
 }

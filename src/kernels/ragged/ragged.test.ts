@@ -24,13 +24,13 @@ import { raggedOuter } from "./ragged-outer.ts";
 
 const wide: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "split" };
-const turned: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, turned: true };
-const oneThread = (isTurned: boolean): TiledConfiguration => ({
+const swapAB: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, swapAB: true };
+const oneThread = (isSwapped: boolean): TiledConfiguration => ({
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
-  ...{ schedule: "tiles", turned: isTurned, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: isSwapped, cluster: 1 },
 });
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
 
@@ -105,7 +105,7 @@ const cases: readonly (DotCase & { readonly processors?: number })[] = [
     sizes: [90, 64, 16],
     configuration: wide,
   },
-  { name: "turned", groups: [1, 0, 9, 8], sizes: [20, 80, 24], configuration: turned },
+  { name: "A and B swapped", groups: [1, 0, 9, 8], sizes: [20, 80, 24], configuration: swapAB },
   { name: "plain", groups: [70, 0, 1, 5], sizes: [80, 33, 17], configuration: plain },
   { name: "f32, plain", groups: [3, 4], sizes: [9, 20, 12], dtype: f32 },
   {
@@ -122,9 +122,9 @@ const cases: readonly (DotCase & { readonly processors?: number })[] = [
     sizes: [50, 32, 48],
     dtype: f8e4m3fn,
     byColumns: true,
-    configuration: turned,
+    configuration: swapAB,
   },
-  { name: "i8, turned first", groups: [5, 40], sizes: [50, 32, 48], dtype: i8 },
+  { name: "i8, transposed first", groups: [5, 40], sizes: [50, 32, 48], dtype: i8 },
   { name: "nobody has a row", groups: [0, 0], sizes: [10, 16, 16], configuration: wide },
   { name: "what is chosen", groups: [17, 0, 2], sizes: [20, 40, 32] },
 ];
@@ -164,7 +164,7 @@ describe("on the emulator", () => {
     "tiles in parts, with an epilogue",
     "halves of the columns of the widest tiles",
     "halves in four parts, with an epilogue",
-    ...["turned", "plain"],
+    ...["A and B swapped", "plain"],
   ];
   let device: Device;
   beforeAll(async () => {
@@ -248,14 +248,14 @@ test("rows that no thread multiplies are not copied", () => {
 });
 
 test.each([undefined, false, true])(
-  "rows of f32 that lie by columns are multiplied as tf32, turned: %s",
-  async (isTurned) => {
+  "rows of f32 that lie by columns are multiplied as tf32, A and B swapped: %s",
+  async (isSwapped) => {
     const [m, n, k, groups] = [24, 16, 8, [5, 0, 17]] as const;
     const [rows, depth] = [dim("m"), dim("k")];
     const given = {
       a: tensor(f32, [rows, depth], { strides: [1, rows] }),
       ...{ b: f32, out: f32, precision: "tf32" as const },
-      ...(isTurned !== undefined && { configuration: oneThread(isTurned) }),
+      ...(isSwapped !== undefined && { configuration: oneThread(isSwapped) }),
     };
     const a = wholeNumbers(f32, [m, k], 3);
     const b = wholeNumbers(f32, [groups.length, k, n], 4);
@@ -412,7 +412,7 @@ test.each([
   (_, dimensions) => {
     const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
     const { configuration } = product.plan(dimensions, targets.sm_90a);
-    expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, turned: false });
+    expect(configuration).toMatchObject({ kernel: "persistent", columns: 256, swapAB: false });
   },
 );
 
@@ -436,7 +436,7 @@ test.each([
 test("tiles are narrow where all groups have a few rows at most", () => {
   const product = raggedDot({ a: bf16, b: bf16, out: bf16 });
   const { configuration } = product.plan({ m: 64, n: 2048, k: 2048, g: 64 }, targets.sm_90a);
-  expect(configuration).toMatchObject({ kernel: "persistent", columns: 8, turned: true });
+  expect(configuration).toMatchObject({ kernel: "persistent", columns: 8, swapAB: true });
 });
 
 test("the cost of a plan says that there are loops that it could not count", () => {

@@ -19,12 +19,12 @@ import { quantized } from "../matmul/weights/quantized.ts";
 import { sparse24 } from "../matmul/weights/sparse-weights.ts";
 import { raggedDot } from "./ragged-dot.ts";
 
-const turned: MatmulConfiguration = {
+const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 16, stages: 2 },
-  ...{ schedule: "tiles", turned: true, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: true, cluster: 1 },
 };
 /** Tiles of several pieces, the last of which reaches beyond its group. */
-const tall: MatmulConfiguration = { ...turned, multipliers: 1, columns: 96 };
+const tall: MatmulConfiguration = { ...swapAB, multipliers: 1, columns: 96 };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 128, split: 1 };
 
 const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
@@ -42,7 +42,7 @@ describe("on the simulator", () => {
     device.dispose();
   });
   test.each(seeds)("on tensor cores that take weights from registers, seed %s", (seed) =>
-    checkWeights(device, { ...small, seed, configuration: turned, epilogue: seed % 2 === 0 }),
+    checkWeights(device, { ...small, seed, configuration: swapAB, epilogue: seed % 2 === 0 }),
   );
   test.each(seeds)("by blocks that read memory themselves, seed %s", (seed) =>
     checkWeights(device, { ...small, seed, configuration: plain, half: seed % 2 === 0 }),
@@ -68,8 +68,8 @@ describe("on the emulator", { timeout: 300_000 }, () => {
     device.dispose();
   });
   test.each([
-    [3, turned],
-    [7, turned],
+    [3, swapAB],
+    [7, swapAB],
     [12, plain],
   ] as const)("seed %s", (seed, configuration) =>
     checkWeights(device, { ...small, seed, configuration, epilogue: true }),
@@ -180,7 +180,7 @@ describe("what cannot be done is refused", () => {
       () =>
         raggedDot({
           ...{ a: bf16, b: quantized(i4, [g, k, n], { scale: bf16 }) },
-          configuration: { ...turned, turned: false, columns: 64 },
+          configuration: { ...swapAB, swapAB: false, columns: 64 },
         }).plan({ m: 8, n: 64, k: 128, g: 2 }),
     ],
     ["four axes of weights", "TW9902", () => quantized(i4, never([g, g, k, n]), { scale: bf16 })],

@@ -96,9 +96,9 @@ export function operandsOf(
   sizes: ProductSizes,
 ): (tiles: TileSides) => Operands {
   const found: Operands[] = [];
-  return ({ turned, cluster }) => {
-    const place = 2 * cluster + (turned ? 1 : 0);
-    return (found[place] ??= operandsFor(problem, recipe, sizes, { turned, cluster }));
+  return ({ swapAB, cluster }) => {
+    const place = 2 * cluster + (swapAB ? 1 : 0);
+    return (found[place] ??= operandsFor(problem, recipe, sizes, { swapAB, cluster }));
   };
 }
 

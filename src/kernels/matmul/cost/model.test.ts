@@ -133,7 +133,7 @@ test("few rows have stages that leave room for two blocks, and are timed with ei
     candidateConfigurations(byRows, { m, n: 8192, k: 28672, batch: 1 }, targets.sm_90a).flatMap(
       (each) =>
         each.kernel === "persistent" &&
-        each.turned &&
+        each.swapAB &&
         each.multipliers === 1 &&
         each.columns === columns &&
         each.schedule === "tiles"
@@ -164,11 +164,11 @@ test("few rows of few steps have no more stages than these, and two blocks have 
 test("tiles that are too few for the processors are multiplied in parts", () => {
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
-  const inParts = { multipliers: 1, schedule: "parts", turned: true };
+  const inParts = { multipliers: 1, schedule: "parts", swapAB: true };
   expect(chosen(24, 576, 8128)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
   // 9.1 µs on an H200, and 9.7 in parts.
-  expect(chosen(1, 4096, 4096)).toMatchObject({ schedule: "tiles", turned: true });
+  expect(chosen(1, 4096, 4096)).toMatchObject({ schedule: "tiles", swapAB: true });
   // 4.8, and 7.5 where blocks hand sums to each other; 16.8 and 18.0; 33.4 and 46.4.
   for (const [m, n, k] of [
     [7, 608, 5568],
@@ -262,11 +262,11 @@ test("rows that lie across sectors of the cache are fetched by pairs of blocks",
 function microseconds(
   [m, n, k]: readonly [number, number, number],
   [multipliers, columns, stages]: readonly [1 | 2, 8 | 16 | 64 | 128, number],
-  { turned = false }: { readonly turned?: boolean } = {},
+  { swapAB = false }: { readonly swapAB?: boolean } = {},
 ): number {
   const configuration: PersistentConfiguration = {
     ...{ kernel: "persistent", multipliers, columns, stages },
-    ...{ schedule: "tiles", turned, cluster: 1 },
+    ...{ schedule: "tiles", swapAB, cluster: 1 },
   };
   return 1e6 * (tiledModel(byRows, { m, n, k, batch: 1 }, targets.sm_90a)?.(configuration) ?? NaN);
 }
@@ -283,7 +283,7 @@ test("rows across sectors take the longer the more blocks ask for the same, and 
 
 test("blocks that have no room beside those of the launch before wait, unless there are processors for both", () => {
   const seconds = (n: number, k: number, stages: number): number =>
-    microseconds([4, n, k], [1, 8, stages], { turned: true });
+    microseconds([4, n, k], [1, 8, stages], { swapAB: true });
   // 87 blocks took 11.1 µs on an H200, and 14.0 with 20 stages; 42 blocks 6.07 and 5.79.
   expect(seconds(5552, 3712, 20) / seconds(5552, 3712, 12)).toBeGreaterThan(1.05);
   expect(seconds(2688, 2048, 20)).toBeLessThanOrEqual(seconds(2688, 2048, 12));
@@ -291,7 +291,7 @@ test("blocks that have no room beside those of the launch before wait, unless th
 
 test("steps come in waves of as many as there are slots", () => {
   const seconds = (stages: number): number =>
-    microseconds([13, 2560, 1152], [1, 16, stages], { turned: true });
+    microseconds([13, 2560, 1152], [1, 16, stages], { swapAB: true });
   // 18 steps took 3.81 µs on an H200 in three waves, with 8 slots; 3.61 and 3.42 in two, with 9 and 11; and 3.41 in one.
   expect(seconds(8)).toBeGreaterThan(1.02 * seconds(9));
   expect(seconds(9) - seconds(11)).toBeGreaterThanOrEqual(0);
@@ -314,7 +314,7 @@ test("tiles that reach beyond the last column take longer where many do at once,
     )?.({
       ...{ kernel: "persistent", multipliers, columns, schedule: "tiles" },
       stages: multipliers === 1 && cluster === 1 ? 6 : 4,
-      ...{ turned: false, cluster },
+      ...{ swapAB: false, cluster },
     }) ?? NaN;
   // Functions of users are given whole tiles. On an H200 these took 30.3, 86.7 and 26.8 µs; with half as many tiles 28.8 and 48.3.
   const whole = problemOf(
@@ -397,10 +397,10 @@ test.each([
   [1, 16, true],
 ] as const)(
   "the copy engine writes all of a tile of %i multipliers and %i columns, so that pairs of blocks need no flush",
-  (multipliers, columns, turned) => {
+  (multipliers, columns, swapAB) => {
     const configuration: MatmulConfiguration = {
       ...{ kernel: "persistent", multipliers, columns, stages: 4 },
-      ...{ schedule: "tiles", turned, cluster: 2 },
+      ...{ schedule: "tiles", swapAB, cluster: 2 },
     };
     const op = matmul({ a: bf16, b: bf16, configuration });
     for (const { kernel } of op.kernels({ m: 1000, n: 3000, k: 2000 })) {

@@ -13,7 +13,7 @@
  *
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
  * what was timed on an H200 of bf16: 4800 configurations of 435 sizes, all at once, so that what the model likes best is fast rather than that
- * every time is met; those of turned tiles, of tiles that are a block's only one and of parts later, to 4600 configurations of 549 sizes. What it is wrong by for products of 16 bits was
+ * every time is met; those of tiles of swapped operands, of tiles that are a block's only one and of parts later, to 4600 configurations of 549 sizes. What it is wrong by for products of 16 bits was
  * learned (`learned/corrected.ts`).
  */
 import { ratesOf } from "../../../ir/cost/index.ts";
@@ -62,7 +62,7 @@ const tileEfficiency: {
   4: { most: 1.07, half: 48.3 },
 };
 /**
- * The same of tiles whose result is turned, which have at most 64 columns: with as many a step takes little longer than one that is not turned. 768 × 480 × 3840 took 10.8 µs in tiles of 64 × 64
+ * The same with swapped operands, whose tiles have at most 64 columns: with as many a step takes little longer than without. 768 × 480 × 3840 took 10.8 µs in tiles of 64 × 64
  * that are, and 11.9 in others.
  */
 const turnedEfficiency: typeof tileEfficiency = {
@@ -70,7 +70,7 @@ const turnedEfficiency: typeof tileEfficiency = {
   2: { most: 1.07, half: 61.2 },
   4: { most: 1.07, half: 61.2 },
 };
-/** The part of `tileEfficiency` that turned tiles of any width reach whose operand is computed, but for weights in few bits. */
+/** The part of `tileEfficiency` that tiles of swapped operands reach at any width where the operand is computed, but for weights in few bits. */
 const computedEfficiency = 0.745;
 /** How much longer steps of some widths take than that says. */
 const widths: { readonly [columns: number]: number } = {
@@ -244,12 +244,12 @@ function efficiencyOf(
 ): (tiles: PersistentConfiguration) => { readonly most: number; readonly half: number } {
   const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
   const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
-  const isHeldTurned = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
-  if (!isPlain || isHeldTurned) return ({ multipliers }) => efficiency[multipliers];
+  const isHeldSwapped = isHeld(problem, recipe, "b", { swapAB: true, cluster: 1 });
+  if (!isPlain || isHeldSwapped) return ({ multipliers }) => efficiency[multipliers];
   const isComputed = prologueOf(problem) !== undefined;
-  return ({ multipliers, turned }) => {
+  return ({ multipliers, swapAB }) => {
     const { most, half } = efficiency[multipliers];
-    if (!turned) return { most, half };
+    if (!swapAB) return { most, half };
     return isComputed ? { most: computedEfficiency * most, half } : turnedEfficiency[multipliers];
   };
 }
@@ -355,7 +355,7 @@ interface Launch {
 
 function launchOf(product: Product, configuration: PersistentConfiguration): Launch {
   const { recipe, sizes, target, depth, steps, rate } = product;
-  const { multipliers, columns, turned, cluster } = configuration;
+  const { multipliers, columns, swapAB, cluster } = configuration;
   const rows = multipliers * threadRows;
   const tiles = tileCount(configuration, sizes);
   const workers = workerCount(configuration, sizes, depth, target);
@@ -364,7 +364,7 @@ function launchOf(product: Product, configuration: PersistentConfiguration): Lau
   // The part of the processors that have nothing to do.
   const idle = 1 - Math.min(1, (workers * cluster) / target.processors);
   const paired = cluster > 1 && recipe.terms.length > 1 ? pairedParts : 1;
-  const width = turned ? 1 : (widths[columns] ?? 1);
+  const width = swapAB ? 1 : (widths[columns] ?? 1);
   const cut = cutOf(configuration, tiles, workers, steps);
   const rounds = Math.ceil(tiles / workers) - 1;
   const all = rounds * steps + cut.each;
@@ -466,9 +466,9 @@ function fetchingOfStep(
   { configuration, rows, fetchRate }: Launch,
   plane: TilePlane,
 ): ReturnType<typeof fetchingOf> {
-  const { columns, turned, cluster } = configuration;
+  const { columns, swapAB, cluster } = configuration;
   const { begin } = operands(configuration);
-  const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
+  const [rowSide, columnSide] = swapAB ? (["b", "a"] as const) : (["a", "b"] as const);
   // Columns that lie along them come in boxes of whole lines, or of halves where tiles have no whole ones.
   const isAcross = !recipe.alongK && problem.major[columnSide] !== "k";
   const halved = isAcross && (columns * recipe[columnSide].bits) % 1024 !== 0;

@@ -20,7 +20,7 @@ import {
  */
 const besidesSeconds = {
   stored: { tile: 0.54e-6, number: 6.59e-11 },
-  turned: { tile: 0.065e-6, number: 8.32e-11 },
+  swapAB: { tile: 0.065e-6, number: 8.32e-11 },
   deferred: { tile: 0.351e-6, number: 1.44e-11 },
   once: { tile: 0.073e-6, number: 4.66e-11 },
 };
@@ -53,7 +53,7 @@ function storesLater(
 ): boolean {
   return (
     copiesResult(problem, configuration) &&
-    !isHeld(problem, recipe, configuration.turned ? "b" : "a", configuration) &&
+    !isHeld(problem, recipe, configuration.swapAB ? "b" : "a", configuration) &&
     mayDeferStores(problem, recipe, configuration.columns)
   );
 }
@@ -68,13 +68,13 @@ export function besidesOf(
 ): (configuration: PersistentConfiguration) => { readonly before: number; readonly last: number } {
   const copies = isCopied(problem.out.dtype, sizes.n);
   return (configuration) => {
-    const { multipliers, columns, turned } = configuration;
-    // Lanes that write a turned result leave out what lies outside.
-    const numbers = multipliers * threadRows * (turned ? Math.min(columns, sizes.m) : columns);
+    const { multipliers, columns, swapAB } = configuration;
+    // Lanes that write the result of swapped operands leave out what lies outside.
+    const numbers = multipliers * threadRows * (swapAB ? Math.min(columns, sizes.m) : columns);
     const copiesOut = copies && copiesResult(problem, configuration);
     const isOnce = (): boolean =>
       hasOneTile({ problem, recipe, configuration, sizes, processors, parts, copiesOut });
-    const last = tileBesides(numbers, turned ? "turned" : isOnce() ? "once" : "stored");
+    const last = tileBesides(numbers, swapAB ? "swapAB" : isOnce() ? "once" : "stored");
     const isLater = copies && storesLater(problem, recipe, configuration);
     return { last, before: isLater ? tileBesides(numbers, "deferred") : last };
   };

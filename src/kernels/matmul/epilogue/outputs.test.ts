@@ -18,19 +18,19 @@ const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 
 const persistent: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 128, stages: 2 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
   ...{ kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 },
 };
 const configurations: { readonly [name: string]: MatmulConfiguration } = {
   persistent,
-  turned: { ...persistent, columns: 16, turned: true },
+  swapAB: { ...persistent, columns: 16, swapAB: true },
   plain,
   "plain, split": { ...plain, split: 2 },
 };
 const inParts: MatmulConfiguration = {
-  ...{ ...persistent, columns: 16, turned: true, schedule: "parts" },
+  ...{ ...persistent, columns: 16, swapAB: true, schedule: "parts" },
 };
 
 const outputs = {
@@ -115,7 +115,7 @@ test.each(Object.entries(configurations))("%s", async (_, configuration) => {
 
 test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
-  await agrees(device, configurations["turned"]);
+  await agrees(device, configurations["swapAB"]);
   device.dispose();
 });
 
@@ -187,7 +187,7 @@ test.each([
   ["bf16", bf16],
   ["bf16, with weights in 4 bits", quantized(i4, [k, n], { scale: bf16 })],
 ] as const)(
-  "%s: large tiles leave room for columns that are combined, and for what is added to tiles that are turned",
+  "%s: large tiles leave room for columns that are combined, and for what is added to tiles of swapped operands",
   (_, b) => {
     const op = matmul({
       ...{ a: bf16, b: b as typeof bf16, out: f32 },

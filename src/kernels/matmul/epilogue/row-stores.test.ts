@@ -21,7 +21,7 @@ import { tileCount } from "../tile-shapes.ts";
 
 const usual: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 3 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 const cases: readonly (readonly [string, number, Partial<PersistentConfiguration>])[] = [
@@ -31,7 +31,7 @@ const cases: readonly (readonly [string, number, Partial<PersistentConfiguration
   ["tiles of one piece", 67, { columns: 64 }],
   ["pieces of 16 columns", 150, { columns: 144 }],
   ["pairs of blocks", 131, { cluster: 2, columns: 64 }],
-  ["turned tiles of pairs", 131, { cluster: 2, columns: 64, turned: true, multipliers: 1 }],
+  ["swapped operands, pairs of blocks", 131, { cluster: 2, columns: 64, swapAB: true, multipliers: 1 }],
 ];
 
 async function opened(name: "simulator" | "emulator"): Promise<Device> {

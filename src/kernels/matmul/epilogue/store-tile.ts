@@ -38,7 +38,7 @@ function pieceAt(
   const top = notBefore(place.top).add(index.mul(threadRows));
   // In the array, as the copy engine is told: what is added to a large number may be less than it.
   const left = notBefore(column === 0 ? place.left : place.left.add(column));
-  return work.form.configuration.turned
+  return work.form.configuration.swapAB
     ? { batch, top: left, left: top, rows: piece, columns: threadRows }
     : { batch, top, left, rows: threadRows, columns: piece };
 }
@@ -53,8 +53,8 @@ function finishPiece(
 ): Tile {
   const { problem, location, configuration } = work.form;
   const sums = product.slice([0, column], [threadRows, work.shapes.piece]);
-  const turned = configuration.turned ? sums.transpose() : sums;
-  return finished(turned, at, problem, work.inputs, location, work.dimensions, vectors);
+  const oriented = configuration.swapAB ? sums.transpose() : sums;
+  return finished(oriented, at, problem, work.inputs, location, work.dimensions, vectors);
 }
 
 /**

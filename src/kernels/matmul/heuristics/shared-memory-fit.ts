@@ -1,13 +1,13 @@
 /**
  * Room for what functions of users need. Rings of stages fill shared memory, but an epilogue that combines columns, or one of
- * tiles that are turned, and a prologue exchange numbers between warps through scratch, as do sums of f64 that blocks
+ * tiles that are transposed, and a prologue exchange numbers between warps through scratch, as do sums of f64 that blocks
  * hand to each other, and how much of it only the placed kernel tells:
  *
  *   4096 × 4096 × 4096, bf16, sums of columns    4 stages 192 KB   result 32 KB   scratch 24 KB     more than there is
  *                                                3 stages 144 KB   result 32 KB   scratch 24 KB     fits
  *
  * So the kernel is placed once before it is chosen. So are some of those whose results have fewer bits than 16, in which no instruction stores what tensor cores
- * leave: lanes exchange pieces of 8 bits that are turned or halves of tiles, and most of 4 bits. Other products have no scratch, and are not placed here.
+ * leave: lanes exchange pieces of 8 bits that are transposed or halves of tiles, and most of 4 bits. Other products have no scratch, and are not placed here.
  */
 import { place } from "../../../lower/pipeline.ts";
 import { TilewrightError } from "../../../support/diagnostics.ts";
@@ -29,10 +29,10 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
   if (!mayExchange(form)) return configuration;
   const kept = known.get(problem) ?? new Map<string, number>();
   known.set(problem, kept);
-  const turns = [prepared.a?.turns, prepared.b?.turns];
+  const transposes = [prepared.a?.transposes, prepared.b?.transposes];
   const multipleOf = copiesOut ? undefined : aligned("n", sizes.n).multipleOf;
   const key = JSON.stringify([
-    ...[target, configuration, copiesOut, hasOneTile(form), turns, multipleOf],
+    ...[target, configuration, copiesOut, hasOneTile(form), transposes, multipleOf],
   ]);
   const stages = kept.get(key) ?? fittingStages(form, target);
   kept.set(key, stages);
@@ -41,11 +41,11 @@ export function withRoom(form: PersistentForm, target: Target): PersistentConfig
 
 /**
  * Whether there is anything that exchanges numbers. Weights in few bits are stored as products take them; other operands that are
- * computed may be turned on their way, or in 8 bits.
+ * computed may be transposed on their way, or in 8 bits.
  */
 function mayExchange({ problem, recipe, configuration, copiesOut }: PersistentForm): boolean {
   const { bits } = problem.out.dtype;
-  const isRearranged = copiesOut && (configuration.turned || halvesColumns(configuration));
+  const isRearranged = copiesOut && (configuration.swapAB || halvesColumns(configuration));
   return (
     (recipe.instruction === "mma" && configuration.schedule === "split") ||
     problem.epilogue !== undefined ||

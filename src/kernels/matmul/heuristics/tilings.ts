@@ -32,17 +32,17 @@ export function widestTile(problem: MatmulProblem): number {
   return recipe.terms.length > 1 ? 128 : 192;
 }
 
-type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
+type TileForm = Pick<PersistentConfiguration, "columns" | "swapAB" | "cluster">;
 
 /** Clusters are for wide tiles, which products take that read the cache more than memory. */
 const tileForms: readonly TileForm[] = [
   ...([256, 224, 192, 160, 128, 96, 64] as const).map(
-    (columns) => ({ columns, turned: false, cluster: 1 }) as const,
+    (columns) => ({ columns, swapAB: false, cluster: 1 }) as const,
   ),
   ...([256, 224, 192, 160, 128] as const).map(
-    (columns) => ({ columns, turned: false, cluster: 2 }) as const,
+    (columns) => ({ columns, swapAB: false, cluster: 2 }) as const,
   ),
-  ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true, cluster: 1 }) as const),
+  ...([64, 32, 16, 8] as const).map((columns) => ({ columns, swapAB: true, cluster: 1 }) as const),
 ];
 
 /**
@@ -51,20 +51,20 @@ const tileForms: readonly TileForm[] = [
  * epilogues would have many.
  */
 const alongForms: readonly TileForm[] = ([1, 2] as const).map(
-  (cluster) => ({ columns: 144, turned: false, cluster }) as const,
+  (cluster) => ({ columns: 144, swapAB: false, cluster }) as const,
 );
 
 /** Sparse weights lie along rows; those who share columns of a fetch half as much. */
 const sparseForms: readonly TileForm[] = [
   ...([256, 192, 128, 64, 32, 16, 8] as const).map(
-    (columns) => ({ columns, turned: true, cluster: 1 }) as const,
+    (columns) => ({ columns, swapAB: true, cluster: 1 }) as const,
   ),
-  ...([256, 192, 128] as const).map((columns) => ({ columns, turned: true, cluster: 2 }) as const),
+  ...([256, 192, 128] as const).map((columns) => ({ columns, swapAB: true, cluster: 2 }) as const),
 ];
 
 /** Where b need not be prepared if it lies along rows. */
 const wideTurned: readonly TileForm[] = ([256, 192, 128] as const).map(
-  (columns) => ({ columns, turned: true, cluster: 1 }) as const,
+  (columns) => ({ columns, swapAB: true, cluster: 1 }) as const,
 );
 
 function hasEpilogue({ epilogue, outputs }: MatmulProblem): boolean {
@@ -79,14 +79,14 @@ function tileFormsOf(problem: MatmulProblem, recipe: Recipe): readonly TileForm[
     return tileForms.filter(({ columns, cluster }) => columns % exchanged === 0 && cluster === 1);
   const prologue = prologueOf(problem);
   if (prologue === undefined) {
-    const held = isHeld(problem, recipe, "b", { turned: true, cluster: 1 });
+    const held = isHeld(problem, recipe, "b", { swapAB: true, cluster: 1 });
     const isPlain = recipe.a.bits === 16 && recipe.terms.length === 1 && !hasEpilogue(problem);
     const along = isPlain && problem.major.b === "k";
     return [...tileForms, ...(held ? wideTurned : []), ...(along ? alongForms : [])];
   }
-  const turned = prologue.operand === "b";
+  const swapAB = prologue.operand === "b";
   return ([256, 192, 128, 64, 32, 16, 8] as const).map(
-    (columns) => ({ columns, turned, cluster: 1 }) as const,
+    (columns) => ({ columns, swapAB, cluster: 1 }) as const,
   );
 }
 
@@ -146,7 +146,7 @@ function mayHave(
   recipe: Recipe,
   multipliers: Multipliers,
   schedule: PersistentConfiguration["schedule"],
-  { turned, cluster }: TileForm,
+  { swapAB, cluster }: TileForm,
 ): boolean {
   if (schedule !== "parts") {
     const isPaired = cluster > 1;
@@ -154,7 +154,7 @@ function mayHave(
     return multipliers < 4 || prologueOf(problem) !== undefined;
   }
   if (cluster > 1 || !mayHaveParts(problem, recipe)) return false;
-  return problem.weights === undefined ? multipliers < 4 : turned && multipliers === 4;
+  return problem.weights === undefined ? multipliers < 4 : swapAB && multipliers === 4;
 }
 
 /**
@@ -172,12 +172,12 @@ function mayPair({ outputs }: MatmulProblem): boolean {
 function isSeldomBest(
   problem: MatmulProblem,
   multipliers: number,
-  { columns, turned }: TileForm,
+  { columns, swapAB }: TileForm,
 ): boolean {
   if (problem.sparse || prologueOf(problem) !== undefined) return false;
   const isAlong =
     problem.major.b === "k" && problem.b.dtype.bits === 16 && problem.sizes.batch === undefined;
-  return (columns === 96 && !isAlong) || (turned && columns <= 64 && multipliers > 1);
+  return (columns === 96 && !isAlong) || (swapAB && columns <= 64 && multipliers > 1);
 }
 
 /** What decides how much room stages have. */
@@ -193,7 +193,7 @@ function stagesOf(
   form: TilesOfRows,
   target: Target,
 ): { readonly most: number; readonly beside: number | undefined } {
-  const isStream = form.turned && form.multipliers === 1 && form.columns <= streamRows;
+  const isStream = form.swapAB && form.multipliers === 1 && form.columns <= streamRows;
   const hasChoice = isStream && !problem.sparse && prologueOf(problem) === undefined;
   return {
     most: mostStages(problem, recipe, form, target),

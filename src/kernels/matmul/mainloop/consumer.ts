@@ -59,7 +59,7 @@ export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
 function defersStores({ form, shapes, sides, result }: Work): boolean {
   const { problem, recipe, dealt, configuration } = form;
   // Rows of groups that lie along columns of tiles end within them, and beside an epilogue there are no registers left to find out where rows end.
-  const mayWait = dealt === undefined || (!configuration.turned && problem.epilogue === undefined);
+  const mayWait = dealt === undefined || (!configuration.swapAB && problem.epilogue === undefined);
   const isPlain = mayWait && !sides.rows.held;
   return result !== undefined && isPlain && mayDeferStores(problem, recipe, shapes.columns);
 }
@@ -278,7 +278,7 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
 
 function emptyPieces({ form, shapes: { columns, piece } }: Work): readonly Tile[] {
   const { problem, configuration } = form;
-  const shape = configuration.turned ? [piece, threadRows] : [threadRows, piece];
+  const shape = configuration.swapAB ? [piece, threadRows] : [threadRows, piece];
   return Array.from({ length: columns / piece }, () => zeros(problem.out.dtype, shape) as Tile);
 }
 

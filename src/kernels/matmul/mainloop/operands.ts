@@ -1,9 +1,9 @@
 /**
  * The operands as the persistent kernel reads them: one lies along the rows of its tiles, one along the columns. As a
- * rule that is a and b. For few rows of a it is b and a, and the result is computed *turned*: tiles have at least 64 rows,
+ * rule that is a and b. For few rows of a they are swapped (`swapAB`) and the result is computed transposed: tiles have at least 64 rows,
  * and what of them overhangs would be filled in by the copy engine, which takes as long as copying.
  *
- *   m = 4096, n = 4096    rows: a      columns: b           m = 1, n = 8192    rows: b turned      columns: a turned
+ *   m = 4096, n = 4096    rows: a      columns: b           m = 1, n = 8192    rows: bᵀ     columns: aᵀ
  */
 import type { DType } from "../../../formats/dtype.ts";
 import { multiplySizes } from "../../../ir/size.ts";
@@ -72,7 +72,7 @@ export function sidesOf(
     };
   };
   const [ofA, ofB] = [sideOf("a", m), sideOf("b", n)];
-  return tiles.turned ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
+  return tiles.swapAB ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
 }
 
 /** The operand as the kernel is given it: as it lies in memory. */

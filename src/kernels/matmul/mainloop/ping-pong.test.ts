@@ -20,7 +20,7 @@ import { endsInOrder } from "../tile-shapes.ts";
 
 const usual: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 3 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 interface Case extends Omit<WholeProductCase, "configuration"> {

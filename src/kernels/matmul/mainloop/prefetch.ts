@@ -35,9 +35,9 @@ export function asksAhead(form: PersistentForm): boolean {
 /** The multiplying threads ask for a share of rows and of columns. */
 export function askAhead(work: Work, index: Scalar<"i32">): void {
   const { shapes, sides, form } = work;
-  const { multipliers, turned } = form.configuration;
+  const { multipliers, swapAB } = form.configuration;
   const { m, n } = form.sizes;
-  const [height, width] = turned ? [n, m] : [m, n];
+  const [height, width] = swapAB ? [n, m] : [m, n];
   const zero = constant(dtypes.i32, 0);
   const { top, left } = work.place(zero);
   const asked = [

@@ -61,12 +61,12 @@ export function copyTiles(work: Work): void {
         if (!waitsFirst) when(isFirst(), followPrevious);
         const first = form.parts === 1 ? from : from.add(place.batch.mul(work.steps));
         const [isBack] = before.back;
-        const turned = (step: Integer): Integer =>
+        const alongK = (step: Integer): Integer =>
           isBack === undefined
             ? step
             : isBack.eq(1).select(steps.sub(1).sub(step).maximum(0), step);
         const ring = loop({ to: steps, carry: before.ring }, (step, carried) =>
-          fillSlots(work, place, first.add(turned(step)), carried),
+          fillSlots(work, place, first.add(alongK(step)), carried),
         );
         return { ring, back: before.back.map((each) => each.xor(1)) };
       });
@@ -150,8 +150,8 @@ const fewRows = 16;
 
 /** Which rows of a tile are copied: of a group with few, only those that the first thread multiplies, or the first of them. */
 function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "edge" | "some"> {
-  const { turned, multipliers } = form.configuration;
-  if (form.dealt === undefined || end === undefined || turned) return { edge: form.edges.row };
+  const { swapAB, multipliers } = form.configuration;
+  if (form.dealt === undefined || end === undefined || swapAB) return { edge: form.edges.row };
   const rows = end.sub(notBefore(top));
   const counts = multipliers === 1 ? [fewRows] : [fewRows, threadRows];
   return { edge: undefined, some: counts.map((count) => ({ count, suffice: rows.le(count) })) };

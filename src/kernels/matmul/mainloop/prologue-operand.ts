@@ -27,7 +27,7 @@ export function computedRows(
   rows: Ref,
   { slot, mine, batch, top, along }: ComputedPart,
 ): Tile<"bf16"> {
-  const isTurned = prologue.operand === "b";
+  const isSwapped = prologue.operand === "b";
   const stored = asStored(rows.load(), 4);
   const inputTile = ({ name }: PrologueInput): Tile => {
     const source = prologueInputs.find(({ input }) => input.name === name);
@@ -42,14 +42,14 @@ export function computedRows(
   commitShared();
   const made = computedOperand(
     prologue,
-    isTurned ? (stored.transpose() as Tile) : stored,
+    isSwapped ? (stored.transpose() as Tile) : stored,
     tiles,
     overhangs(prologue, form.sizes.k, shapes.depth) ? depth.sub(along) : undefined,
     form.location,
   );
   // Tensor cores take f32 as tf32. What it is of says the recipe; the language wants it in the type.
   const taken = made.cast(form.recipe[prologue.operand]);
-  return (isTurned ? taken.transpose() : taken) as Tile<"bf16">;
+  return (isSwapped ? taken.transpose() : taken) as Tile<"bf16">;
 }
 
 /**

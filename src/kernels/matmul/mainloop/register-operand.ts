@@ -1,6 +1,6 @@
 /**
  * Rows of f32 tiles that do not lie along k. Tensor cores read tf32 from shared memory along k alone, but take rows of tiles from
- * registers, too: lanes read them there across, and no launch has to turn the operand before. The product is *turned* where the
+ * registers, too: lanes read them there across, and no launch has to transpose the operand before. A and B are swapped where the
  * operand is b.
  *
  * Which lane has which row is free, as long as what comes out is put back. Of a tile [k, rows] in shared memory, whose pieces of 16
@@ -20,7 +20,7 @@ import type { Recipe } from "../recipe.ts";
 type HeldOf = Pick<MatmulProblem, "major" | "prologues" | "batched" | "sizes">;
 
 /** What of a configuration says which operand lies along rows, and whether blocks share tiles. */
-export type TileSides = Pick<PersistentConfiguration, "turned" | "cluster">;
+export type TileSides = Pick<PersistentConfiguration, "swapAB" | "cluster">;
 
 /**
  * Whether lanes hold rows of an operand that is not computed. They would tell the other block of a pair in every step what they have
@@ -30,12 +30,12 @@ export function isHeld(
   { major, prologues, batched, sizes }: HeldOf,
   { split }: Recipe,
   name: "a" | "b",
-  { turned, cluster }: TileSides,
+  { swapAB, cluster }: TileSides,
 ): boolean {
   return (
     split === "tf32" &&
     cluster === 1 &&
-    turned === (name === "b") &&
+    swapAB === (name === "b") &&
     major[name] !== "k" &&
     prologues[name] === undefined &&
     !(name === "a" && batched.b && sizes.batch === undefined)

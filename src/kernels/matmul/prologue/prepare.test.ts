@@ -45,7 +45,7 @@ test.each([
 test("rings have a stage for each part at least, since a step reads all of them", () => {
   const configuration: MatmulConfiguration = {
     ...{ kernel: "persistent", multipliers: 1, columns: 64, stages: 2 },
-    ...{ schedule: "tiles", turned: false, cluster: 1 },
+    ...{ schedule: "tiles", swapAB: false, cluster: 1 },
   };
   const planOf = (precision: "bf16x3" | "bf16x6") =>
     matmul({ a: f32, b: f32, precision, configuration }).plan({ m: 64, n: 64, k: 256 });
@@ -53,7 +53,7 @@ test("rings have a stage for each part at least, since a step reads all of them"
   expect(codeOf(() => planOf("bf16x6"))).toBe("TW9904");
 });
 
-test("f32 as tf32 is rounded by the copy engine, and turned only where both operands lie across k", () => {
+test("f32 as tf32 is rounded by the copy engine, and transposed only where both operands lie across k", () => {
   const sizes = { m: 4096, n: 4096, k: 4096 };
   const [rows, columns] = [
     tensor(f32, [m, k], { strides: [1, m] }),
@@ -67,8 +67,8 @@ test("f32 as tf32 is rounded by the copy engine, and turned only where both oper
   expect(planOf(f32, columns).notes).toEqual([]);
   expect(planOf(rows, columns).notes).toEqual([]);
   expect(planOf(f32, f32).notes).toEqual([]);
-  expect(planOf(f32, f32).configuration).toMatchObject({ turned: true });
-  expect(planOf(rows, f32).notes).toEqual([expect.stringContaining("is turned")]);
+  expect(planOf(f32, f32).configuration).toMatchObject({ swapAB: true });
+  expect(planOf(rows, f32).notes).toEqual([expect.stringContaining("is transposed")]);
   expect(planOf(f32, columns, "tf32x3").notes).toHaveLength(2);
 });
 
@@ -90,7 +90,7 @@ test.each(["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const)(
       columns: 64,
       stages: 3,
       schedule: "tiles",
-      turned: false,
+      swapAB: false,
       cluster: 1,
     };
     const op = matmul({ a: f32, b: f32, precision, configuration });
@@ -140,7 +140,7 @@ test.each([
     ] as const) {
       const configuration: MatmulConfiguration = {
         ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 6 },
-        ...{ schedule: "tiles", turned: false, cluster: 1 },
+        ...{ schedule: "tiles", swapAB: false, cluster: 1 },
       };
       const b = tensor(f32, [k, n], { strides: [1, k] });
       const op = matmul({ a: f32, b, precision, configuration });

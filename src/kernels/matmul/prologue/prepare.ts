@@ -6,7 +6,7 @@
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
  *
- * f32 as tf32 the copy engine rounds by itself, and what of it lies along rows of tiles may lie across k (`register-operand.ts`). Turning b
+ * f32 as tf32 the copy engine rounds by itself, and what of it lies along rows of tiles may lie across k (`register-operand.ts`). Transposing b
  * took 38 µs of the 407 that 4096³ took on an H200.
  */
 import type { DType } from "../../../formats/dtype.ts";
@@ -47,11 +47,11 @@ export interface Preparation {
   readonly split: Recipe["split"];
   readonly parts: number;
   /** Whether rows become columns. */
-  readonly turns: boolean;
+  readonly transposes: boolean;
   /** Rows and columns as they lie, those of all batches. */
   readonly rows: number;
   readonly columns: number;
-  /** Matrices of a batch, which are turned one by one. */
+  /** Matrices of a batch, which are transposed one by one. */
   readonly batch: number;
   /** Elements from one row of what is made to the next. */
   readonly pitch: number;
@@ -73,18 +73,18 @@ function preparationOf(
   const isAlongK = problem.major[name] === "k";
   const dtype = recipe[name];
   const unit = 128 / dtype.bits;
-  const turns = recipe.alongK && !isAlongK && !isHeld(problem, recipe, name, tiles);
-  const along = turns || isAlongK ? k : extent;
+  const transposes = recipe.alongK && !isAlongK && !isHeld(problem, recipe, name, tiles);
+  const along = transposes || isAlongK ? k : extent;
   const padded = Math.ceil(along / unit) * unit;
   const reason = reasonOf(name, along, isAlongK ? "k" : problem.major[name], {
-    turns,
+    transposes,
     split: recipe.split,
     padded,
   });
   if (reason === undefined) return undefined;
   const [rows, columns] = isAlongK ? [extent, k] : [k, extent];
   return {
-    ...{ name, reason, dtype, turns, rows, columns },
+    ...{ name, reason, dtype, transposes, rows, columns },
     ...{ split: recipe.split, parts: recipe.parts },
     batch: problem.batched[name] ? all : 1,
     // Rows that begin at multiples of 128 bytes lie in one line of the cache each.
@@ -115,11 +115,11 @@ function reasonOf(
   along: number,
   axis: "m" | "n" | "k",
   {
-    turns,
+    transposes,
     split,
     padded,
   }: {
-    readonly turns: boolean;
+    readonly transposes: boolean;
     readonly split: Recipe["split"];
     /** Elements along the axis that would be taken as they are. */
     readonly padded: number;
@@ -127,7 +127,7 @@ function reasonOf(
 ): string | undefined {
   if (split !== undefined && split !== "tf32")
     return `${name} is split into parts, as ${split} says`;
-  if (turns) return `${name} is turned: tensor cores read it along k alone`;
+  if (transposes) return `${name} is transposed: tensor cores read it along k alone`;
   if (padded !== along)
     return `${axis} = ${along} keeps the copy engine from ${name}, which is copied first: pad it to ${padded}`;
   return undefined;
@@ -136,12 +136,12 @@ function reasonOf(
 const blockColumns = 64;
 
 /** Rows of a block: half as many of what becomes three parts by rows, for which registers would not suffice. */
-function blockRowsOf({ parts, turns }: Preparation): number {
-  return parts > 2 && !turns ? 16 : 32;
+function blockRowsOf({ parts, transposes }: Preparation): number {
+  return parts > 2 && !transposes ? 16 : 32;
 }
 
 /**
- * How lanes have a block of elements of 32 bits that is turned: four along its rows as it is read, and four along what is written,
+ * How lanes have a block of elements of 32 bits that is transposed: four along its rows as it is read, and four along what is written,
  * so that each lane moves 16 bytes at once, and exchanges them through shared memory in between. By what a block alone
  * costs, lanes would have what they write, and read it element by element.
  */
@@ -159,12 +159,12 @@ interface Copied {
 }
 
 function copiedOf(source: DType, preparation: Preparation): Copied {
-  const { name, dtype, parts, turns } = preparation;
+  const { name, dtype, parts, transposes } = preparation;
   const batch = dim(`batch_${name}`);
   const rows = aligned(`rows_${name}`, preparation.rows);
   const columns = aligned(`columns_${name}`, preparation.columns);
   const pitch = dim(`pitch_${name}`, { multipleOf: 1024 / dtype.bits });
-  const [height, width] = turns ? [columns, rows] : [rows, columns];
+  const [height, width] = transposes ? [columns, rows] : [rows, columns];
   return {
     ...{ preparation, batch, rows, columns },
     source: tensor(source, [batch, rows, columns]),
@@ -219,7 +219,7 @@ function copyBlock(
   refs: { readonly [name: string]: Ref },
   index: Scalar<"i32">,
 ): void {
-  const { name, split, turns } = preparation;
+  const { name, split, transposes } = preparation;
   const [x, y] = [refs[`x_${name}`], refs[`y_${name}`]];
   if (x === undefined || y === undefined) throw new Error(`the kernel has no operand ${name}`);
   const zero = constant(dtypes.i32, 0);
@@ -229,14 +229,14 @@ function copyBlock(
   const [layer, i, j] = [above.div(high), above.rem(high), index.rem(wide)];
   const down = slice(i.mul(blockRows), blockRows);
   const along = slice(j.mul(blockColumns), blockColumns);
-  const byFours = turns && source.dtype.bits === 32 && preparation.columns % 4 === 0;
+  const byFours = transposes && source.dtype.bits === 32 && preparation.columns % 4 === 0;
   const loaded: Tile = x.at(layer, down, along).load();
   const read = byFours ? loaded.layoutCast(asRead) : loaded;
   const made = split === undefined ? [read] : splitTile(read as Tile<"f32">, split);
   for (const [part, tile] of made.entries()) {
     const matrix = y.at(part, layer);
-    const turned = tile.transpose() as Tile;
-    if (turns) matrix.at(along, down).store(byFours ? turned.layoutCast(asWritten) : turned);
+    const transposed = tile.transpose() as Tile;
+    if (transposes) matrix.at(along, down).store(byFours ? transposed.layoutCast(asWritten) : transposed);
     else matrix.at(down, along).store(tile as Tile);
   }
 }

@@ -17,9 +17,9 @@ import type { WeightFormat } from "../weights/quantized.ts";
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 
-const turned: MatmulConfiguration = {
+const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
-  ...{ schedule: "tiles", turned: true, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: true, cluster: 1 },
 };
 
 const plain: MatmulConfiguration = {
@@ -66,7 +66,7 @@ const cases: readonly WeightCase[] = [
     scale: bf16,
     group: 128,
     sizes: [5, 72, 384],
-    configuration: turned,
+    configuration: swapAB,
   },
   {
     name: "4 bits, four multipliers, split",
@@ -74,7 +74,7 @@ const cases: readonly WeightCase[] = [
     scale: bf16,
     group: 256,
     sizes: [9, 136, 640],
-    configuration: { ...turned, multipliers: 4, columns: 16, schedule: "split" },
+    configuration: { ...swapAB, multipliers: 4, columns: 16, schedule: "split" },
   },
   {
     name: "4 bits, few rows",
@@ -99,14 +99,14 @@ const cases: readonly WeightCase[] = [
     sizes: [20, 40, 200],
     configuration: { ...narrow, rows: 32 },
   },
-  { name: "8 bits by columns", dtype: i8, scale: f16, sizes: [3, 64, 200], configuration: turned },
+  { name: "8 bits by columns", dtype: i8, scale: f16, sizes: [3, 64, 200], configuration: swapAB },
   {
     name: "FP8 in groups",
     dtype: f8e4m3fn,
     scale: bf16,
     group: 128,
     sizes: [70, 64, 130],
-    configuration: { ...turned, columns: 64 },
+    configuration: { ...swapAB, columns: 64 },
   },
   {
     name: "columns that the copy engine cannot take",
@@ -276,7 +276,7 @@ describe("prologues", () => {
         prologue: { b: { as: f32, compute: ({ b }) => b.mul(2) } },
         configuration:
           kind === "persistent"
-            ? { ...turned, columns: 8 }
+            ? { ...swapAB, columns: 8 }
             : { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 },
       });
       const byColumns = Float64Array.from({ length: depth * columns }, (_, index) => {
@@ -323,7 +323,7 @@ describe("prologues", () => {
   });
 
   test.each([
-    ["of one operand, turned", false],
+    ["of one operand, A and B swapped", false],
     ["of both operands", true],
   ] as const)("%s: what overhangs k adds nothing", async (_, both) => {
     const device = await open("simulator", { onNotes: () => undefined });
@@ -349,7 +349,7 @@ describe("prologues", () => {
           a: { as: bf16, compute: ({ a }: { readonly a: Tile<"bf16"> }) => a.add(1) },
         }),
       },
-      ...(!both && { configuration: turned }),
+      ...(!both && { configuration: swapAB }),
     });
     const numbers = both ? ofB : ofB.map((value) => (value === 0 ? 1 : value));
     const { out } = await device.run(op, {
@@ -463,7 +463,7 @@ describe("prologues", () => {
           matmul({
             a: bf16,
             b: quantized(i4, [k, n], { scale: bf16 }),
-            configuration: { ...turned, turned: false },
+            configuration: { ...swapAB, swapAB: false },
           }).plan({ m: 8, n: 8, k: 64 }),
       ],
     ];

@@ -8,7 +8,7 @@
  * A part may overhang the end of k, where the operand reads as zero. What is computed of that may be anything, also no
  * number, and two operands' would be added up: it is made zero again, in products whose k has such a part.
  *
- * Tensor cores take what is computed from registers as rows of their tiles, and rows alone: the persistent kernel turns the
+ * Tensor cores take what is computed from registers as rows of their tiles, and rows alone: the persistent kernel swaps the
  * product where b has a prologue. Further inputs travel with the operand's tiles, so that nobody waits for them.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";

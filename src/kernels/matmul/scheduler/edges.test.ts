@@ -30,7 +30,7 @@ const location = captureLocation();
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const narrow: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 192, stages: 2 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 function problemFor(
@@ -131,11 +131,11 @@ const cases: readonly Case[] = [
     byColumns: ["b"],
   },
   {
-    name: "turned",
+    name: "A and B swapped",
     place: "emulator",
     sizes: [36, 72, 200],
     edges: { row: undefined, column: 8 },
-    configuration: { columns: 32, turned: true },
+    configuration: { columns: 32, swapAB: true },
   },
   {
     name: "split along k",
@@ -177,7 +177,7 @@ test.each(cases)("$name, on the $place", async (each) => {
       processors: configuration.cluster,
       cache: 50e6,
       parts: 1,
-      copiesOut: !configuration.turned,
+      copiesOut: !configuration.swapAB,
     },
   };
   // Of -1, 0 and 1, whose sums every format holds; the first row of a and the first column of b are NaNs.

@@ -37,12 +37,12 @@ function fetchedSide(
 export function fetchedSides(
   problem: MatmulProblem,
   recipe: Recipe,
-  { multipliers, columns, turned, cluster }: PersistentConfiguration,
+  { multipliers, columns, swapAB, cluster }: PersistentConfiguration,
   { m, n }: ProductSizes,
 ): { readonly [L in LastTiles]: FetchedSide } {
   const rows = multipliers * threadRows;
-  const [rowSide, columnSide] = turned ? (["b", "a"] as const) : (["a", "b"] as const);
-  const [height, width] = turned ? [n, m] : [m, n];
+  const [rowSide, columnSide] = swapAB ? (["b", "a"] as const) : (["a", "b"] as const);
+  const [height, width] = swapAB ? [n, m] : [m, n];
   return {
     row: fetchedSide(problem, recipe, rowSide, rows, height, cluster),
     column: fetchedSide(problem, recipe, columnSide, columns, width, 1),
@@ -51,13 +51,13 @@ export function fetchedSides(
 
 /** How the tiles of a configuration lie, and who has them. */
 export function planeOf(
-  { multipliers, columns, turned, cluster }: PersistentConfiguration,
+  { multipliers, columns, swapAB, cluster }: PersistentConfiguration,
   { m, n, batch }: ProductSizes,
   { processors }: Target,
   workers: number,
 ): TilePlane {
   const rows = multipliers * threadRows * cluster;
-  const [height, width] = turned ? [n, m] : [m, n];
+  const [height, width] = swapAB ? [n, m] : [m, n];
   return {
     batch,
     workers,

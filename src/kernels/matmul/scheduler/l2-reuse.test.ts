@@ -19,7 +19,7 @@ import { recipeOf } from "../recipe.ts";
 const location = captureLocation();
 const wide: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 function formOf(
@@ -40,12 +40,12 @@ function formOf(
 }
 
 test("rounds go back along k where the cache keeps a part of one", () => {
-  const turned = (...sizes: readonly [number, number, number]): boolean => turnsBack(formOf(sizes));
-  expect([turned(4096, 4096, 4096), turned(8192, 8192, 8192)]).toEqual([true, true]);
+  const goesBack = (...sizes: readonly [number, number, number]): boolean => turnsBack(formOf(sizes));
+  expect([goesBack(4096, 4096, 4096), goesBack(8192, 8192, 8192)]).toEqual([true, true]);
   // All of a round, and little of it.
-  expect([turned(16384, 16384, 1024), turned(4096, 4096, 16384)]).toEqual([false, false]);
+  expect([goesBack(16384, 16384, 1024), goesBack(4096, 4096, 16384)]).toEqual([false, false]);
   // There is no other round.
-  expect(turned(2048, 2048, 4096)).toBe(false);
+  expect(goesBack(2048, 2048, 4096)).toBe(false);
   const split = { ...wide, schedule: "split" } as const;
   expect(turnsBack(formOf([4096, 4096, 4096], { configuration: split }))).toBe(false);
 });

@@ -39,8 +39,8 @@ function workersOf({ configuration: { cluster }, processors }: PersistentForm): 
 /** Bytes of the rows and columns of a round of tiles. */
 function roundBytes(form: PersistentForm): number {
   const { recipe, configuration, sizes } = form;
-  const { multipliers, columns, cluster, turned } = configuration;
-  const [rowFormat, columnFormat] = turned ? [recipe.b, recipe.a] : [recipe.a, recipe.b];
+  const { multipliers, columns, cluster, swapAB } = configuration;
+  const [rowFormat, columnFormat] = swapAB ? [recipe.b, recipe.a] : [recipe.a, recipe.b];
   const rows = multipliers * threadRows * cluster;
   const group = groupOf(rows, columns, workersOf(form));
   const across = (workersOf(form) / group) * columns;

@@ -15,7 +15,7 @@ import { matmul } from "../matmul.ts";
 
 const usual: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 3 },
-  ...{ schedule: "tiles", turned: false, cluster: 1 },
+  ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 interface Case extends Pick<WholeProductCase, "sizes" | "byColumns"> {

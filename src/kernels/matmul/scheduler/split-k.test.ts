@@ -14,7 +14,7 @@ import type { QuantizedSpec } from "../weights/quantized.ts";
 
 const inParts: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
-  ...{ schedule: "parts", turned: true, cluster: 1 },
+  ...{ schedule: "parts", swapAB: true, cluster: 1 },
 };
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 
@@ -23,7 +23,7 @@ test.each([
   ["few rows", [5, 136, 712], {}, "emulator"],
   ["the last of which is short", [20, 136, 1288], { multipliers: 2, columns: 32 }, "simulator"],
   ["rows that are not aligned", [3, 35, 345], {}, "simulator"],
-  ["along rows", [70, 72, 520], { turned: false, columns: 64 }, "simulator"],
+  ["along rows", [70, 72, 520], { swapAB: false, columns: 64 }, "simulator"],
   ["so few steps that there is one part", [3, 72, 260], {}, "simulator"],
 ] as const)("%s, %j", async (_, [rows, columns, depth], changed, place) => {
   const random = new Random(3);

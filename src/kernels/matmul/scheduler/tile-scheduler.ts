@@ -61,7 +61,7 @@ export interface DealtRows {
   readonly counter?: string | undefined;
   readonly order: (
     grid: TileGrid,
-    turned: boolean,
+    swapAB: boolean,
     refs: { readonly [name: string]: Ref },
   ) => TileOrder;
 }

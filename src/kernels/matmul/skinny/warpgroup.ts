@@ -65,7 +65,7 @@ export function sumsTogether(share: Share): Tile {
         const sum = accumulator(dtypes.f32, [threadRows, rows]);
         const product = wgmma(sum, made, rowsOf.transpose()).wait();
         const scale = scales[unit]?.bScale;
-        after = scale === undefined ? after.add(product) : product.fma(turned(scale), after);
+        after = scale === undefined ? after.add(product) : product.fma(transposed(scale), after);
       });
       // The copy engine overwrites what lanes have read here. Said before the products, it has these wait until all has been read: 30.7 µs instead of 30.5 with
       // 16 rows of 8192 × 28672 in i4.
@@ -78,7 +78,7 @@ export function sumsTogether(share: Share): Tile {
   if (isGrouped) return products.transpose() as Tile;
   const whole = { ...{ along: zero, slot: zero, unit: 0 }, ...{ first, left, count: threadRows } };
   const { bScale } = scalesFromMemory(weights, share.scales, whole);
-  return (bScale === undefined ? products : products.mul(turned(bScale))).transpose() as Tile;
+  return (bScale === undefined ? products : products.mul(transposed(bScale))).transpose() as Tile;
 }
 
 /** Stored lines of columns as tensor cores take them: [64, 128]. Differences to zero points are exact in bf16 and f16. */
@@ -91,6 +91,6 @@ function madeOf(line: Tile, zero: Scales["bZero"], { weights }: Share): Tile<"bf
 }
 
 /** A number for each column, or one for all, below each other. */
-function turned(scale: Tile<"f32">): Tile<"f32"> {
+function transposed(scale: Tile<"f32">): Tile<"f32"> {
   return scale.transpose();
 }

@@ -15,7 +15,7 @@
  *   of 16 bits   at ((w · 8 + g) · 4 + t) · 2 + h              is that of column 16w + 8h + g, elements 16t and up
  *   of 8 bits    at (((w · 8 + g) · 2 + p) · 2 + h) · 2 + c    is that of column 16w + 8h + g, elements 16 (2p + c) and up
  *
- * Sparse matrices stand on the left of a product: it is computed turned, as b and a exchanged.
+ * Sparse matrices stand on the left of a product: A and B are swapped.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import { dtypes } from "../../../formats/dtype.ts";

@@ -136,7 +136,7 @@ async function expectProduct({ dtype, m, n, k, more = {} }: Product): Promise<vo
   }
 }
 
-const persistent = { kernel: "persistent", schedule: "tiles", turned: true } as const;
+const persistent = { kernel: "persistent", schedule: "tiles", swapAB: true } as const;
 const pairs = { ...persistent, multipliers: 2, columns: 128, stages: 2, cluster: 2 } as const;
 const single = { ...persistent, multipliers: 1, columns: 32, stages: 3, cluster: 1 } as const;
 
@@ -206,7 +206,7 @@ describe("products of sparse weights", () => {
         () => matmul(never({ a: bf16, b, inputs: { bMetadata: tensor(f32, [dim("n")]) } })),
       ],
       ["TW9904", () => configured({ kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 })],
-      ["TW9904", () => configured({ ...single, turned: false })],
+      ["TW9904", () => configured({ ...single, swapAB: false })],
       ["TW9904", () => configured({ ...single, stages: 200 })],
       ["TW6105", () => matmul({ a: bf16, b }).plan(sizes, targets.sm_80)],
     ];

@@ -42,9 +42,9 @@ const ofLines: readonly MatmulConfiguration[] = [
   { kernel: "narrow", rows: 16, columns: 16, turns: 4, stages: 4, split: 1 },
   { kernel: "narrow", rows: 32, columns: 16, turns: 4, stages: 4, split: 1 },
 ];
-const turned: MatmulConfiguration = {
+const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
-  ...{ schedule: "split", turned: true, cluster: 1 },
+  ...{ schedule: "split", swapAB: true, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
   ...{ kernel: "plain", rows: 64, columns: 64, depth: 128, split: 1 },
@@ -149,7 +149,7 @@ function farFrom(
 test.each(Object.entries(specs))("%s", async (_, spec) => {
   const device = await open("simulator", { onNotes: () => undefined });
   const few = spec.dtype === i4 ? [narrow, ...inTurns] : [narrow];
-  await agrees(device, spec, [...few, turned, plain]);
+  await agrees(device, spec, [...few, swapAB, plain]);
   // Six units of 128, of which the last is not full.
   await agrees(device, spec, ofLines, 648);
   device.dispose();
@@ -209,7 +209,7 @@ async function partsAgree(
   const scale = toNumbers(bScale);
   const configuration: MatmulConfiguration = {
     ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 2 },
-    ...{ schedule: "parts", turned: true, cluster: 1 },
+    ...{ schedule: "parts", swapAB: true, cluster: 1 },
   };
   const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });
   const op = matmul({ a: bf16, b: spec, out: f32, configuration });
@@ -332,7 +332,7 @@ test("k that is no multiple of 8: the narrow kernel, whose rows of a the copy en
   const spec = specs["i4, groups, zero points"];
   if (spec === undefined) throw new Error("no such case");
   for (const depth of [1, 133, 255]) {
-    await agrees(device, spec, [turned, plain], depth, 32);
+    await agrees(device, spec, [swapAB, plain], depth, 32);
     for (const configuration of [narrow, ...inTurns, ...ofLines])
       expect(
         codeOf(() =>
