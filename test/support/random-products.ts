@@ -170,7 +170,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
     multipliers: random.pick([1, 2] as const),
     columns: random.pick([8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const),
     stages: 2 + random.below(3),
-    schedule: random.pick(["tiles", "split", "parts"] as const),
+    schedule: random.pick(["tiles", "stream-k", "split-k"] as const),
     swapAB,
     cluster: swapAB && kind !== "sparse" ? 1 : random.pick([1, 2] as const),
   };

@@ -19,7 +19,7 @@ export type MatmulConfiguration =
        * Whether tiles are whole, those of the last round split along k (`lang/pipeline/segments.ts`), or all of them multiplied in parts
        * that a launch of its own sums (`split-k.ts`).
        */
-      readonly schedule: "tiles" | "split" | "parts";
+      readonly schedule: "tiles" | "stream-k" | "split-k";
       /** Whether rows of tiles go along columns of the result (`operands.ts`). */
       readonly swapAB: boolean;
       /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */

@@ -145,7 +145,7 @@ describe("where k is 0, what the epilogue makes of zeros is written, whichever k
   const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 } as const;
   test.each<[string, MatmulConfiguration]>([
     ["persistent", persistent],
-    ["in parts", { ...persistent, schedule: "parts" }],
+    ["in parts", { ...persistent, schedule: "split-k" }],
     ["plain", { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 }],
     ["dots", dots],
   ])("%s", async (_, configuration) => {

@@ -56,7 +56,7 @@ const wide: MatmulConfiguration = {
   cluster: 1,
 };
 
-const split: MatmulConfiguration = { ...small, schedule: "split" };
+const split: MatmulConfiguration = { ...small, schedule: "stream-k" };
 const pair: MatmulConfiguration = { ...small, cluster: 2 };
 
 const cases: readonly Case[] = [
@@ -384,7 +384,7 @@ describe("blocks with several tiles each", () => {
     { name: "finished by two threads, of one step each", configuration: wide, shift: 3, depth: 40 },
     {
       name: "finished by two threads, the last of which are split",
-      configuration: { ...wide, schedule: "split" },
+      configuration: { ...wide, schedule: "stream-k" },
       shift: 3,
     },
   ] as const satisfies readonly (Given & { name: string; configuration: MatmulConfiguration })[];
@@ -395,7 +395,7 @@ describe("blocks with several tiles each", () => {
     "$name, on the $place",
     async ({ configuration, place, ...given }) => {
       const { columns, swapAB, cluster, multipliers, schedule } = configuration;
-      const { shift = 0, depth: deep = schedule === "split" ? 200 : 72 } = given as Given;
+      const { shift = 0, depth: deep = schedule === "stream-k" ? 200 : 72 } = given as Given;
       // Five tiles, the last of them cut, for two blocks or pairs.
       const [height, width] = [64 * multipliers * cluster - 3, 5 * columns - 8];
       const [rows, across, depth] = swapAB ? [16, 5 * 64 - 8, deep] : [height, width, deep];
@@ -463,7 +463,7 @@ describe("plans", () => {
       schedules.push(op.plan(sizes).configuration);
       for (const { kernel } of op.kernels(sizes)) place(kernel, targets.sm_90a);
     }
-    expect(schedules).toContainEqual(expect.objectContaining({ schedule: "split" }));
+    expect(schedules).toContainEqual(expect.objectContaining({ schedule: "stream-k" }));
   });
 
   const op = matmul({ a: bf16, b: bf16 });
@@ -490,8 +490,8 @@ describe("plans", () => {
       op.plan({ m: rows, n: columns, k: depth }).configuration;
     expect(configurationOf(4096, 4096, 4096)).toMatchObject({ multipliers: 2, columns: 256 });
     expect(configurationOf(16, 8192, 28672)).toMatchObject({ multipliers: 1 });
-    expect(configurationOf(1664, 2816, 16384)).toMatchObject({ schedule: "split" });
-    expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "parts" });
+    expect(configurationOf(1664, 2816, 16384)).toMatchObject({ schedule: "stream-k" });
+    expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "split-k" });
   });
 
   test("say why a slow kernel is used", () => {
@@ -503,7 +503,7 @@ describe("plans", () => {
   test("count what is computed, for any number of blocks", () => {
     // Four tiles are cut into four parts each, so that three of them are handed over.
     const handed = 4 * 3;
-    for (const schedule of ["tiles", "split"] as const) {
+    for (const schedule of ["tiles", "stream-k"] as const) {
       const pinned = matmul({ a: bf16, b: bf16, configuration: { ...wide, schedule } });
       const { flops, products } = pinned.plan({ m: 256, n: 256, k: 1024 }).cost();
       expect(products.half).toBe(2 * 256 * 256 * 1024);

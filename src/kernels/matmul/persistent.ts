@@ -100,7 +100,7 @@ function traced(form: PersistentForm): KernelDefinition {
   const { batch, m, n, k } = dimensions;
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
-  const splits = schedule === "split";
+  const splits = schedule === "stream-k";
   const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
@@ -232,7 +232,7 @@ function workOf(
     ? oneTile(grid, axisOf(argument, "down"), axisOf(argument, "across"))
     : (form.dealt?.order(grid, configuration.swapAB, named) ?? tileOrder(grid));
   const worker = isOnce ? zero : workerOf(axisOf(argument, "index"), zero.add(workers));
-  const splits = schedule === "split";
+  const splits = schedule === "stream-k";
   const segmentsOf = splits ? splitTiles : wholeTiles;
   const allSteps = zero.add(cdiv(dimensions.k, shapes.depth));
   const steps = form.parts === 1 ? allSteps : allSteps.add(form.parts - 1).div(form.parts);

@@ -167,7 +167,7 @@ function launchesOf(
   location: Location,
 ): Launches {
   if (configuration.kernel === "persistent")
-    return configuration.schedule === "parts"
+    return configuration.schedule === "split-k"
       ? partLaunches(problem, configuration, sizes, target, location)
       : persistentLaunches(problem, configuration, sizes, target, location);
   const product = (): KernelDefinition => {
@@ -271,7 +271,7 @@ function requirePersistent(
   const isKnown =
     [1, 2, 4].includes(multipliers) &&
     persistentColumns.includes(columns) &&
-    ["tiles", "split", "parts"].includes(schedule) &&
+    ["tiles", "stream-k", "split-k"].includes(schedule) &&
     typeof swapAB === "boolean" &&
     [1, 2].includes(cluster);
   const computed = prologueOf(problem)?.operand;
@@ -287,7 +287,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       `${problem.of} has no such persistent kernel`,
-      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "split" or "parts", swapAB true or false, cluster 1 or 2`,
+      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "stream-k" or "split-k", swapAB true or false, cluster 1 or 2`,
       text,
       location,
     );
@@ -300,11 +300,11 @@ function requirePersistent(
       location,
     );
   const recipe = recipeOf(problem);
-  if (schedule === "parts" && (recipe === undefined || !mayHaveParts(problem, recipe)))
+  if (schedule === "split-k" && (recipe === undefined || !mayHaveParts(problem, recipe)))
     throw refused(
       "TW9904",
       "tiles are multiplied in parts where operands are one matrix each, as they lie or weights whose scales travel with them",
-      'schedule "tiles" or "split"',
+      'schedule "tiles" or "stream-k"',
       text,
       location,
     );

@@ -79,7 +79,7 @@ test.skipIf(!hasPtxas).each([
       ...{ a: bf16, b: bf16 },
       configuration: {
         ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 6 },
-        ...{ schedule: "parts", swapAB: true, cluster: 1 },
+        ...{ schedule: "split-k", swapAB: true, cluster: 1 },
       },
     },
     [1, 8192, 28672],

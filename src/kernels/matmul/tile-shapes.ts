@@ -209,7 +209,7 @@ export function halvesColumns({
   columns,
   cluster,
 }: PersistentConfiguration): boolean {
-  return schedule === "split" && !swapAB && cluster === 1 && columns === widest;
+  return schedule === "stream-k" && !swapAB && cluster === 1 && columns === widest;
 }
 
 /** Columns of the widest tiles. */
@@ -287,7 +287,7 @@ export function sharedBytes(
   configuration: Omit<PersistentConfiguration, "kernel">,
 ): number {
   const { multipliers, columns, stages, schedule } = configuration;
-  const out = schedule === "parts" ? problem.accumulator : problem.out.dtype;
+  const out = schedule === "split-k" ? problem.accumulator : problem.out.dtype;
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
   const pieces = columns / pieceColumns(out, columns);
@@ -330,5 +330,5 @@ export function workerCount(
   const tiles = tileCount(configuration, sizes);
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
   const places = placesOf(configuration, processors);
-  return Math.min(places, tiles * (configuration.schedule === "split" ? parts : 1));
+  return Math.min(places, tiles * (configuration.schedule === "stream-k" ? parts : 1));
 }

@@ -240,7 +240,7 @@ function planOf(
     throw refused(
       "TW9904",
       "raggedDot has no launch that sums parts of k, and no tiles that two blocks share",
-      'schedule "tiles" or "split", cluster 1, or split 1 of the plain kernel',
+      'schedule "tiles" or "stream-k", cluster 1, or split 1 of the plain kernel',
       JSON.stringify(given),
       location,
     );
@@ -255,7 +255,7 @@ function planOf(
 
 /** Whether a launch of its own would have to sum parts of k. */
 function isInParts(given: TiledConfiguration): boolean {
-  return given.kernel === "plain" ? given.split > 1 : given.schedule === "parts";
+  return given.kernel === "plain" ? given.split > 1 : given.schedule === "split-k";
 }
 
 /** What is chosen, with as many stages as leave room for what the epilogue needs. */
@@ -308,7 +308,7 @@ function chooseRagged(
     .map((configuration) => ({ configuration, takes: seconds(configuration) }));
   const best =
     problem.weights === undefined ? preferred(candidates) : fastest(candidates).configuration;
-  return isSplit(problem, best, alike, target) ? { ...best, schedule: "split" } : best;
+  return isSplit(problem, best, alike, target) ? { ...best, schedule: "stream-k" } : best;
 }
 
 interface Estimate {
@@ -425,7 +425,7 @@ function raggedSizes(
   const recipe = recipeOf(problem);
   if (!tiled.byGroup || recipe === undefined) return tiled;
   const workers = workerCount(configuration, sizes, depthOf(problem, recipe), target);
-  if (schedule !== "split") return { ...tiled, takers: workers };
+  if (schedule !== "stream-k") return { ...tiled, takers: workers };
   if (mostTiles(tiled) > mostSpread) return tiled;
   const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
   const halves = halvesColumns(configuration) && hasHalves(2, steps);

@@ -26,7 +26,7 @@ const wide: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
-const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "split" };
+const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "stream-k" };
 const swapAB: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, swapAB: true };
 const oneThread = (isSwapped: boolean): TiledConfiguration => ({
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
@@ -55,14 +55,14 @@ const cases: readonly (DotCase & { readonly processors?: number })[] = [
     groups: [60, 130, 3, 260],
     sizes: [453, 128, 136],
     processors: 12,
-    configuration: { ...wide, schedule: "split" },
+    configuration: { ...wide, schedule: "stream-k" },
   },
   {
     name: "tiles in parts, with an epilogue",
     groups: [70, 0, 20],
     sizes: [95, 72, 400],
     epilogue: true,
-    configuration: { ...wide, schedule: "split" },
+    configuration: { ...wide, schedule: "stream-k" },
   },
   {
     name: "the same in many steps, with an epilogue",
@@ -367,7 +367,7 @@ describe("what cannot be done is refused", () => {
       "parts",
       "TW9904",
       () =>
-        raggedDot({ a: bf16, b: bf16, configuration: { ...wide, schedule: "parts" } }).plan({
+        raggedDot({ a: bf16, b: bf16, configuration: { ...wide, schedule: "split-k" } }).plan({
           m: 8,
           n: 8,
           k: 8,
@@ -425,7 +425,7 @@ test.each([
 });
 
 test.each([
-  ["few rounds", 2048, "split"],
+  ["few rounds", 2048, "stream-k"],
   ["many", 16384, "tiles"],
 ])("tiles of the last round are split where there are %s", (_, m, schedule) => {
   const product = raggedDot({ a: bf16, b: bf16, out: bf16 });

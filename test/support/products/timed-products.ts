@@ -1,7 +1,7 @@
 /**
  * Times of products of bf16 on an H200, a line for each shape, which `bench/gpu/untuned.ts` writes, and which `scripts/fit-products` and tests read:
  *
- *   {"sizes":[64,1616,2304],"b":"kn","us":{"1x64t parts 7":5.73,"2x64 tiles 8":6.1,…}}
+ *   {"sizes":[64,1616,2304],"b":"kn","us":{"1x64t split-k 7":5.73,"2x64 tiles 8":6.1,…}}
  *
  * A configuration is its multipliers and columns, `t` where A and B are swapped, `p` for pairs of blocks, its schedule and its stages; or a kernel's
  * name and its settings.
@@ -31,7 +31,7 @@ export function timedText(configuration: MatmulConfiguration): string {
 
 /** The configuration that a text is of. */
 export function timedConfiguration(text: string): MatmulConfiguration {
-  const tiles = /^(\d)x(\d+)(t?)(p?) (\w+) (\d+)$/u.exec(text);
+  const tiles = /^(\d)x(\d+)(t?)(p?) ([a-z-]+) (\d+)$/u.exec(text);
   if (tiles !== null) {
     const [, multipliers, columns, swapAB, pair, schedule, stages] = tiles;
     return {

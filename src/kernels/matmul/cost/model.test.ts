@@ -164,7 +164,7 @@ test("few rows of few steps have no more stages than these, and two blocks have 
 test("tiles that are too few for the processors are multiplied in parts", () => {
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
-  const inParts = { multipliers: 1, schedule: "parts", swapAB: true };
+  const inParts = { multipliers: 1, schedule: "split-k", swapAB: true };
   expect(chosen(24, 576, 8128)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
   // 9.1 µs on an H200, and 9.7 in parts.
@@ -175,7 +175,7 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
     [704, 832, 5440],
     [512, 512, 32768],
   ] as const)
-    expect(chosen(m, n, k)).toMatchObject({ schedule: "parts" });
+    expect(chosen(m, n, k)).toMatchObject({ schedule: "split-k" });
 });
 
 test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
@@ -245,7 +245,7 @@ test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
   const chosen = (m: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m, n: 8192, k: 8192, batch: 1 }, targets.sm_90a);
   // 27.5 µs with 64 rows, and 31.2 where blocks hand sums to each other; with 32, 26.4 and by the narrow kernel 24.9.
-  expect(chosen(64)).toMatchObject({ multipliers: 4, columns: 64, schedule: "parts" });
+  expect(chosen(64)).toMatchObject({ multipliers: 4, columns: 64, schedule: "split-k" });
   expect(chosen(32)).toMatchObject({ kernel: "narrow" });
 });
 
@@ -352,11 +352,11 @@ test("tiles are split along k only where that saves more than handing sums over 
   expect(chosen(448, 6144, 1024)).toMatchObject({
     ...{ multipliers: 2, columns: 192, schedule: "tiles" },
   });
-  expect(chosen(2176, 2048, 8192)).toMatchObject({ schedule: "split" });
+  expect(chosen(2176, 2048, 8192)).toMatchObject({ schedule: "stream-k" });
   // Two rounds of whole tiles of 128 × 256, of which none is left to be split.
   const whole = { m: 4224, n: 2048, k: 4096, batch: 1 };
   const split = candidateConfigurations(byRows, whole, targets.sm_90a).filter(
-    (each) => each.kernel === "persistent" && each.schedule === "split",
+    (each) => each.kernel === "persistent" && each.schedule === "stream-k",
   );
   expect(split.length).toBeGreaterThan(0);
   expect(split).not.toContainEqual(expect.objectContaining({ multipliers: 2, columns: 256 }));
@@ -385,7 +385,7 @@ test("lanes that write memory come in no pairs", () => {
     captureLocation(),
   );
   expect(pairs(byRows, sizes, "tiles")).toBe(true);
-  expect(pairs(byRows, sizes, "split")).toBe(false);
+  expect(pairs(byRows, sizes, "stream-k")).toBe(false);
   expect(pairs(byRows, { ...sizes, n: 4095 }, "tiles")).toBe(false);
   expect(pairs(further, sizes, "tiles")).toBe(false);
 });

@@ -190,7 +190,7 @@ export function tiledEstimates(
   const inParts = partsModel(problem, recipe, sizes, target);
   return (configuration) => {
     if (configuration.kernel === "persistent")
-      return configuration.schedule === "parts" ? inParts(configuration) : product(configuration);
+      return configuration.schedule === "split-k" ? inParts(configuration) : product(configuration);
     const seconds = plainSeconds(problem, recipe, configuration, sizes, target);
     return { least: seconds, seconds: () => seconds };
   };
@@ -425,7 +425,7 @@ function busySeconds(
   lastStep: number,
   longer: number,
 ): number {
-  const each = steps * step + before + (configuration.schedule === "split" ? unorderedSeconds : 0);
+  const each = steps * step + before + (configuration.schedule === "stream-k" ? unorderedSeconds : 0);
   const overhang = (rounds === 0 ? cut.each : steps) * longer;
   return rounds * each + cut.each * lastStep + last + overhang;
 }

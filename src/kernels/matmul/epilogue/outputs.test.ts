@@ -30,7 +30,7 @@ const configurations: { readonly [name: string]: MatmulConfiguration } = {
   "plain, split": { ...plain, split: 2 },
 };
 const inParts: MatmulConfiguration = {
-  ...{ ...persistent, columns: 16, swapAB: true, schedule: "parts" },
+  ...{ ...persistent, columns: 16, swapAB: true, schedule: "split-k" },
 };
 
 const outputs = {

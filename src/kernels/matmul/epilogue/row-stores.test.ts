@@ -55,7 +55,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
 
   test("tiles of which halves of the columns are cut along k", async () => {
     const [m, n, k] = [20, 259, 840];
-    const halved = { multipliers: 1, columns: 256, stages: 2, schedule: "split" } as const;
+    const halved = { multipliers: 1, columns: 256, stages: 2, schedule: "stream-k" } as const;
     const configuration: PersistentConfiguration = { ...usual, ...halved };
     const steps = Math.ceil(k / 64);
     const tiles = tileCount(configuration, { m, n, k, batch: 1 });
@@ -156,7 +156,7 @@ test.skipIf(!hasPtxas)(
   () => {
     const op = matmul({
       ...{ a: bf16, b: bf16 },
-      configuration: { ...usual, multipliers: 1, columns: 256, stages: 4, schedule: "split" },
+      configuration: { ...usual, consumers: 1, columns: 256, stages: 4, schedule: "split" },
       inputs: { bias: tensor(f32, [n]), residual: tensor(bf16, [dim("m"), n]) },
       epilogue: ({ sums, bias, residual }) =>
         sums.add(bias).add(residual.cast(f32)).maximum(0).cast(bf16),

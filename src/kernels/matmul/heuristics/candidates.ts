@@ -46,7 +46,7 @@ export function persistentCandidates(
     const isLeftOut =
       (purpose === "chosen" && tiling.isSeldomBest) ||
       (cluster > 1 && !pairs) ||
-      (schedule === "parts" && !apart);
+      (schedule === "split-k" && !apart);
     if (isLeftOut || !isCut(problem, tiling.configuration, sizes, depth, target)) continue;
     for (const stages of stagesOf(problem, recipe, tiling, sizes, target))
       candidates.push(withStages(tiling.configuration, stages));
@@ -88,7 +88,7 @@ function isCut(
 ): boolean {
   const { schedule } = configuration;
   if (schedule === "tiles") return true;
-  if (schedule === "parts") return partCount(problem, configuration, sizes, depth, target) > 1;
+  if (schedule === "split-k") return partCount(problem, configuration, sizes, depth, target) > 1;
   const workers = workerCount(configuration, sizes, depth, target);
   const left = tileCount(configuration, sizes) % workers;
   return left > 0 && 2 * left <= workers && sizes.k > depth;

@@ -47,9 +47,9 @@ function mayExchange({ problem, recipe, configuration, copiesOut }: PersistentFo
   const { bits } = problem.out.dtype;
   const isRearranged = copiesOut && (configuration.swapAB || halvesColumns(configuration));
   return (
-    (recipe.instruction === "mma" && configuration.schedule === "split") ||
+    (recipe.instruction === "mma" && configuration.schedule === "stream-k") ||
     problem.epilogue !== undefined ||
-    (configuration.schedule !== "parts" && (bits < 8 || (bits === 8 && isRearranged))) ||
+    (configuration.schedule !== "split-k" && (bits < 8 || (bits === 8 && isRearranged))) ||
     (prologueOf(problem) !== undefined && problem.weights === undefined)
   );
 }

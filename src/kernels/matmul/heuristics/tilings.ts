@@ -125,7 +125,7 @@ function tilingsOfRows(
 ): readonly Tiling[] {
   const widest = Math.min(widestTile(problem), widestOf[multipliers]);
   const fitting = tileFormsOf(problem, recipe).filter(({ columns }) => columns <= widest);
-  return (["tiles", "split", "parts"] as const).flatMap((schedule) =>
+  return (["tiles", "stream-k", "split-k"] as const).flatMap((schedule) =>
     fitting
       .filter((form) => mayHave(problem, recipe, multipliers, schedule, form))
       .map((form) => {
@@ -148,9 +148,9 @@ function mayHave(
   schedule: PersistentConfiguration["schedule"],
   { swapAB, cluster }: TileForm,
 ): boolean {
-  if (schedule !== "parts") {
+  if (schedule !== "split-k") {
     const isPaired = cluster > 1;
-    if (isPaired && (schedule === "split" || !mayPair(problem))) return false;
+    if (isPaired && (schedule === "stream-k" || !mayPair(problem))) return false;
     return multipliers < 4 || prologueOf(problem) !== undefined;
   }
   if (cluster > 1 || !mayHaveParts(problem, recipe)) return false;

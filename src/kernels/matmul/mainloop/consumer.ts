@@ -150,7 +150,7 @@ function multiplyAhead(work: Work, index: Scalar<"i32">): void {
 function beginsInLoop(work: Work): boolean {
   const { dealt, configuration } = work.form;
   // Threads without rows of a group leave a tile after its first step, which has to be found out in it.
-  if (dealt !== undefined || configuration.schedule === "split") return false;
+  if (dealt !== undefined || configuration.schedule === "stream-k") return false;
   return spreadsStores(work) && Math.ceil(work.form.sizes.k / work.shapes.depth) >= manySteps;
 }
 
@@ -203,7 +203,7 @@ function storedWhen(
   { steps }: Segment,
 ): { readonly atOnce?: Waiting; readonly later?: Waiting } {
   if (!spreadsStores(work)) return { atOnce: waiting };
-  if (work.form.configuration.schedule !== "split") return { later: waiting };
+  if (work.form.configuration.schedule !== "stream-k") return { later: waiting };
   const isLong = steps.gt(waiting.pieces.length);
   return {
     atOnce: { ...waiting, isThere: waiting.isThere.and(isLong.not()) },

@@ -112,7 +112,7 @@ test("where there is an epilogue, tiles are the widest or blocks have one, and t
   expect(ended({}, { columns: 256 }, 1024, 4096)).toBe(false);
   expect(ended({}, {}, 2048, 4096)).toBe(true);
   expect(ended({ epilogue }, { multipliers: 1 }, 2048)).toBe(false);
-  expect(ended({ epilogue }, { schedule: "split" }, 2048)).toBe(false);
+  expect(ended({ epilogue }, { schedule: "stream-k" }, 2048)).toBe(false);
 });
 
 test.skipIf(!hasPtxas)("long products have them in a row, which spills nothing either", () => {

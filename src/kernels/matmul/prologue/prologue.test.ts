@@ -74,7 +74,7 @@ const cases: readonly WeightCase[] = [
     scale: bf16,
     group: 256,
     sizes: [9, 136, 640],
-    configuration: { ...swapAB, multipliers: 4, columns: 16, schedule: "split" },
+    configuration: { ...swapAB, multipliers: 4, columns: 16, schedule: "stream-k" },
   },
   {
     name: "4 bits, few rows",

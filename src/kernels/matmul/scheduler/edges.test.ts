@@ -142,7 +142,7 @@ const cases: readonly Case[] = [
     place: "simulator",
     sizes: [72, 200, 520],
     edges: { row: 16, column: 64 },
-    configuration: { schedule: "split" },
+    configuration: { schedule: "stream-k" },
   },
   {
     name: "FP8",
@@ -204,7 +204,7 @@ test.each(cases)("$name, on the $place", async (each) => {
     kernel as never,
     { a: given("a", left, [rows, depth]), b: given("b", right, [depth, columns]) } as never,
     {
-      dimensions: hasOneTile(form) ? {} : { workers: configuration.schedule === "split" ? 2 : 1 },
+      dimensions: hasOneTile(form) ? {} : { workers: configuration.schedule === "stream-k" ? 2 : 1 },
     },
   )) as unknown as { readonly out: Parameters<typeof toNumbers>[0] };
   device.dispose();

@@ -11,7 +11,7 @@ import { tileCount } from "../tile-shapes.ts";
 
 const usual = {
   ...{ kernel: "persistent", multipliers: 1, columns: 256, stages: 2 },
-  ...{ schedule: "split", swapAB: false, cluster: 1 },
+  ...{ schedule: "stream-k", swapAB: false, cluster: 1 },
 } as const satisfies MatmulConfiguration;
 
 type Lies = "rows" | "columns";

@@ -46,7 +46,7 @@ test("rounds go back along k where the cache keeps a part of one", () => {
   expect([goesBack(16384, 16384, 1024), goesBack(4096, 4096, 16384)]).toEqual([false, false]);
   // There is no other round.
   expect(goesBack(2048, 2048, 4096)).toBe(false);
-  const split = { ...wide, schedule: "split" } as const;
+  const split = { ...wide, schedule: "stream-k" } as const;
   expect(turnsBack(formOf([4096, 4096, 4096], { configuration: split }))).toBe(false);
 });
 

@@ -14,7 +14,7 @@ import type { QuantizedSpec } from "../weights/quantized.ts";
 
 const inParts: PersistentConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
-  ...{ schedule: "parts", swapAB: true, cluster: 1 },
+  ...{ schedule: "split-k", swapAB: true, cluster: 1 },
 };
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 

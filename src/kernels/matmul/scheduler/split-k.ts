@@ -43,7 +43,7 @@ export function partCount(
   depth: number,
   { processors }: Target,
 ): number {
-  if (configuration.schedule !== "parts") return 1;
+  if (configuration.schedule !== "split-k") return 1;
   const tiles = tileCount(configuration, sizes);
   const steps = Math.ceil(sizes.k / depth);
   const most = Math.max(1, Math.min(mostParts, Math.floor(steps / leastSteps)));

@@ -151,7 +151,7 @@ describe("products of sparse weights", () => {
       "bf16, split along k",
       {
         ...{ dtype: bf16, m: 24, n: 64, k: 700 },
-        more: { configuration: { ...single, schedule: "split" } },
+        more: { configuration: { ...single, schedule: "stream-k" } },
       },
     ],
     ["FP8, fast", { dtype: f8e4m3fn, m: 24, n: 72, k: 192, more: { accumulation: "fast" } }],

@@ -44,7 +44,7 @@ const ofLines: readonly MatmulConfiguration[] = [
 ];
 const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
-  ...{ schedule: "split", swapAB: true, cluster: 1 },
+  ...{ schedule: "stream-k", swapAB: true, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
   ...{ kernel: "plain", rows: 64, columns: 64, depth: 128, split: 1 },
@@ -209,7 +209,7 @@ async function partsAgree(
   const scale = toNumbers(bScale);
   const configuration: MatmulConfiguration = {
     ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 2 },
-    ...{ schedule: "parts", swapAB: true, cluster: 1 },
+    ...{ schedule: "split-k", swapAB: true, cluster: 1 },
   };
   const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });
   const op = matmul({ a: bf16, b: spec, out: f32, configuration });

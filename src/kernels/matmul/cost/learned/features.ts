@@ -22,7 +22,7 @@ import type { Recipe } from "../../recipe.ts";
 import { depthOf, sharedBytes, tileCount, workerCount } from "../../tile-shapes.ts";
 
 /** Kernels, and schedules of that of tiles. */
-const kinds = { tiles: 0, split: 1, parts: 2, plain: 3, dots: 4 } as const;
+const kinds = { tiles: 0, "stream-k": 1, "split-k": 2, plain: 3, dots: 4 } as const;
 
 /** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and the copy engine takes rows of 8. */
 function together(size: number): number {
@@ -82,7 +82,7 @@ function tilesNumbers(
     const parts = partCount(problem, configuration, stored, depth, target);
     const sizes = { ...stored, k: Math.ceil(stored.k / parts), batch: stored.batch * parts };
     const tiled =
-      schedule === "parts" ? ({ ...configuration, schedule: "tiles" } as const) : configuration;
+      schedule === "split-k" ? ({ ...configuration, schedule: "tiles" } as const) : configuration;
     const steps = Math.ceil(sizes.k / depth);
     const tiles = tileCount(tiled, sizes);
     const workers = workerCount(tiled, sizes, depth, target);
