@@ -14,7 +14,7 @@ import {
 } from "../../test/support/products/timed-products.ts";
 import type { TimedProduct } from "../../test/support/products/timed-products.ts";
 import { bf16 } from "../../src/formats/dtype.ts";
-import { dotsSeconds } from "../../src/kernels/matmul/skinny/gemv-candidates.ts";
+import { gemvSeconds } from "../../src/kernels/matmul/skinny/gemv-candidates.ts";
 import { numbersOf } from "../../src/kernels/matmul/cost/learned/features.ts";
 import { readTrees, sumOf } from "../../src/kernels/matmul/cost/learned/trees.ts";
 import type { Trees } from "../../src/kernels/matmul/cost/learned/trees.ts";
@@ -75,10 +75,10 @@ function examplesOf(
   const best = Math.min(...Object.values(us));
   return Object.entries(us).flatMap(([text, time]) => {
     const configuration = timedConfiguration(text);
-    if (configuration.kernel === "narrow") return [];
+    if (configuration.kernel === "skinny") return [];
     const seconds =
-      configuration.kernel === "dots"
-        ? dotsSeconds(problem, sizes, configuration)
+      configuration.kernel === "gemv"
+        ? gemvSeconds(problem, sizes, configuration)
         : model(configuration);
     return {
       group,

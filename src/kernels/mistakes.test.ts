@@ -56,8 +56,8 @@ describe("a report of the library", () => {
     ...{ schedule: "tiles", turned: false, cluster: 1 },
   };
   const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 };
-  const narrow = { kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 4, split: 1 };
-  const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 };
+  const skinny = { kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 4, split: 1 };
+  const gemv = { kernel: "gemv", columns: 1, warps: 1, words: 1 };
   const scanned = { rows: 1, columns: 32, workers: 1 };
   const product = (configuration: object, stagse = {}) =>
     matmul({ a: bf16, b: bf16, configuration: { ...configuration, ...stagse } as never }).plan({
@@ -74,9 +74,9 @@ describe("a report of the library", () => {
       /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, multipliers, columns, stages, schedule, turned, cluster \}/,
     ],
     ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, split \}/],
-    ["no kernel", () => product({}), /"persistent", "narrow", "dots" or "plain"/],
-    ["narrow", () => product(narrow, { depth: 64 }), /unknown option depth [^]*turns, stages/],
-    ["dots", () => product(dots, { rows: 1 }), /unknown option rows [^]*warps, words \}/],
+    ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
+    ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*turns, stages/],
+    ["gemv", () => product(gemv, { rows: 1 }), /unknown option rows [^]*warps, words \}/],
     [
       "raggedDot",
       () =>

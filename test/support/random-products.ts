@@ -131,8 +131,8 @@ function drawKind(random: Random, { a, b }: Format, hasWgmma: boolean): Kind {
   return random.pick(kinds);
 }
 
-/** Rows, columns and turns of the narrow kernel, those of some formats alone among them. */
-const narrowForms = [
+/** Rows, columns and turns of the skinny kernel, those of some formats alone among them. */
+const skinnyForms = [
   { rows: 16, columns: 16, turns: 1 },
   { rows: 16, columns: 32, turns: 2 },
   { rows: 16, columns: 64, turns: 4 },
@@ -148,7 +148,7 @@ const narrowForms = [
 function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | undefined {
   const kernel = random.pick([
     ...(["chosen", "chosen", "persistent", "persistent", "plain"] as const),
-    ...(kind === "quantised" ? (["narrow", "narrow"] as const) : []),
+    ...(kind === "quantised" ? (["skinny", "skinny"] as const) : []),
   ]);
   if (kernel === "chosen") return undefined;
   const split = random.pick([1, 1, 2, 3, 7]);
@@ -160,8 +160,8 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
         depth: random.pick([8, 16, 32, 64, 128] as const),
       },
     };
-  if (kernel === "narrow") {
-    const form = random.pick(narrowForms);
+  if (kernel === "skinny") {
+    const form = random.pick(skinnyForms);
     return { kernel, ...form, stages: form.turns * (2 + random.below(2)), split };
   }
   const swapAB = kind === "sparse" || random.below(2) === 0;

@@ -41,7 +41,7 @@ export type MatmulConfiguration =
   /** The kernel for few rows and weights in few bits (`skinny.ts`). */
   | {
       /** Which kernel runs it. */
-      readonly kernel: "narrow";
+      readonly kernel: "skinny";
       /** Rows of a block. */
       readonly rows: 8 | 16 | 32 | 64;
       /** Columns of each of its sixteen warps, of which four have theirs together where a block has 64. */
@@ -56,7 +56,7 @@ export type MatmulConfiguration =
   /** The kernel for one row and weights by columns (`gemv.ts`). */
   | {
       /** Which kernel runs it. */
-      readonly kernel: "dots";
+      readonly kernel: "gemv";
       /** Columns of a block. */
       readonly columns: 1 | 2 | 4;
       /** Warps of a block. */
@@ -67,8 +67,8 @@ export type MatmulConfiguration =
 
 export type PersistentConfiguration = Extract<MatmulConfiguration, { kernel: "persistent" }>;
 export type PlainConfiguration = Extract<MatmulConfiguration, { kernel: "plain" }>;
-export type NarrowConfiguration = Extract<MatmulConfiguration, { kernel: "narrow" }>;
-export type DotsConfiguration = Extract<MatmulConfiguration, { kernel: "dots" }>;
+export type SkinnyConfiguration = Extract<MatmulConfiguration, { kernel: "skinny" }>;
+export type GemvConfiguration = Extract<MatmulConfiguration, { kernel: "gemv" }>;
 /** Kernels that products of all formats have. */
 export type TiledConfiguration = PersistentConfiguration | PlainConfiguration;
 
@@ -81,8 +81,8 @@ export const matmulSettings: {
 } = {
   persistent: ["kernel", "multipliers", "columns", "stages", "schedule", "swapAB", "cluster"],
   plain: ["kernel", "rows", "columns", "depth", "split"],
-  narrow: ["kernel", "rows", "columns", "turns", "stages", "split"],
-  dots: ["kernel", "columns", "warps", "words"],
+  skinny: ["kernel", "rows", "columns", "turns", "stages", "split"],
+  gemv: ["kernel", "columns", "warps", "words"],
 };
 
 /** The sizes of one product. */

@@ -142,12 +142,12 @@ describe("where k is 0, what the epilogue makes of zeros is written, whichever k
   const epilogue = ({ sums, bias: added }: { readonly [N in "sums" | "bias"]: Tile<"f32"> }) =>
     sums.add(added);
   const b = tensor(bf16, [k, n], { strides: [1, k] });
-  const dots = { kernel: "dots", columns: 1, warps: 1, words: 1 } as const;
+  const dots = { kernel: "gemv", columns: 1, warps: 1, words: 1 } as const;
   test.each<[string, MatmulConfiguration]>([
     ["persistent", persistent],
     ["in parts", { ...persistent, schedule: "split-k" }],
     ["plain", { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 }],
-    ["dots", dots],
+    ["gemv", gemv],
   ])("%s", async (_, configuration) => {
     const device = await open("simulator", { onNotes: () => undefined });
     const op = matmul({ a: bf16, b, out: f32, inputs, epilogue, configuration });

@@ -3,8 +3,8 @@
  * launches.
  *
  *   persistent      prepare a and b (where they cannot be read as they are)  ──▶  product  ──▶  sum of parts (`split-k.ts`)
- *   plain, narrow   product  ──▶  sum of parts (where k is split)
- *   dots            product
+ *   plain, skinny   product  ──▶  sum of parts (where k is split)
+ *   gemv            product
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
@@ -15,8 +15,8 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./heuristics/choices.ts";
 import { persistentProblem, plainDepths, plainDepthsOf } from "./heuristics/choose.ts";
-import { requireDots } from "./skinny/gemv-candidates.ts";
-import { dotsKernel, dotsPiece } from "./skinny/gemv.ts";
+import { requireGemv } from "./skinny/gemv-candidates.ts";
+import { gemvKernel, gemvPiece } from "./skinny/gemv.ts";
 import { partsOfK } from "./given-names.ts";
 import { exchanged } from "./mainloop/f64.ts";
 import { edgesOf } from "./scheduler/edges.ts";
@@ -36,8 +36,8 @@ import {
   operandArgument,
   prologueArguments,
 } from "./launch-arguments.ts";
-import { requireNarrow } from "./skinny/candidates.ts";
-import { narrowKernel, narrowPiece } from "./skinny/skinny.ts";
+import { requireSkinny } from "./skinny/candidates.ts";
+import { skinnyKernel, skinnyPiece } from "./skinny/skinny.ts";
 import type { PieceShape } from "./epilogue/outputs.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./work.ts";
@@ -81,8 +81,8 @@ export function planOf(
     const dense = { ...problem, sparse: false, prologueInputs: {} };
     return planOf(dense, undefined, dimensions, target, location);
   }
-  if (given?.kernel === "narrow") requireNarrow(given, problem, sizes, target, location);
-  else if (given?.kernel === "dots") requireDots(given, problem, sizes, location);
+  if (given?.kernel === "skinny") requireSkinny(given, problem, sizes, target, location);
+  else if (given?.kernel === "gemv") requireGemv(given, problem, sizes, location);
   else if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const configuration = given ?? chosenConfiguration(problem, sizes, target, location);
   return {
@@ -110,7 +110,7 @@ export function multiplying<C extends MatmulConfiguration>(
   location: Location,
 ): C | undefined {
   if (asked === undefined || k > 0) return asked;
-  if (asked.kernel !== "persistent" && asked.kernel !== "narrow") return asked;
+  if (asked.kernel !== "persistent" && asked.kernel !== "skinny") return asked;
   const known: readonly string[] = matmulSettings[asked.kernel];
   requireSettings(of, asked, known as readonly (keyof C & string)[], location);
   return undefined;
@@ -152,9 +152,9 @@ function finishedPiece(
     return partsOf(problem, configuration, sizes, target) > 1
       ? summedPiece
       : pieceOf(problem, configuration);
-  if (configuration.kernel === "dots") return dotsPiece(configuration);
+  if (configuration.kernel === "gemv") return gemvPiece(configuration);
   if (configuration.split > 1) return summedPiece;
-  if (configuration.kernel === "narrow") return narrowPiece(problem, configuration);
+  if (configuration.kernel === "skinny") return skinnyPiece(problem, configuration);
   const { rows, columns } = configuration;
   return { rows, columns };
 }
@@ -173,12 +173,12 @@ function launchesOf(
   const product = (): KernelDefinition => {
     if (configuration.kernel === "plain")
       return plainKernel(problem, configuration, sizes, location);
-    if (configuration.kernel === "narrow")
-      return narrowKernel(problem, configuration, sizes, location);
+    if (configuration.kernel === "skinny")
+      return skinnyKernel(problem, configuration, sizes, location);
     const weights = packedBytes(problem.b.dtype, sizes.n * sizes.k);
-    return dotsKernel(problem, configuration, sizes, weights > ratesOf(target).l2, location);
+    return gemvKernel(problem, configuration, sizes, weights > ratesOf(target).l2, location);
   };
-  const split = configuration.kernel === "dots" ? 1 : configuration.split;
+  const split = configuration.kernel === "gemv" ? 1 : configuration.split;
   return splitLaunches(problem, split, product, sizes, location);
 }
 
@@ -197,7 +197,7 @@ export function requirePossible(
     throw refused(
       "TW9904",
       `${problem.of} has no such configuration`,
-      `{ kernel: ${problem.of === "matmul" ? '"persistent", "narrow", "dots"' : '"persistent"'} or "plain", … }`,
+      `{ kernel: ${problem.of === "matmul" ? '"persistent", "skinny", "gemv"' : '"persistent"'} or "plain", … }`,
       text,
       location,
     );

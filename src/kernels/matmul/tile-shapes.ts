@@ -70,7 +70,7 @@ export function pieceOf(
 }
 
 /**
- * Whether multiplying threads take registers from the copying one. Those of narrow tiles have enough, and blocks that do not
+ * Whether multiplying threads take registers from the copying one. Those of tiles of few columns have enough, and blocks that do not
  * fill a processor may be started beside those of the kernel before.
  */
 export function tradesRegisters(

@@ -17,7 +17,7 @@ import type { TimedProduct } from "../../../../test/support/products/timed-produ
 import { candidateConfigurations, chooseConfiguration } from "../heuristics/choices.ts";
 import type {
   MatmulConfiguration,
-  NarrowConfiguration,
+  SkinnyConfiguration,
   PersistentConfiguration,
   ProductSizes,
 } from "../configuration.ts";
@@ -178,7 +178,7 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
     expect(chosen(m, n, k)).toMatchObject({ schedule: "split-k" });
 });
 
-test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
+test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
   const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   const chosen = (m: number, across: number, along: number): MatmulConfiguration =>
@@ -187,7 +187,7 @@ test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
   for (const m of [17, 32])
     for (const along of [8192, 28672])
       expect(chosen(m, 8192, along)).toMatchObject({
-        ...{ kernel: "narrow", rows: 32, columns: 16, turns: 4, split: 1 },
+        ...{ kernel: "skinny", rows: 32, columns: 16, turns: 4, split: 1 },
       });
   // 44.5 µs and 47.3; with 64 rows 57.2 and 59.8, 20.8 and 21.4, 58.0 and 58.5, 18.9 and 19.8.
   for (const [m, across, along] of [
@@ -198,23 +198,23 @@ test("up to 64 rows have the narrow kernel where weights are of 4 bits", () => {
     [64, 4096, 14336],
   ] as const)
     expect(chosen(m, across, along)).toMatchObject({
-      ...{ kernel: "narrow", rows: m, columns: 16, turns: 1 },
+      ...{ kernel: "skinny", rows: m, columns: 16, turns: 1 },
     });
   expect(chosen(65, 8192, 28672)).toMatchObject({ kernel: "persistent" });
 });
 
 /** What may be chosen for few rows with all of k. */
-function wholeNarrow(b: QuantizedSpec, sizes: ProductSizes): readonly NarrowConfiguration[] {
+function wholeSkinny(b: QuantizedSpec, sizes: ProductSizes): readonly SkinnyConfiguration[] {
   const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   return candidateConfigurations(problem, sizes, targets.sm_90a).flatMap((each) =>
-    each.kernel === "narrow" && each.split === 1 ? [each] : [],
+    each.kernel === "skinny" && each.split === 1 ? [each] : [],
   );
 }
 
 test("blocks of 64 columns are for products that they fill the processors with, once", () => {
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
   const found = [96, 104, 132, 133].map((blocks) =>
-    wholeNarrow(b, { m: 16, n: 64 * blocks, k: 8192, batch: 1 }).some(
+    wholeSkinny(b, { m: 16, n: 64 * blocks, k: 8192, batch: 1 }).some(
       ({ columns, turns }) => columns === 16 && turns === 4,
     ),
   );
@@ -228,7 +228,7 @@ test("whatever may be chosen for few rows has room in shared memory", () => {
   ])
     for (const m of [8, 32, 64]) {
       const sizes = { m, n: 8192, k: 8192, batch: 1 };
-      for (const configuration of wholeNarrow(b as QuantizedSpec, sizes)) {
+      for (const configuration of wholeSkinny(b as QuantizedSpec, sizes)) {
         const op = matmul({ a: bf16, b: b as QuantizedSpec, configuration } as never);
         for (const { kernel } of op.kernels({ m, n: 8192, k: 8192 }))
           expect(() => place(kernel, targets.sm_90a)).not.toThrow();
@@ -244,9 +244,9 @@ test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
   );
   const chosen = (m: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m, n: 8192, k: 8192, batch: 1 }, targets.sm_90a);
-  // 27.5 µs with 64 rows, and 31.2 where blocks hand sums to each other; with 32, 26.4 and by the narrow kernel 24.9.
+  // 27.5 µs with 64 rows, and 31.2 where blocks hand sums to each other; with 32, 26.4 and by the skinny kernel 24.9.
   expect(chosen(64)).toMatchObject({ multipliers: 4, columns: 64, schedule: "split-k" });
-  expect(chosen(32)).toMatchObject({ kernel: "narrow" });
+  expect(chosen(32)).toMatchObject({ kernel: "skinny" });
 });
 
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {

@@ -425,7 +425,8 @@ function busySeconds(
   lastStep: number,
   longer: number,
 ): number {
-  const each = steps * step + before + (configuration.schedule === "stream-k" ? unorderedSeconds : 0);
+  const each =
+    steps * step + before + (configuration.schedule === "stream-k" ? unorderedSeconds : 0);
   const overhang = (rounds === 0 ? cut.each : steps) * longer;
   return rounds * each + cut.each * lastStep + last + overhang;
 }

@@ -94,7 +94,7 @@ export function handingSeconds(others: number, sums: number, isHalved: boolean):
 }
 
 /** Whether registers suffice for two blocks on a processor. */
-function isNarrow({ multipliers, columns }: PersistentConfiguration): boolean {
+function isSkinny({ multipliers, columns }: PersistentConfiguration): boolean {
   return multipliers === 1 && columns <= 64;
 }
 
@@ -107,7 +107,7 @@ export function memoryGap(
 ): number {
   const blocks = workers * configuration.cluster;
   const fits =
-    isNarrow(configuration) && sharedBytes(problem, configuration) <= roomOfBlock(target, 2);
+    isSkinny(configuration) && sharedBytes(problem, configuration) <= roomOfBlock(target, 2);
   if (fits || 2 * blocks <= target.processors) return 1;
   return 1 + aloneShare * (target.processors / blocks - 1);
 }

@@ -31,7 +31,11 @@ const cases: readonly (readonly [string, number, Partial<PersistentConfiguration
   ["tiles of one piece", 67, { columns: 64 }],
   ["pieces of 16 columns", 150, { columns: 144 }],
   ["pairs of blocks", 131, { cluster: 2, columns: 64 }],
-  ["swapped operands, pairs of blocks", 131, { cluster: 2, columns: 64, swapAB: true, multipliers: 1 }],
+  [
+    "swapped operands, pairs of blocks",
+    131,
+    { cluster: 2, columns: 64, swapAB: true, multipliers: 1 },
+  ],
 ];
 
 async function opened(name: "simulator" | "emulator"): Promise<Device> {

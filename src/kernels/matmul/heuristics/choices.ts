@@ -2,10 +2,10 @@
 import type { Target } from "../../../targets/target.ts";
 import { chooseTiled, tiledCandidates } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "../configuration.ts";
-import { dotsCandidates, dotsSeconds } from "../skinny/gemv-candidates.ts";
+import { gemvCandidates, gemvSeconds } from "../skinny/gemv-candidates.ts";
 import { correctionOf } from "../cost/learned/correction.ts";
 import { tiledModel } from "../cost/model.ts";
-import { narrowCandidates, narrowSeconds } from "../skinny/candidates.ts";
+import { skinnyCandidates, skinnySeconds } from "../skinny/candidates.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 export function chooseConfiguration(
@@ -14,7 +14,7 @@ export function chooseConfiguration(
   target: Target,
 ): MatmulConfiguration {
   let best: MatmulConfiguration = chooseTiled(problem, sizes, target);
-  const others = [...narrowCandidates(problem, sizes, target), ...dotsCandidates(problem, sizes)];
+  const others = [...skinnyCandidates(problem, sizes, target), ...gemvCandidates(problem, sizes)];
   if (others.length === 0) return best;
   let least = modelSeconds(problem, sizes, best, target) ?? Infinity;
   for (const each of others) {
@@ -32,8 +32,8 @@ export function candidateConfigurations(
 ): readonly MatmulConfiguration[] {
   return [
     ...tiledCandidates(problem, sizes, target),
-    ...narrowCandidates(problem, sizes, target),
-    ...dotsCandidates(problem, sizes),
+    ...skinnyCandidates(problem, sizes, target),
+    ...gemvCandidates(problem, sizes),
   ];
 }
 
@@ -44,11 +44,11 @@ export function modelSeconds(
   configuration: MatmulConfiguration,
   target: Target,
 ): number | undefined {
-  if (configuration.kernel === "narrow")
-    return narrowSeconds(problem, sizes, configuration, target);
+  if (configuration.kernel === "skinny")
+    return skinnySeconds(problem, sizes, configuration, target);
   const seconds =
-    configuration.kernel === "dots"
-      ? dotsSeconds(problem, sizes, configuration)
+    configuration.kernel === "gemv"
+      ? gemvSeconds(problem, sizes, configuration)
       : tiledModel(problem, sizes, target)?.(configuration);
   return seconds && correctionOf(problem, sizes, target)(configuration, seconds);
 }

@@ -236,7 +236,8 @@ function copyBlock(
   for (const [part, tile] of made.entries()) {
     const matrix = y.at(part, layer);
     const transposed = tile.transpose() as Tile;
-    if (transposes) matrix.at(along, down).store(byFours ? transposed.layoutCast(asWritten) : transposed);
+    if (transposes)
+      matrix.at(along, down).store(byFours ? transposed.layoutCast(asWritten) : transposed);
     else matrix.at(down, along).store(tile as Tile);
   }
 }

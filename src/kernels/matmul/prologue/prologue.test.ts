@@ -26,8 +26,8 @@ const plain: MatmulConfiguration = {
   ...{ kernel: "plain", rows: 64, columns: 64, depth: 64, split: 1 },
 };
 
-const narrow: MatmulConfiguration = {
-  ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 3, split: 3 },
+const skinny: MatmulConfiguration = {
+  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 3, split: 3 },
 };
 
 /** Whole numbers, so that sums of few of them are exact. */
@@ -82,7 +82,7 @@ const cases: readonly WeightCase[] = [
     scale: bf16,
     group: 128,
     sizes: [5, 72, 384],
-    configuration: narrow,
+    configuration: skinny,
   },
   {
     name: "4 bits, few rows, more of them than a block has, whole k",
@@ -90,14 +90,14 @@ const cases: readonly WeightCase[] = [
     scale: f16,
     group: 256,
     sizes: [18, 24, 256],
-    configuration: { ...narrow, rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+    configuration: { ...skinny, rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
   },
   {
     name: "FP8 by columns, few rows",
     dtype: f8e4m3fn,
     scale: bf16,
     sizes: [20, 40, 200],
-    configuration: { ...narrow, rows: 32 },
+    configuration: { ...skinny, rows: 32 },
   },
   { name: "8 bits by columns", dtype: i8, scale: f16, sizes: [3, 64, 200], configuration: swapAB },
   {
@@ -173,7 +173,7 @@ describe("weights in few bits", () => {
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toEqual(
       [8, 8, 16, 16].map((rows) => ({
-        ...{ kernel: "narrow", rows, columns: 16, turns: 4, split: 1, stages: 12 },
+        ...{ kernel: "skinny", rows, columns: 16, turns: 4, split: 1, stages: 12 },
       })),
     );
     // Blocks of 128 columns fill the processors once, and those of 16 rows are for more than 8.
@@ -191,7 +191,7 @@ describe("weights in few bits", () => {
     ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, turns: 4, split: 1 })));
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
-    expect([1, 16, 32, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(4).fill("narrow"));
+    expect([1, 16, 32, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(4).fill("skinny"));
     expect(kernelOf(4096, 28672)).toBe("persistent");
     expect(kernelOf(16, 28676)).toBe("persistent");
   });
@@ -415,7 +415,7 @@ describe("prologues", () => {
             inputs: { bScale: tensor(f32, [n]) },
           }),
       ],
-      ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: narrow }).plan(fits)],
+      ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: skinny }).plan(fits)],
       ...[{ columns: 64 }, { split: 0 }, { stages: 90 }, { stages: 1 }].map(
         (wrong) =>
           [
@@ -424,7 +424,7 @@ describe("prologues", () => {
               matmul({
                 a: bf16,
                 b: quantized(i4, [k, n], { scale: bf16 }),
-                configuration: { ...narrow, ...wrong } as MatmulConfiguration,
+                configuration: { ...skinny, ...wrong } as MatmulConfiguration,
               }).plan(fits),
           ] as const,
       ),

@@ -204,7 +204,9 @@ test.each(cases)("$name, on the $place", async (each) => {
     kernel as never,
     { a: given("a", left, [rows, depth]), b: given("b", right, [depth, columns]) } as never,
     {
-      dimensions: hasOneTile(form) ? {} : { workers: configuration.schedule === "stream-k" ? 2 : 1 },
+      dimensions: hasOneTile(form)
+        ? {}
+        : { workers: configuration.schedule === "stream-k" ? 2 : 1 },
     },
   )) as unknown as { readonly out: Parameters<typeof toNumbers>[0] };
   device.dispose();

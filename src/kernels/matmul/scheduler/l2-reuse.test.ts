@@ -40,7 +40,8 @@ function formOf(
 }
 
 test("rounds go back along k where the cache keeps a part of one", () => {
-  const goesBack = (...sizes: readonly [number, number, number]): boolean => turnsBack(formOf(sizes));
+  const goesBack = (...sizes: readonly [number, number, number]): boolean =>
+    turnsBack(formOf(sizes));
   expect([goesBack(4096, 4096, 4096), goesBack(8192, 8192, 8192)]).toEqual([true, true]);
   // All of a round, and little of it.
   expect([goesBack(16384, 16384, 1024), goesBack(4096, 4096, 16384)]).toEqual([false, false]);

@@ -10,7 +10,7 @@ import type { Target } from "../../../targets/target.ts";
 import { packedBytes } from "../../../formats/dtype.ts";
 import { requireSettings } from "../../support/given.ts";
 import { matmulSettings } from "../configuration.ts";
-import type { NarrowConfiguration, ProductSizes } from "../configuration.ts";
+import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { memoryBytes } from "../cost/rates.ts";
 import { areTogether, mostRows, narrowColumns, stepDepth } from "./skinny.ts";
 import { requireRoom } from "../problem.ts";
@@ -24,11 +24,11 @@ import type { QuantizedSpec } from "../weights/quantized.ts";
  * told, or else what these take besides, which have no conversion of two at once. Those of blocks of 64 columns were given what others have, so that they are chosen. Machine code has 1.7 of 8 rows, and of 16 rows 2.0 with four turns,
  * 2.2 with two and 2.7 without. Those of 4 bits with more rows, whose products take no instructions of lanes, make them faster than the persistent kernel where they were:
  *
- *   rows   of the narrow and of the persistent kernel, in i4
+ *   rows   of the skinny and of the persistent kernel, in i4
  *   32     8192 × 28672  40.5  51.3 µs   8192 × 8192  14.7  18.2   28672 × 8192  44.5  47.3   4096 × 14336  15.9  16.3
  *   64     8192 × 28672  57.2  59.8      8192 × 8192  20.8  21.4   28672 × 8192  58.0  58.5   4096 × 14336  18.9  19.8
  */
-const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns" | "turns"> & {
+const forms: readonly (Pick<SkinnyConfiguration, "rows" | "columns" | "turns"> & {
   readonly instructions: number;
   readonly wide?: number;
 })[] = [
@@ -67,7 +67,7 @@ const [aheadBytes, leastStages] = [96 * 1024, 4];
 const rearrangedBytes = 16 * (16 + 4) * 4;
 
 /** Why the kernel for few rows cannot be used, in words; undefined where it can. */
-export function narrowProblem(
+export function skinnyProblem(
   { weights, sizes, major }: MatmulProblem,
   { k }: ProductSizes,
   target: Target,
@@ -92,12 +92,12 @@ export function narrowProblem(
  * Up to 8 rows have forms of their own: one row of 16384 × 4096 took 14.8 µs by that of 128 columns for 16, and 14.2 by that of 256 for 8.
  */
 function fillsOnce(
-  form: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+  form: Pick<SkinnyConfiguration, "rows" | "columns" | "turns">,
   split: number,
   { m, n }: ProductSizes,
   { processors }: Target,
 ): boolean {
-  const blocks = split * Math.ceil(n / narrowColumns(form));
+  const blocks = split * Math.ceil(n / skinnyColumns(form));
   const isOwn = m <= form.rows && (2 * m > form.rows || form.rows === fewestRows);
   return isOwn && blocks <= processors && blocks > 0.75 * processors;
 }
@@ -114,10 +114,10 @@ function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
 
 function sharedBytes(
   { dtype, scale, zero }: QuantizedSpec,
-  configuration: Omit<NarrowConfiguration, "kernel">,
+  configuration: Omit<SkinnyConfiguration, "kernel">,
 ): number {
   const { rows, stages, turns, split } = configuration;
-  const width = narrowColumns(configuration);
+  const width = skinnyColumns(configuration);
   const depth = stepDepth({ dtype }, configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
   const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
@@ -130,18 +130,18 @@ function sharedBytes(
   return stages * step + parts + finishing + 1024;
 }
 
-export function narrowCandidates(
+export function skinnyCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-): readonly NarrowConfiguration[] {
+): readonly SkinnyConfiguration[] {
   const { weights } = problem;
-  if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
+  if (weights === undefined || skinnyProblem(problem, sizes, target) !== undefined) return [];
   // Blocks below each other would read the weights again.
   if (sizes.m > mostRows) return [];
   const splitsOf = (form: (typeof forms)[number]): readonly number[] => {
     const steps = Math.ceil(sizes.k / stepDepth(weights, form));
-    const width = narrowColumns(form);
+    const width = skinnyColumns(form);
     const most = width === mostColumns ? mostSplit : width / leastColumns;
     return Array.from({ length: most }, (_, index) => index + 1)
       .filter((split) => width === mostColumns || fillsOnce(form, split, sizes, target))
@@ -152,7 +152,7 @@ export function narrowCandidates(
     .flatMap((known) =>
       splitsOf(known).flatMap((split) => {
         const { rows, columns, turns } = known;
-        const form = { kernel: "narrow", rows, columns, turns, split } as const;
+        const form = { kernel: "skinny", rows, columns, turns, split } as const;
         const stages = stagesOf(weights, form, target);
         return stages === undefined ? [] : [{ ...form, stages }];
       }),
@@ -162,11 +162,11 @@ export function narrowCandidates(
 /** As many stages as are asked for ahead, of which those that take turns have two each; undefined where there is no room for these. */
 function stagesOf(
   weights: QuantizedSpec,
-  form: Omit<NarrowConfiguration, "stages">,
+  form: Omit<SkinnyConfiguration, "stages">,
   target: Target,
 ): number | undefined {
   const { turns } = form;
-  const step = packedBytes(weights.dtype, narrowColumns(form) * stepDepth(weights, form));
+  const step = packedBytes(weights.dtype, skinnyColumns(form) * stepDepth(weights, form));
   const ahead = Math.max(leastStages, Math.ceil(aheadBytes / step));
   let stages = Math.ceil(ahead / turns) * turns;
   while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= turns;
@@ -174,15 +174,15 @@ function stagesOf(
 }
 
 /** What the model thinks a configuration takes. */
-export function narrowSeconds(
+export function skinnySeconds(
   { weights, out }: MatmulProblem,
   { m, n, k }: ProductSizes,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   target: Target,
 ): number {
   if (weights === undefined) return Infinity;
   const { rows, turns, split } = configuration;
-  const width = narrowColumns(configuration);
+  const width = skinnyColumns(configuration);
   const tall = Math.ceil(m / rows);
   const blocks = split * tall * Math.ceil(n / width);
   const depth = stepDepth(weights, configuration);
@@ -202,7 +202,7 @@ export function narrowSeconds(
   return product + written + (split === 1 ? 0 : launchSeconds);
 }
 
-function instructionsOf({ dtype }: QuantizedSpec, configuration: NarrowConfiguration): number {
+function instructionsOf({ dtype }: QuantizedSpec, configuration: SkinnyConfiguration): number {
   const known = forms.find((form) => isOfForm(configuration, form));
   if (known === undefined) return Infinity;
   const { instructions, wide = instructions + wideInstructions } = known;
@@ -210,7 +210,7 @@ function instructionsOf({ dtype }: QuantizedSpec, configuration: NarrowConfigura
 }
 
 function isOfForm(
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   { rows, columns, turns }: (typeof forms)[number],
 ): boolean {
   return (
@@ -222,21 +222,21 @@ function isOfForm(
 }
 
 /** Refuses what no kernel of this form can be. */
-export function requireNarrow(
-  configuration: NarrowConfiguration,
+export function requireSkinny(
+  configuration: SkinnyConfiguration,
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
   location: Location,
 ): void {
-  requireSettings(problem.of, configuration, matmulSettings.narrow, location);
+  requireSettings(problem.of, configuration, matmulSettings.skinny, location);
   const text = JSON.stringify(configuration);
-  const reason = narrowProblem(problem, sizes, target);
+  const reason = skinnyProblem(problem, sizes, target);
   const { weights } = problem;
   if (reason !== undefined || weights === undefined)
     throw refused(
       "TW9904",
-      `matmul cannot use the narrow kernel here: ${reason ?? ""}`,
+      `matmul cannot use the skinny kernel here: ${reason ?? ""}`,
       'another kernel, or none: { kernel: "plain", … }',
       text,
       location,
@@ -247,7 +247,7 @@ export function requireNarrow(
   if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
     throw refused(
       "TW9904",
-      "matmul has no such narrow kernel",
+      "matmul has no such skinny kernel",
       `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a split from 1 to 64`,
       text,
       location,

@@ -22,13 +22,13 @@ import { dtypes, packedBytes } from "../../../formats/dtype.ts";
 import type { Location } from "../../../support/location.ts";
 import { requireSettings } from "../../support/given.ts";
 import { matmulSettings } from "../configuration.ts";
-import type { DotsConfiguration, ProductSizes } from "../configuration.ts";
+import type { GemvConfiguration, ProductSizes } from "../configuration.ts";
 import { wordDepth } from "./gemv.ts";
 import { refused } from "../refusals.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** Those that were the fastest of some sizes. Of two for which the model has the same time the first is chosen. */
-const forms: readonly Omit<DotsConfiguration, "kernel">[] = [
+const forms: readonly Omit<GemvConfiguration, "kernel">[] = [
   { columns: 1, warps: 4, words: 4 },
   { columns: 2, warps: 4, words: 4 },
   { columns: 2, warps: 2, words: 4 },
@@ -45,7 +45,7 @@ const besidesSeconds = 0.77e-6;
 const idleShare = { 1: 0.5, 2: 0.32, 4: 0.32 };
 
 /** Why the kernel for one row cannot be used, in words; undefined where it can. */
-function dotsProblem(problem: MatmulProblem, { m }: ProductSizes): string | undefined {
+function gemvProblem(problem: MatmulProblem, { m }: ProductSizes): string | undefined {
   const { a, b, sizes, major, outputs, prologues, weights, sparse, accumulator } = problem;
   if (m !== 1) return `a has ${m} rows`;
   if (sizes.batch !== undefined) return "there is a batch";
@@ -58,22 +58,22 @@ function dotsProblem(problem: MatmulProblem, { m }: ProductSizes): string | unde
 }
 
 /** Those of rows whose lanes read as widely as they can. */
-export function dotsCandidates(
+export function gemvCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
-): readonly DotsConfiguration[] {
-  if (dotsProblem(problem, sizes) !== undefined || sizes.k % 8 !== 0) return [];
-  return forms.map((form) => ({ kernel: "dots", ...form }));
+): readonly GemvConfiguration[] {
+  if (gemvProblem(problem, sizes) !== undefined || sizes.k % 8 !== 0) return [];
+  return forms.map((form) => ({ kernel: "gemv", ...form }));
 }
 
 /**
  * What the model thinks a configuration takes: the longest of what memory takes for the weights, of the steps of a block, and of the blocks one after the
  * other.
  */
-export function dotsSeconds(
+export function gemvSeconds(
   problem: MatmulProblem,
   { n, k }: ProductSizes,
-  configuration: DotsConfiguration,
+  configuration: GemvConfiguration,
 ): number {
   const { columns, words } = configuration;
   const depth = words * wordDepth(problem, configuration);
@@ -89,15 +89,15 @@ export function dotsSeconds(
 }
 
 /** Refuses what no kernel of this form can be. */
-export function requireDots(
-  configuration: DotsConfiguration,
+export function requireGemv(
+  configuration: GemvConfiguration,
   problem: MatmulProblem,
   sizes: ProductSizes,
   location: Location,
 ): void {
-  requireSettings(problem.of, configuration, matmulSettings.dots, location);
+  requireSettings(problem.of, configuration, matmulSettings.gemv, location);
   const text = JSON.stringify(configuration);
-  const reason = dotsProblem(problem, sizes);
+  const reason = gemvProblem(problem, sizes);
   if (reason !== undefined)
     throw refused(
       "TW9904",

@@ -7,11 +7,11 @@ import { open } from "../../../runtime/open.ts";
 import { hasPtxas } from "../../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../../test/support/clean-assembly.ts";
 import { codeOf } from "../../../../test/support/library-checks.ts";
-import type { DotsConfiguration } from "../configuration.ts";
+import type { GemvConfiguration } from "../configuration.ts";
 import { matmul } from "../matmul.ts";
 
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
-const usual: DotsConfiguration = { kernel: "dots", columns: 2, warps: 4, words: 2 };
+const usual: GemvConfiguration = { kernel: "gemv", columns: 2, warps: 4, words: 2 };
 const byColumns = { strides: [1, k] } as const;
 
 // Of -1, 0 and 1, whose sums every format holds.
@@ -81,7 +81,7 @@ test("epilogues that combine columns are refused in blocks of one column, too", 
     epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
   });
   const sizes = { m: 1, n: 8192, k: 28672 };
-  expect(op.plan(sizes).configuration).toMatchObject({ kernel: "dots", columns: 1 });
+  expect(op.plan(sizes).configuration).toMatchObject({ kernel: "gemv", columns: 1 });
   expect(codeOf(() => op.kernels(sizes))).toBe("TW9905");
 });
 
@@ -91,15 +91,15 @@ test("it is chosen for one row of many weights by columns, with as many lanes as
       ...{ m: rows, n: columns, k: depth },
     }).configuration;
   // 102.3 µs instead of 103.1, 27.4 instead of 28.7, 2.7 instead of 4.2.
-  expect(chosen(1, 8192, 28672)).toEqual({ kernel: "dots", columns: 1, warps: 4, words: 4 });
-  expect(chosen(1, 4096, 14336)).toMatchObject({ kernel: "dots", warps: 2 });
-  expect(chosen(1, 320, 4864)).toMatchObject({ kernel: "dots" });
+  expect(chosen(1, 8192, 28672)).toEqual({ kernel: "gemv", columns: 1, warps: 4, words: 4 });
+  expect(chosen(1, 4096, 14336)).toMatchObject({ kernel: "gemv", warps: 2 });
+  expect(chosen(1, 320, 4864)).toMatchObject({ kernel: "gemv" });
   // 2.9 µs, 3.4 by lanes.
   expect(chosen(1, 3968, 696)).toMatchObject({ kernel: "persistent" });
   // Few columns of long k would leave memory idle; two rows, and rows that lanes cannot read by 16 bytes, are the others'.
   expect(chosen(1, 128, 28672)).toMatchObject({ kernel: "persistent" });
   expect(chosen(2, 8192, 28672)).toMatchObject({ kernel: "persistent" });
-  expect(chosen(1, 1001, 3003)).not.toMatchObject({ kernel: "dots" });
+  expect(chosen(1, 1001, 3003)).not.toMatchObject({ kernel: "gemv" });
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled", () => {

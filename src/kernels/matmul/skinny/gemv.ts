@@ -14,7 +14,7 @@ import type { Location } from "../../../support/location.ts";
 import { lanesPerWarp } from "../../../targets/target.ts";
 import { followPrevious } from "../../support/programmatic-dependent-launch.ts";
 import { widestAccess } from "../../support/sizes.ts";
-import type { DotsConfiguration, ProductSizes } from "../configuration.ts";
+import type { GemvConfiguration, ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
 import { finished, inputSpecs } from "../epilogue/epilogue.ts";
 import type { PieceShape } from "../epilogue/outputs.ts";
@@ -23,19 +23,19 @@ import type { MatmulProblem } from "../problem.ts";
 /** Elements along k of which lanes have a word each. */
 export function wordDepth(
   { b }: Pick<MatmulProblem, "b">,
-  { warps }: Pick<DotsConfiguration, "warps">,
+  { warps }: Pick<GemvConfiguration, "warps">,
 ): number {
   return (warps * lanesPerWarp * widestAccess * 8) / b.dtype.bits;
 }
 
 /** What a block finishes of the result. */
-export function dotsPiece({ columns }: DotsConfiguration): PieceShape {
+export function gemvPiece({ columns }: GemvConfiguration): PieceShape {
   return { rows: 1, columns };
 }
 
-export function dotsKernel(
+export function gemvKernel(
   problem: MatmulProblem,
-  configuration: DotsConfiguration,
+  configuration: GemvConfiguration,
   sizes: ProductSizes,
   /** Whether the cache holds less than the weights: what is read of them is then dropped first. */
   isBeyondCache: boolean,
@@ -48,7 +48,7 @@ export function dotsKernel(
   const once = isBeyondCache ? ({ evict: "first" } as const) : {};
   return kernel(
     {
-      name: "matmul_dots",
+      name: "matmul_gemv",
       ...{ warps, grid: { j: cdiv(n, columns) } },
       inputs: {
         a: tensor(problem.a.dtype, [m, k]),
@@ -75,7 +75,7 @@ export function dotsKernel(
         );
       });
       const sums = products.sum(1).reshape([1, columns]);
-      const piece = { batch: undefined, top: j.mul(0), left, ...dotsPiece(configuration) };
+      const piece = { batch: undefined, top: j.mul(0), left, ...gemvPiece(configuration) };
       const done = finished(sums, piece, problem, argument as never, location);
       out.at(slice(0, 1), across).store(done as never);
     },

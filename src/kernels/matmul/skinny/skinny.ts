@@ -36,7 +36,7 @@ import { dtypes } from "../../../formats/dtype.ts";
 import type { Dimension } from "../../../ir/size.ts";
 import type { Location } from "../../../support/location.ts";
 import { threadRows } from "../configuration.ts";
-import type { NarrowConfiguration, ProductSizes } from "../configuration.ts";
+import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
 import { finished, inputSpecs } from "../epilogue/epilogue.ts";
 import { outputSpecs } from "../epilogue/outputs.ts";
@@ -72,24 +72,24 @@ const mostAlone = 16;
 const mostCopied = 256;
 
 /** Columns of a block. */
-export function narrowColumns({
+export function skinnyColumns({
   columns,
   turns,
-}: Pick<NarrowConfiguration, "columns" | "turns">): number {
+}: Pick<SkinnyConfiguration, "columns" | "turns">): number {
   return ((multipliers * warpsOfThread) / turns) * columns;
 }
 
 /** Elements along k of a step: those that blocks of 64 columns copy are lines of the cache. */
 export function stepDepth(
   { dtype }: Pick<QuantizedSpec, "dtype">,
-  configuration: Pick<NarrowConfiguration, "columns" | "turns">,
+  configuration: Pick<SkinnyConfiguration, "columns" | "turns">,
 ): number {
-  return narrowColumns(configuration) === threadRows ? (packedUnit * 8) / dtype.bits : packedUnit;
+  return skinnyColumns(configuration) === threadRows ? (packedUnit * 8) / dtype.bits : packedUnit;
 }
 
 /** Columns of each box of weights. */
-function boxColumns(configuration: NarrowConfiguration): number {
-  return Math.min(mostCopied, narrowColumns(configuration));
+function boxColumns(configuration: SkinnyConfiguration): number {
+  return Math.min(mostCopied, skinnyColumns(configuration));
 }
 
 /**
@@ -101,9 +101,9 @@ function storedLayout(depth: number): { readonly layout?: string } {
 }
 
 /** In which pieces a result is finished that is not split along k. */
-export function narrowPiece(
+export function skinnyPiece(
   { weights }: Pick<MatmulProblem, "weights">,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
 ): PieceShape {
   const together = weights !== undefined && areTogether(weights, configuration);
   const columns = together ? threadRows : pieceColumns;
@@ -116,15 +116,15 @@ export function narrowPiece(
  */
 export function areTogether(
   { dtype }: Pick<QuantizedSpec, "dtype">,
-  configuration: Pick<NarrowConfiguration, "rows" | "columns" | "turns">,
+  configuration: Pick<SkinnyConfiguration, "rows" | "columns" | "turns">,
 ): boolean {
-  const isNarrow = narrowColumns(configuration) === threadRows;
-  return isNarrow || (dtype.bits === 4 && configuration.rows > mostAlone);
+  const sharesColumns = skinnyColumns(configuration) === threadRows;
+  return sharesColumns || (dtype.bits === 4 && configuration.rows > mostAlone);
 }
 
-export function narrowKernel(
+export function skinnyKernel(
   problem: MatmulProblem,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   sizes: ProductSizes,
   location: Location,
 ): KernelDefinition {
@@ -134,11 +134,11 @@ export function narrowKernel(
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
   const { rows, stages, turns, split } = configuration;
-  const piece = narrowPiece(problem, configuration);
+  const piece = skinnyPiece(problem, configuration);
   const takers = takersOf(weights, configuration);
   const depth = stepDepth(weights, configuration);
   const units = depth / packedUnit;
-  const width = narrowColumns(configuration);
+  const width = skinnyColumns(configuration);
   const boxes = width / boxColumns(configuration);
   const layers = split === 1 ? [] : [dim("layers")];
   const travelling = travellingScales(prologue, sizes.n);
@@ -146,7 +146,7 @@ export function narrowKernel(
   const copies = travelling.reduce((sum, input) => sum + scaleCopies(input, units), 1);
   return kernel(
     {
-      name: "matmul_narrow",
+      name: "matmul_skinny",
       grid: { layer: layers[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, width) },
       threads: ["copy", "first", "second", "third", "fourth"],
       inputs: {
@@ -209,13 +209,13 @@ export function narrowKernel(
 function askAhead(
   { b }: Pick<Arguments, "b">,
   { left, from }: Place,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   { k }: ProductSizes,
   depth: number,
 ): void {
   const { split } = configuration;
   const steps = Math.ceil(Math.ceil(k / depth) / split);
-  const width = narrowColumns(configuration);
+  const width = skinnyColumns(configuration);
   const asked = Math.min(steps, (askedSteps * mostCopied * packedUnit) / (width * depth));
   const along = slice(from.mul(depth), asked * depth);
   const columns = width / multipliers;
@@ -226,7 +226,7 @@ function askAhead(
 }
 
 /** Those who have a turn at the same time, with columns of their own: warps, or four of them. */
-function takersOf(weights: QuantizedSpec, configuration: NarrowConfiguration): number {
+function takersOf(weights: QuantizedSpec, configuration: SkinnyConfiguration): number {
   const warpsOfTurn = (multipliers * warpsOfThread) / configuration.turns;
   return areTogether(weights, configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
 }
@@ -235,7 +235,7 @@ function takersOf(weights: QuantizedSpec, configuration: NarrowConfiguration): n
 function multiplySteps(
   argument: Arguments,
   place: Place,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   weights: QuantizedSpec,
   scales: readonly ScaleSource[],
   depth: number,
@@ -244,7 +244,7 @@ function multiplySteps(
   const groups = takersOf(weights, configuration);
   const multiply = (number: Scalar<"i32">, sumsOf: (share: Share) => readonly Tile[]): void => {
     const [group, turn] = [number.rem(groups), number.div(groups)];
-    const first = group.mul(narrowColumns(configuration) / groups);
+    const first = group.mul(skinnyColumns(configuration) / groups);
     const left = place.left.add(first);
     const share = {
       ...place,
@@ -264,7 +264,7 @@ function multiplySteps(
 
 function placeOf(
   { layer, i, j }: Arguments,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   k: Dimension,
   depth: number,
 ): Place {
@@ -273,7 +273,7 @@ function placeOf(
   const each = split === 1 ? all : all.add(split - 1).div(split);
   const from = layer.mul(each).minimum(all);
   return {
-    ...{ top: i.mul(rows), left: j.mul(narrowColumns(configuration)) },
+    ...{ top: i.mul(rows), left: j.mul(skinnyColumns(configuration)) },
     ...{ from, steps: each.minimum(all.sub(from)) },
   };
 }
@@ -285,14 +285,14 @@ function placeOf(
 function copySteps(
   argument: Arguments,
   { top, left, from, steps }: Place,
-  configuration: NarrowConfiguration,
+  configuration: SkinnyConfiguration,
   { m }: ProductSizes,
   scales: readonly ScaleSource[],
   depth: number,
 ): void {
   const { rows, stages, turns } = configuration;
   const { a, b, stored, activations, full, empty } = argument;
-  const width = narrowColumns(configuration);
+  const width = skinnyColumns(configuration);
   const boxed = boxColumns(configuration);
   // Lines of weights that nobody reads again leave the cache first: 8192 × 28672 of i4 took 30.7 µs instead of 31.3 with 8 rows, FP8 55.7 instead of 56.7 with
   // one. Blocks of 256 columns take lines of 4 bits by halves, and took 46.8 instead of 46.1 with 32 rows.

@@ -1,5 +1,5 @@
 /**
- * What a warp of the narrow kernel does. It has a few columns, which it multiplies in pieces of 16, and may take turns with others at
+ * What a warp of the skinny kernel does. It has a few columns, which it multiplies in pieces of 16, and may take turns with others at
  * steps along k:
  *
  *   turns of 4, 64 columns each      warps 0 to 3    steps 0, 4, 8 …
@@ -22,7 +22,7 @@ import {
 } from "../../../lang/index.ts";
 import type { Barrier, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { dtypes } from "../../../formats/dtype.ts";
-import type { NarrowConfiguration } from "../configuration.ts";
+import type { SkinnyConfiguration } from "../configuration.ts";
 import { scalesFromMemory, scalesFromSlots } from "./scales.ts";
 import type { ScaleSource } from "./scales.ts";
 import { asStored, packedUnit, storedFactor, unpacked } from "../weights/quantized.ts";
@@ -81,7 +81,7 @@ export interface Share extends Place {
   readonly first: Scalar<"i32">;
   /** Of every so many steps as there are turns, the one that it takes. */
   readonly turn: Scalar<"i32">;
-  readonly configuration: NarrowConfiguration;
+  readonly configuration: SkinnyConfiguration;
   /** Elements along k of a step. */
   readonly depth: number;
   readonly weights: QuantizedSpec;

@@ -1,5 +1,5 @@
 /**
- * What four warps of the narrow kernel do together, who have 64 columns and may take turns with others at steps along k. Weights are rows of what
+ * What four warps of the skinny kernel do together, who have 64 columns and may take turns with others at steps along k. Weights are rows of what
  * tensor cores multiply (`wgmma`), and come from registers; rows of a come from shared memory, where no lane has to read them. Of 4 bits, whose steps
  * are 256 elements, halves of a step follow each other, and tensor cores are the others' while one is converted:
  *

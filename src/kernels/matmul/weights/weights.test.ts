@@ -18,7 +18,7 @@ import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { targets } from "../../../targets/target.ts";
-import type { MatmulConfiguration, NarrowConfiguration } from "../configuration.ts";
+import type { MatmulConfiguration, SkinnyConfiguration } from "../configuration.ts";
 import { matmul } from "../matmul.ts";
 import { dequantizeWeights, quantizeWeights } from "./quantize-weights.ts";
 import { quantized } from "./quantized.ts";
@@ -26,21 +26,21 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 const [n, k] = [dim("n"), dim("k")];
 
-const narrow: NarrowConfiguration = {
-  ...{ kernel: "narrow", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
+const skinny: SkinnyConfiguration = {
+  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
 };
 const inTurns: readonly MatmulConfiguration[] = [
-  { kernel: "narrow", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
-  { kernel: "narrow", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
-  { kernel: "narrow", rows: 16, columns: 32, turns: 4, stages: 4, split: 2 },
-  { kernel: "narrow", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
+  { kernel: "skinny", rows: 16, columns: 32, turns: 4, stages: 4, split: 2 },
+  { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
 ];
 /** Blocks of 64 columns, and steps of 256 of 4 bits. */
 const ofLines: readonly MatmulConfiguration[] = [
-  { kernel: "narrow", rows: 8, columns: 16, turns: 4, stages: 4, split: 1 },
-  { kernel: "narrow", rows: 8, columns: 16, turns: 4, stages: 8, split: 2 },
-  { kernel: "narrow", rows: 16, columns: 16, turns: 4, stages: 4, split: 1 },
-  { kernel: "narrow", rows: 32, columns: 16, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 8, split: 2 },
+  { kernel: "skinny", rows: 16, columns: 16, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 32, columns: 16, turns: 4, stages: 4, split: 1 },
 ];
 const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
@@ -125,8 +125,8 @@ async function agrees(
   for (const configuration of configurations) {
     const op = matmul({ a: spec.as as DType<"bf16">, b: spec, out: f32, configuration });
     const { out } = await device.run(op, { a, ...packed } as never);
-    // The narrow kernel rounds no weight; sums of numbers with zero points are of greater ones.
-    const rounding = configuration.kernel === "narrow" ? 2 ** -16 : 2 ** -8;
+    // The skinny kernel rounds no weight; sums of numbers with zero points are of greater ones.
+    const rounding = configuration.kernel === "skinny" ? 2 ** -16 : 2 ** -8;
     expect(farFrom(sums, magnitudes, rounding, toNumbers(out))).toEqual([]);
   }
 }
@@ -148,7 +148,7 @@ function farFrom(
 
 test.each(Object.entries(specs))("%s", async (_, spec) => {
   const device = await open("simulator", { onNotes: () => undefined });
-  const few = spec.dtype === i4 ? [narrow, ...inTurns] : [narrow];
+  const few = spec.dtype === i4 ? [skinny, ...inTurns] : [skinny];
   await agrees(device, spec, [...few, swapAB, plain]);
   // Six units of 128, of which the last is not full.
   await agrees(device, spec, ofLines, 648);
@@ -173,7 +173,7 @@ test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
-  await agrees(device, spec, [{ ...narrow, split: 1 }, ...inTurns]);
+  await agrees(device, spec, [{ ...skinny, split: 1 }, ...inTurns]);
   await agrees(device, spec, ofLines, 648);
   device.dispose();
 });
@@ -327,13 +327,13 @@ test("steps of 256 are refused where half of one would be left over", () => {
   }
 });
 
-test("k that is no multiple of 8: the narrow kernel, whose rows of a the copy engine fetches, is refused and never chosen; others are right", async () => {
+test("k that is no multiple of 8: the skinny kernel, whose rows of a the copy engine fetches, is refused and never chosen; others are right", async () => {
   const device = await open("simulator", { onNotes: () => undefined });
   const spec = specs["i4, groups, zero points"];
   if (spec === undefined) throw new Error("no such case");
   for (const depth of [1, 133, 255]) {
     await agrees(device, spec, [swapAB, plain], depth, 32);
-    for (const configuration of [narrow, ...inTurns, ...ofLines])
+    for (const configuration of [skinny, ...inTurns, ...ofLines])
       expect(
         codeOf(() =>
           matmul({ a: bf16, b: spec as never, configuration }).plan({ m: 3, n: 32, k: depth }),
@@ -341,9 +341,9 @@ test("k that is no multiple of 8: the narrow kernel, whose rows of a the copy en
       ).toBe("TW9904");
   }
   const op = matmul({ a: bf16, b: spec as never });
-  expect(op.plan({ m: 3, n: 8192, k: 28672 }).configuration.kernel).toBe("narrow");
+  expect(op.plan({ m: 3, n: 8192, k: 28672 }).configuration.kernel).toBe("skinny");
   for (const k of [28671, 28668])
-    expect(op.plan({ m: 3, n: 8192, k }).configuration.kernel).not.toBe("narrow");
+    expect(op.plan({ m: 3, n: 8192, k }).configuration.kernel).not.toBe("skinny");
   device.dispose();
 });
 

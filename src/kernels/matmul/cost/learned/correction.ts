@@ -10,7 +10,7 @@
  *   corrected            820, 0.991
  */
 import type { Target } from "../../../../targets/target.ts";
-import type { DotsConfiguration, ProductSizes, TiledConfiguration } from "../../configuration.ts";
+import type { GemvConfiguration, ProductSizes, TiledConfiguration } from "../../configuration.ts";
 import { prologueOf } from "../../problem.ts";
 import type { MatmulProblem } from "../../problem.ts";
 import { recipeOf } from "../../recipe.ts";
@@ -57,7 +57,7 @@ export function correctionOf(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-): (configuration: TiledConfiguration | DotsConfiguration, seconds: number) => number {
+): (configuration: TiledConfiguration | GemvConfiguration, seconds: number) => number {
   const recipe = recipeOf(problem);
   if (recipe === undefined || !isLearned(problem, recipe, sizes)) return (_, seconds) => seconds;
   const numbers = numbersOf(problem, recipe, sizes, target);

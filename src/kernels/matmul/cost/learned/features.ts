@@ -5,7 +5,7 @@
 import type { Target } from "../../../../targets/target.ts";
 import { threadRows } from "../../configuration.ts";
 import type {
-  DotsConfiguration,
+  GemvConfiguration,
   PersistentConfiguration,
   PlainConfiguration,
   ProductSizes,
@@ -22,7 +22,7 @@ import type { Recipe } from "../../recipe.ts";
 import { depthOf, sharedBytes, tileCount, workerCount } from "../../tile-shapes.ts";
 
 /** Kernels, and schedules of that of tiles. */
-const kinds = { tiles: 0, "stream-k": 1, "split-k": 2, plain: 3, dots: 4 } as const;
+const kinds = { tiles: 0, "stream-k": 1, "split-k": 2, plain: 3, gemv: 4 } as const;
 
 /** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and the copy engine takes rows of 8. */
 function together(size: number): number {
@@ -35,7 +35,7 @@ export function numbersOf(
   recipe: Recipe,
   stored: ProductSizes,
   target: Target,
-): (configuration: TiledConfiguration | DotsConfiguration, seconds: number) => readonly number[] {
+): (configuration: TiledConfiguration | GemvConfiguration, seconds: number) => readonly number[] {
   const { m, n, k } = stored;
   const ofProduct = [Math.log2(m), Math.log2(n), Math.log2(k), problem.major.b === "k" ? 1 : 0];
   const lying = [together(n), together(k)];
@@ -48,7 +48,7 @@ export function numbersOf(
       ? ofTiles(configuration, seconds)
       : configuration.kernel === "plain"
         ? plainNumbers(configuration, stored)
-        : dotsNumbers(problem, configuration, stored)),
+        : gemvNumbers(problem, configuration, stored)),
   ];
 }
 
@@ -58,14 +58,14 @@ function plainNumbers(configuration: PlainConfiguration, sizes: ProductSizes): r
   return [kinds.plain, columns, split, steps, tileCount(configuration, sizes)];
 }
 
-function dotsNumbers(
+function gemvNumbers(
   problem: MatmulProblem,
-  configuration: DotsConfiguration,
+  configuration: GemvConfiguration,
   { n, k }: ProductSizes,
 ): readonly number[] {
   const { columns, warps, words } = configuration;
   const steps = Math.ceil(k / (words * wordDepth(problem, configuration)));
-  return [kinds.dots, columns, 1, steps, Math.ceil(n / columns), warps];
+  return [kinds.gemv, columns, 1, steps, Math.ceil(n / columns), warps];
 }
 
 /** Those of tiles, of which the first five mean what they mean of the other kernels; the next one is the warps of a block of the kernel for one row. */
