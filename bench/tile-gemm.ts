@@ -1,7 +1,7 @@
 /**
  * A bf16 matrix product of one tile a block, with every barrier written out: the smaller of the two kernels whose compilation is timed.
  * A thread copies ahead into a ring of buffers and two multiply, 64 rows each; `full` says that a pair of tiles has landed,
- * `empty` that both multipliers are done with it.
+ * `empty` that both consumers are done with it.
  */
 import {
   accumulator,

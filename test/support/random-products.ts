@@ -167,7 +167,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
   const swapAB = kind === "sparse" || random.below(2) === 0;
   return {
     kernel,
-    multipliers: random.pick([1, 2] as const),
+    consumers: random.pick([1, 2] as const),
     columns: random.pick([8, 16, 32, 64, 96, 128, 160, 192, 224, 256] as const),
     stages: 2 + random.below(3),
     schedule: random.pick(["tiles", "stream-k", "split-k"] as const),

@@ -71,10 +71,10 @@ function tilePlace(
   { configuration, sizes, down, across }: Setting,
   tile: Scalar<"i32">,
 ): TilePlace {
-  const { multipliers, columns, shared } = configuration;
+  const { consumers, columns, shared } = configuration;
   const row = tile.div(across);
   const group = row.div(down);
-  const within = row.sub(group.mul(down)).mul(multipliers * threadRows);
+  const within = row.sub(group.mul(down)).mul(consumers * threadRows);
   const number = tile.sub(row.mul(across));
   const sharers = sharersOf(configuration);
   const [before, index] = split(number, sharers);
@@ -159,7 +159,7 @@ function overSegments(
 function copySteps(setting: Setting, own: Own, work: Work): void {
   const { x, dOut, left, right, full, empty } = work;
   const { configuration, sizes, form } = setting;
-  const { box, multipliers, columns, shared, stages } = configuration;
+  const { box, consumers, columns, shared, stages } = configuration;
   const slots = ring(stages);
   overSegments(setting, own, ({ tile, from, count }, before) => {
     const place = tilePlace(setting, tile);
@@ -176,7 +176,7 @@ function copySteps(setting: Setting, own: Own, work: Work): void {
         ...(form.isDeep ? [slice(corner.depth, 1)] : []),
         slice(corner.top, box[1]),
         slice(corner.left, box[2]),
-        slice(place.output, multipliers * threadRows),
+        slice(place.output, consumers * threadRows),
       );
       copyAsync(source, left.at(at.slot).reshape(source.shape), landed);
       for (const [index, { taps, channel }] of chunks.entries()) {
@@ -251,10 +251,10 @@ export function copiedWeightsKernel(
   form: ReadForm,
   configuration: CopiedWeightsConfiguration,
 ): KernelDefinition {
-  const { multipliers, columns, shared, isWhole, stages } = configuration;
+  const { consumers, columns, shared, isWhole, stages } = configuration;
   const sizes = copiedSizes(geometry, form);
   const { batch, group, summed, made, places, taps } = sizes;
-  const rows = multipliers * threadRows;
+  const rows = consumers * threadRows;
   const dtype = problem.x.dtype as DType<"bf16">;
   const outputs = multiplySizes(group, made);
   const wide = multiplySizes(...taps, summed);
@@ -262,7 +262,7 @@ export function copiedWeightsKernel(
     {
       name: "convolution_backward_w_copied",
       grid: { worker: dim("workers") },
-      threads: multipliers === 2 ? ["copy", "one", "two"] : ["copy", "one"],
+      threads: consumers === 2 ? ["copy", "one", "two"] : ["copy", "one"],
       inputs: {
         x: readSpec(problem, sizes, form),
         dOut: tensor(dtype, [
@@ -285,7 +285,7 @@ export function copiedWeightsKernel(
           count: stages,
           arrivals: 1 + columns / stepChannels + (shared > 0 ? 1 : 0),
         }),
-        empty: barrier({ count: stages, arrivals: multipliers }),
+        empty: barrier({ count: stages, arrivals: consumers }),
       },
     },
     (argument) => {
@@ -307,16 +307,16 @@ export function copiedWeightsKernel(
       const own: Own = { worker, first, end: first.add(share).minimum(total) };
       const named = argument as unknown as { readonly [name: string]: (body: () => void) => void };
       named["copy"]?.(() => {
-        if (multipliers === 2) setRegisters(40);
+        if (consumers === 2) setRegisters(40);
         warps((warp) => {
           when(warp.eq(0), () => {
             copySteps(setting, own, work);
           });
         });
       });
-      for (const [index, name] of ["one", "two"].slice(0, multipliers).entries())
+      for (const [index, name] of ["one", "two"].slice(0, consumers).entries())
         named[name]?.(() => {
-          if (multipliers === 2) setRegisters(232);
+          if (consumers === 2) setRegisters(232);
           multiplySteps(setting, own, work, index);
         });
     },
@@ -345,11 +345,11 @@ export function sumSlotsText(slots: number): string {
 /** Adds up the sums of each tile's blocks, in one order. */
 export function sumSlotsKernel(
   dtype: DType,
-  { multipliers, columns, shared }: CopiedWeightsConfiguration,
+  { consumers, columns, shared }: CopiedWeightsConfiguration,
   slotCount: number,
 ): KernelDefinition {
   const [outputs, wide, slots] = [dim("outputs"), dim("wide", { multipleOf: 64 }), dim("slots")];
-  const rows = multipliers * threadRows;
+  const rows = consumers * threadRows;
   const [together, sumRows] = sumShape(slotCount);
   return kernel(
     {

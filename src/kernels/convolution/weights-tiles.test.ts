@@ -80,7 +80,7 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
   const geometry = geometryOf(problem, {});
   const form = readForm(problem, geometry, "forward");
   const configuration: CopiedWeightsConfiguration = {
-    ...({ kernel: "copied", box: [4, 4, 4], multipliers: 2, columns: 256, shared: 32 } as const),
+    ...({ kernel: "copied", box: [4, 4, 4], consumers: 2, columns: 256, shared: 32 } as const),
     ...{ isWhole: false, stages: 4 },
   };
   const [slots, share] = [2, steps / 2];

@@ -39,7 +39,7 @@ export interface CopiedWeightsConfiguration extends WeightsColumns {
   /** The places of a step. */
   readonly box: Box;
   /** Program threads that multiply, 64 outputs each. */
-  readonly multipliers: 1 | 2;
+  readonly consumers: 1 | 2;
   /** Whether every tile is the work of one block, which rounds its sums itself. */
   readonly isWhole: boolean;
   readonly stages: number;
@@ -156,9 +156,9 @@ export function chooseCopiedWeights(
   target: Target,
 ): { readonly configuration: CopiedWeightsConfiguration; readonly deal: Deal } {
   const box = exactBox(stepPlaces, output);
-  const multipliers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
+  const consumers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
   const wide = product(taps) * channels;
-  const rows = multipliers * threadRows;
+  const rows = consumers * threadRows;
   const steps = boxesAcross(batch, output, box);
   const { processors } = target;
   const { l2, gmemBytes, products } = ratesOf(target);
@@ -195,7 +195,7 @@ export function chooseCopiedWeights(
   const stages = Math.max(2, Math.min(8, room));
   const isWhole = deal.slots === 1;
   return {
-    configuration: { kernel: "copied", box, multipliers, columns, shared, isWhole, stages },
+    configuration: { kernel: "copied", box, consumers, columns, shared, isWhole, stages },
     deal,
   };
 }

@@ -8,14 +8,14 @@ import type { MatmulConfiguration } from "./configuration.ts";
 import { matmul } from "./matmul.ts";
 
 const usual: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 2 },
+  ...{ kernel: "persistent", consumers: 2, columns: 144, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 test.each([
   ["simulator", bf16, [130, 296, 136], usual],
   ["emulator", f16, [200, 160, 136], { ...usual, cluster: 2 }],
-  ["simulator", bf16, [70, 147, 328], { ...usual, multipliers: 1, schedule: "stream-k" }],
+  ["simulator", bf16, [70, 147, 328], { ...usual, consumers: 1, schedule: "stream-k" }],
 ] as const)("on the %s, of %o and %o", async (name, dtype, [m, n, k], configuration) => {
   const [rows, columns, depth] = [dim("m"), dim("n"), dim("k")];
   const product = matmul({

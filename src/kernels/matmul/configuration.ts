@@ -10,7 +10,7 @@ export type MatmulConfiguration =
       /** Which kernel runs it. */
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
-      readonly multipliers: 1 | 2 | 4;
+      readonly consumers: 1 | 2 | 4;
       /** Columns of a block's part of the result. */
       readonly columns: (typeof persistentColumns)[number];
       /** Pairs of tiles in flight. */
@@ -79,7 +79,7 @@ export const matmulSettings: {
     { kernel: K }
   >)[];
 } = {
-  persistent: ["kernel", "multipliers", "columns", "stages", "schedule", "swapAB", "cluster"],
+  persistent: ["kernel", "consumers", "columns", "stages", "schedule", "swapAB", "cluster"],
   plain: ["kernel", "rows", "columns", "depth", "split"],
   skinny: ["kernel", "rows", "columns", "turns", "stages", "split"],
   gemv: ["kernel", "columns", "warps", "words"],

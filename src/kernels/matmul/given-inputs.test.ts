@@ -134,7 +134,7 @@ test("integers of 4 bits are multiplied by the plain kernel, for any sizes", () 
 
 describe("where k is 0, what the epilogue makes of zeros is written, whichever kernel was asked for", () => {
   const persistent: PersistentConfiguration = {
-    ...({ kernel: "persistent", multipliers: 1, columns: 64, stages: 4 } as const),
+    ...({ kernel: "persistent", consumers: 1, columns: 64, stages: 4 } as const),
     ...({ schedule: "tiles", swapAB: false, cluster: 1 } as const),
   };
   const bias = fromNumbers(f32, [3], [1, 2, 3]);

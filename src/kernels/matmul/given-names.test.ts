@@ -13,7 +13,7 @@ import { quantized } from "./weights/quantized.ts";
 
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 const persistent: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 3 },
+  ...{ kernel: "persistent", consumers: 2, columns: 64, stages: 3 },
   ...{ schedule: "stream-k", swapAB: false, cluster: 2 },
 };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 2 };

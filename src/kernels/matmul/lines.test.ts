@@ -8,7 +8,7 @@ import { matmul } from "./matmul.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 
 const configuration: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, stages: 2 },
   ...{ schedule: "tiles", columns: 64, swapAB: false, cluster: 1 },
 };
 

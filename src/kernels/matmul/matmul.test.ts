@@ -39,7 +39,7 @@ interface Case {
 
 const small: MatmulConfiguration = {
   kernel: "persistent",
-  multipliers: 1,
+  consumers: 1,
   columns: 64,
   stages: 3,
   schedule: "tiles",
@@ -48,7 +48,7 @@ const small: MatmulConfiguration = {
 };
 const wide: MatmulConfiguration = {
   kernel: "persistent",
-  multipliers: 2,
+  consumers: 2,
   columns: 128,
   stages: 2,
   schedule: "tiles",
@@ -141,7 +141,7 @@ const cases: readonly Case[] = [
   })),
   { name: "both by columns", sizes: [72, 65, 40], byColumns: ["a", "b"], kernel: "persistent" },
   { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
-  { name: "two multipliers", sizes: [130, 136, 136], configuration: wide },
+  { name: "two consumers", sizes: [130, 136, 136], configuration: wide },
   { name: "split along k", sizes: [70, 72, 200], configuration: split },
   { name: "a pair of blocks, b by rows", sizes: [70, 136, 136], configuration: pair },
   {
@@ -394,10 +394,10 @@ describe("blocks with several tiles each", () => {
   test.each(places.flatMap((place) => dealtTo(place, tiles).map((one) => ({ ...one, place }))))(
     "$name, on the $place",
     async ({ configuration, place, ...given }) => {
-      const { columns, swapAB, cluster, multipliers, schedule } = configuration;
+      const { columns, swapAB, cluster, consumers, schedule } = configuration;
       const { shift = 0, depth: deep = schedule === "stream-k" ? 200 : 72 } = given as Given;
       // Five tiles, the last of them cut, for two blocks or pairs.
-      const [height, width] = [64 * multipliers * cluster - 3, 5 * columns - 8];
+      const [height, width] = [64 * consumers * cluster - 3, 5 * columns - 8];
       const [rows, across, depth] = swapAB ? [16, 5 * 64 - 8, deep] : [height, width, deep];
       const op = matmul({
         ...{ a: bf16, b: bf16, configuration },
@@ -485,11 +485,11 @@ describe("plans", () => {
     });
   });
 
-  test("large products take wide tiles, few rows take one multiplier, a thin last round is split, few tiles have parts", () => {
+  test("large products take wide tiles, few rows take one consumer, a thin last round is split, few tiles have parts", () => {
     const configurationOf = (rows: number, columns: number, depth: number) =>
       op.plan({ m: rows, n: columns, k: depth }).configuration;
-    expect(configurationOf(4096, 4096, 4096)).toMatchObject({ multipliers: 2, columns: 256 });
-    expect(configurationOf(16, 8192, 28672)).toMatchObject({ multipliers: 1 });
+    expect(configurationOf(4096, 4096, 4096)).toMatchObject({ consumers: 2, columns: 256 });
+    expect(configurationOf(16, 8192, 28672)).toMatchObject({ consumers: 1 });
     expect(configurationOf(1664, 2816, 16384)).toMatchObject({ schedule: "stream-k" });
     expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "split-k" });
   });

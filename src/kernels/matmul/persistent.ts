@@ -49,7 +49,7 @@ import type { PersistentForm, Shapes, Work } from "./work.ts";
 import { inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName, tilesName } from "./given-names.ts";
 import { handedShape } from "./epilogue/stream-k-partials.ts";
-import { leaveCluster, multiplyTiles } from "./mainloop/consumer.ts";
+import { leaveCluster, consumeTiles } from "./mainloop/consumer.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
 import type { TileGrid } from "./scheduler/tile-scheduler.ts";
 import { outputSpecs } from "./epilogue/outputs.ts";
@@ -73,13 +73,13 @@ import { metadataName, metadataSpec, metadataTile } from "./weights/sparse-weigh
 /** Parts of a tile of the last round at most where only the device knows how many tiles there are, which may be much smaller than others. */
 const dealtParts = 8;
 
-const multiplierNames = ["first", "second", "third", "fourth"] as const;
+const consumerNames = ["first", "second", "third", "fourth"] as const;
 
 function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
-  const { multipliers, columns, swapAB } = configuration;
+  const { consumers, columns, swapAB } = configuration;
   const piece = pieceOf(problem, configuration);
   return {
-    rows: multipliers * threadRows,
+    rows: consumers * threadRows,
     columns,
     depth: depthOf(problem, recipe),
     piece: swapAB ? piece.rows : piece.columns,
@@ -93,7 +93,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
 
 function traced(form: PersistentForm): KernelDefinition {
   const { problem, recipe, prepared, configuration, location } = form;
-  const { multipliers, stages, schedule, cluster } = configuration;
+  const { consumers, stages, schedule, cluster } = configuration;
   const shapes = shapesOf(form);
   const { rows, columns, depth } = shapes;
   const dimensions = alignedDimensions(form.sizes);
@@ -117,7 +117,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(cluster > 1 && { rank: cluster }),
       },
       ...(cluster > 1 && { cluster: { rank: cluster } }),
-      threads: ["copy", ...multiplierNames.slice(0, multipliers)],
+      threads: ["copy", ...consumerNames.slice(0, consumers)],
       inputs: {
         [sides.rows.name]: sideSpec(sides.rows, batch, k),
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
@@ -144,15 +144,15 @@ function traced(form: PersistentForm): KernelDefinition {
           ofPrologue.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, rows])]),
         ),
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
-        empty: barrier({ count: stages, arrivals: multipliers * cluster }),
+        empty: barrier({ count: stages, arrivals: consumers * cluster }),
         ...(ordered && { ahead: barrier() }),
-        ...(counter !== undefined && mailboxScratch(multipliers)),
+        ...(counter !== undefined && mailboxScratch(consumers)),
         ...(splits && {
           handed: gmem(problem.accumulator, [
-            ...[workers, cluster * multipliers],
+            ...[workers, cluster * consumers],
             ...handedShape(columns),
           ]),
-          told: semaphore([workers, cluster * multipliers], { restored: true }),
+          told: semaphore([workers, cluster * consumers], { restored: true }),
         }),
       },
     },
@@ -176,7 +176,7 @@ function resultBuffersOf(
   const isThere = copiesOut ? !storesInSlots(form) : storesAlongRows(form);
   if (!isThere) return {};
   const shape = configuration.swapAB ? [piece, threadRows] : [threadRows, piece];
-  const count = [configuration.multipliers, resultBuffers(columns / piece)];
+  const count = [configuration.consumers, resultBuffers(columns / piece)];
   return { result: smem(problem.out.dtype, [...count, ...shape]) };
 }
 
@@ -289,7 +289,7 @@ function workOf(
 
 /** The first thread copies. What the others do is written once, for whichever of them it is. */
 function runThreads(work: Work): void {
-  const { multipliers } = work.form.configuration;
+  const { consumers } = work.form.configuration;
   when(
     threadIndex().eq(0),
     () => {
@@ -298,10 +298,10 @@ function runThreads(work: Work): void {
     },
     () => {
       // At least 0 as facts see it, too, so that nobody asks in the loop.
-      const index = multipliers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
+      const index = consumers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
       if (asksAhead(work.form)) askAhead(work, index);
       followPrevious();
-      multiplyTiles(work, index);
+      consumeTiles(work, index);
     },
   );
 }

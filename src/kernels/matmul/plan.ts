@@ -266,10 +266,10 @@ function requirePersistent(
   text: string,
   location: Location,
 ): void {
-  const { columns, multipliers, schedule, swapAB, cluster } = configuration;
+  const { columns, consumers, schedule, swapAB, cluster } = configuration;
   // Configurations also come from files of earlier versions.
   const isKnown =
-    [1, 2, 4].includes(multipliers) &&
+    [1, 2, 4].includes(consumers) &&
     persistentColumns.includes(columns) &&
     ["tiles", "stream-k", "split-k"].includes(schedule) &&
     typeof swapAB === "boolean" &&
@@ -287,7 +287,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       `${problem.of} has no such persistent kernel`,
-      `multipliers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "stream-k" or "split-k", swapAB true or false, cluster 1 or 2`,
+      `consumers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "stream-k" or "split-k", swapAB true or false, cluster 1 or 2`,
       text,
       location,
     );
@@ -331,7 +331,7 @@ function requirePersistent(
 
 /** Refuses tiles of columns that registers do not suffice for, or that warps cannot share. */
 function requireColumns(
-  { columns, multipliers }: PersistentConfiguration,
+  { columns, consumers }: PersistentConfiguration,
   problem: MatmulProblem,
   text: string,
   location: Location,
@@ -344,7 +344,7 @@ function requireColumns(
       text,
       location,
     );
-  const most = Math.min(widestTile(problem), widestOf[multipliers]);
+  const most = Math.min(widestTile(problem), widestOf[consumers]);
   if (columns > most)
     throw refused(
       "TW9904",

@@ -56,7 +56,7 @@ test.skipIf(!hasPtxas).each([
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
-        ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
+        ...{ kernel: "persistent", consumers: 2, columns: 256, stages: 4 },
         ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
@@ -67,7 +67,7 @@ test.skipIf(!hasPtxas).each([
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
-        ...{ kernel: "persistent", multipliers: 1, columns: 16, stages: 8 },
+        ...{ kernel: "persistent", consumers: 1, columns: 16, stages: 8 },
         ...{ schedule: "tiles", swapAB: true, cluster: 2 },
       },
     },
@@ -78,7 +78,7 @@ test.skipIf(!hasPtxas).each([
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
-        ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 6 },
+        ...{ kernel: "persistent", consumers: 4, columns: 8, stages: 6 },
         ...{ schedule: "split-k", swapAB: true, cluster: 1 },
       },
     },
@@ -89,7 +89,7 @@ test.skipIf(!hasPtxas).each([
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
-        ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
+        ...{ kernel: "persistent", consumers: 2, columns: 256, stages: 4 },
         ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
@@ -100,7 +100,7 @@ test.skipIf(!hasPtxas).each([
     {
       ...{ a: bf16, b: bf16 },
       configuration: {
-        ...{ kernel: "persistent", multipliers: 2, columns: 224, stages: 4 },
+        ...{ kernel: "persistent", consumers: 2, columns: 224, stages: 4 },
         ...{ schedule: "tiles", swapAB: false, cluster: 2 },
       },
     },
@@ -115,7 +115,7 @@ test.skipIf(!hasPtxas).each([
           a: tensor(f16, [dim("m"), dim("k")]),
           b: tensor(f16, [dim("k"), dim("n")], { strides: [1, dim("k")] }),
           configuration: {
-            ...{ kernel: "persistent", multipliers: 2, columns: 144, stages: 5 },
+            ...{ kernel: "persistent", consumers: 2, columns: 144, stages: 5 },
             ...{ schedule: "tiles", swapAB: false, cluster },
           },
         },

@@ -75,9 +75,9 @@ export function pieceOf(
  */
 export function tradesRegisters(
   problem: MatmulProblem,
-  { multipliers, columns }: Pick<PersistentConfiguration, "multipliers" | "columns">,
+  { consumers, columns }: Pick<PersistentConfiguration, "consumers" | "columns">,
 ): boolean {
-  return multipliers === 2 && (columns > 64 || prologueOf(problem) !== undefined);
+  return consumers === 2 && (columns > 64 || prologueOf(problem) !== undefined);
 }
 
 /**
@@ -136,13 +136,13 @@ export function endsInOrder({
   parts,
   dealt,
 }: EndingForm): boolean {
-  const { multipliers, schedule, swapAB, columns } = configuration;
+  const { consumers, schedule, swapAB, columns } = configuration;
   const isOnce = tileCount(configuration, sizes) <= placesOf(configuration, processors);
   const isWorthIt = dealt === undefined && (columns === widest || isOnce);
   const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
   const isShort = isWorthIt && !isOnce && problem.epilogue === undefined && steps >= someSteps;
   return (
-    multipliers === 2 &&
+    consumers === 2 &&
     schedule === "tiles" &&
     parts === 1 &&
     (problem.epilogue !== undefined || isWorthIt) &&
@@ -286,14 +286,14 @@ export function sharedBytes(
   problem: MatmulProblem,
   configuration: Omit<PersistentConfiguration, "kernel">,
 ): number {
-  const { multipliers, columns, stages, schedule } = configuration;
+  const { consumers, columns, stages, schedule } = configuration;
   const out = schedule === "split-k" ? problem.accumulator : problem.out.dtype;
-  const rows = multipliers * threadRows;
+  const rows = consumers * threadRows;
   const { row, column } = stageBytes(problem);
   const pieces = columns / pieceColumns(out, columns);
   const piece = pieceColumns(out, columns) * (out.bits / 8);
   const result = resultBuffers(pieces) * threadRows * Math.max(rowBytes, piece);
-  const results = copiesResult(problem, configuration) ? multipliers * result : 0;
+  const results = copiesResult(problem, configuration) ? consumers * result : 0;
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
@@ -310,7 +310,7 @@ export function tileCount(
   const { columns } = configuration;
   if (configuration.kernel === "plain")
     return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
-  const rows = configuration.multipliers * configuration.cluster * threadRows;
+  const rows = configuration.consumers * configuration.cluster * threadRows;
   const [height, width] = configuration.swapAB ? [n, m] : [m, n];
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }

@@ -16,7 +16,7 @@ import type { MatmulConfiguration } from "../matmul/configuration.ts";
 import { raggedDot } from "./ragged-dot.ts";
 
 const wide: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
+  ...{ kernel: "persistent", consumers: 2, columns: 64, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 

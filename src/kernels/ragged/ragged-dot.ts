@@ -333,7 +333,7 @@ function fastest(among: readonly Estimate[]): Estimate {
 function preferred(candidates: readonly Estimate[]): PersistentConfiguration {
   const best = fastest(candidates);
   if (best.configuration.swapAB) return best.configuration;
-  const size = ({ configuration: { multipliers, columns } }: Estimate) => multipliers * columns;
+  const size = ({ configuration: { consumers, columns } }: Estimate) => consumers * columns;
   const larger = candidates.filter(
     (each) =>
       !each.configuration.swapAB &&
@@ -416,11 +416,11 @@ function raggedSizes(
   const whole = { m, n, g: batch, unit: tileRows(configuration), across: 1, byGroup: false };
   // Blocks of the plain kernel have the columns of a tile by their number.
   if (configuration.kernel === "plain") return whole;
-  const { swapAB, multipliers, columns, schedule } = configuration;
+  const { swapAB, consumers, columns, schedule } = configuration;
   const tiled = {
     ...whole,
-    across: Math.ceil(n / (swapAB ? multipliers * threadRows : columns)),
-    byGroup: !swapAB && multipliers > 1,
+    across: Math.ceil(n / (swapAB ? consumers * threadRows : columns)),
+    byGroup: !swapAB && consumers > 1,
   };
   const recipe = recipeOf(problem);
   if (!tiled.byGroup || recipe === undefined) return tiled;
@@ -435,5 +435,5 @@ function raggedSizes(
 /** Rows of the result that a tile has. */
 function tileRows(configuration: TiledConfiguration): number {
   if (configuration.kernel === "plain") return configuration.rows;
-  return configuration.swapAB ? configuration.columns : configuration.multipliers * threadRows;
+  return configuration.swapAB ? configuration.columns : configuration.consumers * threadRows;
 }

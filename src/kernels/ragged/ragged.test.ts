@@ -23,13 +23,13 @@ import { raggedDot } from "./ragged-dot.ts";
 import { raggedOuter } from "./ragged-outer.ts";
 
 const wide: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
+  ...{ kernel: "persistent", consumers: 2, columns: 64, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 const widest: MatmulConfiguration = { ...wide, columns: 256, schedule: "stream-k" };
-const swapAB: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, swapAB: true };
+const swapAB: MatmulConfiguration = { ...wide, consumers: 1, columns: 8, swapAB: true };
 const oneThread = (isSwapped: boolean): TiledConfiguration => ({
-  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 2 },
   ...{ schedule: "tiles", swapAB: isSwapped, cluster: 1 },
 });
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
@@ -233,8 +233,8 @@ test("tables are read when the kernel that writes them is over", () => {
 });
 
 test("rows that no thread multiplies are not copied", () => {
-  const copiesOf = (multipliers: 1 | 2): number => {
-    const configuration = { ...wide, multipliers } as const;
+  const copiesOf = (consumers: 1 | 2): number => {
+    const configuration = { ...wide, consumers } as const;
     const op = raggedDot({ a: bf16, b: bf16, configuration });
     const product = op
       .kernels({ m: 256, n: 128, k: 128, g: 2 })
@@ -421,7 +421,7 @@ test.each([
   ["4096 rows of 64 groups", { m: 4096, n: 2048, k: 2048, g: 64 }],
 ])("tiles twice as large are taken where they take hardly longer: %s", (_, dimensions) => {
   const { configuration } = raggedDot({ a: bf16, b: bf16 }).plan(dimensions, targets.sm_90a);
-  expect(configuration).toMatchObject({ kernel: "persistent", multipliers: 2, columns: 256 });
+  expect(configuration).toMatchObject({ kernel: "persistent", consumers: 2, columns: 256 });
 });
 
 test.each([

@@ -20,11 +20,11 @@ import { sparse24 } from "../matmul/weights/sparse-weights.ts";
 import { raggedDot } from "./ragged-dot.ts";
 
 const swapAB: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 16, stages: 2 },
+  ...{ kernel: "persistent", consumers: 2, columns: 16, stages: 2 },
   ...{ schedule: "tiles", swapAB: true, cluster: 1 },
 };
 /** Tiles of several pieces, the last of which reaches beyond its group. */
-const tall: MatmulConfiguration = { ...swapAB, multipliers: 1, columns: 96 };
+const tall: MatmulConfiguration = { ...swapAB, consumers: 1, columns: 96 };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 128, split: 1 };
 
 const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];

@@ -3,7 +3,7 @@
  *
  *   {"sizes":[64,1616,2304],"b":"kn","us":{"1x64t split-k 7":5.73,"2x64 tiles 8":6.1,…}}
  *
- * A configuration is its multipliers and columns, `t` where A and B are swapped, `p` for pairs of blocks, its schedule and its stages; or a kernel's
+ * A configuration is its consumers and columns, `t` where A and B are swapped, `p` for pairs of blocks, its schedule and its stages; or a kernel's
  * name and its settings.
  */
 import { readFileSync } from "node:fs";
@@ -25,17 +25,17 @@ export function timedText(configuration: MatmulConfiguration): string {
         name === "kernel" ? [] : `${name}=${String(value)}`,
       ),
     ].join(" ");
-  const { multipliers, columns, swapAB, cluster, schedule, stages } = configuration;
-  return `${multipliers}x${columns}${swapAB ? "t" : ""}${cluster > 1 ? "p" : ""} ${schedule} ${stages}`;
+  const { consumers, columns, swapAB, cluster, schedule, stages } = configuration;
+  return `${consumers}x${columns}${swapAB ? "t" : ""}${cluster > 1 ? "p" : ""} ${schedule} ${stages}`;
 }
 
 /** The configuration that a text is of. */
 export function timedConfiguration(text: string): MatmulConfiguration {
   const tiles = /^(\d)x(\d+)(t?)(p?) ([a-z-]+) (\d+)$/u.exec(text);
   if (tiles !== null) {
-    const [, multipliers, columns, swapAB, pair, schedule, stages] = tiles;
+    const [, consumers, columns, swapAB, pair, schedule, stages] = tiles;
     return {
-      ...{ kernel: "persistent", multipliers: Number(multipliers), stages: Number(stages) },
+      ...{ kernel: "persistent", consumers: Number(consumers), stages: Number(stages) },
       ...{ schedule, columns: Number(columns), swapAB: swapAB === "t" },
       cluster: pair === "p" ? 2 : 1,
     } as MatmulConfiguration;

@@ -134,7 +134,7 @@ test("few rows have stages that leave room for two blocks, and are timed with ei
       (each) =>
         each.kernel === "persistent" &&
         each.swapAB &&
-        each.multipliers === 1 &&
+        each.consumers === 1 &&
         each.columns === columns &&
         each.schedule === "tiles"
           ? [each.stages]
@@ -144,7 +144,7 @@ test("few rows have stages that leave room for two blocks, and are timed with ei
   expect(stages(64, 64)).toEqual([8, 14, 7]);
   for (const m of [1, 16]) {
     const chosen = chooseConfiguration(byRows, { m, n: 8192, k: 28672, batch: 1 }, targets.sm_90a);
-    expect(chosen).toMatchObject({ multipliers: 1, schedule: "tiles" });
+    expect(chosen).toMatchObject({ consumers: 1, schedule: "tiles" });
     expect(chosen).toHaveProperty(
       "stages",
       expect.toSatisfy((stages) => stages <= 12),
@@ -164,7 +164,7 @@ test("few rows of few steps have no more stages than these, and two blocks have 
 test("tiles that are too few for the processors are multiplied in parts", () => {
   const chosen = (m: number, n: number, k: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
-  const inParts = { multipliers: 1, schedule: "split-k", swapAB: true };
+  const inParts = { consumers: 1, schedule: "split-k", swapAB: true };
   expect(chosen(24, 576, 8128)).toMatchObject(inParts);
   expect(chosen(1, 8192, 28672)).toMatchObject({ schedule: "tiles" });
   // 9.1 µs on an H200, and 9.7 in parts.
@@ -245,27 +245,27 @@ test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
   const chosen = (m: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m, n: 8192, k: 8192, batch: 1 }, targets.sm_90a);
   // 27.5 µs with 64 rows, and 31.2 where blocks hand sums to each other; with 32, 26.4 and by the skinny kernel 24.9.
-  expect(chosen(64)).toMatchObject({ multipliers: 4, columns: 64, schedule: "split-k" });
+  expect(chosen(64)).toMatchObject({ consumers: 4, columns: 64, schedule: "split-k" });
   expect(chosen(32)).toMatchObject({ kernel: "skinny" });
 });
 
 test("rows that lie across sectors of the cache are fetched by pairs of blocks", () => {
   const chosen = (n: number): MatmulConfiguration =>
     chooseConfiguration(byRows, { m: 1024, n, k: 2048, batch: 1 }, targets.sm_90a);
-  expect(chosen(3000)).toMatchObject({ multipliers: 2, columns: 192, cluster: 2 });
-  expect(chosen(3072)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+  expect(chosen(3000)).toMatchObject({ consumers: 2, columns: 192, cluster: 2 });
+  expect(chosen(3072)).toMatchObject({ consumers: 2, columns: 192, cluster: 1 });
   // 3008 is no multiple of a line's 64 elements, but of a sector's 16.
-  expect(chosen(3008)).toMatchObject({ multipliers: 2, columns: 192, cluster: 1 });
+  expect(chosen(3008)).toMatchObject({ consumers: 2, columns: 192, cluster: 1 });
 });
 
 /** What the model gives a configuration of single blocks, in µs. */
 function microseconds(
   [m, n, k]: readonly [number, number, number],
-  [multipliers, columns, stages]: readonly [1 | 2, 8 | 16 | 64 | 128, number],
+  [consumers, columns, stages]: readonly [1 | 2, 8 | 16 | 64 | 128, number],
   { swapAB = false }: { readonly swapAB?: boolean } = {},
 ): number {
   const configuration: PersistentConfiguration = {
-    ...{ kernel: "persistent", multipliers, columns, stages },
+    ...{ kernel: "persistent", consumers, columns, stages },
     ...{ schedule: "tiles", swapAB, cluster: 1 },
   };
   return 1e6 * (tiledModel(byRows, { m, n, k, batch: 1 }, targets.sm_90a)?.(configuration) ?? NaN);
@@ -303,7 +303,7 @@ test("tiles that reach beyond the last column take longer where many do at once,
   const seconds = (
     problem: typeof byRows,
     [m, n]: readonly [number, number],
-    multipliers: 1 | 2,
+    consumers: 1 | 2,
     columns: 160 | 192 | 224,
     cluster: 1 | 2 = 2,
   ): number =>
@@ -312,8 +312,8 @@ test("tiles that reach beyond the last column take longer where many do at once,
       { m, n, k: 4096, batch: 1 },
       targets.sm_90a,
     )?.({
-      ...{ kernel: "persistent", multipliers, columns, schedule: "tiles" },
-      stages: multipliers === 1 && cluster === 1 ? 6 : 4,
+      ...{ kernel: "persistent", consumers, columns, schedule: "tiles" },
+      stages: consumers === 1 && cluster === 1 ? 6 : 4,
       ...{ swapAB: false, cluster },
     }) ?? NaN;
   // Functions of users are given whole tiles. On an H200 these took 30.3, 86.7 and 26.8 µs; with half as many tiles 28.8 and 48.3.
@@ -350,7 +350,7 @@ test("tiles are split along k only where that saves more than handing sums over 
     chooseConfiguration(byRows, { m, n, k, batch: 1 }, targets.sm_90a);
   // 128 tiles of 128 × 192 took 11.0 µs on an H200, and 14.7 with what is done for tiles that might be split.
   expect(chosen(448, 6144, 1024)).toMatchObject({
-    ...{ multipliers: 2, columns: 192, schedule: "tiles" },
+    ...{ consumers: 2, columns: 192, schedule: "tiles" },
   });
   expect(chosen(2176, 2048, 8192)).toMatchObject({ schedule: "stream-k" });
   // Two rounds of whole tiles of 128 × 256, of which none is left to be split.
@@ -359,14 +359,14 @@ test("tiles are split along k only where that saves more than handing sums over 
     (each) => each.kernel === "persistent" && each.schedule === "stream-k",
   );
   expect(split.length).toBeGreaterThan(0);
-  expect(split).not.toContainEqual(expect.objectContaining({ multipliers: 2, columns: 256 }));
+  expect(split).not.toContainEqual(expect.objectContaining({ consumers: 2, columns: 256 }));
 });
 
 test("tiles are as wide as fills the processors in one round", () => {
   const sizes = { m: 1536, n: 1536, k: 1536, batch: 1 };
   // 12 by 11 tiles for 132 processors, where 192 columns leave 36 of them idle.
   expect(chooseConfiguration(byColumns, sizes, targets.sm_90a)).toMatchObject({
-    ...{ multipliers: 2, columns: 144, schedule: "tiles" },
+    ...{ consumers: 2, columns: 144, schedule: "tiles" },
   });
 });
 
@@ -396,10 +396,10 @@ test.each([
   [2, 256, false],
   [1, 16, true],
 ] as const)(
-  "the copy engine writes all of a tile of %i multipliers and %i columns, so that pairs of blocks need no flush",
-  (multipliers, columns, swapAB) => {
+  "the copy engine writes all of a tile of %i consumers and %i columns, so that pairs of blocks need no flush",
+  (consumers, columns, swapAB) => {
     const configuration: MatmulConfiguration = {
-      ...{ kernel: "persistent", multipliers, columns, stages: 4 },
+      ...{ kernel: "persistent", consumers, columns, stages: 4 },
       ...{ schedule: "tiles", swapAB, cluster: 2 },
     };
     const op = matmul({ a: bf16, b: bf16, configuration });

@@ -52,7 +52,7 @@ import { depthOf, halvesColumns, stageBytes, tileCount, workerCount } from "../t
 
 /**
  * The part of a processor's rate that tiles reach, most · columns / (columns + half): wide ones read shared memory less for
- * what they multiply. The greatest tile of two multipliers reaches 0.96.
+ * what they multiply. The greatest tile of two consumers reaches 0.96.
  */
 const tileEfficiency: {
   readonly [M in 1 | 2 | 4]: { readonly most: number; readonly half: number };
@@ -131,11 +131,11 @@ const [askedSeconds, pairAskedSeconds] = [1.26e-6, 2.08e-6];
  */
 function waitingSeconds(
   steps: number,
-  { multipliers, stages, cluster }: PersistentConfiguration,
+  { consumers, stages, cluster }: PersistentConfiguration,
 ): number {
   const asking = cluster > 1 ? pairAskedSeconds : askedSeconds;
   const waves = Math.max(0, Math.ceil(steps / stages) - 1);
-  const left = (steps - waves * stages) * leastStepSeconds[multipliers];
+  const left = (steps - waves * stages) * leastStepSeconds[consumers];
   return (waves * asking + left) / Math.max(1, steps);
 }
 
@@ -145,7 +145,7 @@ function leastSeconds(
   steps: number,
   configuration: PersistentConfiguration,
 ): number {
-  const multiplying = terms.length * leastStepSeconds[configuration.multipliers];
+  const multiplying = terms.length * leastStepSeconds[configuration.consumers];
   return Math.max(multiplying, parts * waitingSeconds(parts * steps, configuration));
 }
 
@@ -245,12 +245,12 @@ function efficiencyOf(
   const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
   const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
   const isHeldSwapped = isHeld(problem, recipe, "b", { swapAB: true, cluster: 1 });
-  if (!isPlain || isHeldSwapped) return ({ multipliers }) => efficiency[multipliers];
+  if (!isPlain || isHeldSwapped) return ({ consumers }) => efficiency[consumers];
   const isComputed = prologueOf(problem) !== undefined;
-  return ({ multipliers, swapAB }) => {
-    const { most, half } = efficiency[multipliers];
+  return ({ consumers, swapAB }) => {
+    const { most, half } = efficiency[consumers];
     if (!swapAB) return { most, half };
-    return isComputed ? { most: computedEfficiency * most, half } : turnedEfficiency[multipliers];
+    return isComputed ? { most: computedEfficiency * most, half } : turnedEfficiency[consumers];
   };
 }
 
@@ -355,8 +355,8 @@ interface Launch {
 
 function launchOf(product: Product, configuration: PersistentConfiguration): Launch {
   const { recipe, sizes, target, depth, steps, rate } = product;
-  const { multipliers, columns, swapAB, cluster } = configuration;
-  const rows = multipliers * threadRows;
+  const { consumers, columns, swapAB, cluster } = configuration;
+  const rows = consumers * threadRows;
   const tiles = tileCount(configuration, sizes);
   const workers = workerCount(configuration, sizes, depth, target);
   const { most, half } = product.efficiency(configuration);
@@ -393,11 +393,11 @@ function launchOf(product: Product, configuration: PersistentConfiguration): Lau
 /** Seconds of a step in which its rows are computed. */
 function computingSeconds(
   { computed, depth }: Product,
-  { multipliers, schedule }: PersistentConfiguration,
+  { consumers, schedule }: PersistentConfiguration,
 ): number {
   if (computed === undefined) return 0;
   const elements = schedule === "tiles" ? computed : computedElements;
-  return (multipliers * threadRows * depth) / elements[multipliers];
+  return (consumers * threadRows * depth) / elements[consumers];
 }
 
 /** Seconds that memory needs where so many blocks, or pairs of them, ask it. */
@@ -406,8 +406,8 @@ function movingSeconds(
   configuration: PersistentConfiguration,
   workers: number,
 ): number {
-  const { multipliers, columns, stages, cluster } = configuration;
-  const ofStep = multipliers * threadRows * bytes.row + columns * bytes.column;
+  const { consumers, columns, stages, cluster } = configuration;
+  const ofStep = consumers * threadRows * bytes.row + columns * bytes.column;
   const asked = workers * cluster * Math.min(steps, stages) * ofStep;
   const distinct = shared * Math.min(1, stages / steps);
   const gap = shared < Infinity ? 1 : memoryGap(problem, configuration, workers, target);
@@ -484,10 +484,10 @@ function longerSeconds(
   plane: TilePlane,
   steps: FetchedSteps,
 ): number {
-  const { multipliers, cluster } = configuration;
+  const { consumers, cluster } = configuration;
   const sides = fetchedSides(problem, recipe, configuration, sizes);
   const edges = edgesAmong(problem, configuration, plane, sides);
   const windows = windowsOf(edges, configuration, sides);
-  const seconds = cluster > 1 ? pairOutside : outsideSeconds[multipliers];
+  const seconds = cluster > 1 ? pairOutside : outsideSeconds[consumers];
   return overhangSeconds(plane, sides, windows, steps, { cluster, seconds });
 }

@@ -68,9 +68,9 @@ export function besidesOf(
 ): (configuration: PersistentConfiguration) => { readonly before: number; readonly last: number } {
   const copies = isCopied(problem.out.dtype, sizes.n);
   return (configuration) => {
-    const { multipliers, columns, swapAB } = configuration;
+    const { consumers, columns, swapAB } = configuration;
     // Lanes that write the result of swapped operands leave out what lies outside.
-    const numbers = multipliers * threadRows * (swapAB ? Math.min(columns, sizes.m) : columns);
+    const numbers = consumers * threadRows * (swapAB ? Math.min(columns, sizes.m) : columns);
     const copiesOut = copies && copiesResult(problem, configuration);
     const isOnce = (): boolean =>
       hasOneTile({ problem, recipe, configuration, sizes, processors, parts, copiesOut });
@@ -94,8 +94,8 @@ export function handingSeconds(others: number, sums: number, isHalved: boolean):
 }
 
 /** Whether registers suffice for two blocks on a processor. */
-function isSkinny({ multipliers, columns }: PersistentConfiguration): boolean {
-  return multipliers === 1 && columns <= 64;
+function isSkinny({ consumers, columns }: PersistentConfiguration): boolean {
+  return consumers === 1 && columns <= 64;
 }
 
 /** How many times as long memory takes for a launch of so many blocks, or pairs of them, as if launches followed each other without a gap. */

@@ -17,7 +17,7 @@ import { quantized } from "../weights/quantized.ts";
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 
 const persistent: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 128, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, columns: 128, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 const plain: MatmulConfiguration = {

@@ -20,13 +20,13 @@ import { sparse24 } from "../weights/sparse-weights.ts";
 import { tileCount } from "../tile-shapes.ts";
 
 const usual: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 3 },
+  ...{ kernel: "persistent", consumers: 2, columns: 128, stages: 3 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
 const cases: readonly (readonly [string, number, Partial<PersistentConfiguration>])[] = [
   ["rows at odd elements", 131, {}],
-  ["rows at pairs of elements", 134, { multipliers: 1 }],
+  ["rows at pairs of elements", 134, { consumers: 1 }],
   ["rows at four elements", 132, {}],
   ["tiles of one piece", 67, { columns: 64 }],
   ["pieces of 16 columns", 150, { columns: 144 }],
@@ -34,7 +34,7 @@ const cases: readonly (readonly [string, number, Partial<PersistentConfiguration
   [
     "swapped operands, pairs of blocks",
     131,
-    { cluster: 2, columns: 64, swapAB: true, multipliers: 1 },
+    { cluster: 2, columns: 64, swapAB: true, consumers: 1 },
   ],
 ];
 
@@ -59,7 +59,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
 
   test("tiles of which halves of the columns are cut along k", async () => {
     const [m, n, k] = [20, 259, 840];
-    const halved = { multipliers: 1, columns: 256, stages: 2, schedule: "stream-k" } as const;
+    const halved = { consumers: 1, columns: 256, stages: 2, schedule: "stream-k" } as const;
     const configuration: PersistentConfiguration = { ...usual, ...halved };
     const steps = Math.ceil(k / 64);
     const tiles = tileCount(configuration, { m, n, k, batch: 1 });

@@ -59,8 +59,8 @@ function withStages(
   stages: number,
 ): PersistentConfiguration {
   if (configuration.stages === stages) return configuration;
-  const { kernel, multipliers, columns, schedule, swapAB, cluster } = configuration;
-  return { kernel, multipliers, stages, schedule, columns, swapAB, cluster };
+  const { kernel, consumers, columns, schedule, swapAB, cluster } = configuration;
+  return { kernel, consumers, stages, schedule, columns, swapAB, cluster };
 }
 
 /** Whether weights in few bits, where they are such, are multiplied in parts. */

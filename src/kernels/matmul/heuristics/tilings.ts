@@ -15,11 +15,11 @@ import { leastStages, roomOfBlock, sharedBytes } from "../tile-shapes.ts";
 
 const greatestStages = 20;
 
-const multiplierCounts = [2, 1, 4] as const;
-type Multipliers = PersistentConfiguration["multipliers"];
+const consumerCounts = [2, 1, 4] as const;
+type Consumers = PersistentConfiguration["consumers"];
 
 /** Columns for which registers suffice. */
-export const widestOf: { readonly [M in Multipliers]: number } = { 1: 256, 2: 256, 4: 64 };
+export const widestOf: { readonly [M in Consumers]: number } = { 1: 256, 2: 256, 4: 64 };
 
 /**
  * The most columns of a tile: sums that are promoted are there twice, those of several terms three times, and those of f64 twice as wide, and fill
@@ -111,30 +111,30 @@ export function tilingsOf(
   known.set(problem, ofTargets);
   const found =
     ofTargets.get(target) ??
-    multiplierCounts.flatMap((multipliers) => tilingsOfRows(problem, recipe, multipliers, target));
+    consumerCounts.flatMap((consumers) => tilingsOfRows(problem, recipe, consumers, target));
   ofTargets.set(target, found);
   return found;
 }
 
-/** Those with so many multipliers: whole ones, those that may be split, and parts. */
+/** Those with so many consumers: whole ones, those that may be split, and parts. */
 function tilingsOfRows(
   problem: MatmulProblem,
   recipe: Recipe,
-  multipliers: Multipliers,
+  consumers: Consumers,
   target: Target,
 ): readonly Tiling[] {
-  const widest = Math.min(widestTile(problem), widestOf[multipliers]);
+  const widest = Math.min(widestTile(problem), widestOf[consumers]);
   const fitting = tileFormsOf(problem, recipe).filter(({ columns }) => columns <= widest);
   return (["tiles", "stream-k", "split-k"] as const).flatMap((schedule) =>
     fitting
-      .filter((form) => mayHave(problem, recipe, multipliers, schedule, form))
+      .filter((form) => mayHave(problem, recipe, consumers, schedule, form))
       .map((form) => {
-        const tiles = { multipliers, schedule, ...form };
+        const tiles = { consumers, schedule, ...form };
         const { most, beside } = stagesOf(problem, recipe, tiles, target);
         return {
-          configuration: { kernel: "persistent", multipliers, stages: most, schedule, ...form },
+          configuration: { kernel: "persistent", consumers, stages: most, schedule, ...form },
           beside,
-          isSeldomBest: isSeldomBest(problem, multipliers, form),
+          isSeldomBest: isSeldomBest(problem, consumers, form),
         };
       }),
   );
@@ -144,17 +144,17 @@ function tilingsOfRows(
 function mayHave(
   problem: MatmulProblem,
   recipe: Recipe,
-  multipliers: Multipliers,
+  consumers: Consumers,
   schedule: PersistentConfiguration["schedule"],
   { swapAB, cluster }: TileForm,
 ): boolean {
   if (schedule !== "split-k") {
     const isPaired = cluster > 1;
     if (isPaired && (schedule === "stream-k" || !mayPair(problem))) return false;
-    return multipliers < 4 || prologueOf(problem) !== undefined;
+    return consumers < 4 || prologueOf(problem) !== undefined;
   }
   if (cluster > 1 || !mayHaveParts(problem, recipe)) return false;
-  return problem.weights === undefined ? multipliers < 4 : swapAB && multipliers === 4;
+  return problem.weights === undefined ? consumers < 4 : swapAB && consumers === 4;
 }
 
 /**
@@ -171,17 +171,17 @@ function mayPair({ outputs }: MatmulProblem): boolean {
  */
 function isSeldomBest(
   problem: MatmulProblem,
-  multipliers: number,
+  consumers: number,
   { columns, swapAB }: TileForm,
 ): boolean {
   if (problem.sparse || prologueOf(problem) !== undefined) return false;
   const isAlong =
     problem.major.b === "k" && problem.b.dtype.bits === 16 && problem.sizes.batch === undefined;
-  return (columns === 96 && !isAlong) || (swapAB && columns <= 64 && multipliers > 1);
+  return (columns === 96 && !isAlong) || (swapAB && columns <= 64 && consumers > 1);
 }
 
 /** What decides how much room stages have. */
-type TilesOfRows = TileForm & Pick<PersistentConfiguration, "multipliers" | "schedule">;
+type TilesOfRows = TileForm & Pick<PersistentConfiguration, "consumers" | "schedule">;
 
 /** Rows up to which there are several counts of stages. */
 const streamRows = 64;
@@ -193,7 +193,7 @@ function stagesOf(
   form: TilesOfRows,
   target: Target,
 ): { readonly most: number; readonly beside: number | undefined } {
-  const isStream = form.swapAB && form.multipliers === 1 && form.columns <= streamRows;
+  const isStream = form.swapAB && form.consumers === 1 && form.columns <= streamRows;
   const hasChoice = isStream && !problem.sparse && prologueOf(problem) === undefined;
   return {
     most: mostStages(problem, recipe, form, target),

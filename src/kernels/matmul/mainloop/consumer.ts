@@ -46,7 +46,7 @@ import { eachSegment } from "../scheduler/work-loop.ts";
 import { plainSums, roundSums, rowsOfThread, sumsFor } from "./mainloop.ts";
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
-export function multiplyTiles(work: Work, index: Scalar<"i32">): void {
+export function consumeTiles(work: Work, index: Scalar<"i32">): void {
   const { problem, recipe, configuration } = work.form;
   if (tradesRegisters(problem, configuration)) setRegisters(tradedRegisters(recipe).multiply);
   if (work.isOnce) multiplyOnce(work, index);
@@ -322,8 +322,8 @@ function finishSegment<R extends Tree | void>(
 ): R {
   const { handed, worker, rank } = work;
   if (handed === undefined) return finish(product);
-  const { cluster, multipliers } = work.form.configuration;
-  const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
+  const { cluster, consumers } = work.form.configuration;
+  const part = cluster === 1 ? index : rank.mul(consumers).add(index);
   const whole = (sums: Tile): R => finish(fromHanded(sums));
   const holder = { worker, part, needed: rowsOfThread(work, place, index) };
   const handing = { ...handed, pieces: handedPieces(work.shapes.columns) };

@@ -243,8 +243,8 @@ export function rowsOfThread(
   { top, end }: TilePlace,
   index: Scalar<"i32">,
 ): Scalar<"bool"> | undefined {
-  const { multipliers, swapAB } = configuration;
-  if (dealt === undefined || end === undefined || swapAB || multipliers === 1) return undefined;
+  const { consumers, swapAB } = configuration;
+  if (dealt === undefined || end === undefined || swapAB || consumers === 1) return undefined;
   return notBefore(top).add(index.mul(threadRows)).lt(end);
 }
 

@@ -19,7 +19,7 @@ import { recipeOf } from "../recipe.ts";
 import { endsInOrder } from "../tile-shapes.ts";
 
 const usual: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 3 },
+  ...{ kernel: "persistent", consumers: 2, columns: 64, stages: 3 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
@@ -111,7 +111,7 @@ test("where there is an epilogue, tiles are the widest or blocks have one, and t
   expect(ended({ epilogue }, { columns: 256 }, 1024)).toBe(false);
   expect(ended({}, { columns: 256 }, 1024, 4096)).toBe(false);
   expect(ended({}, {}, 2048, 4096)).toBe(true);
-  expect(ended({ epilogue }, { multipliers: 1 }, 2048)).toBe(false);
+  expect(ended({ epilogue }, { consumers: 1 }, 2048)).toBe(false);
   expect(ended({ epilogue }, { schedule: "stream-k" }, 2048)).toBe(false);
 });
 

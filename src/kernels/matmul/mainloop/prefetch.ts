@@ -35,7 +35,7 @@ export function asksAhead(form: PersistentForm): boolean {
 /** The multiplying threads ask for a share of rows and of columns. */
 export function askAhead(work: Work, index: Scalar<"i32">): void {
   const { shapes, sides, form } = work;
-  const { multipliers, swapAB } = form.configuration;
+  const { consumers, swapAB } = form.configuration;
   const { m, n } = form.sizes;
   const [height, width] = swapAB ? [n, m] : [m, n];
   const zero = constant(dtypes.i32, 0);
@@ -54,7 +54,7 @@ export function askAhead(work: Work, index: Scalar<"i32">): void {
     const ask = (): void => {
       askShare(work, each);
     };
-    if (multipliers === 1) ask();
+    if (consumers === 1) ask();
     else when(index.eq(turn), ask);
   }
 }

@@ -150,10 +150,10 @@ const fewRows = 16;
 
 /** Which rows of a tile are copied: of a group with few, only those that the first thread multiplies, or the first of them. */
 function dealtEdge({ form }: Work, { top, end }: TilePlace): Pick<CopiedSide, "edge" | "some"> {
-  const { swapAB, multipliers } = form.configuration;
+  const { swapAB, consumers } = form.configuration;
   if (form.dealt === undefined || end === undefined || swapAB) return { edge: form.edges.row };
   const rows = end.sub(notBefore(top));
-  const counts = multipliers === 1 ? [fewRows] : [fewRows, threadRows];
+  const counts = consumers === 1 ? [fewRows] : [fewRows, threadRows];
   return { edge: undefined, some: counts.map((count) => ({ count, suffice: rows.le(count) })) };
 }
 

@@ -44,7 +44,7 @@ test.each([
 
 test("rings have a stage for each part at least, since a step reads all of them", () => {
   const configuration: MatmulConfiguration = {
-    ...{ kernel: "persistent", multipliers: 1, columns: 64, stages: 2 },
+    ...{ kernel: "persistent", consumers: 1, columns: 64, stages: 2 },
     ...{ schedule: "tiles", swapAB: false, cluster: 1 },
   };
   const planOf = (precision: "bf16x3" | "bf16x6") =>
@@ -86,7 +86,7 @@ test.each(["tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const)(
     const b = fromNumbers(f32, [8, 8], [0.1, 1e30, ...Array.from({ length: 62 }, () => 0)]);
     const configuration: MatmulConfiguration = {
       kernel: "persistent",
-      multipliers: 1,
+      consumers: 1,
       columns: 64,
       stages: 3,
       schedule: "tiles",
@@ -139,7 +139,7 @@ test.each([
       ["bf16x6", Math.min(single, 2 ** -20)],
     ] as const) {
       const configuration: MatmulConfiguration = {
-        ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 6 },
+        ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 6 },
         ...{ schedule: "tiles", swapAB: false, cluster: 1 },
       };
       const b = tensor(f32, [k, n], { strides: [1, k] });

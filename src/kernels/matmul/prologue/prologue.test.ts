@@ -18,7 +18,7 @@ import type { WeightFormat } from "../weights/quantized.ts";
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 
 const swapAB: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
+  ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 3 },
   ...{ schedule: "tiles", swapAB: true, cluster: 1 },
 };
 
@@ -69,12 +69,12 @@ const cases: readonly WeightCase[] = [
     configuration: swapAB,
   },
   {
-    name: "4 bits, four multipliers, split",
+    name: "4 bits, four consumers, split",
     dtype: i4,
     scale: bf16,
     group: 256,
     sizes: [9, 136, 640],
-    configuration: { ...swapAB, multipliers: 4, columns: 16, schedule: "stream-k" },
+    configuration: { ...swapAB, consumers: 4, columns: 16, schedule: "stream-k" },
   },
   {
     name: "4 bits, few rows",

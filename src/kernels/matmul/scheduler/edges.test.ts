@@ -29,7 +29,7 @@ import { hasOneTile } from "../tile-shapes.ts";
 const location = captureLocation();
 const [m, n, k] = [dim("m"), dim("n"), dim("k")];
 const narrow: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 192, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, columns: 192, stages: 2 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
@@ -97,7 +97,7 @@ const cases: readonly Case[] = [
     place: "emulator",
     sizes: [136, 200, 136],
     edges: { row: 32, column: 64 },
-    configuration: { multipliers: 2 },
+    configuration: { consumers: 2 },
   },
   {
     name: "both by columns, in pairs",

@@ -37,10 +37,10 @@ function fetchedSide(
 export function fetchedSides(
   problem: MatmulProblem,
   recipe: Recipe,
-  { multipliers, columns, swapAB, cluster }: PersistentConfiguration,
+  { consumers, columns, swapAB, cluster }: PersistentConfiguration,
   { m, n }: ProductSizes,
 ): { readonly [L in LastTiles]: FetchedSide } {
-  const rows = multipliers * threadRows;
+  const rows = consumers * threadRows;
   const [rowSide, columnSide] = swapAB ? (["b", "a"] as const) : (["a", "b"] as const);
   const [height, width] = swapAB ? [n, m] : [m, n];
   return {
@@ -51,12 +51,12 @@ export function fetchedSides(
 
 /** How the tiles of a configuration lie, and who has them. */
 export function planeOf(
-  { multipliers, columns, swapAB, cluster }: PersistentConfiguration,
+  { consumers, columns, swapAB, cluster }: PersistentConfiguration,
   { m, n, batch }: ProductSizes,
   { processors }: Target,
   workers: number,
 ): TilePlane {
-  const rows = multipliers * threadRows * cluster;
+  const rows = consumers * threadRows * cluster;
   const [height, width] = swapAB ? [n, m] : [m, n];
   return {
     batch,

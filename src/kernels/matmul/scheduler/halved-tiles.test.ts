@@ -10,7 +10,7 @@ import { matmul } from "../matmul.ts";
 import { tileCount } from "../tile-shapes.ts";
 
 const usual = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 256, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, columns: 256, stages: 2 },
   ...{ schedule: "stream-k", swapAB: false, cluster: 1 },
 } as const satisfies MatmulConfiguration;
 

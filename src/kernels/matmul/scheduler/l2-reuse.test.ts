@@ -18,7 +18,7 @@ import { recipeOf } from "../recipe.ts";
 
 const location = captureLocation();
 const wide: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
+  ...{ kernel: "persistent", consumers: 2, columns: 256, stages: 4 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 
@@ -70,7 +70,7 @@ test.each(["simulator", "emulator"] as const)(
   async (place) => {
     const [m, n, k] = [128, 32, 200];
     const form = formOf([m, n, k], {
-      configuration: { ...wide, multipliers: 1, columns: 16, stages: 2 },
+      configuration: { ...wide, consumers: 1, columns: 16, stages: 2 },
       ...{ processors: 1, cache: 50e3 },
     });
     expect(turnsBack(form)).toBe(true);

@@ -39,9 +39,9 @@ function workersOf({ configuration: { cluster }, processors }: PersistentForm): 
 /** Bytes of the rows and columns of a round of tiles. */
 function roundBytes(form: PersistentForm): number {
   const { recipe, configuration, sizes } = form;
-  const { multipliers, columns, cluster, swapAB } = configuration;
+  const { consumers, columns, cluster, swapAB } = configuration;
   const [rowFormat, columnFormat] = swapAB ? [recipe.b, recipe.a] : [recipe.a, recipe.b];
-  const rows = multipliers * threadRows * cluster;
+  const rows = consumers * threadRows * cluster;
   const group = groupOf(rows, columns, workersOf(form));
   const across = (workersOf(form) / group) * columns;
   return (

@@ -14,7 +14,7 @@ import type { PersistentConfiguration } from "../configuration.ts";
 import { matmul } from "../matmul.ts";
 
 const usual: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 3 },
+  ...{ kernel: "persistent", consumers: 2, columns: 128, stages: 3 },
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 

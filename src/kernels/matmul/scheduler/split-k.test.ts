@@ -13,15 +13,15 @@ import { quantized } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 
 const inParts: PersistentConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
+  ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 3 },
   ...{ schedule: "split-k", swapAB: true, cluster: 1 },
 };
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 
 test.each([
-  ["few rows", [5, 264, 712], { multipliers: 4 }, "simulator"],
+  ["few rows", [5, 264, 712], { consumers: 4 }, "simulator"],
   ["few rows", [5, 136, 712], {}, "emulator"],
-  ["the last of which is short", [20, 136, 1288], { multipliers: 2, columns: 32 }, "simulator"],
+  ["the last of which is short", [20, 136, 1288], { consumers: 2, columns: 32 }, "simulator"],
   ["rows that are not aligned", [3, 35, 345], {}, "simulator"],
   ["along rows", [70, 72, 520], { swapAB: false, columns: 64 }, "simulator"],
   ["so few steps that there is one part", [3, 72, 260], {}, "simulator"],
@@ -82,7 +82,7 @@ test.each([
   const device = await open("simulator", { onNotes: () => undefined });
   const x = fromNumbers(f32, [depth, columns], right);
   const stored = await device.run(quantizeWeights({ x: f32, b: b as QuantizedSpec }), { x });
-  const configuration = { ...inParts, multipliers: 4, columns: 32 } as const;
+  const configuration = { ...inParts, consumers: 4, columns: 32 } as const;
   const op = matmul({ a: bf16, b: b as QuantizedSpec, out: f32, configuration });
   const a = fromNumbers(bf16, [rows, depth], left);
   const { out } = await device.run(op, { a, ...stored } as never);

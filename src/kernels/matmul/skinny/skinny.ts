@@ -52,7 +52,7 @@ import { packedUnit } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 
 /** Threads that multiply, and warps of each. */
-const [multipliers, warpsOfThread] = [4, 4];
+const [consumers, warpsOfThread] = [4, 4];
 /**
  * Registers of a lane: the block starts with 96 in each of its 640. 64 rows want more to multiply: 62.2 µs instead of 63.5 with 104, of 8192 × 28672 in i4.
  * Others copy lines of scales and zero points, which 32 do not suffice for.
@@ -76,7 +76,7 @@ export function skinnyColumns({
   columns,
   turns,
 }: Pick<SkinnyConfiguration, "columns" | "turns">): number {
-  return ((multipliers * warpsOfThread) / turns) * columns;
+  return ((consumers * warpsOfThread) / turns) * columns;
 }
 
 /** Elements along k of a step: those that blocks of 64 columns copy are lines of the cache. */
@@ -218,7 +218,7 @@ function askAhead(
   const width = skinnyColumns(configuration);
   const asked = Math.min(steps, (askedSteps * mostCopied * packedUnit) / (width * depth));
   const along = slice(from.mul(depth), asked * depth);
-  const columns = width / multipliers;
+  const columns = width / consumers;
   when(threadIndex().gt(0), () => {
     const own = threadIndex().sub(1).maximum(0).mul(columns);
     prefetch(b.at(slice(left.add(own), columns), along));
@@ -227,7 +227,7 @@ function askAhead(
 
 /** Those who have a turn at the same time, with columns of their own: warps, or four of them. */
 function takersOf(weights: QuantizedSpec, configuration: SkinnyConfiguration): number {
-  const warpsOfTurn = (multipliers * warpsOfThread) / configuration.turns;
+  const warpsOfTurn = (consumers * warpsOfThread) / configuration.turns;
   return areTogether(weights, configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
 }
 

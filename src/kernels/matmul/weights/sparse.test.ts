@@ -137,8 +137,8 @@ async function expectProduct({ dtype, m, n, k, more = {} }: Product): Promise<vo
 }
 
 const persistent = { kernel: "persistent", schedule: "tiles", swapAB: true } as const;
-const pairs = { ...persistent, multipliers: 2, columns: 128, stages: 2, cluster: 2 } as const;
-const single = { ...persistent, multipliers: 1, columns: 32, stages: 3, cluster: 1 } as const;
+const pairs = { ...persistent, consumers: 2, columns: 128, stages: 2, cluster: 2 } as const;
+const single = { ...persistent, consumers: 1, columns: 32, stages: 3, cluster: 1 } as const;
 
 describe("products of sparse weights", () => {
   test.each<[string, Product]>([

@@ -43,7 +43,7 @@ const ofLines: readonly MatmulConfiguration[] = [
   { kernel: "skinny", rows: 32, columns: 16, turns: 4, stages: 4, split: 1 },
 ];
 const swapAB: MatmulConfiguration = {
-  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
+  ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 2 },
   ...{ schedule: "stream-k", swapAB: true, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
@@ -208,7 +208,7 @@ async function partsAgree(
   const bScale = fromNumbers(bf16, [...lines, columns], scales);
   const scale = toNumbers(bScale);
   const configuration: MatmulConfiguration = {
-    ...{ kernel: "persistent", multipliers: 4, columns: 8, stages: 2 },
+    ...{ kernel: "persistent", consumers: 4, columns: 8, stages: 2 },
     ...{ schedule: "split-k", swapAB: true, cluster: 1 },
   };
   const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });

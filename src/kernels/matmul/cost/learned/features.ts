@@ -78,7 +78,7 @@ function tilesNumbers(
   const depth = depthOf(problem, recipe);
   const operands = operandsOf(problem, recipe, stored);
   return (configuration, seconds) => {
-    const { multipliers, columns, stages, schedule, swapAB, cluster } = configuration;
+    const { consumers, columns, stages, schedule, swapAB, cluster } = configuration;
     const parts = partCount(problem, configuration, stored, depth, target);
     const sizes = { ...stored, k: Math.ceil(stored.k / parts), batch: stored.batch * parts };
     const tiled =
@@ -95,11 +95,11 @@ function tilesNumbers(
     const ofBlock = (rounds - 1) * steps + cutOf(tiled, tiles, workers, steps).each;
     return [
       ...[kinds[schedule], columns, parts, steps, tiles],
-      ...[multipliers, stages, swapAB ? 1 : 0, cluster, workers, ofBlock, steps / stages],
+      ...[consumers, stages, swapAB ? 1 : 0, cluster, workers, ofBlock, steps / stages],
       ...[swapAB ? begin.b : begin.a, swapAB ? begin.a : begin.b, preparing / seconds],
       ...[sharedBytes(problem, tiled), plane.down, plane.across, sharers.row, sharers.column],
       ...[tiles / workers, tiles / (workers * rounds), (workers * cluster) / target.processors],
-      Math.log2(multipliers * threadRows * (swapAB ? Math.min(columns, stored.m) : columns)),
+      Math.log2(consumers * threadRows * (swapAB ? Math.min(columns, stored.m) : columns)),
       ...(["row", "column"] as const).flatMap((last) => [
         outsideOf(sides[last], windows[last]).part,
         outsideAtOnce(plane, sides[last], last, cluster, windows[last]),
