@@ -55,8 +55,8 @@ describe("a report of the library", () => {
     ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 4 },
     ...{ schedule: "tiles", turned: false, cluster: 1 },
   };
-  const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 };
-  const skinny = { kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 4, split: 1 };
+  const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 };
+  const skinny = { kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 4, splitK: 1 };
   const gemv = { kernel: "gemv", columns: 1, warps: 1, words: 1 };
   const scanned = { rows: 1, columns: 32, workers: 1 };
   const product = (configuration: object, stagse = {}) =>
@@ -73,7 +73,7 @@ describe("a report of the library", () => {
       () => product(persistent, { stagse: 5 }),
       /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, multipliers, columns, stages, schedule, turned, cluster \}/,
     ],
-    ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, split \}/],
+    ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, splitK \}/],
     ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
     ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*turns, stages/],
     ["gemv", () => product(gemv, { rows: 1 }), /unknown option rows [^]*warps, words \}/],

@@ -538,7 +538,7 @@ describe("mistakes", () => {
         rows: 64,
         columns: 64,
         depth: 32,
-        split: 1,
+        splitK: 1,
       },
     });
     const sizes = [{ m: 1, n: 1, k: 1 }];

@@ -151,10 +151,10 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
     ...(kind === "quantised" ? (["skinny", "skinny"] as const) : []),
   ]);
   if (kernel === "chosen") return undefined;
-  const split = random.pick([1, 1, 2, 3, 7]);
+  const splitK = random.pick([1, 1, 2, 3, 7]);
   if (kernel === "plain")
     return {
-      ...{ kernel, split, rows: random.pick([64, 128] as const) },
+      ...{ kernel, splitK, rows: random.pick([64, 128] as const) },
       ...{
         columns: random.pick([32, 64] as const),
         depth: random.pick([8, 16, 32, 64, 128] as const),
@@ -162,7 +162,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
     };
   if (kernel === "skinny") {
     const form = random.pick(skinnyForms);
-    return { kernel, ...form, stages: form.turns * (2 + random.below(2)), split };
+    return { kernel, ...form, stages: form.turns * (2 + random.below(2)), splitK };
   }
   const swapAB = kind === "sparse" || random.below(2) === 0;
   return {

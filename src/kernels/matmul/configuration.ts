@@ -36,7 +36,7 @@ export type MatmulConfiguration =
       /** 8 is of f64 alone. */
       readonly depth: 8 | 16 | 32 | 64 | 128;
       /** Parts of k that are summed apart, and then together in a fixed order. */
-      readonly split: number;
+      readonly splitK: number;
     }
   /** The kernel for few rows and weights in few bits (`skinny.ts`). */
   | {
@@ -51,7 +51,7 @@ export type MatmulConfiguration =
       /** Steps along k in flight, of 128 elements; of 256 where turns have 16 columns of 4 bits. */
       readonly stages: number;
       /** As in the plain kernel. */
-      readonly split: number;
+      readonly splitK: number;
     }
   /** The kernel for one row and weights by columns (`gemv.ts`). */
   | {
@@ -80,8 +80,8 @@ export const matmulSettings: {
   >)[];
 } = {
   persistent: ["kernel", "consumers", "columns", "stages", "schedule", "swapAB", "cluster"],
-  plain: ["kernel", "rows", "columns", "depth", "split"],
-  skinny: ["kernel", "rows", "columns", "turns", "stages", "split"],
+  plain: ["kernel", "rows", "columns", "depth", "splitK"],
+  skinny: ["kernel", "rows", "columns", "turns", "stages", "splitK"],
   gemv: ["kernel", "columns", "warps", "words"],
 };
 

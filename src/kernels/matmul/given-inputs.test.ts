@@ -113,7 +113,7 @@ test("tiles of f64 that no registers suffice for are refused where they are give
     matmul({
       a: f64,
       b: f64,
-      configuration: { kernel: "plain", rows, columns: 32, depth, split: 1 },
+      configuration: { kernel: "plain", rows, columns: 32, depth, splitK: 1 },
     });
   const sizes = { m: 8, n: 8, k: 8 };
   expect(codeOf(() => op(128, 128).plan(sizes))).toBe("TW9904");
@@ -146,7 +146,7 @@ describe("where k is 0, what the epilogue makes of zeros is written, whichever k
   test.each<[string, MatmulConfiguration]>([
     ["persistent", persistent],
     ["in parts", { ...persistent, schedule: "split-k" }],
-    ["plain", { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 }],
+    ["plain", { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 }],
     ["gemv", gemv],
   ])("%s", async (_, configuration) => {
     const device = await open("simulator", { onNotes: () => undefined });

@@ -16,7 +16,7 @@ const persistent: MatmulConfiguration = {
   ...{ kernel: "persistent", consumers: 2, columns: 64, stages: 3 },
   ...{ schedule: "stream-k", swapAB: false, cluster: 2 },
 };
-const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 2 };
+const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, splitK: 2 };
 
 /** The product with numbers added to it that an input of this name has, which are given as an output of another one, too. */
 function added(input: string, output: string, configuration: MatmulConfiguration) {
@@ -50,7 +50,7 @@ test("all names that kernels have beside a user's are known", () => {
     persistent,
     { ...persistent, schedule: "tiles", cluster: 1 } as const,
     plain,
-    { ...plain, split: 1 },
+    { ...plain, splitK: 1 },
   ].flatMap((each) => added("more", "further", each).kernels({ batch: 1, m: 256, n: 256, k: 512 }));
   const seen = kernels.filter(({ kernel }) =>
     kernel.parameters.some(({ name }) => name === "more" || name === "further"),

@@ -67,7 +67,7 @@ const cases: readonly Case[] = [
   {
     name: "odd sizes, plain",
     sizes: [5, 67, 33],
-    configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 },
+    configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 },
   },
   { name: "nothing to sum", sizes: [4, 8, 0] },
   { name: "no rows", sizes: [0, 8, 8] },
@@ -164,7 +164,7 @@ const cases: readonly Case[] = [
   {
     name: "plain, split along k",
     sizes: [9, 10, 300],
-    configuration: { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 3 },
+    configuration: { kernel: "plain", rows: 64, columns: 32, depth: 16, splitK: 3 },
   },
   {
     name: "A and B swapped, a by columns",
@@ -556,7 +556,7 @@ test("mistakes are told", () => {
         matmul({
           a: bf16,
           b: bf16,
-          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 0 },
+          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 0 },
         }).plan(fits),
     ],
     [

@@ -23,7 +23,7 @@ import type { InputPlace, Prologue } from "./prologue/prologue.ts";
 
 export function plainKernel(
   problem: MatmulProblem,
-  { rows, columns, depth, split }: PlainConfiguration,
+  { rows, columns, depth, splitK }: PlainConfiguration,
   sizes: ProductSizes,
   location: Location,
 ): KernelDefinition {
@@ -33,8 +33,8 @@ export function plainKernel(
   const { a: ofRows, b: ofColumns } = problem.prologues;
   const prologues = [ofRows, ofColumns].filter((each) => each !== undefined);
   const [depthOfA, depthOfB] = [storedDepth(ofRows, k), storedDepth(ofColumns, k)];
-  const layersOut = problem.sizes.batch === undefined && split === 1 ? [] : [dim("layers")];
-  const output = split === 1 ? problem.out.dtype : problem.accumulator;
+  const layersOut = problem.sizes.batch === undefined && splitK === 1 ? [] : [dim("layers")];
+  const output = splitK === 1 ? problem.out.dtype : problem.accumulator;
   return kernel(
     {
       name: "matmul_plain",
@@ -48,7 +48,7 @@ export function plainKernel(
           ...(batched.b ? [batch] : []),
           ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ]),
-        ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
+        ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
       outputs: {
@@ -59,15 +59,15 @@ export function plainKernel(
     (argument) => {
       const { layer, i, j, a, b, out } = argument;
       const zero = constant(dtypes.i32, 0);
-      const inBatch = split === 1 ? layer : layer.div(split);
+      const inBatch = splitK === 1 ? layer : layer.div(splitK);
       const ofA = batched.a ? a.at(inBatch) : a;
       const ofB = batched.b ? b.at(inBatch) : b;
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
       const allSteps = zero.add(cdiv(k, depth));
-      const each = split === 1 ? allSteps : allSteps.add(split - 1).div(split);
-      const from = split === 1 ? zero : layer.sub(inBatch.mul(split)).mul(each).minimum(allSteps);
-      const steps = split === 1 ? allSteps : each.minimum(allSteps.sub(from));
+      const each = splitK === 1 ? allSteps : allSteps.add(splitK - 1).div(splitK);
+      const from = splitK === 1 ? zero : layer.sub(inBatch.mul(splitK)).mul(each).minimum(allSteps);
+      const steps = splitK === 1 ? allSteps : each.minimum(allSteps.sub(from));
       const precision = problem.precision === undefined ? {} : { precision: problem.precision };
       const dtype = problem.accumulator;
       const start: Tile = zeros(problem.accumulator, [rows, columns]);
@@ -91,7 +91,7 @@ export function plainKernel(
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done =
-        split === 1
+        splitK === 1
           ? finished(sums, piece, problem, argument as never, location, dimensions)
           : sums;
       const target: Ref = layersOut.length === 0 ? out : out.at(layer);

@@ -153,7 +153,7 @@ function finishedPiece(
       ? summedPiece
       : pieceOf(problem, configuration);
   if (configuration.kernel === "gemv") return gemvPiece(configuration);
-  if (configuration.split > 1) return summedPiece;
+  if (configuration.splitK > 1) return summedPiece;
   if (configuration.kernel === "skinny") return skinnyPiece(problem, configuration);
   const { rows, columns } = configuration;
   return { rows, columns };
@@ -178,8 +178,8 @@ function launchesOf(
     const weights = packedBytes(problem.b.dtype, sizes.n * sizes.k);
     return gemvKernel(problem, configuration, sizes, weights > ratesOf(target).l2, location);
   };
-  const split = configuration.kernel === "gemv" ? 1 : configuration.split;
-  return splitLaunches(problem, split, product, sizes, location);
+  const splitK = configuration.kernel === "gemv" ? 1 : configuration.splitK;
+  return splitLaunches(problem, splitK, product, sizes, location);
 }
 
 export function requirePossible(
@@ -228,13 +228,13 @@ function requirePlain(
   text: string,
   location: Location,
 ): void {
-  const { rows, columns, depth, split } = configuration;
+  const { rows, columns, depth, splitK } = configuration;
   const wrong = (message: string, expected: string): Error =>
     refused("TW9904", message, expected, text, location);
   if (problem.sparse)
     throw wrong("the plain kernel does not multiply sparse weights", '{ kernel: "persistent", … }');
-  if (!Number.isSafeInteger(split) || split < 1 || split > 64)
-    throw wrong(`${problem.of} cannot split k like this`, "a whole number from 1 to 64");
+  if (!Number.isSafeInteger(splitK) || splitK < 1 || splitK > 64)
+    throw wrong(`${problem.of} cannot splitK k like this`, "a whole number from 1 to 64");
   if (![64, 128].includes(rows) || ![32, 64, 128].includes(columns) || !plainDepths.includes(depth))
     throw wrong(
       `${problem.of} has no such plain kernel`,
@@ -287,7 +287,7 @@ function requirePersistent(
     throw refused(
       "TW9904",
       `${problem.of} has no such persistent kernel`,
-      `consumers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "stream-k" or "split-k", swapAB true or false, cluster 1 or 2`,
+      `consumers 1, 2 or 4, columns ${persistentColumns.join(", ")}, schedule "tiles", "stream-k" or "splitK-k", swapAB true or false, cluster 1 or 2`,
       text,
       location,
     );
@@ -538,7 +538,7 @@ function preparationLaunches(
 /** The product, and the sum of its parts where k is split. */
 function splitLaunches(
   problem: MatmulProblem,
-  split: number,
+  splitK: number,
   product: () => KernelDefinition,
   sizes: ProductSizes,
   location: Location,
@@ -551,15 +551,15 @@ function splitLaunches(
     ...prologueArguments(problem, sizes),
   };
   const inputs = { ...inputArguments(problem), ...outputArguments(problem) };
-  const values = { ...sizes, layers: split * batch };
-  if (split === 1)
+  const values = { ...sizes, layers: splitK * batch };
+  if (splitK === 1)
     return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
   const parts = { argument: partsOfK };
   return {
     scratch: { [partsOfK]: { dtype: problem.accumulator, shape: [values.layers, m, n] } },
     launches: () => [
       launched(product(), { ...operands, out: parts }, values),
-      launched(sumPartsKernel(problem, split, sizes, location), { parts, ...inputs, out }, values),
+      launched(sumPartsKernel(problem, splitK, sizes, location), { parts, ...inputs, out }, values),
     ],
   };
 }

@@ -309,7 +309,9 @@ export function tileCount(
 ): number {
   const { columns } = configuration;
   if (configuration.kernel === "plain")
-    return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
+    return (
+      batch * configuration.splitK * Math.ceil(m / configuration.rows) * Math.ceil(n / columns)
+    );
   const rows = configuration.consumers * configuration.cluster * threadRows;
   const [height, width] = configuration.swapAB ? [n, m] : [m, n];
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);

@@ -240,7 +240,7 @@ function planOf(
     throw refused(
       "TW9904",
       "raggedDot has no launch that sums parts of k, and no tiles that two blocks share",
-      'schedule "tiles" or "stream-k", cluster 1, or split 1 of the plain kernel',
+      'schedule "tiles" or "stream-k", cluster 1, or splitK 1 of the plain kernel',
       JSON.stringify(given),
       location,
     );
@@ -255,7 +255,7 @@ function planOf(
 
 /** Whether a launch of its own would have to sum parts of k. */
 function isInParts(given: TiledConfiguration): boolean {
-  return given.kernel === "plain" ? given.split > 1 : given.schedule === "split-k";
+  return given.kernel === "plain" ? given.splitK > 1 : given.schedule === "split-k";
 }
 
 /** What is chosen, with as many stages as leave room for what the epilogue needs. */
@@ -297,7 +297,7 @@ function chooseRagged(
     return { ...sizes, m: Math.max(1, Math.ceil(m / Math.max(1, groups))), batch: groups };
   };
   const alike = amongPart(1);
-  if (slow !== undefined) return { ...plainConfiguration(problem, alike, target), split: 1 };
+  if (slow !== undefined) return { ...plainConfiguration(problem, alike, target), splitK: 1 };
   const half = { ...sizes, m: Math.max(1, Math.ceil(m / 2)), batch: Math.min(1, batch) };
   const dealt = problem.weights === undefined ? [alike, amongPart(2), amongPart(4), half] : [alike];
   const models = dealt.map((each) => tiledModel(problem, each, target));

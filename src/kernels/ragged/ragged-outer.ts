@@ -164,9 +164,9 @@ function dimensionsOf({ m, n, k, batch }: ProductSizes) {
 /** Tiles that fit in registers for every format. */
 function configurationOf({ a, accumulator }: MatmulProblem): PlainConfiguration {
   if (accumulator.bits === 64)
-    return { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
+    return { kernel: "plain", rows: 64, columns: 32, depth: 16, splitK: 1 };
   const depth = a.dtype.bits >= 32 ? 16 : a.dtype.bits === 16 ? 32 : 64;
-  return { kernel: "plain", rows: 64, columns: 64, depth, split: 1 };
+  return { kernel: "plain", rows: 64, columns: 64, depth, splitK: 1 };
 }
 
 /** The product aᵀ · b that it is over all rows: k by m times m by n. */

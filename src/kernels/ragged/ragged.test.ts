@@ -32,7 +32,7 @@ const oneThread = (isSwapped: boolean): TiledConfiguration => ({
   ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 2 },
   ...{ schedule: "tiles", swapAB: isSwapped, cluster: 1 },
 });
-const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
+const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, splitK: 1 };
 
 const cases: readonly (DotCase & { readonly processors?: number })[] = [
   { name: "cut tiles", groups: [130, 3, 60], sizes: [193, 72, 40], configuration: wide },
@@ -380,7 +380,7 @@ describe("what cannot be done is refused", () => {
       () =>
         raggedDot({
           ...{ a: bf16, b: bf16 },
-          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 2 },
+          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 2 },
         }).plan({ m: 8, n: 8, k: 8, g: 2 }),
     ],
     [

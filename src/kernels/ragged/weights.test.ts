@@ -25,7 +25,13 @@ const swapAB: MatmulConfiguration = {
 };
 /** Tiles of several pieces, the last of which reaches beyond its group. */
 const tall: MatmulConfiguration = { ...swapAB, consumers: 1, columns: 96 };
-const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 128, split: 1 };
+const plain: MatmulConfiguration = {
+  kernel: "plain",
+  rows: 64,
+  columns: 32,
+  depth: 128,
+  splitK: 1,
+};
 
 const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
 

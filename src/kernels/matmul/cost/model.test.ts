@@ -187,7 +187,7 @@ test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
   for (const m of [17, 32])
     for (const along of [8192, 28672])
       expect(chosen(m, 8192, along)).toMatchObject({
-        ...{ kernel: "skinny", rows: 32, columns: 16, turns: 4, split: 1 },
+        ...{ kernel: "skinny", rows: 32, columns: 16, turns: 4, splitK: 1 },
       });
   // 44.5 µs and 47.3; with 64 rows 57.2 and 59.8, 20.8 and 21.4, 58.0 and 58.5, 18.9 and 19.8.
   for (const [m, across, along] of [
@@ -207,7 +207,7 @@ test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
 function wholeSkinny(b: QuantizedSpec, sizes: ProductSizes): readonly SkinnyConfiguration[] {
   const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   return candidateConfigurations(problem, sizes, targets.sm_90a).flatMap((each) =>
-    each.kernel === "skinny" && each.split === 1 ? [each] : [],
+    each.kernel === "skinny" && each.splitK === 1 ? [each] : [],
   );
 }
 

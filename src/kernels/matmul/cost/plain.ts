@@ -38,14 +38,14 @@ export function plainSeconds(
   sizes: ProductSizes,
   target: Target,
 ): number {
-  const { rows, columns, depth, split } = configuration;
+  const { rows, columns, depth, splitK } = configuration;
   const tiles = tileCount(configuration, sizes);
-  const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
+  const steps = Math.ceil(Math.ceil(sizes.k / depth) / splitK) * recipe.terms.length;
   const rate = ratesOf(target).products[productRate(recipe)] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * plainEfficiency);
   const among = Math.max(1, tiles / target.processors);
   const step = stepSeconds(problem, configuration, sizes, multiplying, among);
-  const summing = split === 1 ? 0 : summed(split, sizes);
+  const summing = splitK === 1 ? 0 : summed(splitK, sizes);
   const busy = steps * step + among * tileBesides(rows * columns, "stored");
   return (
     launchSeconds +

@@ -21,13 +21,13 @@ const persistent: MatmulConfiguration = {
   ...{ schedule: "tiles", swapAB: false, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
-  ...{ kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 },
+  ...{ kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 },
 };
 const configurations: { readonly [name: string]: MatmulConfiguration } = {
   persistent,
   swapAB: { ...persistent, columns: 16, swapAB: true },
   plain,
-  "plain, split": { ...plain, split: 2 },
+  "plain, split": { ...plain, splitK: 2 },
 };
 const inParts: MatmulConfiguration = {
   ...{ ...persistent, columns: 16, swapAB: true, schedule: "split-k" },
@@ -129,7 +129,7 @@ test("few rows with weights in few bits, and nothing to multiply", async () => {
     ...{ a: bf16, b: weights, out: f32 },
     outputs: { largest: { array: tensor(f32, [m]), combine: "max" } },
     epilogue: ({ sums }) => ({ out: sums, largest: sums }),
-    configuration: { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+    configuration: { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
   });
   const a = fromNumbers(bf16, [3, 128], whole(3 * 128, 5));
   const { out, largest } = await device.run(op, { a, ...packed });

@@ -27,7 +27,7 @@ const askedParts = 16;
 
 export function sumPartsKernel(
   problem: MatmulProblem,
-  split: number,
+  splitK: number,
   sizes: ProductSizes,
   location: Location,
 ): KernelDefinition {
@@ -54,10 +54,10 @@ export function sumPartsKernel(
       waitForPreviousKernel();
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
-      const part = (index: number) => parts.at(layer.mul(split).add(index), down, across).load();
+      const part = (index: number) => parts.at(layer.mul(splitK).add(index), down, across).load();
       let sums: Tile | undefined;
-      for (let from = 0; from < split; from += askedParts) {
-        const count = Math.min(askedParts, split - from);
+      for (let from = 0; from < splitK; from += askedParts) {
+        const count = Math.min(askedParts, splitK - from);
         for (const each of Array.from({ length: count }, (_, index) => part(from + index)))
           sums = sums === undefined ? each : (sums.add(each) as Tile);
       }

@@ -43,7 +43,7 @@ function prologueProblem(
   const prologue = prologueOf(problem);
   if (prologue === undefined) return undefined;
   const { operand, unit } = prologue;
-  if (recipe.terms.length > 1) return `${operand} is computed, and cannot be split into parts`;
+  if (recipe.terms.length > 1) return `${operand} is computed, and cannot be splitK into parts`;
   if (!suitsDepth(prologue, depthOf(problem, recipe)))
     return `groups of ${operand} are smaller than what is multiplied at once`;
   const extent = operand === "a" ? m : n;
@@ -101,8 +101,8 @@ export function tiledCandidates(
       ...persistentCandidates(problem, sizes, target, "timed"),
       ...(problem.sparse ? [] : [plain]),
     ];
-  const splits = [...new Set([plain.split, 1, 2, 4, 8])];
-  return splits.map((split) => ({ ...plain, split }));
+  const splits = [...new Set([plain.splitK, 1, 2, 4, 8])];
+  return splits.map((splitK) => ({ ...plain, splitK }));
 }
 
 /** Elements of k in a step of the plain kernel. */
@@ -142,5 +142,5 @@ export function plainConfiguration(
     Math.floor(steps / 8),
     16,
   );
-  return { kernel: "plain", rows, columns, depth, split: Math.max(1, wanted) };
+  return { kernel: "plain", rows, columns, depth, splitK: Math.max(1, wanted) };
 }

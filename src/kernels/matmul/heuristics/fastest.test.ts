@@ -108,10 +108,10 @@ test("nothing takes less than it takes at least, and most are known to be slow b
 test("of those that take as long the first ones come first", () => {
   const [plain] = [...randomCandidates(1)].flatMap(({ candidates }) => candidates.slice(-1));
   if (plain?.kernel !== "plain") throw new Error("the last candidate is the plain kernel");
-  const splits = [1, 2, 3, 4, 5, 6].map((split) => ({ ...plain, split }));
+  const splits = [1, 2, 3, 4, 5, 6].map((splitK) => ({ ...plain, splitK }));
   const seconds = [3, 1, 2, 1, 1, 2];
   const estimate = (each: TiledConfiguration) => {
-    const own = seconds[each.kernel === "plain" ? each.split - 1 : 0] ?? NaN;
+    const own = seconds[each.kernel === "plain" ? each.splitK - 1 : 0] ?? NaN;
     return { least: own / 2, seconds: () => own };
   };
   const found = fastestOf(splits, estimate, 4).map(({ place }) => place + 1);

@@ -23,11 +23,11 @@ const swapAB: MatmulConfiguration = {
 };
 
 const plain: MatmulConfiguration = {
-  ...{ kernel: "plain", rows: 64, columns: 64, depth: 64, split: 1 },
+  ...{ kernel: "plain", rows: 64, columns: 64, depth: 64, splitK: 1 },
 };
 
 const skinny: MatmulConfiguration = {
-  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 3, split: 3 },
+  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 3, splitK: 3 },
 };
 
 /** Whole numbers, so that sums of few of them are exact. */
@@ -90,7 +90,7 @@ const cases: readonly WeightCase[] = [
     scale: f16,
     group: 256,
     sizes: [18, 24, 256],
-    configuration: { ...skinny, rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+    configuration: { ...skinny, rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
   },
   {
     name: "FP8 by columns, few rows",
@@ -173,22 +173,22 @@ describe("weights in few bits", () => {
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toEqual(
       [8, 8, 16, 16].map((rows) => ({
-        ...{ kernel: "skinny", rows, columns: 16, turns: 4, split: 1, stages: 12 },
+        ...{ kernel: "skinny", rows, columns: 16, turns: 4, splitK: 1, stages: 12 },
       })),
     );
     // Blocks of 128 columns fill the processors once, and those of 16 rows are for more than 8.
     expect(
       [1, 16].map((rows) => op.plan({ m: rows, n: 16384, k: 4096 }).configuration),
     ).toMatchObject([
-      { rows: 8, columns: 64, split: 2 },
-      { rows: 16, columns: 32, split: 1 },
+      { rows: 8, columns: 64, splitK: 2 },
+      { rows: 16, columns: 32, splitK: 1 },
     ]);
     // Half a step would be left over.
     expect(op.plan({ m: 1, n: 8192, k: 28672 - 128 }).configuration).toMatchObject({ columns: 64 });
     const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) });
     expect(
       [1, 16].map((rows) => bytes.plan({ m: rows, n: 8192, k: 28672 }).configuration),
-    ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, turns: 4, split: 1 })));
+    ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, turns: 4, splitK: 1 })));
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
     expect([1, 16, 32, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(4).fill("skinny"));
@@ -277,7 +277,7 @@ describe("prologues", () => {
         configuration:
           kind === "persistent"
             ? { ...swapAB, columns: 8 }
-            : { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 },
+            : { kernel: "plain", rows: 64, columns: 32, depth: 16, splitK: 1 },
       });
       const byColumns = Float64Array.from({ length: depth * columns }, (_, index) => {
         const [j, l] = [Math.floor(index / depth), index % depth];
@@ -416,7 +416,7 @@ describe("prologues", () => {
           }),
       ],
       ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: skinny }).plan(fits)],
-      ...[{ columns: 64 }, { split: 0 }, { stages: 90 }, { stages: 1 }].map(
+      ...[{ columns: 64 }, { splitK: 0 }, { stages: 90 }, { stages: 1 }].map(
         (wrong) =>
           [
             "TW9904",

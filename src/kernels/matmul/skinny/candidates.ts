@@ -93,11 +93,11 @@ export function skinnyProblem(
  */
 function fillsOnce(
   form: Pick<SkinnyConfiguration, "rows" | "columns" | "turns">,
-  split: number,
+  splitK: number,
   { m, n }: ProductSizes,
   { processors }: Target,
 ): boolean {
-  const blocks = split * Math.ceil(n / skinnyColumns(form));
+  const blocks = splitK * Math.ceil(n / skinnyColumns(form));
   const isOwn = m <= form.rows && (2 * m > form.rows || form.rows === fewestRows);
   return isOwn && blocks <= processors && blocks > 0.75 * processors;
 }
@@ -116,7 +116,7 @@ function sharedBytes(
   { dtype, scale, zero }: QuantizedSpec,
   configuration: Omit<SkinnyConfiguration, "kernel">,
 ): number {
-  const { rows, stages, turns, split } = configuration;
+  const { rows, stages, turns, splitK } = configuration;
   const width = skinnyColumns(configuration);
   const depth = stepDepth({ dtype }, configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
@@ -126,7 +126,7 @@ function sharedBytes(
   const parts = (turns - 1) * rows * width * 4;
   // Results that warps finish by themselves are rearranged for the way to memory.
   const finishing =
-    split === 1 && !areTogether({ dtype }, configuration) ? rearrangedBytes * rows : 0;
+    splitK === 1 && !areTogether({ dtype }, configuration) ? rearrangedBytes * rows : 0;
   return stages * step + parts + finishing + 1024;
 }
 
@@ -144,15 +144,15 @@ export function skinnyCandidates(
     const width = skinnyColumns(form);
     const most = width === mostColumns ? mostSplit : width / leastColumns;
     return Array.from({ length: most }, (_, index) => index + 1)
-      .filter((split) => width === mostColumns || fillsOnce(form, split, sizes, target))
-      .filter((split) => split === 1 || steps / split >= leastSteps);
+      .filter((splitK) => width === mostColumns || fillsOnce(form, splitK, sizes, target))
+      .filter((splitK) => splitK === 1 || steps / splitK >= leastSteps);
   };
   return formsOf(weights, sizes)
     .filter(({ rows }) => rows <= 16 || rows < 2 * sizes.m)
     .flatMap((known) =>
-      splitsOf(known).flatMap((split) => {
+      splitsOf(known).flatMap((splitK) => {
         const { rows, columns, turns } = known;
-        const form = { kernel: "skinny", rows, columns, turns, split } as const;
+        const form = { kernel: "skinny", rows, columns, turns, splitK } as const;
         const stages = stagesOf(weights, form, target);
         return stages === undefined ? [] : [{ ...form, stages }];
       }),
@@ -181,12 +181,12 @@ export function skinnySeconds(
   target: Target,
 ): number {
   if (weights === undefined) return Infinity;
-  const { rows, turns, split } = configuration;
+  const { rows, turns, splitK } = configuration;
   const width = skinnyColumns(configuration);
   const tall = Math.ceil(m / rows);
-  const blocks = split * tall * Math.ceil(n / width);
+  const blocks = splitK * tall * Math.ceil(n / width);
   const depth = stepDepth(weights, configuration);
-  const steps = Math.ceil(Math.ceil(k / depth) / split);
+  const steps = Math.ceil(Math.ceil(k / depth) / splitK);
   const instructions = instructionsOf(weights, configuration);
   // Those who have no turn in the last steps wait for the others.
   const taken = Math.ceil(steps / turns) * turns;
@@ -197,9 +197,9 @@ export function skinnySeconds(
   const rounds = Math.ceil(blocks / target.processors);
   const busy = Math.max(computing, fetching) + notHidden * Math.min(computing, fetching);
   const product = rounds * (busy + fillSeconds) + launchSeconds;
-  const summed = split === 1 ? 0 : split * m * n * 4 * 2;
+  const summed = splitK === 1 ? 0 : splitK * m * n * 4 * 2;
   const written = (summed + packedBytes(out.dtype, m * n)) / memoryBytes;
-  return product + written + (split === 1 ? 0 : launchSeconds);
+  return product + written + (splitK === 1 ? 0 : launchSeconds);
 }
 
 function instructionsOf({ dtype }: QuantizedSpec, configuration: SkinnyConfiguration): number {
@@ -241,14 +241,14 @@ export function requireSkinny(
       text,
       location,
     );
-  const { split } = configuration;
+  const { splitK } = configuration;
   const known = formsOf(weights, sizes);
   const isKnown = known.some((form) => isOfForm(configuration, form));
-  if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
+  if (!isKnown || !Number.isSafeInteger(splitK) || splitK < 1 || splitK > 64)
     throw refused(
       "TW9904",
       "matmul has no such skinny kernel",
-      `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a split from 1 to 64`,
+      `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a splitK from 1 to 64`,
       text,
       location,
     );

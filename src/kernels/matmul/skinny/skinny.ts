@@ -133,14 +133,14 @@ export function skinnyKernel(
   if (weights === undefined || prologue === undefined) throw new Error("b is not quantised");
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
-  const { rows, stages, turns, split } = configuration;
+  const { rows, stages, turns, splitK } = configuration;
   const piece = skinnyPiece(problem, configuration);
   const takers = takersOf(weights, configuration);
   const depth = stepDepth(weights, configuration);
   const units = depth / packedUnit;
   const width = skinnyColumns(configuration);
   const boxes = width / boxColumns(configuration);
-  const layers = split === 1 ? [] : [dim("layers")];
+  const layers = splitK === 1 ? [] : [dim("layers")];
   const travelling = travellingScales(prologue, sizes.n);
   // Of each box, with its scales.
   const copies = travelling.reduce((sum, input) => sum + scaleCopies(input, units), 1);
@@ -153,7 +153,7 @@ export function skinnyKernel(
         a: tensor(problem.a.dtype, [m, k]),
         b: tensor(weights.dtype, [n, storedDepth(prologue, k)]),
         ...prologueSpecs(prologue, dimensions),
-        ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
+        ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
       },
       outputs: {
         out: tensor(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
@@ -190,10 +190,10 @@ export function skinnyKernel(
           multiplySteps(argument, place, configuration, weights, scales, depth, (sums, at) => {
             const placed = { batch: undefined, top: place.top, ...at, ...piece };
             const done =
-              split === 1
+              splitK === 1
                 ? finished(sums, placed, problem, argument as never, location, dimensions)
                 : sums;
-            const target: Ref = split === 1 ? argument.out : argument.out.at(argument.layer);
+            const target: Ref = splitK === 1 ? argument.out : argument.out.at(argument.layer);
             target.at(slice(placed.top, rows), slice(placed.left, piece.columns)).store(done);
           });
         },
@@ -213,8 +213,8 @@ function askAhead(
   { k }: ProductSizes,
   depth: number,
 ): void {
-  const { split } = configuration;
-  const steps = Math.ceil(Math.ceil(k / depth) / split);
+  const { splitK } = configuration;
+  const steps = Math.ceil(Math.ceil(k / depth) / splitK);
   const width = skinnyColumns(configuration);
   const asked = Math.min(steps, (askedSteps * mostCopied * packedUnit) / (width * depth));
   const along = slice(from.mul(depth), asked * depth);
@@ -268,9 +268,9 @@ function placeOf(
   k: Dimension,
   depth: number,
 ): Place {
-  const { rows, split } = configuration;
+  const { rows, splitK } = configuration;
   const all = constant(dtypes.i32, 0).add(cdiv(k, depth));
-  const each = split === 1 ? all : all.add(split - 1).div(split);
+  const each = splitK === 1 ? all : all.add(splitK - 1).div(splitK);
   const from = layer.mul(each).minimum(all);
   return {
     ...{ top: i.mul(rows), left: j.mul(skinnyColumns(configuration)) },

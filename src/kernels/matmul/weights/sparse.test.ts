@@ -205,7 +205,10 @@ describe("products of sparse weights", () => {
         "TW9905",
         () => matmul(never({ a: bf16, b, inputs: { bMetadata: tensor(f32, [dim("n")]) } })),
       ],
-      ["TW9904", () => configured({ kernel: "plain", rows: 64, columns: 64, depth: 32, split: 1 })],
+      [
+        "TW9904",
+        () => configured({ kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 }),
+      ],
       ["TW9904", () => configured({ ...single, swapAB: false })],
       ["TW9904", () => configured({ ...single, stages: 200 })],
       ["TW6105", () => matmul({ a: bf16, b }).plan(sizes, targets.sm_80)],

@@ -27,27 +27,27 @@ import type { QuantizedSpec } from "./quantized.ts";
 const [n, k] = [dim("n"), dim("k")];
 
 const skinny: SkinnyConfiguration = {
-  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 2, split: 2 },
+  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 2, splitK: 2 },
 };
 const inTurns: readonly MatmulConfiguration[] = [
-  { kernel: "skinny", rows: 16, columns: 32, turns: 2, stages: 4, split: 1 },
-  { kernel: "skinny", rows: 16, columns: 64, turns: 4, stages: 4, split: 2 },
-  { kernel: "skinny", rows: 16, columns: 32, turns: 4, stages: 4, split: 2 },
-  { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 16, columns: 32, turns: 2, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 16, columns: 64, turns: 4, stages: 4, splitK: 2 },
+  { kernel: "skinny", rows: 16, columns: 32, turns: 4, stages: 4, splitK: 2 },
+  { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
 ];
 /** Blocks of 64 columns, and steps of 256 of 4 bits. */
 const ofLines: readonly MatmulConfiguration[] = [
-  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 4, split: 1 },
-  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 8, split: 2 },
-  { kernel: "skinny", rows: 16, columns: 16, turns: 4, stages: 4, split: 1 },
-  { kernel: "skinny", rows: 32, columns: 16, turns: 4, stages: 4, split: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 8, splitK: 2 },
+  { kernel: "skinny", rows: 16, columns: 16, turns: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 32, columns: 16, turns: 4, stages: 4, splitK: 1 },
 ];
 const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 2 },
   ...{ schedule: "stream-k", swapAB: true, cluster: 1 },
 };
 const plain: MatmulConfiguration = {
-  ...{ kernel: "plain", rows: 64, columns: 64, depth: 128, split: 1 },
+  ...{ kernel: "plain", rows: 64, columns: 64, depth: 128, splitK: 1 },
 };
 
 const specs: { readonly [name: string]: QuantizedSpec } = {
@@ -173,7 +173,7 @@ test("on the emulator", { timeout: 600_000 }, async () => {
   const device = await open("emulator", { onNotes: () => undefined });
   const spec = specs["i4, blocks, zero points"];
   if (spec === undefined) throw new Error("no such case");
-  await agrees(device, spec, [{ ...skinny, split: 1 }, ...inTurns]);
+  await agrees(device, spec, [{ ...skinny, splitK: 1 }, ...inTurns]);
   await agrees(device, spec, ofLines, 648);
   device.dispose();
 });

@@ -53,9 +53,9 @@ export function numbersOf(
 }
 
 function plainNumbers(configuration: PlainConfiguration, sizes: ProductSizes): readonly number[] {
-  const { columns, depth, split } = configuration;
-  const steps = Math.ceil(sizes.k / depth / split);
-  return [kinds.plain, columns, split, steps, tileCount(configuration, sizes)];
+  const { columns, depth, splitK } = configuration;
+  const steps = Math.ceil(sizes.k / depth / splitK);
+  return [kinds.plain, columns, splitK, steps, tileCount(configuration, sizes)];
 }
 
 function gemvNumbers(
