@@ -52,8 +52,8 @@ describe("a report of the library", () => {
 
   // Types refuse these; programs without types would run as if nothing had been said.
   const persistent = {
-    ...{ kernel: "persistent", multipliers: 2, columns: 128, stages: 4 },
-    ...{ schedule: "tiles", turned: false, cluster: 1 },
+    ...{ kernel: "persistent", consumers: 2, columns: 128, stages: 4 },
+    ...{ schedule: "tiles", swapAB: false, cluster: 1 },
   };
   const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 };
   const skinny = { kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 4, splitK: 1 };
@@ -71,7 +71,7 @@ describe("a report of the library", () => {
     [
       "persistent",
       () => product(persistent, { stagse: 5 }),
-      /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, multipliers, columns, stages, schedule, turned, cluster \}/,
+      /unknown option stagse of the configuration of matmul; did you mean stages\?[^]*\{ kernel, consumers, columns, stages, schedule, swapAB, cluster \}/,
     ],
     ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, splitK \}/],
     ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
@@ -80,10 +80,10 @@ describe("a report of the library", () => {
     [
       "raggedDot",
       () =>
-        raggedDot({ a: bf16, b: bf16, configuration: { ...plain, turned: true } as never }).plan({
+        raggedDot({ a: bf16, b: bf16, configuration: { ...plain, swapAB: true } as never }).plan({
           ...{ m: 8, n: 64, k: 64, g: 2 },
         }),
-      /unknown option turned of the configuration of raggedDot/,
+      /unknown option swapAB of the configuration of raggedDot/,
     ],
     [
       "attention",

@@ -44,8 +44,8 @@ const specs: readonly (() => unknown)[] = [
   () => matmul({ a: f8e4m3fn, b: f8e4m3fn, accumulation: "fast" }),
   () => matmul({ a: i8, b: i8 }),
   () => matmul({ a: tensor(bf16, [m, 512]), b: tensor(bf16, [512, 1024]) }),
-  () => matmul({ a: bf16, b: bf16, configuration: { ...plain, split: 1 } }),
-  () => matmul({ a: bf16, b: bf16, configuration: { ...plain, split: 4 } }),
+  () => matmul({ a: bf16, b: bf16, configuration: { ...plain, splitK: 1 } }),
+  () => matmul({ a: bf16, b: bf16, configuration: { ...plain, splitK: 4 } }),
   () => raggedDot({ a: bf16, b: bf16 }),
   () => raggedDot({ a: bf16, b: bf16, out: f32 }),
   () => raggedOuter({ a: bf16, b: bf16 }),
@@ -173,7 +173,7 @@ describe("plans of the library", () => {
   test("have another text for another choice", () => {
     const operation = matmul({ a: bf16, b: bf16 });
     const dimensions = { m: 64, n: 64, k: 64 };
-    const choice = { ...plain, split: 2 };
+    const choice = { ...plain, splitK: 2 };
     const [own, chosen] = [operation, operation.with(choice)].map((each) => each.plan(dimensions));
     expect(chosen?.text).toBeDefined();
     expect(chosen?.text).not.toBe(own?.text);

@@ -37,7 +37,7 @@ interface Measured {
 }
 
 function linesOf(path: string): readonly Measured[] {
-  const text = readFileSync(new URL(`../../../${path}`, import.meta.url)).toString();
+  const text = readFileSync(new URL(`../../../../${path}`, import.meta.url)).toString();
   return text
     .trim()
     .split("\n")
