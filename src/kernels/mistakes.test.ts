@@ -56,7 +56,7 @@ describe("a report of the library", () => {
     ...{ schedule: "tiles", swapAB: false, cluster: 1 },
   };
   const plain = { kernel: "plain", rows: 64, columns: 64, depth: 32, splitK: 1 };
-  const skinny = { kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 4, splitK: 1 };
+  const skinny = { kernel: "skinny", rows: 16, columns: 16, sliceK: 1, stages: 4, splitK: 1 };
   const gemv = { kernel: "gemv", columns: 1, warps: 1, words: 1 };
   const scanned = { rows: 1, columns: 32, workers: 1 };
   const product = (configuration: object, stagse = {}) =>
@@ -75,7 +75,7 @@ describe("a report of the library", () => {
     ],
     ["plain", () => product(plain, { stages: 5 }), /unknown option stages [^]*depth, splitK \}/],
     ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
-    ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*turns, stages/],
+    ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*sliceK, stages/],
     ["gemv", () => product(gemv, { rows: 1 }), /unknown option rows [^]*warps, words \}/],
     [
       "raggedDot",

@@ -131,18 +131,18 @@ function drawKind(random: Random, { a, b }: Format, hasWgmma: boolean): Kind {
   return random.pick(kinds);
 }
 
-/** Rows, columns and turns of the skinny kernel, those of some formats alone among them. */
+/** Rows, columns and slices of k of the skinny kernel, those of some formats alone among them. */
 const skinnyForms = [
-  { rows: 16, columns: 16, turns: 1 },
-  { rows: 16, columns: 32, turns: 2 },
-  { rows: 16, columns: 64, turns: 4 },
-  { rows: 16, columns: 32, turns: 4 },
-  { rows: 8, columns: 64, turns: 4 },
-  { rows: 8, columns: 16, turns: 4 },
-  { rows: 16, columns: 16, turns: 4 },
-  { rows: 32, columns: 16, turns: 1 },
-  { rows: 32, columns: 16, turns: 4 },
-  { rows: 64, columns: 16, turns: 1 },
+  { rows: 16, columns: 16, sliceK: 1 },
+  { rows: 16, columns: 32, sliceK: 2 },
+  { rows: 16, columns: 64, sliceK: 4 },
+  { rows: 16, columns: 32, sliceK: 4 },
+  { rows: 8, columns: 64, sliceK: 4 },
+  { rows: 8, columns: 16, sliceK: 4 },
+  { rows: 16, columns: 16, sliceK: 4 },
+  { rows: 32, columns: 16, sliceK: 1 },
+  { rows: 32, columns: 16, sliceK: 4 },
+  { rows: 64, columns: 16, sliceK: 1 },
 ] as const;
 
 function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | undefined {
@@ -162,7 +162,7 @@ function drawConfiguration(random: Random, kind: Kind): MatmulConfiguration | un
     };
   if (kernel === "skinny") {
     const form = random.pick(skinnyForms);
-    return { kernel, ...form, stages: form.turns * (2 + random.below(2)), splitK };
+    return { kernel, ...form, stages: form.sliceK * (2 + random.below(2)), splitK };
   }
   const swapAB = kind === "sparse" || random.below(2) === 0;
   return {

@@ -46,9 +46,9 @@ export type MatmulConfiguration =
       readonly rows: 8 | 16 | 32 | 64;
       /** Columns of each of its sixteen warps, of which four have theirs together where a block has 64. */
       readonly columns: 16 | 32 | 64;
-      /** Warps that have the same columns, and take turns at steps along k. */
-      readonly turns: 1 | 2 | 4;
-      /** Steps along k in flight, of 128 elements; of 256 where turns have 16 columns of 4 bits. */
+      /** Into how many slices the warps of a block divide k: those that have the same columns take steps in turn (sliced-K). */
+      readonly sliceK: 1 | 2 | 4;
+      /** Steps along k in flight, of 128 elements; of 256 where slices have 16 columns of 4 bits. */
       readonly stages: number;
       /** As in the plain kernel. */
       readonly splitK: number;
@@ -81,7 +81,7 @@ export const matmulSettings: {
 } = {
   persistent: ["kernel", "consumers", "columns", "stages", "schedule", "swapAB", "cluster"],
   plain: ["kernel", "rows", "columns", "depth", "splitK"],
-  skinny: ["kernel", "rows", "columns", "turns", "stages", "splitK"],
+  skinny: ["kernel", "rows", "columns", "sliceK", "stages", "splitK"],
   gemv: ["kernel", "columns", "warps", "words"],
 };
 

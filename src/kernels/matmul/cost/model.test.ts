@@ -187,7 +187,7 @@ test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
   for (const m of [17, 32])
     for (const along of [8192, 28672])
       expect(chosen(m, 8192, along)).toMatchObject({
-        ...{ kernel: "skinny", rows: 32, columns: 16, turns: 4, splitK: 1 },
+        ...{ kernel: "skinny", rows: 32, columns: 16, sliceK: 4, splitK: 1 },
       });
   // 44.5 µs and 47.3; with 64 rows 57.2 and 59.8, 20.8 and 21.4, 58.0 and 58.5, 18.9 and 19.8.
   for (const [m, across, along] of [
@@ -198,7 +198,7 @@ test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
     [64, 4096, 14336],
   ] as const)
     expect(chosen(m, across, along)).toMatchObject({
-      ...{ kernel: "skinny", rows: m, columns: 16, turns: 1 },
+      ...{ kernel: "skinny", rows: m, columns: 16, sliceK: 1 },
     });
   expect(chosen(65, 8192, 28672)).toMatchObject({ kernel: "persistent" });
 });
@@ -215,7 +215,7 @@ test("blocks of 64 columns are for products that they fill the processors with, 
   const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
   const found = [96, 104, 132, 133].map((blocks) =>
     wholeSkinny(b, { m: 16, n: 64 * blocks, k: 8192, batch: 1 }).some(
-      ({ columns, turns }) => columns === 16 && turns === 4,
+      ({ columns, sliceK }) => columns === 16 && sliceK === 4,
     ),
   );
   expect(found).toEqual([false, true, true, false]);

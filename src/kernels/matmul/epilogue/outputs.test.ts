@@ -129,7 +129,7 @@ test("few rows with weights in few bits, and nothing to multiply", async () => {
     ...{ a: bf16, b: weights, out: f32 },
     outputs: { largest: { array: tensor(f32, [m]), combine: "max" } },
     epilogue: ({ sums }) => ({ out: sums, largest: sums }),
-    configuration: { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
+    configuration: { kernel: "skinny", rows: 8, columns: 64, sliceK: 4, stages: 4, splitK: 1 },
   });
   const a = fromNumbers(bf16, [3, 128], whole(3 * 128, 5));
   const { out, largest } = await device.run(op, { a, ...packed });

@@ -27,7 +27,7 @@ const plain: MatmulConfiguration = {
 };
 
 const skinny: MatmulConfiguration = {
-  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 3, splitK: 3 },
+  ...{ kernel: "skinny", rows: 16, columns: 16, sliceK: 1, stages: 3, splitK: 3 },
 };
 
 /** Whole numbers, so that sums of few of them are exact. */
@@ -90,7 +90,7 @@ const cases: readonly WeightCase[] = [
     scale: f16,
     group: 256,
     sizes: [18, 24, 256],
-    configuration: { ...skinny, rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
+    configuration: { ...skinny, rows: 8, columns: 64, sliceK: 4, stages: 4, splitK: 1 },
   },
   {
     name: "FP8 by columns, few rows",
@@ -173,7 +173,7 @@ describe("weights in few bits", () => {
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toEqual(
       [8, 8, 16, 16].map((rows) => ({
-        ...{ kernel: "skinny", rows, columns: 16, turns: 4, splitK: 1, stages: 12 },
+        ...{ kernel: "skinny", rows, columns: 16, sliceK: 4, splitK: 1, stages: 12 },
       })),
     );
     // Blocks of 128 columns fill the processors once, and those of 16 rows are for more than 8.
@@ -188,7 +188,7 @@ describe("weights in few bits", () => {
     const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) });
     expect(
       [1, 16].map((rows) => bytes.plan({ m: rows, n: 8192, k: 28672 }).configuration),
-    ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, turns: 4, splitK: 1 })));
+    ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, sliceK: 4, splitK: 1 })));
     const kernelOf = (rows: number, depth: number): string =>
       op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
     expect([1, 16, 32, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(4).fill("skinny"));

@@ -28,20 +28,20 @@ import type { QuantizedSpec } from "../weights/quantized.ts";
  *   32     8192 × 28672  40.5  51.3 µs   8192 × 8192  14.7  18.2   28672 × 8192  44.5  47.3   4096 × 14336  15.9  16.3
  *   64     8192 × 28672  57.2  59.8      8192 × 8192  20.8  21.4   28672 × 8192  58.0  58.5   4096 × 14336  18.9  19.8
  */
-const forms: readonly (Pick<SkinnyConfiguration, "rows" | "columns" | "turns"> & {
+const forms: readonly (Pick<SkinnyConfiguration, "rows" | "columns" | "sliceK"> & {
   readonly instructions: number;
   readonly wide?: number;
 })[] = [
-  { rows: 8, columns: 16, turns: 4, instructions: 2.8 },
-  { rows: 8, columns: 64, turns: 4, instructions: 2.8 },
-  { rows: 16, columns: 16, turns: 4, instructions: 3.1 },
-  { rows: 16, columns: 64, turns: 4, instructions: 3.05 },
-  { rows: 16, columns: 32, turns: 4, instructions: 3.05 },
-  { rows: 16, columns: 32, turns: 2, instructions: 3.1 },
-  { rows: 16, columns: 16, turns: 1, instructions: 3.5 },
-  { rows: 32, columns: 16, turns: 4, instructions: 2.9 },
-  { rows: 32, columns: 16, turns: 1, instructions: 2.9, wide: 5.6 },
-  { rows: 64, columns: 16, turns: 1, instructions: 3.2 },
+  { rows: 8, columns: 16, sliceK: 4, instructions: 2.8 },
+  { rows: 8, columns: 64, sliceK: 4, instructions: 2.8 },
+  { rows: 16, columns: 16, sliceK: 4, instructions: 3.1 },
+  { rows: 16, columns: 64, sliceK: 4, instructions: 3.05 },
+  { rows: 16, columns: 32, sliceK: 4, instructions: 3.05 },
+  { rows: 16, columns: 32, sliceK: 2, instructions: 3.1 },
+  { rows: 16, columns: 16, sliceK: 1, instructions: 3.5 },
+  { rows: 32, columns: 16, sliceK: 4, instructions: 2.9 },
+  { rows: 32, columns: 16, sliceK: 1, instructions: 2.9, wide: 5.6 },
+  { rows: 64, columns: 16, sliceK: 1, instructions: 3.2 },
 ];
 const wideInstructions = 1;
 /** Rows of the forms with fewest. */
@@ -92,7 +92,7 @@ export function skinnyProblem(
  * Up to 8 rows have forms of their own: one row of 16384 × 4096 took 14.8 µs by that of 128 columns for 16, and 14.2 by that of 256 for 8.
  */
 function fillsOnce(
-  form: Pick<SkinnyConfiguration, "rows" | "columns" | "turns">,
+  form: Pick<SkinnyConfiguration, "rows" | "columns" | "sliceK">,
   splitK: number,
   { m, n }: ProductSizes,
   { processors }: Target,
@@ -106,9 +106,9 @@ function fillsOnce(
 function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
   const stored = Math.ceil(k / packedUnit) * packedUnit;
   return forms.filter((form) => {
-    const { rows, columns, turns } = form;
+    const { rows, columns, sliceK } = form;
     if (stored % stepDepth(weights, form) !== 0) return false;
-    return weights.dtype.bits === 4 || (rows <= mostWideRows && (turns === 1 || columns === 16));
+    return weights.dtype.bits === 4 || (rows <= mostWideRows && (sliceK === 1 || columns === 16));
   });
 }
 
@@ -116,14 +116,14 @@ function sharedBytes(
   { dtype, scale, zero }: QuantizedSpec,
   configuration: Omit<SkinnyConfiguration, "kernel">,
 ): number {
-  const { rows, stages, turns, splitK } = configuration;
+  const { rows, stages, sliceK, splitK } = configuration;
   const width = skinnyColumns(configuration);
   const depth = stepDepth({ dtype }, configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
   const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
   const units = depth / packedUnit;
   const step = packedBytes(dtype, width * depth) + rows * depth * 2 + units * scales + 16;
-  const parts = (turns - 1) * rows * width * 4;
+  const parts = (sliceK - 1) * rows * width * 4;
   // Results that warps finish by themselves are rearranged for the way to memory.
   const finishing =
     splitK === 1 && !areTogether({ dtype }, configuration) ? rearrangedBytes * rows : 0;
@@ -151,8 +151,8 @@ export function skinnyCandidates(
     .filter(({ rows }) => rows <= 16 || rows < 2 * sizes.m)
     .flatMap((known) =>
       splitsOf(known).flatMap((splitK) => {
-        const { rows, columns, turns } = known;
-        const form = { kernel: "skinny", rows, columns, turns, splitK } as const;
+        const { rows, columns, sliceK } = known;
+        const form = { kernel: "skinny", rows, columns, sliceK, splitK } as const;
         const stages = stagesOf(weights, form, target);
         return stages === undefined ? [] : [{ ...form, stages }];
       }),
@@ -165,12 +165,12 @@ function stagesOf(
   form: Omit<SkinnyConfiguration, "stages">,
   target: Target,
 ): number | undefined {
-  const { turns } = form;
+  const { sliceK } = form;
   const step = packedBytes(weights.dtype, skinnyColumns(form) * stepDepth(weights, form));
   const ahead = Math.max(leastStages, Math.ceil(aheadBytes / step));
-  let stages = Math.ceil(ahead / turns) * turns;
-  while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= turns;
-  return stages < 2 * turns ? undefined : stages;
+  let stages = Math.ceil(ahead / sliceK) * sliceK;
+  while (sharedBytes(weights, { ...form, stages }) > target.sharedMemoryPerBlock) stages -= sliceK;
+  return stages < 2 * sliceK ? undefined : stages;
 }
 
 /** What the model thinks a configuration takes. */
@@ -181,7 +181,7 @@ export function skinnySeconds(
   target: Target,
 ): number {
   if (weights === undefined) return Infinity;
-  const { rows, turns, splitK } = configuration;
+  const { rows, sliceK, splitK } = configuration;
   const width = skinnyColumns(configuration);
   const tall = Math.ceil(m / rows);
   const blocks = splitK * tall * Math.ceil(n / width);
@@ -189,7 +189,7 @@ export function skinnySeconds(
   const steps = Math.ceil(Math.ceil(k / depth) / splitK);
   const instructions = instructionsOf(weights, configuration);
   // Those who have no turn in the last steps wait for the others.
-  const taken = Math.ceil(steps / turns) * turns;
+  const taken = Math.ceil(steps / sliceK) * sliceK;
   const computing = (taken * width * depth * instructions) / (issuedInstructions * issued);
   // Rows of a come from the cache, for all but the first block.
   const bytes = packedBytes(weights.dtype, width * depth);
@@ -211,13 +211,13 @@ function instructionsOf({ dtype }: QuantizedSpec, configuration: SkinnyConfigura
 
 function isOfForm(
   configuration: SkinnyConfiguration,
-  { rows, columns, turns }: (typeof forms)[number],
+  { rows, columns, sliceK }: (typeof forms)[number],
 ): boolean {
   return (
     configuration.rows === rows &&
     configuration.columns === columns &&
-    configuration.turns === turns &&
-    configuration.stages % turns === 0
+    configuration.sliceK === sliceK &&
+    configuration.stages % sliceK === 0
   );
 }
 
@@ -248,7 +248,7 @@ export function requireSkinny(
     throw refused(
       "TW9904",
       "matmul has no such skinny kernel",
-      `${known.map((form) => `${form.rows} rows and ${form.columns} columns in ${form.turns} turns`).join(", ")}; a splitK from 1 to 64`,
+      `${known.map((form) => `${form.rows} rows and ${form.columns} columns with sliceK ${form.sliceK}`).join(", ")}; splitK from 1 to 64`,
       text,
       location,
     );

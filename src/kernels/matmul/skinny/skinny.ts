@@ -44,7 +44,7 @@ import type { PieceShape } from "../epilogue/outputs.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { copyScales, scaleCopies, scaleSlots, scaleSources, travellingScales } from "./scales.ts";
 import type { ScaleSource } from "./scales.ts";
-import { addTurns, following, ownSteps, pieceColumns, sumsOfShare } from "./warp-share.ts";
+import { addSlices, following, stepsOfSlice, pieceColumns, sumsOfShare } from "./warp-share.ts";
 import type { Arguments, Place, Share } from "./warp-share.ts";
 import { sumsTogether } from "./warpgroup.ts";
 import { prologueSpecs, storedDepth } from "../prologue/prologue.ts";
@@ -74,15 +74,15 @@ const mostCopied = 256;
 /** Columns of a block. */
 export function skinnyColumns({
   columns,
-  turns,
-}: Pick<SkinnyConfiguration, "columns" | "turns">): number {
-  return ((consumers * warpsOfThread) / turns) * columns;
+  sliceK,
+}: Pick<SkinnyConfiguration, "columns" | "sliceK">): number {
+  return ((consumers * warpsOfThread) / sliceK) * columns;
 }
 
 /** Elements along k of a step: those that blocks of 64 columns copy are lines of the cache. */
 export function stepDepth(
   { dtype }: Pick<QuantizedSpec, "dtype">,
-  configuration: Pick<SkinnyConfiguration, "columns" | "turns">,
+  configuration: Pick<SkinnyConfiguration, "columns" | "sliceK">,
 ): number {
   return skinnyColumns(configuration) === threadRows ? (packedUnit * 8) / dtype.bits : packedUnit;
 }
@@ -116,7 +116,7 @@ export function skinnyPiece(
  */
 export function areTogether(
   { dtype }: Pick<QuantizedSpec, "dtype">,
-  configuration: Pick<SkinnyConfiguration, "rows" | "columns" | "turns">,
+  configuration: Pick<SkinnyConfiguration, "rows" | "columns" | "sliceK">,
 ): boolean {
   const sharesColumns = skinnyColumns(configuration) === threadRows;
   return sharesColumns || (dtype.bits === 4 && configuration.rows > mostAlone);
@@ -133,7 +133,7 @@ export function skinnyKernel(
   if (weights === undefined || prologue === undefined) throw new Error("b is not quantised");
   const dimensions = alignedDimensions(sizes);
   const { m, n, k } = dimensions;
-  const { rows, stages, turns, splitK } = configuration;
+  const { rows, stages, sliceK, splitK } = configuration;
   const piece = skinnyPiece(problem, configuration);
   const takers = takersOf(weights, configuration);
   const depth = stepDepth(weights, configuration);
@@ -165,9 +165,9 @@ export function skinnyKernel(
         ...scaleSlots(travelling, stages, units, width),
         full: barrier({ count: stages, arrivals: 1 + boxes * copies }),
         empty: barrier({ count: stages, arrivals: takers }),
-        ...(turns > 1 && {
-          parts: smem(dtypes.f32, [turns - 1, width / piece.columns, rows, piece.columns]),
-          added: barrier({ count: takers, arrivals: turns - 1 }),
+        ...(sliceK > 1 && {
+          parts: smem(dtypes.f32, [sliceK - 1, width / piece.columns, rows, piece.columns]),
+          added: barrier({ count: takers, arrivals: sliceK - 1 }),
         }),
       },
     },
@@ -227,8 +227,8 @@ function askAhead(
 
 /** Those who have a turn at the same time, with columns of their own: warps, or four of them. */
 function takersOf(weights: QuantizedSpec, configuration: SkinnyConfiguration): number {
-  const warpsOfTurn = (consumers * warpsOfThread) / configuration.turns;
-  return areTogether(weights, configuration) ? warpsOfTurn / warpsOfThread : warpsOfTurn;
+  const warpsOfSlice = (consumers * warpsOfThread) / configuration.sliceK;
+  return areTogether(weights, configuration) ? warpsOfSlice / warpsOfThread : warpsOfSlice;
 }
 
 /** Each warp, or four of them together, multiplies its columns; what they come to is given to `finish` piece by piece. */
@@ -250,7 +250,7 @@ function multiplySteps(
       ...place,
       ...{ left, first, group, turn, configuration, depth, weights, scales, argument },
     };
-    addTurns(share, sumsOf(share), (sums, from) => {
+    addSlices(share, sumsOf(share), (sums, from) => {
       finish(sums, { left: left.add(from) });
     });
   };
@@ -290,7 +290,7 @@ function copySteps(
   scales: readonly ScaleSource[],
   depth: number,
 ): void {
-  const { rows, stages, turns } = configuration;
+  const { rows, stages, sliceK } = configuration;
   const { a, b, stored, activations, full, empty } = argument;
   const width = skinnyColumns(configuration);
   const boxed = boxColumns(configuration);
@@ -298,10 +298,10 @@ function copySteps(
   // one. Blocks of 256 columns take lines of 4 bits by halves, and took 46.8 instead of 46.1 with 32 rows.
   const once = m <= rows && width === threadRows ? ({ evict: "first" } as const) : {};
   warps((warp) => {
-    when(warp.lt(turns), () => {
+    when(warp.lt(sliceK), () => {
       const zero = constant(dtypes.i32, 0);
-      loop({ to: ownSteps(steps, turns, warp), carry: warp }, (round, slot) => {
-        const step = round.mul(turns).add(warp);
+      loop({ to: stepsOfSlice(steps, sliceK, warp), carry: warp }, (round, slot) => {
+        const step = round.mul(sliceK).add(warp);
         when(step.ge(stages), () => {
           empty.at(slot).wait();
         });
@@ -315,7 +315,7 @@ function copySteps(
           const part = { first: zero.add(box), left: left.add(box), count: boxed };
           copyScales(scales, depth / packedUnit, { ...part, along: start, slot }, landed);
         }
-        return following(slot, turns, stages, warp);
+        return following(slot, sliceK, stages, warp);
       });
     });
   });

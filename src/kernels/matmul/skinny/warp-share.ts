@@ -67,11 +67,11 @@ export function following(
 }
 
 /** Steps of so many that those whose turn is the given one take. */
-export function ownSteps(steps: Scalar<"i32">, turns: number, turn: Scalar<"i32">): Scalar<"i32"> {
+export function stepsOfSlice(steps: Scalar<"i32">, sliceK: number, turn: Scalar<"i32">): Scalar<"i32"> {
   return steps
-    .add(turns - 1)
+    .add(sliceK - 1)
     .sub(turn)
-    .div(turns);
+    .div(sliceK);
 }
 
 /** A warp's columns of a block. */
@@ -93,7 +93,7 @@ export interface Share extends Place {
 export function sumsOfShare(share: Share): readonly Tile[] {
   const { configuration, weights, argument, turn } = share;
   const { stored, activations, full: landed, empty } = argument;
-  const { rows, columns, stages, turns } = configuration;
+  const { rows, columns, stages, sliceK } = configuration;
   const { depth } = share;
   const zero = constant(dtypes.i32, 0);
   const scaled = weights.group !== undefined;
@@ -107,9 +107,9 @@ export function sumsOfShare(share: Share): readonly Tile[] {
   });
   const units = Array.from({ length: depth / packedUnit }, (_, unit) => unit);
   const { sums } = loop(
-    { to: ownSteps(share.steps, turns, turn), carry: { sums: start, slot: turn } },
+    { to: stepsOfSlice(share.steps, sliceK, turn), carry: { sums: start, slot: turn } },
     (step, { sums: before, slot }) => {
-      const own = step.mul(turns).add(turn);
+      const own = step.mul(sliceK).add(turn);
       const parts = units.map((unit) => {
         const along = share.from
           .add(own)
@@ -142,7 +142,7 @@ export function sumsOfShare(share: Share): readonly Tile[] {
           return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
         });
       }
-      return { sums: after as readonly Tile<"f32">[], slot: following(slot, turns, stages, turn) };
+      return { sums: after as readonly Tile<"f32">[], slot: following(slot, sliceK, stages, turn) };
     },
   );
   const products = factor === 1 ? sums : sums.map((sum) => sum.mul(1 / factor));
@@ -155,8 +155,8 @@ export function sumsOfShare(share: Share): readonly Tile[] {
 }
 
 /** Adds what warps with the same columns came to, always in the same order, and gives each piece and its first column to `finish`. */
-export function addTurns(
-  { group, turn, configuration: { turns }, argument }: Share,
+export function addSlices(
+  { group, turn, configuration: { sliceK }, argument }: Share,
   sums: readonly Tile[],
   finish: (sums: Tile, from: number) => void,
 ): void {
@@ -164,7 +164,7 @@ export function addTurns(
     const [, columns = 0] = piece.shape;
     finish(piece, index * columns);
   };
-  if (turns === 1) {
+  if (sliceK === 1) {
     sums.forEach(finishAt);
     return;
   }
@@ -177,7 +177,7 @@ export function addTurns(
       added.at(group).wait();
       sums.forEach((each, index) => {
         let total = each;
-        for (let other = 0; other < turns - 1; other += 1)
+        for (let other = 0; other < sliceK - 1; other += 1)
           total = total.add(partOf(other, index).load()) as Tile;
         finishAt(total, index);
       });

@@ -24,7 +24,7 @@ import { dtypes } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
 import { scalesFromMemory, scalesFromSlots } from "./scales.ts";
 import type { ScalePart, Scales } from "./scales.ts";
-import { following, ownSteps } from "./warp-share.ts";
+import { following, stepsOfSlice } from "./warp-share.ts";
 import type { Share } from "./warp-share.ts";
 import { asStored, packedUnit, storedFactor, unpacked } from "../weights/quantized.ts";
 
@@ -32,7 +32,7 @@ import { asStored, packedUnit, storedFactor, unpacked } from "../weights/quantiz
 export function sumsTogether(share: Share): Tile {
   const { configuration, weights, argument, turn, depth } = share;
   const { stored, activations, full: landed, empty } = argument;
-  const { rows, stages, turns } = configuration;
+  const { rows, stages, sliceK } = configuration;
   const zero = constant(dtypes.i32, 0);
   const isGrouped = weights.group !== undefined;
   const factor = storedFactor(weights);
@@ -41,9 +41,9 @@ export function sumsTogether(share: Share): Tile {
   const { first, left } = share;
   const empties: Tile<"f32"> = zeros(dtypes.f32, [threadRows, rows]);
   const { sums } = loop(
-    { to: ownSteps(share.steps, turns, turn), carry: { sums: empties, slot: turn } },
+    { to: stepsOfSlice(share.steps, sliceK, turn), carry: { sums: empties, slot: turn } },
     (step, { sums: before, slot }) => {
-      const start = share.from.add(step.mul(turns).add(turn)).mul(depth);
+      const start = share.from.add(step.mul(sliceK).add(turn)).mul(depth);
       const parts = units.map((unit): ScalePart => ({
         ...{ slot, unit, first, left, count: threadRows },
         along: start.add(unit * packedUnit),
@@ -71,7 +71,7 @@ export function sumsTogether(share: Share): Tile {
       // 16 rows of 8192 × 28672 in i4.
       commitShared();
       empty.at(slot).arrive();
-      return { sums: after, slot: following(slot, turns, stages, turn) };
+      return { sums: after, slot: following(slot, sliceK, stages, turn) };
     },
   );
   const products = factor === 1 ? sums : sums.mul(1 / factor);

@@ -27,20 +27,20 @@ import type { QuantizedSpec } from "./quantized.ts";
 const [n, k] = [dim("n"), dim("k")];
 
 const skinny: SkinnyConfiguration = {
-  ...{ kernel: "skinny", rows: 16, columns: 16, turns: 1, stages: 2, splitK: 2 },
+  ...{ kernel: "skinny", rows: 16, columns: 16, sliceK: 1, stages: 2, splitK: 2 },
 };
 const inTurns: readonly MatmulConfiguration[] = [
-  { kernel: "skinny", rows: 16, columns: 32, turns: 2, stages: 4, splitK: 1 },
-  { kernel: "skinny", rows: 16, columns: 64, turns: 4, stages: 4, splitK: 2 },
-  { kernel: "skinny", rows: 16, columns: 32, turns: 4, stages: 4, splitK: 2 },
-  { kernel: "skinny", rows: 8, columns: 64, turns: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 16, columns: 32, sliceK: 2, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 16, columns: 64, sliceK: 4, stages: 4, splitK: 2 },
+  { kernel: "skinny", rows: 16, columns: 32, sliceK: 4, stages: 4, splitK: 2 },
+  { kernel: "skinny", rows: 8, columns: 64, sliceK: 4, stages: 4, splitK: 1 },
 ];
 /** Blocks of 64 columns, and steps of 256 of 4 bits. */
 const ofLines: readonly MatmulConfiguration[] = [
-  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 4, splitK: 1 },
-  { kernel: "skinny", rows: 8, columns: 16, turns: 4, stages: 8, splitK: 2 },
-  { kernel: "skinny", rows: 16, columns: 16, turns: 4, stages: 4, splitK: 1 },
-  { kernel: "skinny", rows: 32, columns: 16, turns: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, sliceK: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 8, columns: 16, sliceK: 4, stages: 8, splitK: 2 },
+  { kernel: "skinny", rows: 16, columns: 16, sliceK: 4, stages: 4, splitK: 1 },
+  { kernel: "skinny", rows: 32, columns: 16, sliceK: 4, stages: 4, splitK: 1 },
 ];
 const swapAB: MatmulConfiguration = {
   ...{ kernel: "persistent", consumers: 1, columns: 8, stages: 2 },
