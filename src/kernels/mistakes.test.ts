@@ -87,7 +87,7 @@ describe("a report of the library", () => {
     ],
     [
       "attention",
-      () => attended({ kernel: "specialised", consumers: 2, columns: 64, stages: 2, deal: 1 }),
+      () => attended({ kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, deal: 1 }),
       /unknown option deal of the configuration of attention; did you mean dealing/,
     ],
     [
@@ -100,7 +100,7 @@ describe("a report of the library", () => {
       () =>
         attentionBackward({
           ...{ q: bf16, k: bf16, v: bf16 },
-          configuration: { kernel: "specialised", rows: 16 } as never,
+          configuration: { kernel: "warp-specialized", rows: 16 } as never,
         }).plan(heads),
       /unknown option rows of the configuration of the gradients of attention/,
     ],

@@ -21,7 +21,7 @@ const [small, large] = [
 
 /** Three blocks share the tiles. */
 function dealt(dealing: TileDealing): AttentionConfiguration {
-  return { kernel: "specialised", consumers: 2, columns: 64, stages: 2, workers: 3, dealing };
+  return { kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, workers: 3, dealing };
 }
 
 /** What both passes take; a score function is one with a slope. */

@@ -65,7 +65,7 @@ function configured(
   const columns = Math.max(d, e) > 128 ? 64 : random.pick([32, 64, 128] as const);
   return {
     configuration: {
-      kernel: "specialised",
+      kernel: "warp-specialized",
       consumers: random.pick([1, 2] as const),
       columns,
       stages: random.pick([1, 2] as const),

@@ -24,15 +24,19 @@ import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionSpec } from "./problem.ts";
 
 const small: AttentionConfiguration = {
-  kernel: "specialised",
+  kernel: "warp-specialized",
   consumers: 1,
   columns: 32,
   stages: 2,
 };
 
 const cases: readonly AttentionCase[] = [
-  { name: "one tile", sizes: [1, 64, 64, 1, 1, 16, 16], kernel: "specialised" },
-  { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16], kernel: "specialised" },
+  { name: "one tile", sizes: [1, 64, 64, 1, 1, 16, 16], kernel: "warp-specialized" },
+  {
+    name: "tails of rows and columns",
+    sizes: [1, 70, 150, 1, 1, 16, 16],
+    kernel: "warp-specialized",
+  },
   { name: "causal", sizes: [1, 200, 200, 1, 1, 16, 16], causal: true },
   {
     name: "causal, more columns",
@@ -68,29 +72,29 @@ const cases: readonly AttentionCase[] = [
   {
     name: "three consumers",
     sizes: [1, 193, 40, 1, 1, 16, 16],
-    configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 3, columns: 32, stages: 2 },
   },
   {
     name: "three consumers, whole tiles and short ones behind them",
     sizes: [1, 450, 70, 2, 1, 16, 16],
-    configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2, workers: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 3, columns: 32, stages: 2, workers: 2 },
   },
   {
     name: "three consumers, of which each sees another last tile",
     sizes: [1, 250, 240, 1, 1, 16, 16],
     causal: true,
-    configuration: { kernel: "specialised", consumers: 3, columns: 32, stages: 2, workers: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 3, columns: 32, stages: 2, workers: 2 },
   },
   {
     name: "two consumers, of which each sees another last tile, one stage",
     sizes: [2, 150, 300, 1, 1, 16, 16],
     window: { left: 90, right: 40 },
-    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 1, workers: 1 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 32, stages: 1, workers: 1 },
   },
   {
     name: "two consumers, four stages",
     sizes: [1, 129, 260, 1, 1, 16, 16],
-    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 4 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 32, stages: 4 },
   },
   {
     name: "tile after tile",
@@ -137,48 +141,48 @@ const cases: readonly AttentionCase[] = [
   {
     name: "160 columns at a time",
     sizes: [1, 130, 170, 1, 1, 16, 24],
-    configuration: { kernel: "specialised", consumers: 2, columns: 160, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 160, stages: 2 },
   },
   {
     name: "a last tile of half the columns, all of which are there",
     sizes: [1, 130, 144, 2, 1, 16, 24],
-    configuration: { kernel: "specialised", consumers: 2, columns: 96, stages: 2, workers: 1 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 96, stages: 2, workers: 1 },
   },
   {
     name: "fewer columns than a tile has",
     sizes: [1, 70, 75, 1, 1, 16, 16],
-    configuration: { kernel: "specialised", consumers: 1, columns: 160, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 1, columns: 160, stages: 2 },
   },
   {
     name: "FP8, a last tile of a third of the columns",
     sizes: [1, 70, 128, 1, 1, 32, 32],
     ...{ dtype: f8e4m3fn },
-    configuration: { kernel: "specialised", consumers: 1, columns: 96, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 1, columns: 96, stages: 2 },
   },
   {
     name: "80 columns at a time, causal",
     sizes: [1, 130, 170, 1, 1, 16, 24],
     causal: true,
-    configuration: { kernel: "specialised", consumers: 2, columns: 80, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 80, stages: 2 },
   },
   {
     name: "FP8, three consumers over 96 columns",
     sizes: [1, 200, 110, 2, 1, 32, 32],
     ...{ dtype: f8e4m3fn, scales: true },
-    configuration: { kernel: "specialised", consumers: 3, columns: 96, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 3, columns: 96, stages: 2 },
   },
   { name: "odd heads", sizes: [1, 17, 33, 1, 1, 5, 3], kernel: "plain" },
   {
     name: "FP8, tails of rows and columns",
     sizes: [2, 70, 150, 1, 1, 32, 32],
     dtype: f8e4m3fn,
-    kernel: "specialised",
+    kernel: "warp-specialized",
   },
   {
     name: "FP8, causal, with scales",
     sizes: [1, 70, 50, 4, 2, 16, 48],
     ...{ dtype: f8e4m3fn, causal: true, scales: true },
-    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 32, stages: 2 },
   },
   {
     name: "FP8 of two bits, sinks",
@@ -458,7 +462,12 @@ test("wide heads and FP8 have as many columns as registers and shared memory hol
 test("tensor cores sum rounded powers where no logarithms are asked for and nothing is dropped", () => {
   const sizes = { b: 1, s: 256, t: 256, h: 1, kv: 1, d: 32, e: 32 };
   const textOf = (more: Partial<AttentionSpec>) => {
-    const configuration = { kernel: "specialised", consumers: 1, columns: 32, stages: 2 } as const;
+    const configuration = {
+      kernel: "warp-specialized",
+      consumers: 1,
+      columns: 32,
+      stages: 2,
+    } as const;
     const given = { q: f8e4m3fn, k: f8e4m3fn, v: f8e4m3fn, out: bf16 } as const;
     const spec = { ...given, configuration, ...more } as const;
     const made = attention(spec)
@@ -476,7 +485,12 @@ test("tensor cores sum rounded powers where no logarithms are asked for and noth
 
 test("of a last tile of columns as much is multiplied as there is", () => {
   const widthsOf = (t: number, more: Partial<AttentionSpec> = {}) => {
-    const configuration = { kernel: "specialised", consumers: 1, columns: 96, stages: 2 } as const;
+    const configuration = {
+      kernel: "warp-specialized",
+      consumers: 1,
+      columns: 96,
+      stages: 2,
+    } as const;
     const [made] = attention({ q: bf16, k: bf16, v: bf16, configuration, ...more }).kernels({
       ...{ b: 1, s: 64, t, h: 1, kv: 1, d: 16, e: 24 },
     });

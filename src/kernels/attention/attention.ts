@@ -16,25 +16,30 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { lanes, registersOfLane } from "../support/sizes.ts";
-import { chooseAttention, specialisedProblem } from "./choose.ts";
-import { consumerRows, plainSettings, specialisedSettings, tileDealings } from "./configuration.ts";
+import { chooseAttention, warpSpecializedProblem } from "./choose.ts";
+import {
+  consumerRows,
+  plainSettings,
+  warpSpecializedSettings,
+  tileDealings,
+} from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { columnsAtEnds } from "./last-columns.ts";
+import { columnsAtEnds } from "./tail-columns.ts";
 import { plainAttention } from "./plain.ts";
 import { attentionFields, isNarrow, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes } from "./shared-memory.ts";
-import { specialisedAttention } from "./specialised.ts";
-import { hasShortTiles, shortDeal } from "./short-tiles.ts";
-import { workersOf } from "./tile-order.ts";
-import { turnedScratch, turnValues } from "./turned-values.ts";
-import { visitLists } from "./visit-lists.ts";
-import type { VisitLists } from "./visit-lists.ts";
-import { tileCounts } from "./visits.ts";
-import type { TileShape } from "./visits.ts";
+import { warpSpecializedAttention } from "./warp-specialized.ts";
+import { hasShortTiles, shortDeal } from "./tail-tiles.ts";
+import { workersOf } from "./tile-scheduler.ts";
+import { turnedScratch, turnValues } from "./transposed-values.ts";
+import { visitLists } from "./block-mask.ts";
+import type { VisitLists } from "./block-mask.ts";
+import { tileCounts } from "./block-mask-rules.ts";
+import type { TileShape } from "./block-mask-rules.ts";
 
 /** What a call of `attention` says, with the configuration where it is given. */
 export interface AttentionOptions<
@@ -120,11 +125,11 @@ function planOf(
   location: Location,
 ): Planned<AttentionConfiguration> {
   const sizes = sizesOf(problem, dimensions, location);
-  const slow = specialisedProblem(problem, sizes, target);
+  const slow = warpSpecializedProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, sizes, slow, target, location);
   const configuration = given ?? chooseAttention(problem, sizes, target);
   const notes =
-    slow === undefined || configuration.kernel === "specialised"
+    slow === undefined || configuration.kernel === "warp-specialized"
       ? []
       : [`the plain kernel is used: ${slow}`];
   const source = given === undefined ? "heuristic" : "given";
@@ -141,11 +146,13 @@ function planOf(
     ...parameters.filter((name) => problem[name] !== undefined),
     ...(lists === undefined ? [] : ["visits"]),
   ];
-  const isTurned = configuration.kernel === "specialised" && isNarrow(problem);
+  const isTurned = configuration.kernel === "warp-specialized" && isNarrow(problem);
   const workers =
-    configuration.kernel === "specialised" ? workersOf(configuration, form, target) : undefined;
+    configuration.kernel === "warp-specialized"
+      ? workersOf(configuration, form, target)
+      : undefined;
   const dealt =
-    configuration.kernel === "specialised" && hasShortTiles(form, configuration)
+    configuration.kernel === "warp-specialized" && hasShortTiles(form, configuration)
       ? shortDeal(sizes, configuration.workers ?? target.processors)
       : undefined;
   return {
@@ -211,7 +218,7 @@ function attentionKernel(
 ): KernelDefinition {
   return configuration.kernel === "plain"
     ? plainAttention(form, configuration, lists)
-    : specialisedAttention(form, configuration, lists);
+    : warpSpecializedAttention(form, configuration, lists);
 }
 
 /** The largest head: what a thread's registers hold of it. */
@@ -273,11 +280,11 @@ function requirePossible(
     refused("TW9904", message, expected, text, location);
   if (
     !isRecord(configuration) ||
-    (configuration.kernel !== "specialised" && configuration.kernel !== "plain")
+    (configuration.kernel !== "warp-specialized" && configuration.kernel !== "plain")
   )
     throw wrong(
       "attention has no such configuration",
-      '{ kernel: "specialised", … } or { kernel: "plain", … }',
+      '{ kernel: "warp-specialized", … } or { kernel: "plain", … }',
     );
   const within = (value: unknown, allowed: readonly number[]): boolean =>
     allowed.includes(value as number);
@@ -297,10 +304,10 @@ function requirePossible(
       `fewer than ${registersOfLane} words a lane: fewer rows or columns`,
     );
   }
-  requireSettings("attention", configuration, specialisedSettings, location);
+  requireSettings("attention", configuration, warpSpecializedSettings, location);
   if (slow !== undefined)
     throw wrong(
-      `attention cannot use the specialised kernel here: ${slow}`,
+      `attention cannot use the warp-specialized kernel here: ${slow}`,
       '{ kernel: "plain", … }',
     );
   const { consumers, columns, stages, workers = 1, dealing = "by rows" } = configuration;

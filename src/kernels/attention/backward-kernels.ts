@@ -21,8 +21,8 @@ import {
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 import { factorOf, scoreProducts, turned } from "./score-products.ts";
 import type { Factor } from "./score-products.ts";
-import { headByHead, headOf, stretch } from "./visit-lists.ts";
-import type { VisitLists } from "./visit-lists.ts";
+import { headByHead, headOf, stretch } from "./block-mask.ts";
+import type { VisitLists } from "./block-mask.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";

@@ -26,23 +26,23 @@ import { sizesOf } from "./attention.ts";
 import type { KeyInput, OffsetInputs } from "./attention.ts";
 import { biasGradient } from "./bias-gradient.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
-import { gradientTiles, specialisedGradients } from "./backward-specialised.ts";
+import { gradientTiles, warpSpecializedGradients } from "./backward-warp-specialized.ts";
 import {
   chooseGradients,
   plainGradientTiles,
   requireGradients,
-  specialisedGradientProblem,
+  warpSpecializedGradientProblem,
 } from "./choose-gradients.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { gradientDivision } from "./gradient-division.ts";
+import { gradientDivision } from "./gradient-partition.ts";
 import { finishGradients, gradientHead, gradientRows, prepareGradients } from "./gradient-sums.ts";
 import { attentionFields, problemOf } from "./problem.ts";
 import { sinkGradientsOfRows, sinkGradientsOfTiles } from "./sink-gradients.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
-import { visitLists, visitRanks } from "./visit-lists.ts";
-import type { VisitLists } from "./visit-lists.ts";
-import { tileCounts } from "./visits.ts";
+import { visitLists, visitRanks } from "./block-mask.ts";
+import type { VisitLists } from "./block-mask.ts";
+import { tileCounts } from "./block-mask-rules.ts";
 
 /** What the forward pass was told. */
 export interface AttentionBackwardSpec extends Pick<
@@ -175,13 +175,13 @@ function planOf(
 ): Planned<GradientConfiguration> {
   const sizes = sizesOf(problem, dimensions, location);
   const form: AttentionForm = { problem, sizes, location };
-  const slow = specialisedGradientProblem(problem, sizes, target);
+  const slow = warpSpecializedGradientProblem(problem, sizes, target);
   if (given !== undefined) requireGradients(given, slow, location);
   const configuration = given ?? chooseGradients(problem, sizes, slow === undefined);
   const ofBias = dBias ? biasLaunches(form, configuration) : undefined;
   const { scratch, launches } =
-    configuration.kernel === "specialised"
-      ? specialisedLaunches(form, deterministic)
+    configuration.kernel === "warp-specialized"
+      ? warpSpecializedLaunches(form, deterministic)
       : plainLaunches(form, configuration);
   const isSlow = slow !== undefined && configuration.kernel === "plain";
   const shape = configuration.kernel === "plain" ? configuration : gradientTiles(sizes);
@@ -216,7 +216,7 @@ function optionalArrays(problem: AttentionProblem): readonly string[] {
 }
 
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
-function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launches {
+function warpSpecializedLaunches(form: AttentionForm, deterministic: boolean): Launches {
   const rows = gradientRows;
   const { problem, sizes } = form;
   const { b, s, h, d, ends } = sizes;
@@ -247,7 +247,7 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
         dimensions: ofRows,
       },
       {
-        kernel: specialisedGradients(form, deterministic, { visits, ranks }),
+        kernel: warpSpecializedGradients(form, deterministic, { visits, ranks }),
         arguments: given(...operands, "dk", "dv"),
         dimensions: values,
       },

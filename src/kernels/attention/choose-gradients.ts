@@ -4,21 +4,21 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireSettings } from "../support/given.ts";
-import { specialisedProblem } from "./choose.ts";
+import { warpSpecializedProblem } from "./choose.ts";
 import { plainSettings } from "./configuration.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 
-/** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
-export function specialisedGradientProblem(
+/** Why the warp-specialized kernel cannot be used, in words for a note; undefined where it can. */
+export function warpSpecializedGradientProblem(
   problem: AttentionProblem,
   sizes: AttentionSizes,
   target: Target,
 ): string | undefined {
   const { b, s, h } = sizes;
-  const general = specialisedProblem(problem, sizes, target);
+  const general = warpSpecializedProblem(problem, sizes, target);
   if (general !== undefined) return general;
   return b * s * h === 0 ? "there are no rows" : undefined;
 }
@@ -28,7 +28,7 @@ export function chooseGradients(
   sizes: AttentionSizes,
   isPossible: boolean,
 ): GradientConfiguration {
-  return isPossible ? { kernel: "specialised" } : plainGradientTiles(problem, sizes);
+  return isPossible ? { kernel: "warp-specialized" } : plainGradientTiles(problem, sizes);
 }
 
 /** Tiles whose scores, gradients and operands fit the registers of one thread; lanes that multiply f32 hold their factors besides. */
@@ -57,21 +57,21 @@ export function requireGradients(
     allowed.includes(value as number);
   const isKnown =
     isRecord(configuration) &&
-    (configuration.kernel === "specialised" ||
+    (configuration.kernel === "warp-specialized" ||
       (configuration.kernel === "plain" &&
         within(configuration.rows, [16, 32, 64]) &&
         within(configuration.columns, [16, 32, 64])));
   if (!isKnown)
     throw wrong(
       "the gradients of attention have no such configuration",
-      '{ kernel: "specialised" } or { kernel: "plain", rows, columns } of 16, 32 or 64',
+      '{ kernel: "warp-specialized" } or { kernel: "plain", rows, columns } of 16, 32 or 64',
     );
   const of = "the gradients of attention";
   if (configuration.kernel === "plain") requireSettings(of, configuration, plainSettings, location);
   else requireSettings(of, configuration, ["kernel"], location);
-  if (configuration.kernel === "specialised" && slow !== undefined)
+  if (configuration.kernel === "warp-specialized" && slow !== undefined)
     throw wrong(
-      `the gradients of attention cannot use the specialised kernel here: ${slow}`,
+      `the gradients of attention cannot use the warp-specialized kernel here: ${slow}`,
       '{ kernel: "plain", … }',
     );
 }

@@ -1,5 +1,5 @@
 /**
- * Which kernel and tiles to use where none were given. What bounds the tiles of the specialised kernel is the register
+ * Which kernel and tiles to use where none were given. What bounds the tiles of the warp-specialized kernel is the register
  * file: a consumer's lane holds its sums, the scores of one step and their powers,
  *
  *   head of 64    32 sums +  64 scores + 32 powers     three consumers of 160 registers
@@ -19,8 +19,8 @@ import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 
-/** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
-export function specialisedProblem(
+/** Why the warp-specialized kernel cannot be used, in words for a note; undefined where it can. */
+export function warpSpecializedProblem(
   problem: AttentionProblem,
   { t, d, e, ends }: AttentionSizes,
   target: Target,
@@ -45,28 +45,34 @@ export function chooseAttention(
   target: Target,
 ): AttentionConfiguration {
   const largest = paddedHead(Math.max(sizes.d, sizes.e));
-  if (specialisedProblem(problem, sizes, target) !== undefined) return plainTiles(problem, largest);
+  if (warpSpecializedProblem(problem, sizes, target) !== undefined)
+    return plainTiles(problem, largest);
   // Random bits take two words for each score beside it.
   const hasFewColumns = largest > 128 || problem.dropout !== undefined;
   if (sizes.s <= consumerRows)
-    return { kernel: "specialised", consumers: 1, columns: hasFewColumns ? 64 : 128, stages: 2 };
+    return {
+      kernel: "warp-specialized",
+      consumers: 1,
+      columns: hasFewColumns ? 64 : 128,
+      stages: 2,
+    };
   // A bias, a mask, a score of one's own or dropout takes registers that three consumers, or wide heads over more columns, do not have.
   const { bias, mask, score, dropout, softCap } = problem;
   const isPlain = [bias, mask, score, dropout].every((each) => each === undefined);
   if (isPlain && sizes.s > 2 * consumerRows) {
-    if (largest <= 64) return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
+    if (largest <= 64) return { kernel: "warp-specialized", consumers: 3, columns: 128, stages: 2 };
     if (isNarrow(problem) && largest <= 128 && softCap === undefined)
-      return { kernel: "specialised", consumers: 3, columns: 96, stages: 2 };
+      return { kernel: "warp-specialized", consumers: 3, columns: 96, stages: 2 };
   }
   // FP8 is multiplied by 32 columns at a time, and wide heads of it have not been tried over more.
   const hasRegisters = isPlain && softCap === undefined && sizes.ends === 0 && !isNarrow(problem);
   const columns = (hasFew: number, hasMany: number): number => (hasRegisters ? hasMany : hasFew);
   if (hasFewColumns)
-    return { kernel: "specialised", consumers: 2, columns: columns(64, 80), stages: 2 };
+    return { kernel: "warp-specialized", consumers: 2, columns: columns(64, 80), stages: 2 };
   const { left, right } = problem.window;
   const seesAll = left === undefined && right === undefined && sizes.t >= manyColumns;
   return {
-    kernel: "specialised",
+    kernel: "warp-specialized",
     consumers: 2,
     columns: seesAll ? columns(128, 192) : 128,
     stages: 2,

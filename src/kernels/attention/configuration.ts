@@ -1,9 +1,9 @@
 /** How attention is divided into tiles. */
 
 /** wgmma and the copy engine: consumers of 64 rows each, over columns that a ring of `stages` brings. */
-export interface SpecialisedAttention {
+export interface WarpSpecializedAttention {
   /** Which kernel runs it. */
-  readonly kernel: "specialised";
+  readonly kernel: "warp-specialized";
   /** Warpgroups that compute. */
   readonly consumers: 1 | 2 | 3;
   /** A multiple of 16 from 32 to 256, of 32 for FP8. */
@@ -16,7 +16,7 @@ export interface SpecialisedAttention {
   readonly dealing?: TileDealing;
 }
 
-/** Orders of tiles of rows, as `tile-order.ts` has them; sequences with offsets are dealt by rows. */
+/** Orders of tiles of rows, as `tile-scheduler.ts` has them; sequences with offsets are dealt by rows. */
 export const tileDealings = ["by rows", "in pairs", "back and forth"] as const;
 export type TileDealing = (typeof tileDealings)[number];
 
@@ -31,10 +31,10 @@ export interface PlainAttention {
 }
 
 /** How `attention` is carried out. */
-export type AttentionConfiguration = SpecialisedAttention | PlainAttention;
+export type AttentionConfiguration = WarpSpecializedAttention | PlainAttention;
 
 /** What there is to choose in each kernel. */
-export const specialisedSettings: readonly (keyof SpecialisedAttention)[] = [
+export const warpSpecializedSettings: readonly (keyof WarpSpecializedAttention)[] = [
   ...(["kernel", "consumers", "columns", "stages", "workers", "dealing"] as const),
 ];
 export const plainSettings = ["kernel", "rows", "columns"] as const;
@@ -43,9 +43,9 @@ export const plainSettings = ["kernel", "rows", "columns"] as const;
 export const consumerRows = 64;
 
 /** Gradients on wgmma and the copy engine: blocks of 128 columns, over tiles of 64 rows. */
-export interface SpecialisedGradients {
+export interface WarpSpecializedGradients {
   /** Which kernel runs it. */
-  readonly kernel: "specialised";
+  readonly kernel: "warp-specialized";
 }
 
 /** Gradients by blocks of one thread: tiles of scores of so many rows and columns. */
@@ -59,4 +59,4 @@ export interface PlainGradients {
 }
 
 /** How `attentionBackward` is carried out. */
-export type GradientConfiguration = SpecialisedGradients | PlainGradients;
+export type GradientConfiguration = WarpSpecializedGradients | PlainGradients;

@@ -4,7 +4,7 @@ import { tensor, bf16, dim, f32, fromNumbers, i32, open, toNumbers } from "../..
 import { attention } from "./attention.ts";
 import { attentionBackward } from "./backward.ts";
 
-/** Head sizes of the specialised kernels and of the plain ones. */
+/** Head sizes of the warp-specialized kernels and of the plain ones. */
 const heads = [16, 5];
 
 function filled(rows: number, head: number, good = rows) {

@@ -1,6 +1,6 @@
 /**
- * The consumers of the specialised gradients: what they multiply for each tile of rows, and what they store in the end
- * (`backward-specialised.ts` has the whole, `gradient-division.ts` which part of it each of them has).
+ * The consumers of the warp-specialized gradients: what they multiply for each tile of rows, and what they store in the end
+ * (`backward-warp-specialized.ts` has the whole, `gradient-partition.ts` which part of it each of them has).
  */
 import {
   accumulator,
@@ -22,10 +22,10 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { consumerRows } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { gradientConsumers, gradientDivision } from "./gradient-division.ts";
+import { gradientConsumers, gradientDivision } from "./gradient-partition.ts";
 import { gradientHead, gradientRows, scatteredSums } from "./gradient-sums.ts";
-import { placeOfTurn, registers, stages } from "./gradient-work.ts";
-import type { Half, Index, Refs, Work } from "./gradient-work.ts";
+import { placeOfTurn, registers, stages } from "./gradient-context.ts";
+import type { Half, Index, Refs, Work } from "./gradient-context.ts";
 import { inSpan } from "./packing.ts";
 import { finishScores, keptWeights, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";

@@ -1,5 +1,5 @@
 /**
- * What the specialised gradients need before and after: logarithms and deltas side by side for each tile of rows, and the
+ * What the warp-specialized gradients need before and after: logarithms and deltas side by side for each tile of rows, and the
  * sums of dq in f32.
  *
  * Sums lie in memory in the order in which lanes hold them, 4 numbers of a lane after those of the lane before, so that

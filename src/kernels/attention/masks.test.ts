@@ -21,7 +21,7 @@ import type { AttentionSpec } from "./problem.ts";
 const operands = { q: bf16, k: bf16, v: bf16 } as const;
 const names = Object.keys(masks) as readonly MaskName[];
 const small: AttentionConfiguration = {
-  ...{ kernel: "specialised", consumers: 1, columns: 32, stages: 2 },
+  ...{ kernel: "warp-specialized", consumers: 1, columns: 32, stages: 2 },
 };
 const tiny: AttentionConfiguration = { kernel: "plain", rows: 16, columns: 16 };
 
@@ -221,7 +221,7 @@ describe.each(["simulator", "emulator"] as const)("lists on the %s", (kind) => {
 
 const cases: readonly AttentionCase[] = [
   ...names.map((mask): AttentionCase => ({
-    ...{ name: mask, mask, configuration: small, kernel: "specialised" },
+    ...{ name: mask, mask, configuration: small, kernel: "warp-specialized" },
     sizes: [mask === "by head and batch" ? 2 : 1, 70, 100, 2, 1, 16, 16],
   })),
   { name: "plain", mask: "lists of documents", sizes: [1, 90, 100, 2, 2, 7, 9], kernel: "plain" },
@@ -233,7 +233,7 @@ const cases: readonly AttentionCase[] = [
 
 const backward: readonly AttentionCase[] = [
   ...(["prefix", "by head and batch", "nothing"] as const).map((mask): AttentionCase => ({
-    ...{ name: mask, mask, sizes: [2, 70, 200, 2, 1, 16, 16], kernel: "specialised" },
+    ...{ name: mask, mask, sizes: [2, 70, 200, 2, 1, 16, 16], kernel: "warp-specialized" },
   })),
   ...(["lists of documents", "by head and batch"] as const).map((mask): AttentionCase => ({
     ...{ name: `in order, ${mask}`, mask, sizes: [2, 70, 200, 2, 1, 16, 16] },

@@ -86,9 +86,9 @@ describe("what is no number in one sequence stays there", () => {
   const given = { q: bf16, k: bf16, v: bf16, offsets };
   const forward = attention({
     ...{ ...given, logSumExp: true },
-    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 2 },
+    configuration: { kernel: "warp-specialized", consumers: 2, columns: 32, stages: 2 },
   });
-  const backward = attentionBackward({ ...given, configuration: { kernel: "specialised" } });
+  const backward = attentionBackward({ ...given, configuration: { kernel: "warp-specialized" } });
   const resultsOf = async (device: Device, values: readonly number[]) => {
     const own = fromNumbers(bf16, shape, values);
     const arrays = { q: own, k: own, v: own, qOffsets: starts, kOffsets: starts };

@@ -15,8 +15,8 @@ import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
 import { factorOf, scoreProducts } from "./score-products.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
-import { stretch } from "./visit-lists.ts";
-import type { VisitLists } from "./visit-lists.ts";
+import { stretch } from "./block-mask.ts";
+import type { VisitLists } from "./block-mask.ts";
 
 export function plainAttention(
   form: AttentionForm,

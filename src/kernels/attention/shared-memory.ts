@@ -1,10 +1,10 @@
 /**
- * What the specialised kernel has in shared memory: q, k and v, ones where tensor cores sum powers, and what else there is room for.
+ * What the warp-specialized kernel has in shared memory: q, k and v, ones where tensor cores sum powers, and what else there is room for.
  *
  *   heads of 128, two consumers over 128 columns, KiB      q 32   k 2 · 32   v 2 · 32   results 32   q of the next tile 32
  */
 import { consumerRows } from "./configuration.ts";
-import type { SpecialisedAttention } from "./configuration.ts";
+import type { WarpSpecializedAttention } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
@@ -13,7 +13,7 @@ import type { AttentionProblem } from "./problem.ts";
 /** Bytes of shared memory that the operands of a configuration take. */
 export function attentionBytes(
   problem: AttentionProblem,
-  { consumers, columns, stages }: SpecialisedAttention,
+  { consumers, columns, stages }: WarpSpecializedAttention,
   sizes: { readonly d: number; readonly e: number },
 ): number {
   const { d, e } = heads(problem, sizes);
@@ -52,7 +52,7 @@ interface Spare {
 
 export function spareOf(
   { problem, sizes }: AttentionForm,
-  configuration: SpecialisedAttention,
+  configuration: WarpSpecializedAttention,
 ): Spare {
   const rows = configuration.consumers * consumerRows;
   const { d, e } = heads(problem, sizes);

@@ -52,7 +52,7 @@ export function sinkGradientsOfRows(form: AttentionForm): KernelDefinition {
   });
 }
 
-/** From the values of tiles of rows, as the specialised kernel has them. */
+/** From the values of tiles of rows, as the warp-specialized kernel has them. */
 export function sinkGradientsOfTiles(form: AttentionForm): KernelDefinition {
   const { dimensions } = attentionArrays(form);
   const tiles = together / gradientRows;

@@ -7,8 +7,8 @@ import type { Scalar } from "../../lang/index.ts";
 import { origin } from "../../lang/traced.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { endsWhere } from "./mask-ranges.ts";
-import type { Arithmetic, Ends } from "./mask-ranges.ts";
+import { endsWhere } from "./mask-intervals.ts";
+import type { Arithmetic, Ends } from "./mask-intervals.ts";
 import type { ScorePlace } from "./problem.ts";
 import { askedMask } from "./scores.ts";
 

@@ -12,7 +12,7 @@ import type { TensorSpec, LaunchSize } from "../../lang/index.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import type { PagedConfiguration } from "./configuration.ts";
 import type { PagedProblem, PagedSizes } from "./problem.ts";
-import type { Integer } from "./ranges.ts";
+import type { Integer } from "./tile-scheduler.ts";
 
 /** What a kernel is made for. */
 export interface PagedForm {

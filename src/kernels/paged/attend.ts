@@ -42,13 +42,13 @@ import {
   partArrays,
 } from "./arrays.ts";
 import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
-import { copiesOf, copyFirst, copyNext } from "./copies.ts";
-import type { CopyRefs, CopyWork, Cursor } from "./copies.ts";
-import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./narrow.ts";
+import { copiesOf, copyFirst, copyNext } from "./producer.ts";
+import type { CopyRefs, CopyWork, Cursor } from "./producer.ts";
+import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./fp8-fragments.ts";
 import { addedValues, productsOf, rowsOfSums, startingSums } from "./products.ts";
-import { boundsOfRange, mostTogether, sequenceTiles, tileCounts } from "./ranges.ts";
-import type { Cost, Deal, Integer, Place } from "./ranges.ts";
-import { notedPages, takesTurns } from "./turns.ts";
+import { boundsOfRange, mostTogether, sequenceTiles, tileCounts } from "./tile-scheduler.ts";
+import type { Cost, Deal, Integer, Place } from "./tile-scheduler.ts";
+import { notedPages, takesTurns } from "./strided-splits.ts";
 
 interface Refs extends CopyRefs {
   readonly q: Ref<"bf16">;

@@ -26,8 +26,8 @@ import { packingOf, paddedHead, pagedArrays, pagedDimensions, partArrays } from 
 import type { PagedForm } from "./arrays.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { dealOf, optionalRef } from "./attend.ts";
-import { rangesOfBlock } from "./ranges.ts";
-import type { Integer } from "./ranges.ts";
+import { rangesOfBlock } from "./tile-scheduler.ts";
+import type { Integer } from "./tile-scheduler.ts";
 
 /** A block's warps, the parts of a row that it asks for at once, and the columns of them. */
 interface CombineShape {

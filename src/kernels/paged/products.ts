@@ -10,7 +10,7 @@ import { dot, zeros } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
-import { keysLayout } from "./narrow.ts";
+import { keysLayout } from "./fp8-fragments.ts";
 
 /** Whether rows of q are the columns of what is multiplied. */
 function isTurned({ configuration: { rows } }: PagedForm): boolean {

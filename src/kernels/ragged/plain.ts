@@ -22,8 +22,8 @@ import { finished, inputSpecs } from "../matmul/epilogue/epilogue.ts";
 import { multipliedPart } from "../matmul/plain.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
 import { prologueSpecs, storedDepth } from "../matmul/prologue/prologue.ts";
-import { tableSpecs, tileRows } from "./dealing.ts";
-import type { Tables } from "./dealing.ts";
+import { tableSpecs, tileRows } from "./tile-scheduler.ts";
+import type { Tables } from "./tile-scheduler.ts";
 
 type Integer = Scalar<"i32">;
 

@@ -4,7 +4,7 @@
  *
  *   groupSizes 2 0 3      rows 0 and 1 · b[0]      rows 2, 3 and 4 · b[2]      rows from 5 on: 0
  *
- * A first launch deals rows to tiles (`dealing.ts`); the second one is the dense product, whose tiles find in tables which rows,
+ * A first launch deals rows to tiles (`tile-scheduler.ts`); the second one is the dense product, whose tiles find in tables which rows,
  * columns and which matrix are theirs. Matrices may be weights in few bits, a batch of which `quantized` describes: they become bf16 or f16
  * as those of a dense product do. Derivatives are products of the same kind: by a it is a `raggedDot` with b the other way round, by
  * strides, and by b it is a `raggedOuter`.
@@ -49,8 +49,8 @@ import { isQuantized } from "../matmul/weights/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "../matmul/weights/quantized.ts";
 import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
-import { dealingLaunch, dealingOf, mostSpread, mostTiles } from "./dealing.ts";
-import type { RaggedSizes } from "./dealing.ts";
+import { dealingLaunch, dealingOf, mostSpread, mostTiles } from "./tile-scheduler.ts";
+import type { RaggedSizes } from "./tile-scheduler.ts";
 import { plainDotKernel } from "./plain.ts";
 
 type InputTiles<I extends EpilogueInputs> = {

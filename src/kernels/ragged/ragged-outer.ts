@@ -23,12 +23,12 @@ import { outerKernel } from "./plain.ts";
 import { groupSizesOf } from "./ragged-dot.ts";
 import {
   groupStartsKernel,
-  specialisedOuterKernel,
-  specialisedOuterProblem,
-} from "./specialised-outer.ts";
-import type { SpecialisedOuter } from "./specialised-outer.ts";
+  warpSpecializedOuterKernel,
+  warpSpecializedOuterProblem,
+} from "./warp-specialized-outer.ts";
+import type { WarpSpecializedOuter } from "./warp-specialized-outer.ts";
 
-export type OuterConfiguration = PlainConfiguration | SpecialisedOuter;
+export type OuterConfiguration = PlainConfiguration | WarpSpecializedOuter;
 
 /** What `raggedOuter` is made for. */
 export interface RaggedOuterSpec<A extends DTypeName, B extends DTypeName, Out extends DTypeName> {
@@ -94,11 +94,11 @@ export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extend
           evaluateSize(size, values),
         );
         const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: g ?? 0 };
-        const slow = specialisedOuterProblem(problem, sizes, target);
+        const slow = warpSpecializedOuterProblem(problem, sizes, target);
         const isEmpty = sizes.k * sizes.n * sizes.batch === 0;
         return {
           ...(slow === undefined
-            ? specialisedPlan(problem, sizes, target)
+            ? warpSpecializedPlan(problem, sizes, target)
             : plainPlan(problem, sizes)),
           source: "heuristic" as const,
           notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
@@ -133,9 +133,9 @@ function plainPlan(problem: MatmulProblem, sizes: ProductSizes): Launches {
 }
 
 /** One launch finds where groups begin, and the next one multiplies. */
-function specialisedPlan(problem: MatmulProblem, sizes: ProductSizes, target: Target) {
-  const configuration: SpecialisedOuter = {
-    kernel: "specialised",
+function warpSpecializedPlan(problem: MatmulProblem, sizes: ProductSizes, target: Target) {
+  const configuration: WarpSpecializedOuter = {
+    kernel: "warp-specialized",
     columns: sizes.n > 128 ? 256 : 128,
   };
   const tiles = sizes.batch * Math.ceil(sizes.k / 128) * Math.ceil(sizes.n / configuration.columns);
@@ -148,7 +148,7 @@ function specialisedPlan(problem: MatmulProblem, sizes: ProductSizes, target: Ta
         ...{ rows: sizes.m, width: sizes.k, g: sizes.batch },
       }),
       launched(
-        specialisedOuterKernel(problem, configuration, sizes),
+        warpSpecializedOuterKernel(problem, configuration, sizes),
         named("a", "b", "groupSizes", "starts", "out"),
         dimensions,
       ),

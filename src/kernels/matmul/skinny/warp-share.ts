@@ -67,7 +67,11 @@ export function following(
 }
 
 /** Steps of so many that those whose turn is the given one take. */
-export function stepsOfSlice(steps: Scalar<"i32">, sliceK: number, turn: Scalar<"i32">): Scalar<"i32"> {
+export function stepsOfSlice(
+  steps: Scalar<"i32">,
+  sliceK: number,
+  turn: Scalar<"i32">,
+): Scalar<"i32"> {
   return steps
     .add(sliceK - 1)
     .sub(turn)

@@ -25,14 +25,14 @@ import {
 import type { TensorSpec, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { attentionArrays, offsetArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { tileNumbers } from "./mask-ranges.ts";
-import type { Ends } from "./mask-ranges.ts";
+import { tileNumbers } from "./mask-intervals.ts";
+import type { Ends } from "./mask-intervals.ts";
 import { columnBlocks, columnsOfBlock, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
 import { tracedMask } from "./traced-mask.ts";
 import type { PlaceEnds, TracedMask } from "./traced-mask.ts";
-import { knownOf } from "./visits.ts";
-import type { Kept, TileShape } from "./visits.ts";
+import { knownOf } from "./block-mask-rules.ts";
+import type { Kept, TileShape } from "./block-mask-rules.ts";
 
 type Index = Scalar<"i32">;
 

@@ -1,10 +1,10 @@
-/** What the threads of the specialised gradients share: arrays, tiles and barriers, and where a block and its turns are. */
+/** What the threads of the warp-specialized gradients share: arrays, tiles and barriers, and where a block and its turns are. */
 import type { Barrier, Ref, Scalar, Semaphore } from "../../lang/index.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import type { Sequence } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
-import { headOf } from "./visit-lists.ts";
-import type { Visit, Visits } from "./visit-lists.ts";
+import { headOf } from "./block-mask.ts";
+import type { Visit, Visits } from "./block-mask.ts";
 
 export type Index = Scalar<"i32">;
 export type Half = "bf16";

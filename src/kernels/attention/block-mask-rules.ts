@@ -7,12 +7,12 @@
  *                                                   rows 1                #   /   /        the rest is skipped
  *                                                   rows 2                #   #   /   /
  *
- * The rules are those of a plan, which counts tiles on the host, and of the launch that lists them on the device (`visit-lists.ts`).
+ * The rules are those of a plan, which counts tiles on the host, and of the launch that lists them on the device (`block-mask.ts`).
  */
 import type { TileCounts } from "../../device/operation.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { hostNumbers } from "./mask-ranges.ts";
-import type { Arithmetic, Ends } from "./mask-ranges.ts";
+import { hostNumbers } from "./mask-intervals.ts";
+import type { Arithmetic, Ends } from "./mask-intervals.ts";
 import type { Window } from "./problem.ts";
 import { tracedMask } from "./traced-mask.ts";
 import type { PlaceEnds, TracedMask } from "./traced-mask.ts";

@@ -45,8 +45,8 @@ type Integer = Scalar<"i32">;
 type Half = "bf16";
 
 /** Tiles of the matrices: 128 rows by so many columns. */
-export interface SpecialisedOuter {
-  readonly kernel: "specialised";
+export interface WarpSpecializedOuter {
+  readonly kernel: "warp-specialized";
   readonly columns: 128 | 256;
 }
 
@@ -59,7 +59,7 @@ const pieceColumns = 64;
 const registers = { copy: 24, consumer: 240 } as const;
 
 /** Why the kernel cannot be used, in words for a note; undefined where it can. */
-export function specialisedOuterProblem(
+export function warpSpecializedOuterProblem(
   { a, out }: MatmulProblem,
   { k, n }: Pick<ProductSizes, "k" | "n">,
   target: Target,
@@ -143,9 +143,9 @@ interface Work {
   readonly tileOf: (turn: Integer) => OuterTile;
 }
 
-export function specialisedOuterKernel(
+export function warpSpecializedOuterKernel(
   problem: MatmulProblem,
-  { columns }: SpecialisedOuter,
+  { columns }: WarpSpecializedOuter,
   { m, n, k }: ProductSizes,
 ): KernelDefinition {
   const { n: width, m: height, k: length } = alignedDimensions({ m: k, n, k: m, batch: 1 });

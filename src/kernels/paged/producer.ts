@@ -12,9 +12,9 @@ import type { Barrier, LaunchSize, Ref } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
-import { sequenceTiles } from "./ranges.ts";
-import type { Deal, Integer, Place } from "./ranges.ts";
-import { notedPages, positionsInTurn } from "./turns.ts";
+import { sequenceTiles } from "./tile-scheduler.ts";
+import type { Deal, Integer, Place } from "./tile-scheduler.ts";
+import { notedPages, positionsInTurn } from "./strided-splits.ts";
 
 export interface CopyRefs {
   readonly k: Ref;

@@ -7,7 +7,7 @@
  * That is so where all rows see all columns. Else rows end in tiles of their own, which are compared element by element. Where blocks of rows are taken
  * in pairs, the place of a pair that has no rows goes over one tile alone, so that it has no last one behind others.
  */
-import type { SpecialisedAttention } from "./configuration.ts";
+import type { WarpSpecializedAttention } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 
@@ -25,7 +25,7 @@ export interface EndingColumns extends TileColumns {
 /** The first tile of columns, and the last one where it has fewer, all rows seeing all of these. */
 export function columnsAtEnds(
   { problem, sizes }: AttentionForm,
-  { columns, dealing }: SpecialisedAttention,
+  { columns, dealing }: WarpSpecializedAttention,
 ): { readonly first: TileColumns; readonly ending: EndingColumns | undefined } {
   const { left, right } = problem.window;
   const rest = sizes.t % columns;

@@ -13,7 +13,7 @@ import type { Tile } from "../../lang/index.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { packingOf } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
-import type { Integer } from "./ranges.ts";
+import type { Integer } from "./tile-scheduler.ts";
 
 /** The most pages that a range notes: longer ranges hardly gain by an earlier beginning. */
 const mostNoted = 256;

@@ -1,5 +1,5 @@
 /**
- * How a block of the specialised gradients divides its work between two consumers. A lane has registers for 128 numbers of dk and dv
+ * How a block of the warp-specialized gradients divides its work between two consumers. A lane has registers for 128 numbers of dk and dv
  * together, which is 64 rows of heads of 128. Wider heads are divided instead of columns:
  *
  *   heads up to 128   128 columns of scores, of which each consumer has 64, with the whole rows of dk and dv that belong to them

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { bf16, f8e4m3fn } from "../../formats/dtype.ts";
 import { attention } from "./attention.ts";
-import { shortDeal } from "./short-tiles.ts";
+import { shortDeal } from "./tail-tiles.ts";
 
 const named = (b: number, s: number, h: number) => ({ b, s, t: s, h, kv: h, d: 128, e: 128 });
 const sizes = (b: number, s: number, h: number) => ({ ...named(b, s, h), ends: 0 });

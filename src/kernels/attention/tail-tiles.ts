@@ -9,7 +9,7 @@
  */
 import type { Scalar } from "../../lang/index.ts";
 import { consumerRows } from "./configuration.ts";
-import type { SpecialisedAttention } from "./configuration.ts";
+import type { WarpSpecializedAttention } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import type { AttentionSizes } from "./scores.ts";
 
@@ -26,7 +26,7 @@ const mostWithout = 12;
 /** Whether a kernel has short tiles: where all take as long, since all rows see all columns. */
 export function hasShortTiles(
   { problem, sizes }: AttentionForm,
-  { consumers, dealing = "by rows" }: SpecialisedAttention,
+  { consumers, dealing = "by rows" }: WarpSpecializedAttention,
 ): boolean {
   const { left, right } = problem.window;
   const seesAll = left === undefined && right === undefined && problem.mask === undefined;

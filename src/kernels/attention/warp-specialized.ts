@@ -10,7 +10,7 @@
  * Powers are rounded behind the values, which read those before from the same registers: an assembler that finds them written earlier makes
  * every product wait for the one before.
  *
- * A block takes tile after tile of rows (`tile-order.ts`), so that the operands of the next come under the last steps of one.
+ * A block takes tile after tile of rows (`tile-scheduler.ts`), so that the operands of the next come under the last steps of one.
  */
 import {
   accumulator,
@@ -45,24 +45,24 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { consumerRows } from "./configuration.ts";
-import type { SpecialisedAttention } from "./configuration.ts";
+import type { WarpSpecializedAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import { fromSpan, inSpan } from "./packing.ts";
-import { columnsAtEnds, isEnding } from "./last-columns.ts";
-import type { EndingColumns } from "./last-columns.ts";
+import { columnsAtEnds, isEnding } from "./tail-columns.ts";
+import type { EndingColumns } from "./tail-columns.ts";
 import { clearTiles, finishScores, keptWeights } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 import type { PowerFormat, RowSums } from "./softmax.ts";
 import { heads, onesColumns, spareOf, sumsByProduct } from "./shared-memory.ts";
-import { dealtPowers, turnedSpec } from "./turned-values.ts";
-import { hasShortTiles } from "./short-tiles.ts";
-import { tileOrder } from "./tile-order.ts";
-import type { Place, TileOrder } from "./tile-order.ts";
-import type { Visit, VisitLists } from "./visit-lists.ts";
+import { dealtPowers, turnedSpec } from "./transposed-values.ts";
+import { hasShortTiles } from "./tail-tiles.ts";
+import { tileOrder } from "./tile-scheduler.ts";
+import type { Place, TileOrder } from "./tile-scheduler.ts";
+import type { Visit, VisitLists } from "./block-mask.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
@@ -94,7 +94,7 @@ type Carried = {
 /** What the threads of the kernel share. */
 interface Work {
   readonly form: AttentionForm;
-  readonly configuration: SpecialisedAttention;
+  readonly configuration: WarpSpecializedAttention;
   readonly rules: ScoreRules;
   readonly order: TileOrder;
   readonly refs: Refs;
@@ -137,7 +137,7 @@ function powersOf(problem: AttentionProblem): PowerFormat<Half> {
  * Whether sums are scaled only where a row has an exponent that is too large for the format of its powers: where a lane has more sums than scores. Where it has fewer,
  * asking whether some row of the warp has takes longer than scaling all (0.97 of the rate for heads of 128 in bf16, where FP8 gains 1% and heads of 256 gain 3%).
  */
-function isSeldomScaled({ sizes }: AttentionForm, { columns }: SpecialisedAttention): boolean {
+function isSeldomScaled({ sizes }: AttentionForm, { columns }: WarpSpecializedAttention): boolean {
   return paddedHead(sizes.e) > columns;
 }
 
@@ -146,9 +146,9 @@ function slackOf({ problem }: AttentionForm): number {
   return isNarrow(problem) ? 0.75 : 8;
 }
 
-export function specialisedAttention(
+export function warpSpecializedAttention(
   form: AttentionForm,
-  configuration: SpecialisedAttention,
+  configuration: WarpSpecializedAttention,
   lists: VisitLists | undefined,
 ): KernelDefinition {
   const { problem, sizes, location } = form;

@@ -18,16 +18,16 @@ import type { Scalar } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { consumerRows } from "./configuration.ts";
-import type { SpecialisedAttention, TileDealing } from "./configuration.ts";
+import type { WarpSpecializedAttention, TileDealing } from "./configuration.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
 import type { Offsets, Sequence } from "./packing.ts";
 import { columnTiles } from "./scores.ts";
-import { hasShortTiles, shortDeal, shortTiles } from "./short-tiles.ts";
-import type { ShortTiles } from "./short-tiles.ts";
-import { stretch } from "./visit-lists.ts";
-import type { VisitLists, Visits } from "./visit-lists.ts";
+import { hasShortTiles, shortDeal, shortTiles } from "./tail-tiles.ts";
+import type { ShortTiles } from "./tail-tiles.ts";
+import { stretch } from "./block-mask.ts";
+import type { VisitLists, Visits } from "./block-mask.ts";
 
 type Index = Scalar<"i32">;
 
@@ -59,7 +59,7 @@ const streamedRows = 192;
 
 function dealingOf(
   { problem, sizes }: AttentionForm,
-  { consumers, dealing }: SpecialisedAttention,
+  { consumers, dealing }: WarpSpecializedAttention,
 ): TileDealing {
   if (dealing !== undefined) return dealing;
   const { left, right } = problem.window;
@@ -84,7 +84,7 @@ const mostUneven = 1.08;
  * steps of another. Each tile has its own where nobody knows how much there is to do in it, or where some blocks would have much more.
  */
 export function workersOf(
-  configuration: SpecialisedAttention,
+  configuration: WarpSpecializedAttention,
   form: AttentionForm,
   target: Target,
 ): number {
@@ -112,7 +112,7 @@ export function workersOf(
 /** The tiles of a block of a kernel, in the order in which it takes them. */
 export function tileOrder(
   form: AttentionForm,
-  configuration: SpecialisedAttention,
+  configuration: WarpSpecializedAttention,
   argument: unknown,
   lists: VisitLists | undefined,
   worker: Index,

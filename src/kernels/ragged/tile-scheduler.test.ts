@@ -8,8 +8,8 @@ import { bf16, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
-import { dealingLaunch, mostTiles } from "./dealing.ts";
-import type { RaggedSizes } from "./dealing.ts";
+import { dealingLaunch, mostTiles } from "./tile-scheduler.ts";
+import type { RaggedSizes } from "./tile-scheduler.ts";
 
 let device: Device;
 beforeAll(async () => {

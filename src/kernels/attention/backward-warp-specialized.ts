@@ -1,7 +1,7 @@
 /**
  * The gradients of attention on wgmma and the copy engine, all three in one pass. A block keeps 128 rows of k and v, or 64 of
  * wide heads, and goes over the tiles of q and dOut that see them; one warp copies, and two consumers divide the rest
- * (`gradient-division.ts`), here for heads up to 128. Scores are made transposed, so that they come out of the tensor cores as the left operands of dv and dk:
+ * (`gradient-partition.ts`), here for heads up to 128. Scores are made transposed, so that they come out of the tensor cores as the left operands of dv and dk:
  *
  *   consumer     sᵀ = k · qᵀ     dpᵀ = v · dOutᵀ             64 columns of its own, both of shared memory
  *                pᵀ = 2^(sᵀ − logarithm)                     under the product dpᵀ
@@ -41,10 +41,10 @@ import { consumerRows } from "./configuration.ts";
 import { attentionArrays, offsetArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { consume } from "./gradient-consumers.ts";
-import { gradientColumns, gradientConsumers, gradientDivision } from "./gradient-division.ts";
+import { gradientColumns, gradientConsumers, gradientDivision } from "./gradient-partition.ts";
 import { gradientHead, gradientRows, rowValuesArray, sumsArray } from "./gradient-sums.ts";
-import { placeOfTurn, registers, stages } from "./gradient-work.ts";
-import type { Index, Refs, Work } from "./gradient-work.ts";
+import { placeOfTurn, registers, stages } from "./gradient-context.ts";
+import type { Index, Refs, Work } from "./gradient-context.ts";
 import {
   columnBlocks,
   firstBlock,
@@ -56,9 +56,9 @@ import {
 } from "./packing.ts";
 import { rowTiles } from "./scores.ts";
 import type { AttentionSizes } from "./scores.ts";
-import { headByHead } from "./visit-lists.ts";
-import type { VisitLists, VisitRanks } from "./visit-lists.ts";
-import type { TileShape } from "./visits.ts";
+import { headByHead } from "./block-mask.ts";
+import type { VisitLists, VisitRanks } from "./block-mask.ts";
+import type { TileShape } from "./block-mask-rules.ts";
 
 const consumerNames = ["first", "second"] as const;
 
@@ -73,7 +73,7 @@ export interface GradientLists {
   readonly ranks: VisitRanks | undefined;
 }
 
-export function specialisedGradients(
+export function warpSpecializedGradients(
   form: AttentionForm,
   isOrdered: boolean,
   lists: GradientLists,
