@@ -87,8 +87,8 @@ describe("a report of the library", () => {
     ],
     [
       "attention",
-      () => attended({ kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, deal: 1 }),
-      /unknown option deal of the configuration of attention; did you mean dealing/,
+      () => attended({ kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, schedul: 1 }),
+      /unknown option schedul of the configuration of attention; did you mean schedule/,
     ],
     [
       "plain attention",

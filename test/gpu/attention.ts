@@ -3,7 +3,7 @@ import type { Device } from "../../src/device/device.ts";
 import { f8e4m3fn, f8e5m2 } from "../../src/formats/dtype.ts";
 import type {
   AttentionConfiguration,
-  TileDealing,
+  AttentionSchedule,
 } from "../../src/kernels/attention/configuration.ts";
 import type { Check } from "./check.ts";
 import { checkForward, checkGradients } from "../support/attention-checks.ts";
@@ -20,8 +20,8 @@ const [small, large] = [
 ] as const;
 
 /** Three blocks share the tiles. */
-function dealt(dealing: TileDealing): AttentionConfiguration {
-  return { kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, workers: 3, dealing };
+function dealt(schedule: AttentionSchedule): AttentionConfiguration {
+  return { kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, workers: 3, schedule };
 }
 
 /** What both passes take; a score function is one with a slope. */
@@ -53,16 +53,16 @@ const forward: readonly AttentionCase[] = [
   },
   { name: "FP8 of two bits, plain", sizes: [1, 90, 70, 2, 2, 40, 24], dtype: f8e5m2 },
   {
-    name: "in pairs",
+    name: "paired",
     sizes: [2, 400, 400, 3, 1, 64, 64],
     causal: true,
-    configuration: dealt("in pairs"),
+    configuration: dealt("paired"),
   },
   {
-    name: "back and forth",
+    name: "longest-first",
     sizes: [2, 400, 400, 3, 1, 64, 64],
     causal: true,
-    configuration: dealt("back and forth"),
+    configuration: dealt("longest-first"),
   },
   { name: "slopes by head", slopes: true, causal: true, sizes: large },
 ];

@@ -1,6 +1,6 @@
 /** Random cases of attention: any sizes within a budget of work, any options, and any configuration that can be given. */
 import { bf16, f16, f32, f8e4m3fn, f8e5m2 } from "../../src/formats/dtype.ts";
-import { tileDealings } from "../../src/kernels/attention/configuration.ts";
+import { attentionSchedules } from "../../src/kernels/attention/configuration.ts";
 import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
 import { Random } from "../../src/support/random.ts";
 import { masks } from "./attention-masks.ts";
@@ -69,7 +69,7 @@ function configured(
       consumers: random.pick([1, 2] as const),
       columns,
       stages: random.pick([1, 2] as const),
-      dealing: random.pick(tileDealings),
+      schedule: random.pick(attentionSchedules),
       workers: 1 + random.below(20),
     },
   };

@@ -106,24 +106,24 @@ const cases: readonly AttentionCase[] = [
     name: "in pairs, of an odd number of blocks",
     sizes: [2, 150, 90, 3, 1, 16, 16],
     causal: true,
-    configuration: { ...small, workers: 4, dealing: "in pairs" },
+    configuration: { ...small, workers: 4, schedule: "paired" },
   },
   {
     name: "in pairs, of an odd number of blocks that see all columns, the last tile not full",
     sizes: [1, 42, 68, 1, 1, 16, 16],
-    configuration: { ...small, stages: 1, workers: 8, dealing: "in pairs" },
+    configuration: { ...small, stages: 1, workers: 8, schedule: "paired" },
   },
   {
     name: "in pairs, by a mask",
     sizes: [1, 64, 58, 3, 1, 16, 16],
     ...{ mask: "dilated", window: { left: 40, right: 54 } },
-    configuration: { ...small, workers: 18, dealing: "in pairs" },
+    configuration: { ...small, workers: 18, schedule: "paired" },
   },
   {
     name: "in pairs, of an even number of blocks",
     sizes: [1, 250, 200, 2, 1, 16, 16],
     causal: true,
-    configuration: { ...small, workers: 3, dealing: "in pairs" },
+    configuration: { ...small, workers: 3, schedule: "paired" },
   },
   {
     name: "tile after tile, two consumers",
@@ -134,7 +134,7 @@ const cases: readonly AttentionCase[] = [
   {
     name: "tile after tile, values of another size",
     sizes: [1, 150, 40, 2, 2, 16, 40],
-    configuration: { ...small, workers: 1, dealing: "back and forth" },
+    configuration: { ...small, workers: 1, schedule: "longest-first" },
   },
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
@@ -403,7 +403,7 @@ describe("what cannot be done is refused", () => {
     ["heads", "TW9902", () => plan({}, { h: 5, kv: 2 })],
     ["a large head", "TW9902", () => plan({}, { d: 264 })],
     ["a configuration", "TW9904", () => plan({ configuration: { kernel: "fast" } as never })],
-    ["an order", "TW9904", () => plan({ configuration: { ...small, dealing: "any" as never } })],
+    ["an order", "TW9904", () => plan({ configuration: { ...small, schedule: "any" as never } })],
     ["tiles", "TW9904", () => plan({ configuration: { kernel: "plain", rows: 48 } as never })],
     ["columns", "TW9904", () => plan({ configuration: { ...small, columns: 72 } })],
     [

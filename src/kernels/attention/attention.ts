@@ -21,7 +21,7 @@ import {
   consumerRows,
   plainSettings,
   warpSpecializedSettings,
-  tileDealings,
+  attentionSchedules,
 } from "./configuration.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import { paddedHead } from "./dimensions.ts";
@@ -310,7 +310,7 @@ function requirePossible(
       `attention cannot use the warp-specialized kernel here: ${slow}`,
       '{ kernel: "plain", … }',
     );
-  const { consumers, columns, stages, workers = 1, dealing = "by rows" } = configuration;
+  const { consumers, columns, stages, workers = 1, schedule = "linear" } = configuration;
   if (
     !within(consumers, [1, 2, 3]) ||
     !isColumns(columns, problem) ||
@@ -321,11 +321,11 @@ function requirePossible(
       "attention has no such configuration",
       "1 to 3 consumers, columns from 32 to 256 in steps of 16 (of 32 for FP8), 1, 2 or 4 stages, and workers from 1",
     );
-  const dealings = sizes.ends > 0 ? ["by rows"] : tileDealings;
-  if (!dealings.includes(dealing))
+  const schedules = sizes.ends > 0 ? ["linear"] : attentionSchedules;
+  if (!schedules.includes(schedule))
     throw wrong(
       "attention does not deal its tiles so",
-      `dealing: ${dealings.map((each) => JSON.stringify(each)).join(" or ")}`,
+      `schedule: ${schedules.map((each) => JSON.stringify(each)).join(" or ")}`,
     );
   const bytes = attentionBytes(problem, configuration, sizes);
   if (bytes > target.sharedMemoryPerBlock)

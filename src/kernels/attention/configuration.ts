@@ -13,12 +13,12 @@ export interface WarpSpecializedAttention {
   /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
   readonly workers?: number;
   /** The order in which they take them; what suits the sizes unless told. */
-  readonly dealing?: TileDealing;
+  readonly schedule?: AttentionSchedule;
 }
 
 /** Orders of tiles of rows, as `tile-scheduler.ts` has them; sequences with offsets are dealt by rows. */
-export const tileDealings = ["by rows", "in pairs", "back and forth"] as const;
-export type TileDealing = (typeof tileDealings)[number];
+export const attentionSchedules = ["linear", "paired", "longest-first"] as const;
+export type AttentionSchedule = (typeof attentionSchedules)[number];
 
 /** Blocks of one thread that read memory themselves. */
 export interface PlainAttention {
@@ -35,7 +35,7 @@ export type AttentionConfiguration = WarpSpecializedAttention | PlainAttention;
 
 /** What there is to choose in each kernel. */
 export const warpSpecializedSettings: readonly (keyof WarpSpecializedAttention)[] = [
-  ...(["kernel", "consumers", "columns", "stages", "workers", "dealing"] as const),
+  ...(["kernel", "consumers", "columns", "stages", "workers", "schedule"] as const),
 ];
 export const plainSettings = ["kernel", "rows", "columns"] as const;
 

@@ -25,12 +25,12 @@ export interface EndingColumns extends TileColumns {
 /** The first tile of columns, and the last one where it has fewer, all rows seeing all of these. */
 export function columnsAtEnds(
   { problem, sizes }: AttentionForm,
-  { columns, dealing }: WarpSpecializedAttention,
+  { columns, schedule }: WarpSpecializedAttention,
 ): { readonly first: TileColumns; readonly ending: EndingColumns | undefined } {
   const { left, right } = problem.window;
   const rest = sizes.t % columns;
   const isSame = left === undefined && right === undefined && problem.mask === undefined;
-  if (!isSame || sizes.ends > 0 || rest === 0 || dealing === "in pairs")
+  if (!isSame || sizes.ends > 0 || rest === 0 || schedule === "paired")
     return { first: { width: columns, isClear: false }, ending: undefined };
   const together = isNarrow(problem) ? 32 : 16;
   const ending = {

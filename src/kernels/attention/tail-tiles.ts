@@ -26,11 +26,11 @@ const mostWithout = 12;
 /** Whether a kernel has short tiles: where all take as long, since all rows see all columns. */
 export function hasShortTiles(
   { problem, sizes }: AttentionForm,
-  { consumers, dealing = "by rows" }: WarpSpecializedAttention,
+  { consumers, schedule = "linear" }: WarpSpecializedAttention,
 ): boolean {
   const { left, right } = problem.window;
   const seesAll = left === undefined && right === undefined && problem.mask === undefined;
-  return consumers === 3 && seesAll && sizes.ends === 0 && dealing === "by rows";
+  return consumers === 3 && seesAll && sizes.ends === 0 && schedule === "linear";
 }
 
 /** How rows are dealt to blocks. */

@@ -3,14 +3,14 @@
  * handful of heads reads stays in the level-2 cache. Where rows see columns up to their own alone, a tile far down has more to do, and
  * a block takes it together with one as far up, so that all pairs are alike:
  *
- *   by rows            0: first rows of head 0    1: the next rows of head 0   …   blocks: first rows of head 1   …
- *   in pairs           0: last rows and first rows of head 0    1: those before and behind them    …
+ *   linear             0: first rows of head 0    1: the next rows of head 0   …   blocks: first rows of head 1   …
+ *   paired             0: last rows and first rows of head 0    1: those before and behind them    …
  *
  * Where k and v of all heads fit the cache, or tiles have so many rows that memory is fast enough without it, tiles with most to do go first
  * instead, of all heads, and every other round is dealt backwards, since the first block would have the most to do in each. That leaves less at
  * the end than pairs do:
  *
- *   back and forth     0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
+ *   longest first      0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
  *   blocks             0: tiles 0, 263, 264 …     1: tiles 1, 262, 265 …       131: tiles 131, 132, 395 …
  */
 import { cdiv, constant, gridSize } from "../../lang/index.ts";
@@ -18,7 +18,7 @@ import type { Scalar } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 import { consumerRows } from "./configuration.ts";
-import type { WarpSpecializedAttention, TileDealing } from "./configuration.ts";
+import type { WarpSpecializedAttention, AttentionSchedule } from "./configuration.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
@@ -57,23 +57,23 @@ const cachedBytes = 24 * 2 ** 20;
  */
 const streamedRows = 192;
 
-function dealingOf(
+function scheduleOf(
   { problem, sizes }: AttentionForm,
-  { consumers, dealing }: WarpSpecializedAttention,
-): TileDealing {
-  if (dealing !== undefined) return dealing;
+  { consumers, schedule }: WarpSpecializedAttention,
+): AttentionSchedule {
+  if (schedule !== undefined) return schedule;
   const { left, right } = problem.window;
   const hasMost = right !== undefined && left === undefined;
-  if (sizes.ends > 0 || problem.mask !== undefined || !hasMost) return "by rows";
+  if (sizes.ends > 0 || problem.mask !== undefined || !hasMost) return "linear";
   const { b, t, kv, d, e } = sizes;
   const bytes = (b * t * kv * (d + e) * problem.k.dtype.bits) / 8;
   const isStreamed = consumers * consumerRows >= streamedRows && problem.k.dtype.bits === 16;
-  return bytes <= cachedBytes || isStreamed ? "back and forth" : "in pairs";
+  return bytes <= cachedBytes || isStreamed ? "longest-first" : "paired";
 }
 
 /** Blocks of rows of a head, an even number of them where they are taken in pairs. */
-function slots(blocks: number, dealing: TileDealing): number {
-  return dealing === "in pairs" ? 2 * Math.ceil(blocks / 2) : blocks;
+function slots(blocks: number, schedule: AttentionSchedule): number {
+  return schedule === "paired" ? 2 * Math.ceil(blocks / 2) : blocks;
 }
 
 /** How much more the busiest block may have to do than others, before each tile has one of its own. */
@@ -92,20 +92,20 @@ export function workersOf(
   const { problem, sizes } = form;
   const { b, s, h, ends } = sizes;
   const rows = consumers * consumerRows;
-  const dealing = dealingOf(form, configuration);
-  const each = dealing === "in pairs" ? 2 : 1;
+  const schedule = scheduleOf(form, configuration);
+  const each = schedule === "paired" ? 2 : 1;
   const dealt = hasShortTiles(form, configuration)
     ? shortDeal(sizes, workers ?? target.processors)
     : undefined;
   const taken =
     ends > 0
       ? h * (Math.floor(s / rows) + ends)
-      : (dealt?.tiles ?? (b * h * slots(Math.ceil(s / rows), dealing)) / each);
+      : (dealt?.tiles ?? (b * h * slots(Math.ceil(s / rows), schedule)) / each);
   if (workers !== undefined) return Math.min(workers, taken);
   const isKnown = ends === 0 && problem.mask === undefined;
   const rounds = dealt?.even ?? taken / target.processors;
   const busiest = dealt?.time ?? Math.ceil(rounds);
-  const isEven = dealing === "back and forth" || busiest <= mostUneven * rounds;
+  const isEven = schedule === "longest-first" || busiest <= mostUneven * rounds;
   return isKnown && isEven ? Math.min(target.processors, taken) : taken;
 }
 
@@ -159,13 +159,13 @@ export function tileOrder(
       },
     };
   }
-  const dealing = dealingOf(form, configuration);
+  const schedule = scheduleOf(form, configuration);
   const b = zero.add(dimensions.b);
   const blocks = zero.add(cdiv(dimensions.s, rows));
   const dealt = { blocks, heads: b.mul(h), worker };
   const { count, tileOf }: Hand = hasShortTiles(form, configuration)
     ? shortLast(dealt, shortTiles(argument, zero.add(dimensions.s)))
-    : dealings[dealing](dealt);
+    : schedules[schedule](dealt);
   return {
     count,
     placeOf: (turn) => {
@@ -175,8 +175,8 @@ export function tileOrder(
       const { sequence } = wholeBatch(dimensions, { batch, block });
       const t = sequence.columns.count;
       // The place of a pair that has no rows goes over one tile, or over what is listed of the last: nothing of it is stored.
-      const seen = dealing === "in pairs" ? block.lt(blocks).select(t, zero) : t;
-      const listed = dealing === "in pairs" ? block.minimum(blocks.sub(1)) : block;
+      const seen = schedule === "paired" ? block.lt(blocks).select(t, zero) : t;
+      const listed = schedule === "paired" ? block.minimum(blocks.sub(1)) : block;
       const visits = visitsOf(sequence, head, listed, top, seen);
       const isShort = short && { isShort: short.is };
       return { sequence, head, top, visits, ...ownSteps(sequence, visits, top, seen), ...isShort };
@@ -218,15 +218,15 @@ function shortLast({ heads, worker }: Dealt, { whole, short, topOf }: ShortTiles
   };
 }
 
-const dealings: { readonly [D in TileDealing]: (dealt: Dealt) => Hand } = {
-  "by rows": ({ blocks, heads, worker }) => ({
+const schedules: { readonly [D in AttentionSchedule]: (dealt: Dealt) => Hand } = {
+  linear: ({ blocks, heads, worker }) => ({
     count: share(blocks.mul(heads), worker),
     tileOf: (turn) => {
       const { above, below } = divided(taken(turn, worker), blocks);
       return { number: above, block: below };
     },
   }),
-  "in pairs": ({ blocks, heads, worker }) => {
+  paired: ({ blocks, heads, worker }) => {
     const pairs = blocks.add(1).div(2);
     return {
       count: share(pairs.mul(heads), worker).mul(2),
@@ -239,7 +239,7 @@ const dealings: { readonly [D in TileDealing]: (dealt: Dealt) => Hand } = {
       },
     };
   },
-  "back and forth": ({ blocks, heads, worker }) => {
+  "longest-first": ({ blocks, heads, worker }) => {
     const total = blocks.mul(heads);
     return {
       count: share(total, worker),
