@@ -66,7 +66,7 @@ describe("a report of the library", () => {
   const attended = (configuration: object) =>
     attention({ q: bf16, k: bf16, v: bf16, configuration: configuration as never }).plan(heads);
   const heads = { b: 1, s: 64, t: 64, h: 1, kv: 1, d: 64, e: 64 };
-  const paged = { rows: 16, warps: 1, columns: 16, stages: 2, ranges: 1 };
+  const paged = { rows: 16, warps: 1, columns: 16, stages: 2, splits: 1 };
   test.each<[string, () => unknown, RegExp]>([
     [
       "persistent",
@@ -87,7 +87,8 @@ describe("a report of the library", () => {
     ],
     [
       "attention",
-      () => attended({ kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, schedul: 1 }),
+      () =>
+        attended({ kernel: "warp-specialized", consumers: 2, columns: 64, stages: 2, schedul: 1 }),
       /unknown option schedul of the configuration of attention; did you mean schedule/,
     ],
     [

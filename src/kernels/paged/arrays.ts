@@ -47,12 +47,12 @@ export function packingOf(
 }
 
 export type PagedDimensions = {
-  readonly [N in "b" | "s" | "pages" | "most" | "ranges"]: LaunchSize;
+  readonly [N in "b" | "s" | "pages" | "most" | "splits"]: LaunchSize;
 };
 
 export function pagedDimensions(): PagedDimensions {
   const [b, s, pages, most] = [dim("b"), dim("s"), dim("pages"), dim("most")];
-  return { b, s, pages, most, ranges: dim("ranges") };
+  return { b, s, pages, most, splits: dim("splits") };
 }
 
 /** The arguments of the operation as both kernels see them. */
@@ -83,14 +83,14 @@ export function pagedArrays(
   };
 }
 
-/** Parts of rows that ranges leave: the end of a sequence that another began, and the beginning of one that another ends. */
+/** Parts of rows that splits leave: the end of a sequence that another began, and the beginning of one that another ends. */
 export function partArrays(
   { sizes: { kv, e }, configuration: { rows } }: PagedForm,
-  { ranges }: PagedDimensions,
+  { splits }: PagedDimensions,
 ): { readonly [N in "parts" | "weights"]: TensorSpec<"f32"> } {
   return {
-    parts: tensor(dtypes.f32, [ranges, kv, 2, rows, e]),
-    weights: tensor(dtypes.f32, [ranges, kv, 2, rows]),
+    parts: tensor(dtypes.f32, [splits, kv, 2, rows, e]),
+    weights: tensor(dtypes.f32, [splits, kv, 2, rows]),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Attention of some rows to a range of the cache. A block is a single program thread, of one warp where few heads share k and v;
+ * Attention of some rows to a split of the cache. A block is a single program thread, of one warp where few heads share k and v;
  * it copies pages ahead into a ring, and multiplies what has arrived:
  *
  *   copy       tile 0  tile 1  tile 2 |                  tile 3 |                  tile 4
@@ -46,9 +46,9 @@ import { copiesOf, copyFirst, copyNext } from "./producer.ts";
 import type { CopyRefs, CopyWork, Cursor } from "./producer.ts";
 import { inOrderOfLanes, inOrderOfMemory, widenedValues } from "./fp8-fragments.ts";
 import { addedValues, productsOf, rowsOfSums, startingSums } from "./products.ts";
-import { boundsOfRange, mostTogether, sequenceTiles, tileCounts } from "./tile-scheduler.ts";
+import { boundsOfSplit, mostTogether, sequenceTiles, tileCounts } from "./tile-scheduler.ts";
 import type { Cost, Deal, Integer, Place } from "./tile-scheduler.ts";
-import { notedPages, takesTurns } from "./strided-splits.ts";
+import { cachedPages, isStrided } from "./strided-splits.ts";
 
 interface Refs extends CopyRefs {
   readonly q: Ref<"bf16">;
@@ -92,7 +92,7 @@ interface Segment {
   /** The first tile, and how many there are. */
   readonly first: Integer;
   readonly steps: Integer;
-  /** Tiles of the range before the first. */
+  /** Tiles of the split before the first. */
   readonly before: Integer;
   /** The first token of q, and the first head. */
   readonly token: Integer;
@@ -105,7 +105,7 @@ export function pagedBytes(form: PagedForm): number {
   const { rows, columns, stages } = configuration;
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   const queries = hasSharedQueries(form) ? rows * d * 2 : 0;
-  const noted = takesTurns(form) ? notedPages(form) * 4 : 0;
+  const noted = isStrided(form) ? cachedPages(form) * 4 : 0;
   return queries + noted + stages * columns * (d + e) * (problem.k.dtype.bits / 8);
 }
 
@@ -146,10 +146,10 @@ export function attendKernel(form: PagedForm, target: Target): KernelDefinition 
   return kernel(
     {
       name: "paged_attention",
-      grid: { range: dimensions.ranges, head: sizes.kv },
+      grid: { split: dimensions.splits, head: sizes.kv },
       warps,
       inputs,
-      // Which of them a range writes is known on the device alone.
+      // Which of them a split writes is known on the device alone.
       inouts: { ...outputs, ...partArrays(form, dimensions) },
       scratch: {
         ...(hasSharedQueries(form) && {
@@ -157,15 +157,15 @@ export function attendKernel(form: PagedForm, target: Target): KernelDefinition 
         }),
         tileK: smem(format, [stages, columns, paddedHead(sizes.d)]),
         tileV: smem(format, [placesOfValues(form, target), columns, paddedHead(sizes.e)]),
-        ...(takesTurns(form) && { noted: smem(dtypes.i32, [notedPages(form)]) }),
+        ...(isStrided(form) && { noted: smem(dtypes.i32, [cachedPages(form)]) }),
         arrived: barrier({ count: stages, arrivals: 2 * copiesOf(form) }),
       },
     },
     (argument) => {
       waitForPreviousKernel();
       launchNextKernel();
-      const { range, head } = argument as unknown as {
-        readonly [N in "range" | "head"]: Integer;
+      const { split, head } = argument as unknown as {
+        readonly [N in "split" | "head"]: Integer;
       };
       const refs = argument as unknown as Refs;
       const refOf = (name: keyof OptionalRefs) => optionalRef(form, argument, name);
@@ -176,9 +176,9 @@ export function attendKernel(form: PagedForm, target: Target): KernelDefinition 
       const { columns } = form.configuration;
       const tiles = cdiv(dimensions.most.mul(form.sizes.size), columns);
       const deal = dealOf(form, dimensions, packing, refs.lengths, tiles);
-      const { begin, end } = boundsOfRange(deal, range);
+      const { begin, end } = boundsOfSplit(deal, split);
       const known = { form, dimensions, packing, refs, optional, head, deal, end };
-      attendRange({ ...known, most: dimensions.most, begin: begin.tile }, range, begin);
+      attendSplit({ ...known, most: dimensions.most, begin: begin.tile }, split, begin);
     },
   ) as unknown as KernelDefinition;
 }
@@ -201,13 +201,13 @@ export function dealOf(
 ): Deal {
   const { problem, configuration } = form;
   const { b, s } = dimensions;
-  const { columns, ranges } = configuration;
+  const { columns, splits } = configuration;
   const hasOneBlock = form.sizes.s <= packing.tokens && packing.parts === 1;
   const together = Math.min(mostTogether, powerOfTwoFrom(form.sizes.b));
   const deal = {
-    ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), ranges },
+    ...{ lengths, b, s, window: problem.window, columns, cost: costOf(form), splits },
     ...(tiles !== undefined && { tiles }),
-    apart: takesTurns(form) ? ranges : 1,
+    apart: isStrided(form) ? splits : 1,
     blocks: hasOneBlock ? constant(dtypes.i32, 1) : blocksOf(dimensions, packing),
     ...{ hasOneBlock, isAlone: hasOneBlock && form.sizes.b === 1, together },
   };
@@ -216,18 +216,18 @@ export function dealOf(
     : { ...deal, counts: tileCounts(deal, constant(dtypes.i32, 0)) };
 }
 
-/** All segments of a range. */
-function attendRange(work: Work, range: Integer, place: Place): void {
+/** All segments of a split. */
+function attendSplit(work: Work, split: Integer, place: Place): void {
   const { packing, refs, deal, begin, end } = work;
   const takesTurn = deal.apart > 1;
-  const cursor = copyFirst(work, range, place);
+  const cursor = copyFirst(work, split, place);
   whileLoop(
     { ...place, cursor },
     ({ tile }) => tile.lt(end),
     ({ sequence, before, tile, cursor: reached }) => {
       const length = refs.lengths.at(sequence).loadScalar().maximum(0);
       const { first, count } = sequenceTiles(deal, length);
-      const inSequence = takesTurn ? range : tile.sub(before.mul(deal.blocks));
+      const inSequence = takesTurn ? split : tile.sub(before.mul(deal.blocks));
       const block = deal.hasOneBlock ? constant(dtypes.i32, 0) : inSequence.div(count);
       const inBlock = inSequence.sub(block.mul(count));
       const steps = takesTurn ? end : count.sub(inBlock).minimum(end.sub(tile));
@@ -244,7 +244,7 @@ function attendRange(work: Work, range: Integer, place: Place): void {
           storeRows(work, segment, rows);
         },
         leave: (rows) => {
-          leaveRows(work, segment, { range, inBlock }, rows);
+          leaveRows(work, segment, { split, inBlock }, rows);
         },
       });
       const next = tile.add(steps);
@@ -476,7 +476,7 @@ function exponents(
   return { scores: masked, scale: Math.LOG2E * (isPlain ? scale : 1) };
 }
 
-/** Rows whose sequence this range has whole. */
+/** Rows whose sequence this split has whole. */
 function storeRows(work: Work, segment: Segment, { values, logSumExp }: Rows): void {
   const { form, packing, refs, optional } = work;
   const { tokens, heads } = packing;
@@ -489,11 +489,11 @@ function storeRows(work: Work, segment: Segment, { values, logSumExp }: Rows): v
     .store(logSumExp.reshape([tokens, heads]).transpose());
 }
 
-/** Rows of which other ranges have a part: the first place is for the ends of sequences, the second for their beginnings. */
+/** Rows of which other splits have a part: the first place is for the ends of sequences, the second for their beginnings. */
 function leaveRows(
   { form, dimensions, packing, refs, head }: Work,
   { token }: Segment,
-  { range, inBlock }: { readonly range: Integer; readonly inBlock: Integer },
+  { split, inBlock }: { readonly split: Integer; readonly inBlock: Integer },
   { values, logSumExp }: Rows,
 ): void {
   const { rows } = form.configuration;
@@ -501,7 +501,7 @@ function leaveRows(
   // Rows of tokens that q has not are nobody's, and most of a tile where few heads share k and v.
   const end = constant(dtypes.i32, 0).add(dimensions.s).sub(token).mul(packing.heads).minimum(rows);
   refs.parts
-    .at(range, head, place, slice(0, rows, { end }), slice(0, paddedHead(form.sizes.e)))
+    .at(split, head, place, slice(0, rows, { end }), slice(0, paddedHead(form.sizes.e)))
     .store(values);
-  refs.weights.at(range, head, place, slice(0, rows, { end })).store(logSumExp.reshape([rows]));
+  refs.weights.at(split, head, place, slice(0, rows, { end })).store(logSumExp.reshape([rows]));
 }

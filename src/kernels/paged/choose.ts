@@ -1,4 +1,4 @@
-/** How attention to a paged cache is divided where nothing is told: enough bytes in flight, and ranges that fill the processors. */
+/** How attention to a paged cache is divided where nothing is told: enough bytes in flight, and splits that fill the processors. */
 import type { Target } from "../../targets/target.ts";
 import { packingOf, paddedHead } from "./arrays.ts";
 import { narrowBlocks, pagedBytes } from "./attend.ts";
@@ -7,7 +7,7 @@ import type { PagedProblem, PagedSizes } from "./problem.ts";
 
 /**
  * Bytes of shared memory that a block is worth, and blocks of a processor: several, each with some tiles in flight, and as many on each of its
- * four schedulers: 6 blocks took 1.14 times as long as 4, perhaps because ranges of a scheduler with more of them end late. FP8 is converted before
+ * four schedulers: 6 blocks took 1.14 times as long as 4, perhaps because splits of a scheduler with more of them end late. FP8 is converted before
  * it is multiplied, which more warps have to share.
  */
 const few16 = { bytes: 48 * 1024, blocks: 4 };
@@ -16,24 +16,24 @@ const many = { bytes: 48 * 1024, blocks: 3 };
 /** Shared memory that the driver takes of a block. */
 const reservedBytes = 2048;
 
-/** Tiles of a range at least: putting parts together takes as long as some of them. */
+/** Tiles of a split at least: putting parts together takes as long as some of them. */
 const leastTiles = 4;
 /**
- * Tiles of a range from which on there are two rounds of ranges, of as many blocks as a processor holds: the second one is begun where there is
+ * Tiles of a split from which on there are two rounds of splits, of as many blocks as a processor holds: the second one is begun where there is
  * room first, which gains more than beginning again takes (1.03 at 41 tiles, 1.01 at 21, 0.90 at 10).
  */
 const leastOfTwoRounds = 16;
 
 /**
- * Ranges of the only sequence, of which each has a part: few more than are put together at once are left out, for which another turn would be waited for, or
- * for which blocks of twice as many warps would find no room beside the ranges before these end.
+ * Splits of the only sequence, of which each has a part: few more than are put together at once are left out, for which another turn would be waited for, or
+ * for which blocks of twice as many warps would find no room beside the splits before these end.
  */
-function wholeTurns(ranges: number): number {
-  const over = ranges % (ranges < 2 * partsAtOnce ? partsAtOnce : 2 * partsAtOnce);
-  return over * mostLeftOut <= ranges ? ranges - over : ranges;
+function wholeTurns(splits: number): number {
+  const over = splits % (splits < 2 * partsAtOnce ? partsAtOnce : 2 * partsAtOnce);
+  return over * mostLeftOut <= splits ? splits - over : splits;
 }
 
-/** Parts that four warps put together at once, twice as many eight, and what part of all ranges is left out at most. */
+/** Parts that four warps put together at once, twice as many eight, and what part of all splits is left out at most. */
 const [partsAtOnce, mostLeftOut] = [128, 16];
 
 /** Tokens of a tile: whole pages, or a whole part of one. Undefined for pages that are neither. */
@@ -78,7 +78,7 @@ export function choosePaged(
   );
   if (columns === undefined) return undefined;
   const made = ([8, 4, 2] as const).map(
-    (stages) => ({ rows, warps, columns, stages, ranges: 1 }) as const,
+    (stages) => ({ rows, warps, columns, stages, splits: 1 }) as const,
   );
   const bytes = (configuration: PagedConfiguration) =>
     pagedBytes({ problem, sizes, configuration });
@@ -89,16 +89,16 @@ export function choosePaged(
     1,
     Math.floor(target.sharedMemoryPerBlock / (bytes(configuration) + reservedBytes)),
   );
-  const rangesOf = (each: number): number => Math.floor((target.processors * each) / kv);
+  const splitsOf = (each: number): number => Math.floor((target.processors * each) / kv);
   const tiles = mostTiles(sizes, configuration);
-  const twice = 2 * rangesOf(blocks);
+  const twice = 2 * splitsOf(blocks);
   const hasRounds = few && !isNarrow && tiles >= leastOfTwoRounds * twice;
   const most = Math.min(
-    hasRounds ? twice : rangesOf(Math.min(blocks, worth.blocks)),
+    hasRounds ? twice : splitsOf(Math.min(blocks, worth.blocks)),
     Math.ceil(tiles / leastTiles),
   );
   const { tokens, parts } = packingOf(sizes, configuration);
   const isAlone = sizes.b * Math.ceil(sizes.s / tokens) * parts === 1;
-  const ranges = isAlone ? wholeTurns(most) : most;
-  return { ...configuration, ranges: Math.max(1, ranges) };
+  const splits = isAlone ? wholeTurns(most) : most;
+  return { ...configuration, splits: Math.max(1, splits) };
 }

@@ -1,13 +1,13 @@
 /**
- * Puts together what several ranges have of a row: values that are averages each, with the logarithms of the sums of their
- * exponentials. A block takes one row, or some columns of it; where a single range had all of it, there is nothing to do.
+ * Puts together what several splits have of a row: values that are averages each, with the logarithms of the sums of their
+ * exponentials. A block takes one row, or some columns of it; where a single split had all of it, there is nothing to do.
  *
  *   part      log-sum-exp    weight                   out = Σ weight · values / Σ weight
  *   0         3              e^(3 - 5)
  *   1         5              e^0                      log-sum-exp = 5 + ln Σ weight
  *
- * All of that is waiting, for the ranges to end and for memory, so little is done in turn: where the parts of a row lie is found while
- * ranges still work, all parts of a row are asked for at once where there are few, and those of several turns meet only in the end.
+ * All of that is waiting, for the splits to end and for memory, so little is done in turn: where the parts of a row lie is found while
+ * splits still work, all parts of a row are asked for at once where there are few, and those of several turns meet only in the end.
  */
 import {
   constant,
@@ -26,7 +26,7 @@ import { packingOf, paddedHead, pagedArrays, pagedDimensions, partArrays } from 
 import type { PagedForm } from "./arrays.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
 import { dealOf, optionalRef } from "./attend.ts";
-import { rangesOfBlock } from "./tile-scheduler.ts";
+import { splitsOfBlock } from "./tile-scheduler.ts";
 import type { Integer } from "./tile-scheduler.ts";
 
 /** A block's warps, the parts of a row that it asks for at once, and the columns of them. */
@@ -48,8 +48,8 @@ const [laneNumbers, fewestParts, fewestColumns] = [32, 4, 32];
 function combineShape({ sizes, configuration }: PagedForm): CombineShape {
   const { tokens, parts } = packingOf(sizes, configuration);
   const blocks = sizes.b * Math.ceil(sizes.s / tokens) * parts;
-  // A sequence begins and ends within a range, unless it is the only one; its beginning is read by itself.
-  const each = Math.ceil(configuration.ranges / blocks) - (blocks === 1 ? 1 : 0);
+  // A sequence begins and ends within a split, unless it is the only one; its beginning is read by itself.
+  const each = Math.ceil(configuration.splits / blocks) - (blocks === 1 ? 1 : 0);
   const expected = powerOfTwoFrom(Math.max(fewestParts, each));
   const e = paddedHead(sizes.e);
   const numbers = laneNumbers * 32;
@@ -87,7 +87,7 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         readonly [N in "sequence" | "token" | "head" | "piece"]: Integer;
       };
       const refs = argument as unknown as Refs;
-      // Lengths were written before the ranges were begun, which wait for that before they let this kernel start.
+      // Lengths were written before the splits were begun, which wait for that before they let this kernel start.
       const deal = dealOf(form, dimensions, packing, refs.lengths);
       const shared = head.div(packing.group);
       const inGroup = head.sub(shared.mul(packing.group));
@@ -97,9 +97,9 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         .rem(packing.tokens)
         .mul(packing.heads)
         .add(inGroup.sub(part.mul(packing.heads)));
-      const { first, last } = rangesOfBlock(deal, sequence, block);
+      const { first, last } = splitsOfBlock(deal, sequence, block);
       // Waited for in both branches: an assembler that has to know which one it is computes all of that before. What comes after this kernel waits for it alone,
-      // and so for the ranges, too, by way of all of its blocks.
+      // and so for the splits, too, by way of all of its blocks.
       const follow = (): void => {
         waitForPreviousKernel({ settled: ["lengths"] });
         launchNextKernel();
@@ -109,7 +109,7 @@ export function combineKernel(form: PagedForm): KernelDefinition {
         () => {
           follow();
           const columns = slice(piece.mul(width), width);
-          const hasTurns = configuration.ranges - 1 > together;
+          const hasTurns = configuration.splits - 1 > together;
           const rows = { first, last, shared, row, columns, together, hasTurns };
           const { values, logSumExp } = combined(refs, rows);
           const result = values.cast(problem.out.dtype) as Tile;
@@ -144,10 +144,10 @@ function combined(
   { first, last, shared, row, columns, together, hasTurns }: Parts,
 ): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
   const own = slice(row, 1);
-  const partsOf = (ranges: Slice, place: number) => ({
+  const partsOf = (splits: Slice, place: number) => ({
     // By powers of two, which there is an instruction for.
-    weight: weights.at(ranges, shared, place, own).load({ fill: -Infinity }).mul(Math.LOG2E),
-    read: parts.at(ranges, shared, place, row, columns).load({ fill: 0 }),
+    weight: weights.at(splits, shared, place, own).load({ fill: -Infinity }).mul(Math.LOG2E),
+    read: parts.at(splits, shared, place, row, columns).load({ fill: 0 }),
   });
   // The beginning of the sequence has another place than what follows.
   const beginning = partsOf(slice(first, 1), 1);

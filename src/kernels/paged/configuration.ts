@@ -8,6 +8,6 @@ export interface PagedConfiguration {
   readonly columns: 16 | 32 | 64 | 128;
   /** Tiles in flight. */
   readonly stages: 2 | 4 | 8;
-  /** Into how many ranges the tokens of all sequences are dealt, for each head of k and v. */
-  readonly ranges: number;
+  /** Into how many splits the tokens of all sequences are dealt, for each head of k and v. */
+  readonly splits: number;
 }

@@ -20,16 +20,16 @@ import type { PagedConfiguration } from "./configuration.ts";
 import { pagedAttention } from "./paged.ts";
 import type { PagedAttentionOptions } from "./paged.ts";
 
-const small: PagedConfiguration = { rows: 16, warps: 1, columns: 16, stages: 2, ranges: 3 };
+const small: PagedConfiguration = { rows: 16, warps: 1, columns: 16, stages: 2, splits: 3 };
 
 const cases: readonly PagedCase[] = [
   { name: "one sequence", lengths: [40], heads: [4, 1, 16, 16], size: 16, configuration: small },
   {
-    name: "one sequence with fewer tiles than ranges",
+    name: "one sequence with fewer tiles than splits",
     lengths: [33],
     heads: [2, 1, 16, 16],
     size: 16,
-    configuration: { ...small, ranges: 9 },
+    configuration: { ...small, splits: 9 },
   },
   {
     name: "one sequence without tokens",
@@ -47,7 +47,7 @@ const cases: readonly PagedCase[] = [
     kept: f8e4m3fn,
     causal: true,
     window: { left: 90 },
-    configuration: { ...small, columns: 32, ranges: 2 },
+    configuration: { ...small, columns: 32, splits: 2 },
   },
   {
     name: "tiles of FP8 that are not held",
@@ -62,14 +62,14 @@ const cases: readonly PagedCase[] = [
     lengths: [300, 0, 20, 1],
     heads: [2, 1, 16, 16],
     size: 16,
-    configuration: { ...small, ranges: 12 },
+    configuration: { ...small, splits: 12 },
   },
   {
     name: "parts of wide values, by several warps in turns",
     lengths: [390],
     heads: [2, 1, 16, 256],
     size: 16,
-    configuration: { ...small, ranges: 25 },
+    configuration: { ...small, splits: 25 },
   },
   {
     name: "ragged, some empty",
@@ -106,7 +106,7 @@ const cases: readonly PagedCase[] = [
     heads: [4, 2, 16, 16],
     size: 16,
     causal: true,
-    configuration: { ...small, ranges: 2 },
+    configuration: { ...small, splits: 2 },
   },
   {
     name: "a window",
@@ -125,7 +125,7 @@ const cases: readonly PagedCase[] = [
     heads: [4, 2, 16, 16],
     size: 32,
     causal: true,
-    configuration: { rows: 64, warps: 4, columns: 32, stages: 2, ranges: 3 },
+    configuration: { rows: 64, warps: 4, columns: 32, stages: 2, splits: 3 },
   },
   {
     name: "capped and scaled, f16",
@@ -157,7 +157,7 @@ const cases: readonly PagedCase[] = [
     configuration: { ...small, rows: 8, columns: 32 },
   },
   {
-    name: "ranges of FP8 that take turns",
+    name: "splits of FP8 that take turns",
     lengths: [331],
     heads: [4, 2, 32, 32],
     size: 8,
@@ -165,15 +165,15 @@ const cases: readonly PagedCase[] = [
     configuration: { ...small, rows: 8, columns: 32 },
   },
   {
-    name: "more ranges that take turns than tiles",
+    name: "more splits that take turns than tiles",
     lengths: [40],
     heads: [2, 1, 16, 16],
     size: 16,
     kept: f8e4m3fn,
-    configuration: { ...small, rows: 8, columns: 32, ranges: 5 },
+    configuration: { ...small, rows: 8, columns: 32, splits: 5 },
   },
   {
-    name: "ranges that take turns, without tokens",
+    name: "splits that take turns, without tokens",
     lengths: [0],
     heads: [2, 1, 16, 16],
     size: 16,
@@ -190,11 +190,11 @@ const cases: readonly PagedCase[] = [
     configuration: small,
   },
   {
-    name: "more ranges than tiles",
+    name: "more splits than tiles",
     lengths: [5, 0, 20],
     heads: [2, 1, 16, 16],
     size: 16,
-    configuration: { ...small, ranges: 9 },
+    configuration: { ...small, splits: 9 },
   },
   {
     name: "copies ahead over several sequences and blocks of rows",
@@ -203,7 +203,7 @@ const cases: readonly PagedCase[] = [
     heads: [2, 1, 16, 16],
     size: 16,
     causal: true,
-    configuration: { ...small, stages: 8, ranges: 2 },
+    configuration: { ...small, stages: 8, splits: 2 },
   },
   {
     name: "tiles of more pages than are kept",
@@ -217,7 +217,7 @@ const cases: readonly PagedCase[] = [
     lengths: Array.from({ length: 131 }, (_, sequence) => (sequence * 7) % 5),
     heads: [1, 1, 16, 16],
     size: 16,
-    configuration: { ...small, ranges: 7 },
+    configuration: { ...small, splits: 7 },
   },
   { name: "what is chosen", lengths: [130, 3], heads: [8, 2, 64, 64], size: 16 },
 ];
@@ -237,7 +237,7 @@ describe("on the emulator", () => {
   const chosen = [
     ...["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"],
     "8 rows of FP8, of two tokens and of heads in parts",
-    "ranges of FP8 that take turns",
+    "splits of FP8 that take turns",
     "one sequence of FP8 with a window",
     ...["more parts of a row than a warp puts together at once"],
     "parts of wide values, by several warps in turns",
@@ -257,7 +257,7 @@ describe("on the emulator", () => {
 test("schedules give the same bits, and nothing is found", async () => {
   const one: PagedCase = {
     ...{ name: "ragged", lengths: [0, 40, 17], heads: [2, 2, 16, 16], size: 16 },
-    configuration: { ...small, ranges: 2 },
+    configuration: { ...small, splits: 2 },
   };
   const { q, k, v, table, lengths } = pagedInputs(one, 3);
   const op = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 }, configuration: small });
@@ -280,12 +280,12 @@ test("schedules give the same bits, and nothing is found", async () => {
   expect(results.size).toBe(1);
 });
 
-test("ranges let the launch behind them start when lengths are there, which it reads at once", () => {
+test("splits let the launch behind them start when lengths are there, which it reads at once", () => {
   const sizes = { b: 2, s: 1, h: 4, kv: 1, d: 64, e: 64, pages: 64, size: 16, most: 32 };
   const kernels = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } }).kernels(sizes);
-  const ranges = kernels.find(({ name }) => name === "paged_attention");
-  if (ranges === undefined) throw new Error("ranges are attended to by a kernel of this name");
-  const text = printPtx(lower(ranges.kernel, targets.sm_90a).module);
+  const splits = kernels.find(({ name }) => name === "paged_attention");
+  if (splits === undefined) throw new Error("splits are attended to by a kernel of this name");
+  const text = printPtx(lower(splits.kernel, targets.sm_90a).module);
   const waits = text.indexOf("griddepcontrol.wait");
   expect(waits).toBeGreaterThan(0);
   expect(text.indexOf("griddepcontrol.launch_dependents")).toBeGreaterThan(waits);
@@ -297,10 +297,10 @@ test.each([
   ["a lone sequence of bf16", bf16, { b: 1, h: 32, kv: 8 }, 198],
   ["a lone sequence of one head of FP8", f8e4m3fn, { b: 1, h: 16, kv: 1 }, 1024],
   ["a lone sequence of many heads of one", f8e4m3fn, { b: 1, h: 32, kv: 1 }, 396],
-] as const)("%s: ranges are such that parts take whole turns", (_, kept, own, ranges) => {
+] as const)("%s: splits are such that parts take whole turns", (_, kept, own, splits) => {
   const sizes = { s: 1, d: 128, e: 128, pages: 8192, size: 16, most: 8192, ...own };
   const op = pagedAttention({ q: bf16, pages: { k: kept, v: kept } });
-  expect(op.plan(sizes).configuration.ranges).toBe(ranges);
+  expect(op.plan(sizes).configuration.splits).toBe(splits);
 });
 
 test.each([
@@ -351,7 +351,7 @@ test.each([
   await expect(run).rejects.toThrow("TW3005");
 });
 
-test("a length that the table has no pages for stops the kernel, where ranges take turns too", async () => {
+test("a length that the table has no pages for stops the kernel, where splits take turns too", async () => {
   const device = await open("simulator");
   onTestFinished(() => {
     device.dispose();

@@ -2,7 +2,7 @@
  * `pagedAttention`: attention to keys and values in pages of a cache, for sequences of any lengths, which only the device knows.
  *
  *   specification ──▶ problem (formats, sizes, window)
- *   sizes, target ──▶ configuration ──▶ two launches: ranges of the cache, and the putting together of their parts
+ *   sizes, target ──▶ configuration ──▶ two launches: splits of the cache, and the putting together of their parts
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -98,12 +98,12 @@ function planOf(
   const source = given === undefined ? "heuristic" : "given";
   if (isEmpty) return { configuration, source, launches: [] };
   const { kv, e } = sizes;
-  const { rows, ranges } = configuration;
+  const { rows, splits } = configuration;
   return {
     ...{ configuration, source },
     scratch: {
-      parts: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows, e] },
-      weights: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows] },
+      parts: { dtype: dtypes.f32, shape: [splits, kv, 2, rows, e] },
+      weights: { dtype: dtypes.f32, shape: [splits, kv, 2, rows] },
     },
     launches: () => [
       launched(form, attendKernel(form, target)),
@@ -115,7 +115,7 @@ function planOf(
 /** A launch of a kernel whose parameters are named as arguments and scratch of the operation are. */
 function launched({ sizes, configuration }: PagedForm, kernel: KernelDefinition): PlannedLaunch {
   const { parameters, dimensions } = kernel.kernel;
-  const values: { readonly [name: string]: number } = { ...sizes, ranges: configuration.ranges };
+  const values: { readonly [name: string]: number } = { ...sizes, splits: configuration.splits };
   return {
     kernel,
     arguments: Object.fromEntries(parameters.map(({ name }) => [name, { argument: name }])),
@@ -184,21 +184,21 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
     refused("TW9904", message, expected, text, location);
-  const settings = ["rows", "warps", "columns", "stages", "ranges"] as const;
+  const settings = ["rows", "warps", "columns", "stages", "splits"] as const;
   requireSettings("pagedAttention", configuration, settings, location);
-  const { rows, warps, columns, stages, ranges } = configuration;
+  const { rows, warps, columns, stages, splits } = configuration;
   const isKnown =
     [8, 16, 64].includes(rows) &&
     [1, 2, 4].includes(warps) &&
     [16, 32, 64, 128].includes(columns) &&
     [2, 4, 8].includes(stages) &&
-    Number.isSafeInteger(ranges) &&
-    ranges >= 1 &&
-    ranges <= 2 ** 16;
+    Number.isSafeInteger(splits) &&
+    splits >= 1 &&
+    splits <= 2 ** 16;
   if (!isKnown)
     throw wrong(
       "pagedAttention has no such configuration",
-      "rows 8, 16 or 64, warps 1, 2 or 4, columns 16 to 128, stages 2, 4 or 8, and ranges from 1",
+      "rows 8, 16 or 64, warps 1, 2 or 4, columns 16 to 128, stages 2, 4 or 8, and splits from 1",
     );
   if (rows === 8 && (warps !== 1 || problem.k.dtype.bits !== 8))
     throw wrong(

@@ -1,5 +1,5 @@
 /**
- * Copies of a range's tiles, one after the other, ahead of what multiplies them. A cursor stands at the tile that is copied next: tiles of the
+ * Copies of a split's tiles, one after the other, ahead of what multiplies them. A cursor stands at the tile that is copied next: tiles of the
  * next sequence come while the last ones of a sequence are multiplied, and on which pages a tile lies is asked for a tile ahead, since memory
  * takes long to answer:
  *
@@ -14,7 +14,7 @@ import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { sequenceTiles } from "./tile-scheduler.ts";
 import type { Deal, Integer, Place } from "./tile-scheduler.ts";
-import { notedPages, positionsInTurn } from "./strided-splits.ts";
+import { cachedPages, stridedPositions } from "./strided-splits.ts";
 
 export interface CopyRefs {
   readonly k: Ref;
@@ -24,7 +24,7 @@ export interface CopyRefs {
   readonly tileK: Ref;
   readonly tileV: Ref;
   readonly arrived: Barrier;
-  /** The pages of a range that takes turns; other kernels have none. */
+  /** The pages of a split that takes turns; other kernels have none. */
   readonly noted: Ref<"i32">;
 }
 
@@ -34,7 +34,7 @@ export interface CopyWork {
   readonly refs: CopyRefs;
   readonly head: Integer;
   readonly deal: Deal;
-  /** The first tile of the range, and the one behind its last. */
+  /** The first tile of the split, and the one behind its last. */
   readonly begin: Integer;
   readonly end: Integer;
   /** Columns of the table. */
@@ -69,29 +69,29 @@ export function copiesOf({ sizes, configuration }: PagedForm): number {
 const mostKept = 4;
 
 /** Starts the copies of as many tiles as there are slots. */
-export function copyFirst(work: CopyWork, range: Integer, place: Place): Cursor {
+export function copyFirst(work: CopyWork, split: Integer, place: Place): Cursor {
   const { stages } = work.form.configuration;
-  if (work.deal.apart > 1) return copyFirstInTurn(work, range);
+  if (work.deal.apart > 1) return copyFirstInTurn(work, split);
   return loop(
     { to: work.end.sub(work.begin).minimum(stages), carry: cursorAt(work, place) },
     (_, before) => copyNext(work, before),
   );
 }
 
-/** The same of a range that takes turns: the pages of these tiles are asked for before the length is there, and with them those of all others, which are noted. */
-function copyFirstInTurn(work: CopyWork, range: Integer): Cursor {
+/** The same of a split that takes turns: the pages of these tiles are asked for before the length is there, and with them those of all others, which are noted. */
+function copyFirstInTurn(work: CopyWork, split: Integer): Cursor {
   const { form, refs, deal, most } = work;
   const { stages } = form.configuration;
   const zero = constant(dtypes.i32, 0);
   const last = zero.add(most).sub(1);
   const copies = copiesOf(form);
-  const tileOf = (stage: number): Integer => range.add(stage * deal.apart);
+  const tileOf = (stage: number): Integer => split.add(stage * deal.apart);
   const asked = Array.from({ length: stages }, (_, stage) =>
     Array.from({ length: copies }, (_each, copy) =>
       refs.table.at(zero, tileOf(stage).mul(copies).add(copy).minimum(last)).loadScalar(),
     ),
   );
-  const all = refs.table.at(zero, positionsInTurn(form, range).minimum(last)).load();
+  const all = refs.table.at(zero, stridedPositions(form, split).minimum(last)).load();
   const length = refs.lengths.at(zero).loadScalar().maximum(0);
   // A length that the table has no pages for has pages that are not there, which stops the kernel.
   const isThere = length.sub(1).div(form.sizes.size).le(last);
@@ -104,14 +104,14 @@ function copyFirstInTurn(work: CopyWork, range: Integer): Cursor {
       const known = pages.map((page) => isThere.select(page, zero.sub(1)));
       copyTile(work, placeOf(stage), zero.add(stage), known);
     });
-  refs.noted.store(isThere.select(all, full(dtypes.i32, [notedPages(form)], -1)));
+  refs.noted.store(isThere.select(all, full(dtypes.i32, [cachedPages(form)], -1)));
   return { tile: work.end.minimum(stages), place: placeOf(stages), pages: [] };
 }
 
-/** The first tile of a range. */
+/** The first tile of a split. */
 function cursorAt(work: CopyWork, { sequence, before }: Place): Cursor {
   const { refs, deal, begin } = work;
-  // A range without tiles is behind the last sequence.
+  // A split without tiles is behind the last sequence.
   const own = sequence.minimum(constant(dtypes.i32, 0).add(deal.b).sub(1));
   const length = refs.lengths.at(own).loadScalar().maximum(0);
   const { first, count } = sequenceTiles(deal, length);
@@ -177,7 +177,7 @@ function pageOf(
   return sizes.most > 0 ? asked() : when(length.gt(0), asked, () => constant(dtypes.i32, 0));
 }
 
-/** The same of a tile of a range that takes turns, as it was asked for or noted: what the table says behind the last page is none, and the first one of a tile is always one. */
+/** The same of a tile of a split that takes turns, as it was asked for or noted: what the table says behind the last page is none, and the first one of a tile is always one. */
 function pageInTurn(
   { form, refs }: CopyWork,
   { length, passed }: CursorPlace,
@@ -193,7 +193,7 @@ function pageInTurn(
   return passed.mul(copies).add(copy).le(last).select(pageAt(copy), pageAt(0));
 }
 
-/** Starts the copies of a tile of keys and values, the how manieth of its range it is, into its slot. */
+/** Starts the copies of a tile of keys and values, the how manieth of its split it is, into its slot. */
 function copyTile(
   work: CopyWork,
   place: CursorPlace,

@@ -1,21 +1,21 @@
 /**
  * Who works on what. Lengths are known on the device alone, and differ; so the tiles of all sequences lie one after the other,
- * and are dealt to blocks in ranges of equal size, which do not care where one sequence ends and the next begins:
+ * and are dealt to blocks in splits of equal size, which do not care where one sequence ends and the next begins:
  *
- *   tiles      sequence 0: 0 0 0 0 0     1: 1     2: 2 2 2 2 2 2            12 tiles, 3 ranges of 4
- *   range 0    0 0 0 0
- *   range 1            0   1   2 2
- *   range 2                        2 2 2 2
+ *   tiles      sequence 0: 0 0 0 0 0     1: 1     2: 2 2 2 2 2 2            12 tiles, 3 splits of 4
+ *   split 0    0 0 0 0
+ *   split 1            0   1   2 2
+ *   split 2                        2 2 2 2
  *
- * Range 1 has a part of sequence 0 that another began, all of 1, and the beginning of 2. A sequence that one range has whole is
+ * Split 1 has a part of sequence 0 that another began, all of 1, and the beginning of 2. A sequence that one split has whole is
  * finished there; parts are left in memory and put together by a second launch (`combine.ts`).
  *
- * Ranges of the only sequence may take turns instead: the first tile of each is known before its length is, so that its pages are asked for at once.
+ * Splits of the only sequence may take turns instead: the first tile of each is known before its length is, so that its pages are asked for at once.
  *
  * A sequence without tokens has one tile, which nothing of is seen. Where q has more rows than a tile, a sequence is gone
  * through once for every block of rows.
  *
- * Beginning another sequence takes a range as long as part of a tile, while it waits for q and leaves what it has. So shares are of
+ * Beginning another sequence takes a split as long as part of a tile, while it waits for q and leaves what it has. So shares are of
  * equal cost, counted in steps: a tile takes some, and the first of a sequence some more. A tile is where its first step is:
  *
  *   steps      0  1  2  3  4  5  6 │ 7  8  9 │ 10 11 12 13 …          2 of a tile, 1 of a beginning
@@ -49,14 +49,14 @@ export interface Deal {
   /** Blocks of rows of q, and whether there is one alone, which nothing has to be divided for. */
   readonly blocks: Integer;
   readonly hasOneBlock: boolean;
-  /** Whether that is of the only sequence, whose tiles are dealt as they are: no other begins in a range. */
+  /** Whether that is of the only sequence, whose tiles are dealt as they are: no other begins in a split. */
   readonly isAlone: boolean;
   /** Lengths that are looked at together, and the tiles of all sequences where these are all. */
   readonly together: number;
   readonly counts?: Tile<"i32">;
   readonly cost: Cost;
-  readonly ranges: number;
-  /** Tiles from one of a range to its next: 1, or the number of ranges where these take turns. */
+  readonly splits: number;
+  /** Tiles from one of a split to its next: 1, or the number of splits where these take turns. */
   readonly apart: number;
 }
 
@@ -117,7 +117,7 @@ function overSequences<C extends Tree>(
   );
 }
 
-/** How steps are dealt: every range has `each` of them, and the first `more` ranges have one more, as far as there are any. */
+/** How steps are dealt: every split has `each` of them, and the first `more` splits have one more, as far as there are any. */
 interface Shares {
   readonly all: Integer;
   readonly each: Integer;
@@ -125,8 +125,8 @@ interface Shares {
 }
 
 /**
- * The steps of all sequences and blocks of rows, dealt out evenly. A range has so many at least that a tile begins among them: what lies between the
- * first and the last range of a sequence has a part of it.
+ * The steps of all sequences and blocks of rows, dealt out evenly. A split has so many at least that a tile begins among them: what lies between the
+ * first and the last split of a sequence has a part of it.
  */
 function sharesOf(deal: Deal): Shares {
   const { tile, beginning } = deal.cost;
@@ -135,12 +135,12 @@ function sharesOf(deal: Deal): Shares {
     tiles: before.tiles.add(counts.sum()),
   }));
   const all = stepsOf(deal, zero.add(deal.b), tiles);
-  const even = all.div(deal.ranges);
+  const even = all.div(deal.splits);
   const isEnough = even.ge(tile + beginning);
   return {
     all,
     each: even.maximum(tile + beginning),
-    more: isEnough.select(all.sub(even.mul(deal.ranges)), zero),
+    more: isEnough.select(all.sub(even.mul(deal.splits)), zero),
   };
 }
 
@@ -149,28 +149,28 @@ function stepsOf({ cost, blocks }: Deal, sequences: Integer, tiles: Integer): In
   return tiles.mul(cost.tile).add(sequences.mul(cost.beginning)).mul(blocks);
 }
 
-/** The range that has a step. */
-function rangeOfStep({ each, more }: Shares, step: Integer): Integer {
+/** The split that has a step. */
+function splitOfStep({ each, more }: Shares, step: Integer): Integer {
   const longer = more.mul(each.add(1));
   const behind = more.add(step.sub(longer).div(each));
   return step.lt(longer).select(step.div(each.add(1)), behind);
 }
 
-/** A tile, counted over all sequences and blocks of rows, or within a range that takes turns, its sequence, and the tiles of those before it. */
+/** A tile, counted over all sequences and blocks of rows, or within a split that takes turns, its sequence, and the tiles of those before it. */
 export type Place = {
   readonly tile: Integer;
   readonly sequence: Integer;
   readonly before: Integer;
 };
 
-/** The first tiles of a range and of the one behind it. Behind the last sequence there is none, and a range without tiles may be anywhere. */
-export function boundsOfRange(
+/** The first tiles of a split and of the one behind it. Behind the last sequence there is none, and a split without tiles may be anywhere. */
+export function boundsOfSplit(
   deal: Deal,
-  range: Integer,
+  split: Integer,
 ): { readonly begin: Place; readonly end: Integer } {
-  if (deal.isAlone) return boundsOfOnly(deal, range);
+  if (deal.isAlone) return boundsOfOnly(deal, split);
   const shares = sharesOf(deal);
-  const [first, behind] = [range, range.add(1)].map((each) =>
+  const [first, behind] = [split, split.add(1)].map((each) =>
     each.mul(shares.each).add(each.minimum(shares.more)).minimum(shares.all),
   ) as [Integer, Integer];
   const zero = constant(dtypes.i32, 0);
@@ -206,25 +206,25 @@ export function boundsOfRange(
   };
 }
 
-/** The same of the only sequence: as many tiles for each range, and one more for the first ones. */
-function boundsOfOnly(deal: Deal, range: Integer): ReturnType<typeof boundsOfRange> {
+/** The same of the only sequence: as many tiles for each split, and one more for the first ones. */
+function boundsOfOnly(deal: Deal, split: Integer): ReturnType<typeof boundsOfSplit> {
   const zero = constant(dtypes.i32, 0);
   const count = tilesOfOnly(deal);
   if (deal.apart > 1)
     return {
       begin: { tile: zero, sequence: zero, before: zero },
       end: count
-        .sub(range)
+        .sub(split)
         .add(deal.apart - 1)
         .maximum(0)
         .div(deal.apart),
     };
-  const each = count.div(deal.ranges);
-  const more = count.sub(each.mul(deal.ranges));
+  const each = count.div(deal.splits);
+  const more = count.sub(each.mul(deal.splits));
   const from = (place: Integer): Integer => place.mul(each).add(place.minimum(more));
   return {
-    begin: { tile: from(range), sequence: zero, before: zero },
-    end: from(range.add(1)),
+    begin: { tile: from(split), sequence: zero, before: zero },
+    end: from(split.add(1)),
   };
 }
 
@@ -253,8 +253,8 @@ function placeOfStep(deal: Deal, step: Integer, { sequence, before }: Omit<Place
   return { tile: before.mul(deal.blocks).add(block.mul(count)).add(passed), sequence, before };
 }
 
-/** The first and the last range that have tiles of a block of rows of a sequence. */
-export function rangesOfBlock(
+/** The first and the last split that have tiles of a block of rows of a sequence. */
+export function splitsOfBlock(
   deal: Deal,
   sequence: Integer,
   block: Integer,
@@ -262,7 +262,7 @@ export function rangesOfBlock(
   if (deal.isAlone)
     return {
       first: constant(dtypes.i32, 0),
-      last: tilesOfOnly(deal).minimum(deal.ranges).sub(1),
+      last: tilesOfOnly(deal).minimum(deal.splits).sub(1),
     };
   const { tile, beginning } = deal.cost;
   const shares = sharesOf(deal);
@@ -274,9 +274,9 @@ export function rangesOfBlock(
   const last = begin.add(later.mul(tile)).add(later.minimum(1).mul(beginning));
   // Lengths that stop the kernel before this one have sums beyond i32.
   const known = (step: Integer): Integer =>
-    rangeOfStep(shares, step)
+    splitOfStep(shares, step)
       .maximum(0)
-      .minimum(deal.ranges - 1);
+      .minimum(deal.splits - 1);
   return { first: known(begin), last: known(last) };
 }
 
