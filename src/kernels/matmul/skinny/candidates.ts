@@ -12,7 +12,7 @@ import { requireSettings } from "../../support/given.ts";
 import { matmulSettings } from "../configuration.ts";
 import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { memoryBytes } from "../cost/rates.ts";
-import { areTogether, mostRows, narrowColumns, stepDepth } from "./skinny.ts";
+import { areTogether, mostRows, skinnyColumns, stepDepth } from "./skinny.ts";
 import { requireRoom } from "../problem.ts";
 import { refused } from "../refusals.ts";
 import type { MatmulProblem } from "../problem.ts";
