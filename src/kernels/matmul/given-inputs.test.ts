@@ -71,7 +71,7 @@ test("groups of a k that is a number are a power of two, or nobody knows how lon
   expect(codeOf(groups(192, 2))).toBe("TW9902");
 });
 
-test("operands that are turned and computed leave room for what warps exchange", () => {
+test("operands that are swapped and computed leave room for what warps exchange", () => {
   const op = scaled(tensor(f32, [cdiv(k, 128), n]));
   const { configuration, launches } = op.plan({ m: 64, n: 4096, k: 4096 }, "sm_90a");
   expect(configuration).toMatchObject({ kernel: "persistent", swapAB: true });
@@ -142,7 +142,7 @@ describe("where k is 0, what the epilogue makes of zeros is written, whichever k
   const epilogue = ({ sums, bias: added }: { readonly [N in "sums" | "bias"]: Tile<"f32"> }) =>
     sums.add(added);
   const b = tensor(bf16, [k, n], { strides: [1, k] });
-  const dots = { kernel: "gemv", columns: 1, warps: 1, words: 1 } as const;
+  const gemv = { kernel: "gemv", columns: 1, warps: 1, words: 1 } as const;
   test.each<[string, MatmulConfiguration]>([
     ["persistent", persistent],
     ["in parts", { ...persistent, schedule: "split-k" }],

@@ -53,7 +53,7 @@ export function plainKernel(
       },
       outputs: {
         out: tensor(output, [...layersOut, m, n]),
-        ...(split === 1 && outputSpecs(problem, dimensions, { rows, columns })),
+        ...(splitK === 1 && outputSpecs(problem, dimensions, { rows, columns })),
       },
     },
     (argument) => {

@@ -197,7 +197,7 @@ function outerProblem(
       `a of ${shapeText(a.shape)} and b of ${shapeText(b.shape)}`,
       location,
     );
-  const turned = tensor(a.dtype, [columns, rows], { strides: [1, columns] });
+  const transposed = tensor(a.dtype, [columns, rows], { strides: [1, columns] });
   const { groupSizes, ...others } = spec;
   const problem = problemOf("raggedOuter", { ...others, a: transposed, b }, location);
   const given = groupSizes !== undefined && "shape" in groupSizes ? groupSizes.shape[0] : undefined;

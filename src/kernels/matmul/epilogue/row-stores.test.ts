@@ -160,7 +160,7 @@ test.skipIf(!hasPtxas)(
   () => {
     const op = matmul({
       ...{ a: bf16, b: bf16 },
-      configuration: { ...usual, consumers: 1, columns: 256, stages: 4, schedule: "split" },
+      configuration: { ...usual, consumers: 1, columns: 256, stages: 4, schedule: "stream-k" },
       inputs: { bias: tensor(f32, [n]), residual: tensor(bf16, [dim("m"), n]) },
       epilogue: ({ sums, bias, residual }) =>
         sums.add(bias).add(residual.cast(f32)).maximum(0).cast(bf16),

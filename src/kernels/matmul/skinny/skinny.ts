@@ -156,8 +156,8 @@ export function skinnyKernel(
         ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
       },
       outputs: {
-        out: tensor(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
-        ...(split === 1 && outputSpecs(problem, dimensions, piece)),
+        out: tensor(splitK === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
+        ...(splitK === 1 && outputSpecs(problem, dimensions, piece)),
       },
       scratch: {
         stored: smem(weights.dtype, [stages, width, depth], storedLayout(depth)),
