@@ -1,12 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { describe, expect, test } from "vitest";
 import { openFake } from "../../test/support/fake-driver/harness.ts";
 import type { Gpu } from "../cuda/gpu.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { hostOf } from "./host.ts";
+import type { Host } from "./host.ts";
 import { Output } from "./output.ts";
 import { thisMachine } from "./probes.ts";
 import type { Probes } from "./probes.ts";
@@ -16,8 +19,12 @@ function refusal(code: DiagnosticCode, message: string): TilewrightError {
   return new TilewrightError({ code, message, expected: "a driver", found: "none" });
 }
 
+function node(version: string): Host {
+  return hostOf({ version, versions: { node: version.slice(1) } });
+}
+
 const bare: Probes = {
-  nodeVersion: "v20.11.0",
+  host: node("v20.11.0"),
   platform: "linux",
   architecture: "x64",
   findTool: () => Promise.resolve(undefined),
@@ -165,12 +172,30 @@ describe("doctor", () => {
   });
 
   test("a Node that is too old is a failure", async () => {
-    const { status, text } = await doctor({ ...bare, nodeVersion: "v18.20.0" });
+    const { status, text } = await doctor({ ...bare, host: node("v18.20.0") });
     expect(status).toBe(1);
     expect(text).toContain("Node.js        missing  v18.20.0 (20.6 or later is needed)");
-    const old = await doctor({ ...bare, nodeVersion: "v20.5.1" });
+    const old = await doctor({ ...bare, host: node("v20.5.1") });
     expect(old.status).toBe(1);
-    expect((await doctor({ ...bare, nodeVersion: "v20.6.0" })).status).toBe(0);
+    expect((await doctor({ ...bare, host: node("v20.6.0") })).status).toBe(0);
+  });
+
+  test("runtimes that stand in for Node are named", async () => {
+    const version = "v26.3.0";
+    const bun = hostOf({ version, versions: { node: "26.3.0", bun: "1.4.4" } });
+    const deno = hostOf({ version, versions: { node: "26.3.0", deno: "2.9.6" } });
+    const under = async (host: Host) => (await doctor({ ...bare, host })).text.split("\n")[1];
+    expect(await under(bun)).toMatch(
+      /^Bun +ok +1\.4\.4 \(as Node\.js v26\.3\.0; 20\.6 or later is needed\)$/,
+    );
+    expect(await under(deno)).toMatch(/^Deno +ok +2\.9\.6 \(as Node\.js v26\.3\.0/);
+    expect(await under(node("v20.6.0"))).toMatch(/^Node\.js +ok +v20\.6\.0 \(20\.6 or later/);
+    const old = hostOf({ version: "v18.0.0", versions: { node: "18.0.0", bun: "0.5.0" } });
+    expect((await doctor({ ...bare, host: old })).status).toBe(1);
+  });
+
+  test("this machine's runtime is the one that runs this", () => {
+    expect(thisMachine().host).toEqual(hostOf(process));
   });
 });
 

@@ -13,6 +13,8 @@ import { openGpu } from "../cuda/open.ts";
 import { Device } from "../device/device.ts";
 import { open } from "../runtime/open.ts";
 import type { CheckingDevice } from "../runtime/open-options.ts";
+import { hostOf } from "./host.ts";
+import type { Host } from "./host.ts";
 import { findTool } from "./toolkit.ts";
 import { trialLaunch } from "./trial.ts";
 
@@ -41,7 +43,7 @@ export interface GpuTrial {
 }
 
 export interface Probes {
-  readonly nodeVersion: string;
+  readonly host: Host;
   readonly platform: string;
   readonly architecture: string;
   readonly findTool: (name: string) => Promise<Tool | undefined>;
@@ -56,7 +58,7 @@ export interface Probes {
 /** The machine that this runs on. */
 export function thisMachine(): Probes {
   return {
-    nodeVersion: process.version,
+    host: hostOf(process),
     platform: process.platform,
     architecture: process.arch,
     findTool: probeTool,

@@ -57,6 +57,19 @@ describe("importFile", () => {
     expect(frame).toBe(`at ${pathToFileURL(path).href}:4:58`);
   });
 
+  test("says what to do where a runtime refuses TypeScript of packages", async () => {
+    // As Deno says it: in the text alone.
+    writeUserFile(
+      "refused.mjs",
+      'throw new TypeError("[ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING]: Stripping types is currently unsupported");',
+    );
+    expect(await runImport("refused.mjs", "[error.code, error.found, error.remedy]")).toEqual([
+      "TW5019",
+      "refused.mjs",
+      "copy the file out of node_modules, or run the command with Node.js or Bun",
+    ]);
+  });
+
   test("imports TypeScript and JavaScript from TypeScript, types left out", async () => {
     writeUserFile("shape.ts", "export interface Shape { n: number }\nexport const n: number = 3;");
     writeUserFile("scale.mjs", "export const scale = 7;");

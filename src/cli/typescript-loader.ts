@@ -18,6 +18,7 @@ import { pathToFileURL } from "node:url";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Position } from "../support/location.ts";
+import { hostOf } from "./host.ts";
 import { oldestNode } from "./oldest-node.ts";
 import { builtFrom } from "./own-build.ts";
 
@@ -57,8 +58,27 @@ export async function importFile(path: string): Promise<Readonly<Record<string, 
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Record<string, unknown>;
   } catch (error) {
-    throw isUnerasable(error) ? unerasableReport(error) : error;
+    if (isUnerasable(error)) throw unerasableReport(error);
+    throw isWithinPackages(error) ? withinPackagesReport(path) : error;
   }
+}
+
+/** What runtimes say that erase types themselves, and do so outside of packages alone: they never ask hooks. */
+function isWithinPackages(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const text = "code" in error ? `${String(error.code)} ${error.message}` : error.message;
+  return text.includes("ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING");
+}
+
+function withinPackagesReport(path: string): TilewrightError {
+  const { name, version } = hostOf(process);
+  return new TilewrightError({
+    code: "TW5019",
+    message: `${name} ${version} runs no TypeScript that lies in node_modules`,
+    location: unknownLocation,
+    expected: "a file outside of node_modules, or Node.js",
+    found: path,
+  });
 }
 
 /** What a line that begins a statement imports when the file is, types apart. */

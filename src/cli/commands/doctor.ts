@@ -38,7 +38,7 @@ type Tried = GpuTrial | { readonly error: Error };
 export async function doctorCommand(probes: Probes, output: Output): Promise<number> {
   const tried: Tried = await probes.tryGpu().catch((error: unknown) => ({ error: asError(error) }));
   const findings = [
-    nodeFinding(probes),
+    hostFinding(probes),
     {
       name: "platform",
       status: "ok",
@@ -60,8 +60,8 @@ export async function doctorCommand(probes: Probes, output: Output): Promise<num
   output.line();
   output.line(`open() uses the ${choice.device}: ${choice.reason}.`);
   output.document({ checks: findings, open: choice });
-  const [node] = findings;
-  const fine = node?.status === "ok" && findings.every(({ status }) => status !== "failed");
+  const [host] = findings;
+  const fine = host?.status === "ok" && findings.every(({ status }) => status !== "failed");
   return fine ? 0 : 1;
 }
 
@@ -78,11 +78,12 @@ function missingPart(error: Error): "driver" | "gpu" | undefined {
   return error instanceof TilewrightError ? missingParts[error.code] : undefined;
 }
 
-function nodeFinding({ nodeVersion }: Probes): Finding {
+function hostFinding({ host: { name, version, nodeVersion } }: Probes): Finding {
+  const needed = `${oldestNode} or later is needed`;
   return {
-    name: "Node.js",
+    name,
     status: isNewEnough(nodeVersion) ? "ok" : "missing",
-    detail: `${nodeVersion} (${oldestNode} or later is needed)`,
+    detail: `${version} (${name === "Node.js" ? needed : `as Node.js ${nodeVersion}; ${needed}`})`,
   };
 }
 

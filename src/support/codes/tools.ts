@@ -121,6 +121,13 @@ export const toolCodes = registerCodes({
     example: "tilewright run axpy.ts with Node 20.0",
     remedy: "use Node 20.6 or later",
   },
+  TW5019: {
+    title: "TypeScript of a package",
+    cause:
+      "Deno erases types itself, without asking the hooks by which the command line loads files, and refuses to do so for files in node_modules, such as the package's own examples.",
+    example: "deno run -A npm:tilewright compile node_modules/tilewright/examples/axpy.ts",
+    remedy: "copy the file out of node_modules, or run the command with Node.js or Bun",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
