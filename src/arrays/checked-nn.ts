@@ -128,9 +128,9 @@ export const sgd = checked("nn.sgd", [parameters, likewise, number], nn.sgd);
  * @example
  * ```ts
  * import { array, grad, mul, nn, sum, zeros } from "tilewright/arrays";
- * import type { Array } from "tilewright/arrays";
+ * import type { NDArray } from "tilewright/arrays";
  *
- * const loss = (w: Array<"f32">) => sum(mul(w, w));
+ * const loss = (w: NDArray<"f32">) => sum(mul(w, w));
  * let w = array([1, 2]);
  * let state = { step: array(0), first: zeros([2]), second: zeros([2]) };
  * [w, state] = nn.adamw(w, grad(loss)(w), state, { rate: 0.01 });

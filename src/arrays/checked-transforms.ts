@@ -93,9 +93,9 @@ const gradOptions = options("{ argument }, the place of an argument", { argument
  * @example
  * ```ts
  * import { add, array, jit, mul } from "tilewright/arrays";
- * import type { Array } from "tilewright/arrays";
+ * import type { NDArray } from "tilewright/arrays";
  *
- * const axpy = jit((a: Array, x: Array, y: Array) => add(mul(a, x), y));
+ * const axpy = jit((a: NDArray, x: NDArray, y: NDArray) => add(mul(a, x), y));
  * console.log(await axpy(array(2), array([1, 2]), array([10, 20])).values()); // [12, 24]
  * ```
  */
@@ -109,9 +109,9 @@ export const lower = checked("lower", [functionKind], compiling.lower);
  * @example
  * ```ts
  * import { array, grad, mul, sum } from "tilewright/arrays";
- * import type { Array } from "tilewright/arrays";
+ * import type { NDArray } from "tilewright/arrays";
  *
- * const loss = (w: Array) => sum(mul(w, w));
+ * const loss = (w: NDArray) => sum(mul(w, w));
  * console.log(await grad(loss)(array([1, 2])).values()); // [2, 4]
  * ```
  */
@@ -175,9 +175,9 @@ const vmapOptions = options("{ arguments }, a boolean for each", { arguments: is
  * @example
  * ```ts
  * import { array, mul, sum, vmap } from "tilewright/arrays";
- * import type { Array } from "tilewright/arrays";
+ * import type { NDArray } from "tilewright/arrays";
  *
- * const dot = (x: Array, y: Array) => sum(mul(x, y));
+ * const dot = (x: NDArray, y: NDArray) => sum(mul(x, y));
  * const rows = vmap(dot, { arguments: [true, false] });
  * console.log(await rows(array([[1, 2], [3, 4]]), array([1, 10])).values()); // [21, 43]
  * ```
