@@ -4,21 +4,21 @@
  */
 import { bench, describe } from "vitest";
 import {
-  binaryLanes,
-  dotLanes,
-  fusedMultiplyAddLanes,
-  reduceLanes,
-  unaryLanes,
+  binaryElements,
+  dotElements,
+  fusedMultiplyAddElements,
+  reduceElements,
+  unaryElements,
 } from "../src/formats/arithmetic/index.ts";
-import { allocateLanes, bf16, dtypes, f32 } from "../src/formats/dtype.ts";
-import type { DType, Lanes } from "../src/formats/dtype.ts";
+import { allocateElements, bf16, dtypes, f32 } from "../src/formats/dtype.ts";
+import type { DType, Elements } from "../src/formats/dtype.ts";
 import { encodeFloat } from "../src/formats/floats.ts";
 import { Random } from "../src/support/random.ts";
 
 const random = new Random(1);
 
-function normals(dtype: DType, count: number): Lanes {
-  const lanes = allocateLanes(dtype, count) as Float32Array;
+function normals(dtype: DType, count: number): Elements {
+  const lanes = allocateElements(dtype, count) as Float32Array;
   const isCoded = dtype.name === "f16" || dtype.name === "bf16";
   for (let i = 0; i < count; i++) {
     const value = random.normal();
@@ -37,7 +37,7 @@ describe("dot", () => {
   bench(
     "bf16, 512³ in 128 tiles",
     () => {
-      for (let tile = 0; tile < 128; tile++) dotLanes(shape, a, b, c);
+      for (let tile = 0; tile < 128; tile++) dotElements(shape, a, b, c);
     },
     few,
   );
@@ -49,7 +49,7 @@ describe("reduction", () => {
   bench(
     "f32, 4096 sums of 1024",
     () => {
-      reduceLanes("sum", f32, source, { outer: 4096, length: 1024, inner: 1 }, target);
+      reduceElements("sum", f32, source, { outer: 4096, length: 1024, inner: 1 }, target);
     },
     few,
   );
@@ -59,8 +59,8 @@ describe.each(["f32", "bf16"] as const)("a tile of 128 × 128 in %s", (name) => 
   const dtype = dtypes[name];
   const left = normals(dtype, 128 * 128);
   const right = normals(dtype, 128 * 128);
-  const target = allocateLanes(dtype, 128 * 128);
-  bench("add", () => binaryLanes("add", dtype, left, right, target));
-  bench("fma", () => fusedMultiplyAddLanes(dtype, left, right, left, target));
-  bench("exp", () => unaryLanes("exp", dtype, left, target));
+  const target = allocateElements(dtype, 128 * 128);
+  bench("add", () => binaryElements("add", dtype, left, right, target));
+  bench("fma", () => fusedMultiplyAddElements(dtype, left, right, left, target));
+  bench("exp", () => unaryElements("exp", dtype, left, target));
 });

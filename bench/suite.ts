@@ -2,12 +2,12 @@
  * What is measured. The simulator runs kernels through a device as a user does, with arrays that are already
  * on it; the parts of the compiler and of the arithmetic are called directly, from the source.
  */
-import { tensor, bf16, cdiv, convertLanes, dim, f32, kernel, open, slice } from "tilewright";
+import { tensor, bf16, cdiv, convertElements, dim, f32, kernel, open, slice } from "tilewright";
 import type { Device, DeviceArray, DTypeName } from "tilewright";
 import { axpy } from "../examples/axpy.ts";
 import { matmul, matmulOf } from "../examples/matmul.ts";
 import { normal } from "../examples/support/data.ts";
-import { dotLanes } from "../src/formats/arithmetic/index.ts";
+import { dotElements } from "../src/formats/arithmetic/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel, printModule } from "../src/ir/printer.ts";
 import { placeKernel } from "../src/layout/plan/place.ts";
@@ -231,7 +231,7 @@ export function formatBenchmarks(): readonly Benchmark[] {
       work: { amount: count, unit: "element" },
       repeat: 4,
       run: () => {
-        convertLanes(f32, bf16, numbers, converted);
+        convertElements(f32, bf16, numbers, converted);
       },
     },
     {
@@ -239,7 +239,7 @@ export function formatBenchmarks(): readonly Benchmark[] {
       work: { amount: m * n * k, unit: "MAC" },
       repeat: 4,
       run: () => {
-        dotLanes({ m, n, k, operand: bf16, accumulator: f32 }, a, b, c);
+        dotElements({ m, n, k, operand: bf16, accumulator: f32 }, a, b, c);
       },
     },
   ];

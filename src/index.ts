@@ -28,21 +28,21 @@ export {
   u64,
   u8,
 } from "./formats/dtype.ts";
-export type { DType, DTypeName, HostValue, Lanes } from "./formats/dtype.ts";
+export type { DType, DTypeName, HostValue, Elements } from "./formats/dtype.ts";
 export { decodeFloat, encodeFloat } from "./formats/float-codes.ts";
 export type { CodedFloatName, ConversionOptions } from "./formats/floats.ts";
-export { convertLanes } from "./formats/convert.ts";
+export { convertElements } from "./formats/convert.ts";
 export { convertValue } from "./formats/values.ts";
-export { packLanes, unpackLanes } from "./formats/packed.ts";
+export { packElements, unpackElements } from "./formats/packed.ts";
 export {
   formatArray,
-  fromLanes,
+  fromElements,
   fromNested,
   fromNumbers,
   hostArray,
   toBigInts,
   toFloat32,
-  toLanes,
+  toElements,
   toNested,
   toNumbers,
 } from "./formats/hostarray.ts";

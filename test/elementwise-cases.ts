@@ -4,18 +4,18 @@
  * sits on a midpoint of some narrower format or just beside one.
  */
 import {
-  binaryLanes,
-  classifyLanes,
-  compareLanes,
-  fusedMultiplyAddLanes,
-  selectLanes,
-  unaryLanes,
+  binaryElements,
+  classifyElements,
+  compareElements,
+  fusedMultiplyAddElements,
+  selectElements,
+  unaryElements,
 } from "../src/formats/arithmetic/index.ts";
-import { convertLanes } from "../src/formats/convert.ts";
-import { allocateLanes, isFloat } from "../src/formats/dtype.ts";
-import type { DType, Lanes } from "../src/formats/dtype.ts";
-import { packLanes, unpackLanes } from "../src/formats/packed.ts";
-import { readLane } from "../src/formats/values.ts";
+import { convertElements } from "../src/formats/convert.ts";
+import { allocateElements, isFloat } from "../src/formats/dtype.ts";
+import type { DType, Elements } from "../src/formats/dtype.ts";
+import { packElements, unpackElements } from "../src/formats/packed.ts";
+import { readElement } from "../src/formats/values.ts";
 import { Random } from "../src/support/random.ts";
 import { resultFormat } from "./elementwise-probes.ts";
 import type { Elementwise, ElementwiseProbe } from "./elementwise-probes.ts";
@@ -26,8 +26,8 @@ export interface ProbeRun {
   readonly probe: ElementwiseProbe;
   readonly count: number;
   readonly blocks: number;
-  readonly operands: readonly Lanes[];
-  readonly expected: Lanes;
+  readonly operands: readonly Elements[];
+  readonly expected: Elements;
 }
 
 /** A run of about `size` elements, or of all there are where there are fewer. */
@@ -47,7 +47,7 @@ function codeCount({ kind, bits }: DType): number {
   return kind === "bool" ? 2 : 2 ** bits;
 }
 
-const known = new Map<string, readonly Lanes[]>();
+const known = new Map<string, readonly Elements[]>();
 
 /** Probes of the same formats have the same operands. */
 function operandLanes(
@@ -55,7 +55,7 @@ function operandLanes(
   count: number,
   size: number,
   seed: number,
-): readonly Lanes[] {
+): readonly Elements[] {
   const key = `${dtypes.map(({ name }) => name).join()} ${count} ${seed}`;
   const found = known.get(key);
   if (found !== undefined) return found;
@@ -150,9 +150,9 @@ function randomExponent(bias: number, random: Random): number {
   return Math.min(greatest, Math.max(0, bias + near + random.below(9) - 4));
 }
 
-function lanesOf(dtype: DType, codes: readonly bigint[]): Lanes {
+function lanesOf(dtype: DType, codes: readonly bigint[]): Elements {
   if (dtype.bits === 4 || dtype.kind === "bool") {
-    const lanes = allocateLanes(dtype, codes.length);
+    const lanes = allocateElements(dtype, codes.length);
     const signed = dtype.kind === "signed";
     codes.forEach((code, index) => {
       lanes[index] = Number(signed ? BigInt.asIntN(4, code) : code);
@@ -165,41 +165,41 @@ function lanesOf(dtype: DType, codes: readonly bigint[]): Lanes {
     for (let byte = 0; byte < dtype.bits / 8; byte++)
       view.setUint8((index * dtype.bits) / 8 + byte, Number((code >> BigInt(8 * byte)) & 0xffn));
   });
-  return unpackLanes(dtype, bytes, codes.length);
+  return unpackElements(dtype, bytes, codes.length);
 }
 
 /* ---- what they should give ---- */
 
-function reference(computes: Elementwise, operands: readonly Lanes[], count: number): Lanes {
+function reference(computes: Elementwise, operands: readonly Elements[], count: number): Elements {
   const [a, b, c] = operands;
-  const lanes = (some: Lanes | undefined): Lanes => {
+  const lanes = (some: Elements | undefined): Elements => {
     if (some === undefined) throw new Error("an operand is missing");
     return some;
   };
   const isTest = computes.kind === "compare" || computes.kind === "classify";
   const flags = new Uint8Array(isTest ? count : 0);
-  const target = isTest ? flags : allocateLanes(resultFormat(computes), count);
+  const target = isTest ? flags : allocateElements(resultFormat(computes), count);
   switch (computes.kind) {
     case "compare":
-      compareLanes(computes.predicate, computes.dtype, lanes(a), lanes(b), flags);
+      compareElements(computes.predicate, computes.dtype, lanes(a), lanes(b), flags);
       break;
     case "classify":
-      classifyLanes(computes.fn, computes.dtype, lanes(a), flags);
+      classifyElements(computes.fn, computes.dtype, lanes(a), flags);
       break;
     case "unary":
-      unaryLanes(computes.fn, computes.dtype, lanes(a), target);
+      unaryElements(computes.fn, computes.dtype, lanes(a), target);
       break;
     case "binary":
-      binaryLanes(computes.fn, computes.dtype, lanes(a), lanes(b), target);
+      binaryElements(computes.fn, computes.dtype, lanes(a), lanes(b), target);
       break;
     case "fma":
-      fusedMultiplyAddLanes(computes.dtype, lanes(a), lanes(b), lanes(c), target);
+      fusedMultiplyAddElements(computes.dtype, lanes(a), lanes(b), lanes(c), target);
       break;
     case "select":
-      selectLanes(lanes(a) as Uint8Array, lanes(b), lanes(c), target);
+      selectElements(lanes(a) as Uint8Array, lanes(b), lanes(c), target);
       break;
     case "cast":
-      convertLanes(computes.from, computes.to, lanes(a), target, computes);
+      convertElements(computes.from, computes.to, lanes(a), target, computes);
   }
   return target;
 }
@@ -207,8 +207,8 @@ function reference(computes: Elementwise, operands: readonly Lanes[], count: num
 /* ---- memory ---- */
 
 /** The bytes of operands in the probe's memory. */
-export function memoryImage(level: Probe["level"], dtype: DType, lanes: Lanes): Uint8Array {
-  if (level === "words" || dtype.kind === "bool") return packLanes(dtype, lanes);
+export function memoryImage(level: Probe["level"], dtype: DType, lanes: Elements): Uint8Array {
+  if (level === "words" || dtype.kind === "bool") return packElements(dtype, lanes);
   const stride = memoryBytes(level, dtype, 1);
   const image = new Uint8Array(lanes.length * stride);
   const view = new DataView(image.buffer);
@@ -216,7 +216,7 @@ export function memoryImage(level: Probe["level"], dtype: DType, lanes: Lanes): 
     for (const [index, lane] of lanes.entries()) view.setInt32(index * stride, Number(lane), true);
     return image;
   }
-  return packLanes(dtype, lanes);
+  return packElements(dtype, lanes);
 }
 
 export function resultBytes({ probe, count }: ProbeRun): number {
@@ -242,11 +242,11 @@ export function differences(run: ProbeRun, image: Uint8Array): readonly string[]
   const differing: string[] = [];
   for (let index = 0; index < run.count && differing.length < 4; index++) {
     const value = actual(index);
-    const right = readLane(probe.result, expected, index);
+    const right = readElement(probe.result, expected, index);
     if (Object.is(value, right)) continue;
     const from = probe.operands.map((dtype, each) => {
       const lanes = operands[each];
-      return lanes === undefined ? "" : String(readLane(dtype, lanes, index));
+      return lanes === undefined ? "" : String(readElement(dtype, lanes, index));
     });
     differing.push(`${probe.name}(${from.join(", ")}) = ${String(value)}, not ${String(right)}`);
   }
@@ -261,17 +261,17 @@ function readResults(
   const { level, result } = probe;
   if (level === "element" && result.bits < 32 && result.kind !== "bool") {
     const view = new DataView(image.buffer, image.byteOffset, image.byteLength);
-    const lane = allocateLanes(result, 1);
+    const lane = allocateElements(result, 1);
     return (index) => {
       const register =
         result.bits === 16 ? view.getInt16(4 * index, true) : view.getInt32(4 * index, true);
       lane[0] = register;
       if (result.bits < 16 && lane[0] !== register) return register;
-      return readLane(result, lane, 0);
+      return readElement(result, lane, 0);
     };
   }
-  const lanes = unpackLanes(result, image, count);
-  return (index) => readLane(result, lanes, index);
+  const lanes = unpackElements(result, image, count);
+  return (index) => readElement(result, lanes, index);
 }
 
 /**
@@ -280,13 +280,13 @@ function readResults(
  */
 export function greatestDistance({ probe, count, expected }: ProbeRun, image: Uint8Array): number {
   const { result } = probe;
-  const lanes = unpackLanes(result, image, count);
+  const lanes = unpackElements(result, image, count);
   const found = orderedCodes(result, image);
-  const wanted = orderedCodes(result, packLanes(result, expected));
+  const wanted = orderedCodes(result, packElements(result, expected));
   const unit = result.name === "tf32" ? 2 ** 13 : 1;
   let greatest = 0;
   for (let index = 0; index < count; index++) {
-    const nans = [lanes, expected].map((each) => Number.isNaN(readLane(result, each, index)));
+    const nans = [lanes, expected].map((each) => Number.isNaN(readElement(result, each, index)));
     if (nans[0] === true && nans[1] === true) continue;
     if (nans[0] !== nans[1]) return Infinity;
     const distance = Math.abs(Number((found[index] ?? 0n) - (wanted[index] ?? 0n))) / unit;

@@ -3,8 +3,8 @@
  * rounded once to a format, and transcendental functions as fixed-point series of 200 bits. It shares
  * no code with the library.
  */
-import type { DType, DTypeName, Lanes } from "../src/formats/dtype.ts";
-import { allocateLanes } from "../src/formats/dtype.ts";
+import type { DType, DTypeName, Elements } from "../src/formats/dtype.ts";
+import { allocateElements } from "../src/formats/dtype.ts";
 import type { Random } from "../src/support/random.ts";
 import { referenceDecode, referenceEncode } from "./number-reference.ts";
 
@@ -230,8 +230,8 @@ export function isExactName(name: DTypeName): name is ExactName {
 }
 
 /** Lanes of a float format that hold `values`, which must be numbers of the format. */
-export function lanesOfNumbers(dtype: DType<ExactName>, values: readonly number[]): Lanes {
-  const lanes = allocateLanes(dtype, values.length) as Float64Array;
+export function elementsOfNumbers(dtype: DType<ExactName>, values: readonly number[]): Elements {
+  const lanes = allocateElements(dtype, values.length) as Float64Array;
   const { name } = dtype;
   values.forEach((value, i) => {
     lanes[i] = name === "f16" || name === "bf16" ? referenceEncode(name, value) : value;
@@ -239,7 +239,7 @@ export function lanesOfNumbers(dtype: DType<ExactName>, values: readonly number[
   return lanes;
 }
 
-export function numbersOfLanes(dtype: DType<ExactName>, lanes: Lanes): number[] {
+export function numbersOfElements(dtype: DType<ExactName>, lanes: Elements): number[] {
   const { name } = dtype;
   return Array.from(lanes as Float64Array, (lane) =>
     name === "f16" || name === "bf16" ? referenceDecode(name, lane) : lane,

@@ -195,7 +195,7 @@ function numberToInteger(value: number, to: IntegerName): bigint {
  * The lane that `value` becomes: a number from a float, a BigInt from an integer, a boolean from a
  * bool. Lanes of floats are codes for the listed formats but tf32, numbers elsewhere.
  */
-export function referenceLane(
+export function referenceElement(
   value: number | bigint | boolean,
   to: DTypeName,
   overflow = "saturate",

@@ -1,8 +1,8 @@
 /** Passes keep the meaning of kernels: random ones give the same arrays before and after. */
 import { expect, test } from "vitest";
-import { allocateLanes, isFloat } from "../src/formats/dtype.ts";
-import type { DType, Lanes } from "../src/formats/dtype.ts";
-import { readLane, writeLane } from "../src/formats/values.ts";
+import { allocateElements, isFloat } from "../src/formats/dtype.ts";
+import type { DType, Elements } from "../src/formats/dtype.ts";
+import { readElement, writeElement } from "../src/formats/values.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { canonicalize } from "../src/passes/canonicalize/index.ts";
@@ -30,21 +30,25 @@ const passes: Readonly<Record<string, (kernel: Kernel) => Kernel>> = {
   "the pipeline": runPasses,
 };
 
-function randomLanes(dtype: DType, random: Random): Lanes {
-  const lanes = allocateLanes(dtype, rows * columns);
+function randomElements(dtype: DType, random: Random): Elements {
+  const lanes = allocateElements(dtype, rows * columns);
   for (let index = 0; index < lanes.length; index++)
-    writeLane(dtype, lanes, index, random.pick([0, -0, 1, -1, 3, random.normal() * 10]));
+    writeElement(dtype, lanes, index, random.pick([0, -0, 1, -1, 3, random.normal() * 10]));
   return lanes;
 }
 
 /** Runs the kernel on arrays that follow from the seed; gives its outputs as text, and its findings. */
 async function run(kernel: Kernel, seed: number): Promise<Readonly<Record<string, string>>> {
   const random = new Random(seed);
-  const arrays = new Map<string, { dtype: DType; data: Lanes; initialised: boolean }>();
+  const arrays = new Map<string, { dtype: DType; data: Elements; initialised: boolean }>();
   for (const { name, role, value } of kernel.parameters)
     if (value.type.kind === "ref") {
       const { dtype } = value.type;
-      arrays.set(name, { dtype, data: randomLanes(dtype, random), initialised: role === "input" });
+      arrays.set(name, {
+        dtype,
+        data: randomElements(dtype, random),
+        initialised: role === "input",
+      });
     }
   const scalars = new Map<string, number>([
     ["count", random.below(5) - 1],
@@ -64,10 +68,10 @@ async function run(kernel: Kernel, seed: number): Promise<Readonly<Record<string
 }
 
 /** Every lane as a number; the payloads of NaNs are not compared. */
-function lanesText({ dtype, data }: { dtype: DType; data: Lanes }): string {
+function lanesText({ dtype, data }: { dtype: DType; data: Elements }): string {
   const texts = [];
   for (let index = 0; index < data.length; index++) {
-    const value = readLane(dtype, data, index);
+    const value = readElement(dtype, data, index);
     texts.push(isFloat(dtype) && Object.is(value, -0) ? "-0" : String(value));
   }
   return texts.join(" ");

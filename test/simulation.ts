@@ -1,8 +1,8 @@
 /** Runs kernels in the simulator directly, for tests of the simulator itself. */
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
-import { allocateLanes, packedBytes } from "../src/formats/dtype.ts";
-import type { HostValue, Lanes } from "../src/formats/dtype.ts";
+import { allocateElements, packedBytes } from "../src/formats/dtype.ts";
+import type { HostValue, Elements } from "../src/formats/dtype.ts";
 import { hostArray, toNumbers } from "../src/formats/hostarray.ts";
 import { elementCount } from "../src/formats/shape.ts";
 import type { HostArray } from "../src/formats/hostarray.ts";
@@ -41,12 +41,12 @@ export async function runKernel(
     }
     const { dtype } = value.type;
     const shape = value.type.shape.map((size) => evaluateSize(size, dimensions));
-    const data: Lanes =
+    const data: Elements =
       typeof given === "object"
         ? given.data.slice()
         : dtype.bits === 4
           ? new Uint8Array(packedBytes(dtype, elementCount(shape)))
-          : allocateLanes(dtype, elementCount(shape));
+          : allocateElements(dtype, elementCount(shape));
     arrays.set(name, { dtype, data, initialised: given !== undefined });
     if (role !== "input") results[name] = hostArray(dtype, shape, data as never);
   }

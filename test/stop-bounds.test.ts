@@ -47,10 +47,10 @@ function counted(count: number, ...shape: readonly number[]): Tensor {
 
 /** A lower triangle of ones, or what is left of it. */
 function triangle(n: number, holds: (row: number, column: number) => boolean): Tensor {
-  const lanes = Float32Array.from({ length: n * n }, (_, i) =>
+  const data = Float32Array.from({ length: n * n }, (_, i) =>
     holds(Math.floor(i / n), i % n) ? 1 : 0,
   );
-  return tensor("f32", [n, n], lanes);
+  return tensor("f32", [n, n], data);
 }
 
 const typed = (element: string, shape: readonly number[]): string =>
@@ -321,10 +321,10 @@ describe("on the evaluator", () => {
   }) : (tensor<5000xi32>, tensor<5000xi32>) -> (tensor<5000xi32>, tensor<5000xi32>)
   return %r#0, %r#1 : tensor<5000xi32>, tensor<5000xi32>
 }`;
-    const lanes = Int32Array.from(values);
-    const input = { kind: "tensor", element: "i32", shape: [5000], lanes } as const;
+    const data = Int32Array.from(values);
+    const input = { kind: "tensor", element: "i32", shape: [5000], data } as const;
     const [sorted, places] = evaluate(moduleOf(text), "main", [input]).map((each) =>
-      each.kind === "tensor" ? Array.from(each.lanes as Int32Array) : [],
+      each.kind === "tensor" ? Array.from(each.data as Int32Array) : [],
     );
     const expected = values
       .map((value, place) => ({ value, place }))

@@ -59,7 +59,7 @@ function planOf(text: string, turns = 1_000_000) {
 }
 
 const start = fromNumbers(f32, [4], [1, 2, 3, 4]);
-const given = [{ kind: "tensor", element: "f32", shape: [4], lanes: start.data }] as const;
+const given = [{ kind: "tensor", element: "f32", shape: [4], data: start.data }] as const;
 
 async function failureOf(work: Promise<unknown>): Promise<TilewrightError> {
   try {
@@ -153,7 +153,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
       launchWith.call(this, limited);
     });
     const [result] = await program.run(given);
-    expect([...(result?.lanes ?? [])]).toEqual([81, 82, 83, 84]);
+    expect([...(result?.data ?? [])]).toEqual([81, 82, 83, 84]);
     expect(issued).toBeGreaterThanOrEqual(80);
     expect(most).toBeLessThanOrEqual(mostAhead + 2);
     program.dispose();
@@ -178,10 +178,10 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     expect(codes).toEqual(["TW3022", "TW3022", "TW3022"]);
     release();
     const [result] = await first;
-    expect([...(result?.lanes ?? [])]).toEqual([4, 5, 6, 7]);
+    expect([...(result?.data ?? [])]).toEqual([4, 5, 6, 7]);
     const own = launches();
     const [again] = await program.run(given);
-    expect([...(again?.lanes ?? [])]).toEqual([4, 5, 6, 7]);
+    expect([...(again?.data ?? [])]).toEqual([4, 5, 6, 7]);
     expect(launches()).toBe(2 * own);
     program.dispose();
     expect(device.leaks).toEqual([]);

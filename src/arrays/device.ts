@@ -13,7 +13,7 @@ import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import { waitWithin } from "../device/waiting.ts";
 import { WorkQueue } from "../device/work-queue.ts";
-import { toLanes } from "../formats/hostarray.ts";
+import { toElements } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
 import { tensorTypeOf } from "../graph/lower/storage.ts";
@@ -251,8 +251,12 @@ async function inputArray(device: Device, source: Tensor | Held): Promise<Device
 }
 
 async function fetched({ device, ready, type }: Held): Promise<Tensor> {
-  const lanes = toLanes(await device.download(await ready));
-  return tensor(type.element, type.shape, sizeOf(type.shape) === 0 ? lanes.slice(0, 0) : lanes);
+  const elements = toElements(await device.download(await ready));
+  return tensor(
+    type.element,
+    type.shape,
+    sizeOf(type.shape) === 0 ? elements.slice(0, 0) : elements,
+  );
 }
 
 /** The data of a value that lies on a device, waited for as long as the limits allow; `begun` with the same limits, or before. */

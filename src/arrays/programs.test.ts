@@ -189,7 +189,7 @@ describe("leaks", () => {
     );
     if (module === undefined) throw new Error("the text has a program");
     const program = await Program.load(device, compilePlan(module, "main"));
-    await program.run([{ kind: "tensor", element: "f32", shape: [4], lanes: new Float32Array(4) }]);
+    await program.run([{ kind: "tensor", element: "f32", shape: [4], data: new Float32Array(4) }]);
     await useDevice();
     device.dispose();
     expect(kept.disposed).toBe(true);

@@ -6,7 +6,7 @@ import type { HostArray, Nested } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { tensor, tensorOfArray } from "../graph/evaluate/index.ts";
 import type { Tensor } from "../graph/evaluate/index.ts";
-import { lanesOfNumbers } from "../graph/evaluate/scalars.ts";
+import { elementsOfNumbers } from "../graph/evaluate/scalars.ts";
 import { literal } from "../graph/ops/literal.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
@@ -36,7 +36,7 @@ export function array<D extends DTypeName = "f32">(
   const type = tensorType(made.element, made.shape);
   // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
   if (type.shape.length === 0 && isRecording())
-    return one(recordAll("stablehlo.constant", {}, { value: literal(type, made.lanes) }));
+    return one(recordAll("stablehlo.constant", {}, { value: literal(type, made.data) }));
   const value = graphValue(type);
   setData(value, made);
   return new NDArray<D>(value);
@@ -44,9 +44,9 @@ export function array<D extends DTypeName = "f32">(
 
 /** A tensor of a host array's elements as they are now: who changes the host array later does not change the array. */
 function copied(data: HostArray, dtype: DTypeName | undefined): Tensor {
-  const { element, shape, lanes } = tensorOfArray(data);
+  const { element, shape, data: elements } = tensorOfArray(data);
   if (dtype === undefined || data.dtype.name === dtype)
-    return tensor(element, shape, lanes.slice());
+    return tensor(element, shape, elements.slice());
   throw new TilewrightError({
     code: "TW9305",
     message: `an array of ${dtype} cannot be made of a host array of ${data.dtype.name}`,
@@ -81,7 +81,7 @@ function listed(data: Nested<Listed>, dtype: DTypeName): Tensor {
   if (dtypes[dtype].kind !== "float")
     return tensorOfArray(fromNumbers(dtypes[dtype], shape, numbers));
   const element = elementOf(dtype);
-  return tensor(element, shape, lanesOfNumbers(element, Float64Array.from(numbers, Number)));
+  return tensor(element, shape, elementsOfNumbers(element, Float64Array.from(numbers, Number)));
 }
 
 export function zeros<D extends DTypeName = "f32">(

@@ -7,11 +7,11 @@
  *   simulator        launch ── receive ── launch                  the second launch finds what came
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
-import { fromNumbers, toLanes } from "../formats/hostarray.ts";
+import { fromNumbers, toElements } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import { requireDType } from "../formats/kinds.ts";
-import { readLane } from "../formats/values.ts";
+import { readElement } from "../formats/values.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
 import type { Backend } from "./backend.ts";
@@ -87,7 +87,7 @@ export class ArrayOperations {
     const allocation = array.allocationFor(this.#arrays);
     const part = this.#backend.view(allocation, offset, array.dtype, [within + 1]);
     const found = await this.#backend.download(array.dtype, [within + 1], part);
-    return readLane(array.dtype, toLanes(found), within);
+    return readElement(array.dtype, toElements(found), within);
   }
 
   async upload<N extends DTypeName>(array: DeviceArray<N>, values: HostArray<N>): Promise<void> {

@@ -1,7 +1,6 @@
 /**
- * A device: where kernels run, whichever back end is behind it. This class does once what every back end
- * needs: it checks and binds arguments (mistakes are thrown at the call), compiles a kernel the first
- * time it is launched, and remembers what has not been given back. The back end keeps work in order.
+ * A device: where kernels run, whichever back end is behind it. It checks and binds arguments (mistakes are thrown at
+ * the call), compiles a kernel at its first launch, and tracks what was not released. The back end keeps work in order.
  *
  *   launch(axpy, { x, y, out })
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end

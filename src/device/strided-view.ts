@@ -9,9 +9,9 @@
  * Kernels that declare strides work on one as it lies. Everything else that reads or writes a view does it on the
  * host: the span is fetched, elements are picked from it or put into it, and in the latter case it is written back.
  */
-import { allocateLanes } from "../formats/dtype.ts";
-import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
-import { fromLanes, toLanes } from "../formats/hostarray.ts";
+import { allocateElements } from "../formats/dtype.ts";
+import type { DType, DTypeName, Elements } from "../formats/dtype.ts";
+import { fromElements, toElements } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { coordinatesOf, elementCount, rowMajorStrides } from "../formats/shape.ts";
 
@@ -45,12 +45,12 @@ export function fetchedElements(dtype: DType, view: StridedShape): number {
 
 /** The elements of a view, from its span. */
 export function gather<N extends DTypeName>(span: HostArray<N>, view: StridedShape): HostArray<N> {
-  const lanes = toLanes(span);
-  const picked = allocateLanes(span.dtype, elementCount(view.shape));
+  const lanes = toElements(span);
+  const picked = allocateElements(span.dtype, elementCount(view.shape));
   visit(view, (place, element) => {
     picked[element] = lanes[place] as number & bigint;
   });
-  return fromLanes(span.dtype, view.shape, picked);
+  return fromElements(span.dtype, view.shape, picked);
 }
 
 /** The span with the elements of the view replaced. */
@@ -59,12 +59,12 @@ export function scatter<N extends DTypeName>(
   view: StridedShape,
   values: HostArray<N>,
 ): HostArray<N> {
-  const lanes: Lanes<N> = toLanes(span);
-  const given = toLanes(values);
+  const lanes: Elements<N> = toElements(span);
+  const given = toElements(values);
   visit(view, (place, element) => {
     lanes[place] = given[element] as number & bigint;
   });
-  return fromLanes(span.dtype, span.shape, lanes);
+  return fromElements(span.dtype, span.shape, lanes);
 }
 
 /** Calls `use` with each element's place in the span, and its number in row-major order. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../test/source-files.ts";
 import {
-  allocateLanes,
+  allocateElements,
   bf16,
   bool,
   dtypes,
@@ -20,7 +20,13 @@ import {
   tf32,
 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
-import { fromLanes, fromNumbers, toLanes, toNested, toNumbers } from "../formats/hostarray.ts";
+import {
+  fromElements,
+  fromNumbers,
+  toElements,
+  toNested,
+  toNumbers,
+} from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -124,17 +130,17 @@ describe("what NumPy wrote", () => {
   });
 });
 
-/** Random elements; the lanes of bools are 0 and 1, those of 4 bits within four bits. */
+/** Random elements; the elements of bools are 0 and 1, those of 4 bits within four bits. */
 function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
-  const lanes = allocateLanes(dtype, elementCount(shape));
-  for (let i = 0; i < lanes.length; i++) {
+  const elements = allocateElements(dtype, elementCount(shape));
+  for (let i = 0; i < elements.length; i++) {
     const bits =
       dtype.kind === "bool" ? random.below(2) : random.bits() >>> (32 - Math.min(31, dtype.bits));
     const signed = dtype === i4 ? (bits << 28) >> 28 : bits;
-    if (typeof lanes[i] === "bigint") (lanes as BigInt64Array)[i] = BigInt(signed);
-    else (lanes as Uint8Array)[i] = signed;
+    if (typeof elements[i] === "bigint") (elements as BigInt64Array)[i] = BigInt(signed);
+    else (elements as Uint8Array)[i] = signed;
   }
-  return fromLanes(dtype, shape, lanes);
+  return fromElements(dtype, shape, elements);
 }
 
 const shapes = [[], [1], [5], [3, 4], [0, 4], [2, 3, 5]];
@@ -332,7 +338,7 @@ describe("damaged files end in a report", () => {
   });
 });
 
-test("4-bit lanes survive", async () => {
+test("4-bit elements survive", async () => {
   const array = fromNumbers(i4, [3], [-8, 7, -1]);
-  expect([...toLanes(await readNpy(writeNpy(array), { opaque: i4 }))]).toEqual([-8, 7, -1]);
+  expect([...toElements(await readNpy(writeNpy(array), { opaque: i4 }))]).toEqual([-8, 7, -1]);
 });

@@ -5,7 +5,7 @@
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DType } from "../formats/dtype.ts";
-import { toLanes } from "../formats/hostarray.ts";
+import { toElements } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { readNpyHeader, writeNpyHeader } from "./npy-header.ts";
@@ -57,9 +57,12 @@ export async function storedNpy(file: ByteRanges, { opaque }: NpyOptions): Promi
 /** The bytes of an npy file; elements of 4 bits take a byte each, as ml_dtypes saves them. */
 export function writeNpy(array: HostArray): Uint8Array {
   const header = writeNpyHeader(array.dtype, array.shape);
-  const lanes = toLanes(array);
-  const bytes = new Uint8Array(header.length + lanes.byteLength);
+  const elements = toElements(array);
+  const bytes = new Uint8Array(header.length + elements.byteLength);
   bytes.set(header);
-  bytes.set(new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength), header.length);
+  bytes.set(
+    new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength),
+    header.length,
+  );
   return bytes;
 }

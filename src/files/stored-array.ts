@@ -2,7 +2,7 @@
  * An array that lies in a file: its format and shape are known, its elements are read when asked for,
  * all of them or a range of rows.
  *
- * Elements are stored in one of few ways. A *layout* says how the bytes of a file become lanes:
+ * Elements are stored in one of few ways. A *layout* says how the bytes of a file become elements:
  *
  *   | bytes an element | little-endian | big-endian, order: "big"      |
  *   |------------------|---------------|-------------------------------|
@@ -11,12 +11,12 @@
  *   | 1/2, of 4 bits   | two a byte, the first in the low half         |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { allocateLanes } from "../formats/dtype.ts";
-import type { DType, Lanes } from "../formats/dtype.ts";
-import { fromLanes, toLanes } from "../formats/hostarray.ts";
+import { allocateElements } from "../formats/dtype.ts";
+import type { DType, Elements } from "../formats/dtype.ts";
+import { fromElements, toElements } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { unpackLanes } from "../formats/packed.ts";
+import { unpackElements } from "../formats/packed.ts";
 import type { ByteRanges } from "./source.ts";
 import { reportedHere } from "./source.ts";
 
@@ -98,8 +98,8 @@ function noSuchRows(shape: readonly number[], start: number, end: number): Tilew
 }
 
 function cutRows(array: HostArray, first: number, shape: readonly number[]): HostArray {
-  const lanes = toLanes(array).slice(first, first + elementCount(shape));
-  return fromLanes(array.dtype, shape, lanes);
+  const elements = toElements(array).slice(first, first + elementCount(shape));
+  return fromElements(array.dtype, shape, elements);
 }
 
 function toArray(
@@ -109,28 +109,28 @@ function toArray(
   fortranParts: 1 | 2 | undefined,
 ): HostArray {
   const { dtype } = layout;
-  const lanes = decodeLanes(layout, bytes, elementCount(shape));
+  const elements = decodeElements(layout, bytes, elementCount(shape));
   if (dtype.kind === "bool")
-    for (let i = 0; i < lanes.length; i++) if (lanes[i] !== 0) lanes[i] = 1;
-  return fromLanes(
+    for (let i = 0; i < elements.length; i++) if (elements[i] !== 0) elements[i] = 1;
+  return fromElements(
     dtype,
     shape,
-    fortranParts === undefined ? lanes : toRowMajor(dtype, shape, lanes, fortranParts),
+    fortranParts === undefined ? elements : toRowMajor(dtype, shape, elements, fortranParts),
   );
 }
 
-function decodeLanes(
+function decodeElements(
   { dtype, packed, order }: ElementLayout,
   bytes: Uint8Array,
   count: number,
-): Lanes {
-  if (packed) return unpackLanes(dtype, bytes, count);
-  const lanes = allocateLanes(dtype, count);
-  const memory = new Uint8Array(lanes.buffer);
+): Elements {
+  if (packed) return unpackElements(dtype, bytes, count);
+  const elements = allocateElements(dtype, count);
+  const memory = new Uint8Array(elements.buffer);
   memory.set(bytes);
-  if (order === "big") reverseUnits(memory, lanes.BYTES_PER_ELEMENT);
+  if (order === "big") reverseUnits(memory, elements.BYTES_PER_ELEMENT);
   if (dtype.bits === 4) keepLowHalves(dtype, memory);
-  return lanes;
+  return elements;
 }
 
 function reverseUnits(memory: Uint8Array, unit: number): void {
@@ -147,15 +147,20 @@ function keepLowHalves(dtype: DType, memory: Uint8Array): void {
 }
 
 /** Elements in the order of the last axis fastest, from that of the first; the parts of an element stay beside each other. */
-function toRowMajor(dtype: DType, shape: readonly number[], lanes: Lanes, parts: 1 | 2): Lanes {
-  const result = allocateLanes(dtype, lanes.length);
+function toRowMajor(
+  dtype: DType,
+  shape: readonly number[],
+  elements: Elements,
+  parts: 1 | 2,
+): Elements {
+  const result = allocateElements(dtype, elements.length);
   const index = new Array<number>(shape.length).fill(0);
   const strides = shape.map((_, axis) =>
     parts > 1 && axis === shape.length - 1 ? 1 : parts * elementCount(shape.slice(0, axis)),
   );
   let source = 0;
-  for (let target = 0; target < lanes.length; target++) {
-    result[target] = lanes[source] as never;
+  for (let target = 0; target < elements.length; target++) {
+    result[target] = elements[source] as never;
     for (let axis = shape.length - 1; axis >= 0; axis--) {
       source += strides[axis] as number;
       if ((index[axis] = (index[axis] as number) + 1) < (shape[axis] as number)) break;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { repositoryRoot } from "../../test/source-files.ts";
 import { bf16, f8e5m2 } from "../formats/dtype.ts";
-import { toLanes } from "../formats/hostarray.ts";
+import { toElements } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { openSafetensors, readNpy } from "./index.ts";
@@ -81,9 +81,11 @@ function isWithoutFormat(type: string): boolean {
 
 /** The first 16 bytes in the order of the file. */
 function firstBytes(array: HostArray, type: string): string {
-  const lanes = toLanes(array);
-  const bytes = Buffer.from(new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength));
-  const unit = lanes.BYTES_PER_ELEMENT;
+  const elements = toElements(array);
+  const bytes = Buffer.from(
+    new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength),
+  );
+  const unit = elements.BYTES_PER_ELEMENT;
   if (type.startsWith(">") && unit > 1)
     for (let at = 0; at < bytes.length; at += unit) bytes.subarray(at, at + unit).reverse();
   // NumPy keeps what a bool was stored as.

@@ -1,28 +1,28 @@
 import { describe, expect, test } from "vitest";
 import { expectWithin } from "../../test/support/processor-time.ts";
-import { neighbour, referenceDecode, referenceLane } from "../../test/number-reference.ts";
+import { neighbour, referenceDecode, referenceElement } from "../../test/number-reference.ts";
 import type { ListedName } from "../../test/number-reference.ts";
 import { isTaken } from "../../test/support/sample.ts";
 import { Random } from "../support/random.ts";
-import { convertInto, convertLanes } from "./convert.ts";
+import { convertInto, convertElements } from "./convert.ts";
 import * as formats from "./dtype.ts";
-import { allocateLanes, dtypeNames, dtypes, isWide } from "./dtype.ts";
-import type { DType, DTypeName, Lanes } from "./dtype.ts";
+import { allocateElements, dtypeNames, dtypes, isWide } from "./dtype.ts";
+import type { DType, DTypeName, Elements } from "./dtype.ts";
 
 type Exact = number | bigint | boolean;
 
-/** Lanes with what they stand for: floats as numbers, integers as BigInts, bools as booleans. */
+/** Elements with what they stand for: floats as numbers, integers as BigInts, bools as booleans. */
 interface Sample {
-  readonly lanes: Lanes;
+  readonly elements: Elements;
   readonly values: readonly Exact[];
 }
 
 /** Of many codes about one in so many. */
-function someOf({ lanes, values }: Sample, oneIn: number): Sample {
+function someOf({ elements, values }: Sample, oneIn: number): Sample {
   const isKept = (_: unknown, place: number): boolean =>
     values.length <= 2 ** 8 || isTaken(place, oneIn);
   return {
-    lanes: (lanes as Uint16Array).filter(isKept),
+    elements: (elements as Uint16Array).filter(isKept),
     values: values.filter(isKept),
   };
 }
@@ -30,25 +30,25 @@ function someOf({ lanes, values }: Sample, oneIn: number): Sample {
 /** Every code of a format of 16 bits or fewer. */
 function everyCode(dtype: DType): Sample {
   const count = dtype.kind === "bool" ? 2 : 2 ** dtype.bits;
-  const lanes = allocateLanes(dtype, count);
+  const elements = allocateElements(dtype, count);
   const values = Array.from({ length: count }, (_, code): Exact => {
     if (dtype.kind === "float") {
-      (lanes as Uint16Array)[code] = code;
+      (elements as Uint16Array)[code] = code;
       return referenceDecode(dtype.name as ListedName, code);
     }
     const number = dtype.kind === "signed" ? code - count / 2 : code;
-    (lanes as Int16Array)[code] = number;
+    (elements as Int16Array)[code] = number;
     return dtype.kind === "bool" ? code === 1 : BigInt(number);
   });
-  return { lanes, values };
+  return { elements, values };
 }
 
 function convertSample(from: DType, to: DType, sample: Sample, overflow?: "nan") {
-  const target = allocateLanes(to, sample.lanes.length);
-  convertLanes(from, to, sample.lanes, target, { overflow });
+  const target = allocateElements(to, sample.elements.length);
+  convertElements(from, to, sample.elements, target, { overflow });
   const wrong: string[] = [];
   for (const [i, value] of sample.values.entries()) {
-    const expected = from === to ? sample.lanes[i] : referenceLane(value, to.name, overflow);
+    const expected = from === to ? sample.elements[i] : referenceElement(value, to.name, overflow);
     if (!Object.is(target[i], expected) && wrong.length < 5) {
       wrong.push(`${to.name}(${value}): ${target[i]}, not ${expected}`);
     }
@@ -113,13 +113,13 @@ function wideFloats(random: Random): readonly number[] {
 
 function wideSample(dtype: DType, random: Random): Sample {
   const values = dtype.kind === "float" ? wideFloats(random) : wideIntegers(dtype, random);
-  const lanes = allocateLanes(dtype, values.length);
+  const elements = allocateElements(dtype, values.length);
   for (const [i, value] of values.entries()) {
-    if (isWide(dtype)) (lanes as BigInt64Array)[i] = value as bigint;
-    else (lanes as Float64Array)[i] = Number(value);
+    if (isWide(dtype)) (elements as BigInt64Array)[i] = value as bigint;
+    else (elements as Float64Array)[i] = Number(value);
   }
-  if (dtype.kind === "float") return { lanes, values: [...(lanes as Float64Array)] };
-  return { lanes, values };
+  if (dtype.kind === "float") return { elements, values: [...(elements as Float64Array)] };
+  return { elements, values };
 }
 
 describe("wide formats to every format", () => {
@@ -132,11 +132,11 @@ describe("wide formats to every format", () => {
 });
 
 describe("the table's rules, by example", () => {
-  function convert(from: DTypeName, to: DTypeName, lane: number | bigint): unknown {
-    const source = allocateLanes(dtypes[from], 1);
-    const target = allocateLanes(dtypes[to], 1);
-    source.fill(lane as never);
-    convertLanes(dtypes[from], dtypes[to], source, target);
+  function convert(from: DTypeName, to: DTypeName, element: number | bigint): unknown {
+    const source = allocateElements(dtypes[from], 1);
+    const target = allocateElements(dtypes[to], 1);
+    source.fill(element as never);
+    convertElements(dtypes[from], dtypes[to], source, target);
     return target[0];
   }
 
@@ -179,29 +179,29 @@ describe("the table's rules, by example", () => {
     const source = new Uint16Array([0xffff]);
     const single = new Float32Array(1);
     const double = new Float64Array(1);
-    convertLanes(formats.f16, formats.f32, source, single);
-    convertLanes(formats.f16, formats.f64, source, double);
+    convertElements(formats.f16, formats.f32, source, single);
+    convertElements(formats.f16, formats.f64, source, double);
     expect(new Uint32Array(single.buffer)[0]).toBe(0x7fc00000);
     expect(new BigUint64Array(double.buffer)[0]).toBe(0x7ff8000000000000n);
     const signed = new Float32Array(new Uint32Array([0xffc00001]).buffer);
-    convertLanes(formats.f32, formats.f64, signed, double);
+    convertElements(formats.f32, formats.f64, signed, double);
     expect(new BigUint64Array(double.buffer)[0]).toBe(0x7ff8000000000000n);
   });
 
   test("a format to itself keeps every bit", () => {
     const source = new Float32Array(new Uint32Array([0xff800001, 0x80000000]).buffer);
     const target = new Float32Array(2);
-    convertLanes(formats.f32, formats.f32, source, target);
+    convertElements(formats.f32, formats.f32, source, target);
     expect([...new Uint32Array(target.buffer)]).toEqual([0xff800001, 0x80000000]);
   });
 });
 
-describe("lanes", () => {
+describe("elements", () => {
   test("of any number are converted, each once", () => {
     for (const count of [0, 1, 1023, 1024, 1025, 5000]) {
       const source = Int32Array.from({ length: count }, (_, i) => i - 7);
       const target = new Float64Array(count);
-      convertLanes(formats.i32, formats.f64, source, target);
+      convertElements(formats.i32, formats.f64, source, target);
       expect([...target]).toEqual([...source]);
     }
   });
@@ -215,13 +215,13 @@ describe("lanes", () => {
   test("of 64 bits may lie anywhere in a buffer", () => {
     const source = new BigInt64Array([5n, -6n, 7n]).subarray(1);
     const target = new Float32Array(2);
-    convertLanes(formats.i64, formats.f32, source, target);
+    convertElements(formats.i64, formats.f32, source, target);
     expect([...target]).toEqual([-6, 7]);
   });
 
   test("must be as many as the source's", () => {
     const convert = () =>
-      convertLanes(formats.f32, formats.bf16, new Float32Array(8), new Uint16Array(4));
+      convertElements(formats.f32, formats.bf16, new Float32Array(8), new Uint16Array(4));
     expect(convert).toThrow(/^TW0005: .*\n.*\n  expected: 8 target elements\n  found: {4}4\n/);
   });
 
@@ -229,7 +229,7 @@ describe("lanes", () => {
     const source = Float32Array.from({ length: 1 << 20 }, (_, i) => i * 0.37 - 1e5);
     const target = new Uint16Array(source.length);
     expectWithin(300, () => {
-      convertLanes(formats.f32, formats.bf16, source, target);
+      convertElements(formats.f32, formats.bf16, source, target);
     });
   });
 });

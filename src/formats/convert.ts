@@ -1,10 +1,10 @@
 /**
- * Conversion between any two formats, whole lanes at a time, by the rules of `conversion-rules.ts`.
+ * Conversion between any two formats, whole elements at a time, by the rules of `conversion-rules.ts`.
  *
  * Twenty formats make four hundred pairs. Each pair goes through a small buffer of f64 numbers, so
  * that a format needs one reader and one writer:
  *
- *   source lanes --read--> 1024 numbers --write--> target elements
+ *   source elements --read--> 1024 numbers --write--> target elements
  *
  * An f64 holds every number of every format but the 64-bit integers. Those are read by what the target
  * needs of them:
@@ -19,14 +19,14 @@
  * Choices of the caller (`rounding.ts`) are made between the two: the numbers of the buffer are rounded and cut first, so
  * that writing them is exact.
  *
- * 64-bit lanes are handled as pairs of 32-bit words, low word first as on every host JavaScript runs on.
+ * 64-bit elements are handled as pairs of 32-bit words, low word first as on every host JavaScript runs on.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { conversionRules, numberClass } from "./conversion-rules.ts";
 import { isFloat, isWide } from "./dtype.ts";
-import type { DType, DTypeName, FloatName, IntegerName, Lanes } from "./dtype.ts";
-import { requireLanes } from "./kinds.ts";
-import { decodeFloatLanes, encodeFloatLanes } from "./floats.ts";
+import type { DType, DTypeName, FloatName, IntegerName, Elements } from "./dtype.ts";
+import { requireElements } from "./kinds.ts";
+import { decodeFloatElements, encodeFloatElements } from "./floats.ts";
 import type { ConversionOptions } from "./floats.ts";
 import { integerToF64, roundToFloat, wholeNumber } from "./rounding.ts";
 
@@ -38,16 +38,16 @@ const buffer = new Float64Array(bufferLength);
 
 const wordRange = 2 ** 32;
 
-/** Converts all of `source` into `target`, lane by lane. The two must not share memory. */
-export function convertLanes<From extends DTypeName, To extends DTypeName>(
+/** Converts all of `source` into `target`, element by element. The two must not share memory. */
+export function convertElements<From extends DTypeName, To extends DTypeName>(
   from: DType<From>,
   to: DType<To>,
-  source: Lanes<From>,
-  target: Lanes<To>,
+  source: Elements<From>,
+  target: Elements<To>,
   options?: ConversionOptions,
 ): void {
-  requireLanes(from, source);
-  requireLanes(to, target);
+  requireElements(from, source);
+  requireElements(to, target);
   if (source.length !== target.length) {
     throw new TilewrightError({
       code: "TW0005",
@@ -59,19 +59,19 @@ export function convertLanes<From extends DTypeName, To extends DTypeName>(
   convertInto(from, to, source, target, 0, options);
 }
 
-/** Converts all of `source` into the lanes of `target` from `start` on. */
+/** Converts all of `source` into the elements of `target` from `start` on. */
 export function convertInto<From extends DTypeName, To extends DTypeName>(
   from: DType<From>,
   to: DType<To>,
-  source: Lanes<From>,
-  target: Lanes<To>,
+  source: Elements<From>,
+  target: Elements<To>,
   start: number,
   options?: ConversionOptions,
 ): void {
   if (needsNoConversion(from, to, options)) {
-    (target as { set(lanes: Lanes, start: number): void }).set(source, start);
+    (target as { set(elements: Elements, start: number): void }).set(source, start);
     if (options?.overflow === "saturate" && from.kind !== to.kind)
-      cutTopBit(to, target as Lanes<WideName>, start, source.length);
+      cutTopBit(to, target as Elements<WideName>, start, source.length);
     return;
   }
   for (let done = 0; done < source.length; done += bufferLength) {
@@ -89,7 +89,7 @@ function needsNoConversion(from: DType, to: DType, options?: ConversionOptions):
 }
 
 /** What has the top bit is outside of the other 64-bit format: below it or above. */
-function cutTopBit(to: DType, target: Lanes<WideName>, start: number, count: number): void {
+function cutTopBit(to: DType, target: Elements<WideName>, start: number, count: number): void {
   const bound = to.name === "u64" ? 0n : 2n ** 63n - 1n;
   for (let i = start; i < start + count; i++)
     if (BigInt.asIntN(64, target[i] as bigint) < 0n) target[i] = bound;
@@ -111,27 +111,27 @@ function choose(from: DType, to: DType, count: number, options: ConversionOption
 
 function read(
   from: DType,
-  source: Lanes,
+  source: Elements,
   start: number,
   count: number,
   to: DType,
   options: ConversionOptions | undefined,
 ): void {
   if (isFloat(from)) {
-    decodeFloatLanes(from.name, source as Lanes<FloatName>, start, count, buffer);
+    decodeFloatElements(from.name, source as Elements<FloatName>, start, count, buffer);
   } else if (isWide(from)) {
-    readWide(from, source as Lanes<WideName>, start, count, to, options);
+    readWide(from, source as Elements<WideName>, start, count, to, options);
   } else if (from.kind === "bool") {
     for (let i = 0; i < count; i++) buffer[i] = source[start + i] === 0 ? 0 : 1;
   } else {
-    const lanes = source as Lanes<NarrowIntegerName>;
-    for (let i = 0; i < count; i++) buffer[i] = lanes[start + i] as number;
+    const elements = source as Elements<NarrowIntegerName>;
+    for (let i = 0; i < count; i++) buffer[i] = elements[start + i] as number;
   }
 }
 
 function readWide(
   from: DType<WideName>,
-  source: Lanes<WideName>,
+  source: Elements<WideName>,
   start: number,
   count: number,
   to: DType,
@@ -155,8 +155,8 @@ function readWide(
   }
 }
 
-function wordsOf(lanes: Lanes<WideName>, start: number, count: number): Int32Array {
-  return new Int32Array(lanes.buffer, lanes.byteOffset + 8 * start, 2 * count);
+function wordsOf(elements: Elements<WideName>, start: number, count: number): Int32Array {
+  return new Int32Array(elements.buffer, elements.byteOffset + 8 * start, 2 * count);
 }
 
 /** high · 2^32 + low with the bits below 2^11 gathered into one where an f64 might not hold them. */
@@ -172,7 +172,7 @@ function joinToOdd(high: number, low: number): number {
 
 function write(
   to: DType,
-  target: Lanes,
+  target: Elements,
   start: number,
   count: number,
   from: DType,
@@ -182,18 +182,18 @@ function write(
     options?.overflow === "saturate" ||
     conversionRules[numberClass(from)][numberClass(to)].overflow === "saturate";
   if (isFloat(to)) {
-    encodeFloatLanes(to.name, buffer, target as Lanes<FloatName>, start, count, options);
+    encodeFloatElements(to.name, buffer, target as Elements<FloatName>, start, count, options);
   } else if (isWide(to)) {
-    const words = wordsOf(target as Lanes<WideName>, start, count);
+    const words = wordsOf(target as Elements<WideName>, start, count);
     if (saturate) writeWideSaturated(to, words, count);
     else writeWideWrapped(words, count);
   } else if (to.kind === "bool") {
-    const lanes = target as Lanes<"bool">;
-    for (let i = 0; i < count; i++) lanes[start + i] = buffer[i] === 0 ? 0 : 1;
+    const elements = target as Elements<"bool">;
+    for (let i = 0; i < count; i++) elements[start + i] = buffer[i] === 0 ? 0 : 1;
   } else {
-    const lanes = target as Lanes<NarrowIntegerName>;
-    if (saturate) writeSaturated(to, lanes, start, count);
-    else writeWrapped(to, lanes, start, count);
+    const elements = target as Elements<NarrowIntegerName>;
+    if (saturate) writeSaturated(to, elements, start, count);
+    else writeWrapped(to, elements, start, count);
   }
 }
 
@@ -207,7 +207,7 @@ function integerRange(dtype: DType): readonly [number, number] {
 /** Typed arrays of integers truncate what is stored and take NaN as 0, so that bounding is all there is to do. */
 function writeSaturated(
   to: DType,
-  target: Lanes<NarrowIntegerName>,
+  target: Elements<NarrowIntegerName>,
   start: number,
   count: number,
 ): void {
@@ -221,7 +221,7 @@ function writeSaturated(
 /** Typed arrays of integers wrap what is stored; only four bits are ours to cut. */
 function writeWrapped(
   to: DType,
-  target: Lanes<NarrowIntegerName>,
+  target: Elements<NarrowIntegerName>,
   start: number,
   count: number,
 ): void {

@@ -2,10 +2,10 @@
  * The number formats of tilewright: one frozen descriptor a format, and the typed array that holds
  * its values on the host.
  *
- * Values live in *lanes*, one slot an element. A lane holds the number itself where JavaScript has a
+ * Values live in *elements*, one slot an element. An element holds the number itself where JavaScript has a
  * typed array for it, and the bit pattern where it has none:
  *
- * | format                         | bits | lanes                          |
+ * | format                         | bits | elements                          |
  * |--------------------------------|------|--------------------------------|
  * | f64                            | 64   | Float64Array                   |
  * | f32, tf32                      | 32   | Float32Array                   |
@@ -16,7 +16,7 @@
  * | u4, u8, bool / u16 / u32       | …    | Uint8Array / Uint16Array / Uint32Array |
  * | i64 / u64                      | 64   | BigInt64Array / BigUint64Array |
  *
- * Memory differs from lanes only for the 4-bit formats, which pack two elements a byte, the first in
+ * Memory differs from elements only for the 4-bit formats, which pack two elements a byte, the first in
  * the low half.
  */
 import { madeBy, thisCopy } from "../support/copies.ts";
@@ -50,7 +50,7 @@ export interface DType<N extends DTypeName = DTypeName> {
   readonly kind: DTypeKind;
 }
 
-interface LaneArrays {
+interface ElementArrays {
   f64: Float64Array;
   f32: Float32Array;
   tf32: Float32Array;
@@ -74,7 +74,7 @@ interface LaneArrays {
 }
 
 /** The typed array that holds one element of `N` a slot. */
-export type Lanes<N extends DTypeName = DTypeName> = LaneArrays[N];
+export type Elements<N extends DTypeName = DTypeName> = ElementArrays[N];
 
 /** How one value of a format is written in JavaScript. */
 export type HostValue<N extends DTypeName = DTypeName> = N extends "i64" | "u64"
@@ -167,13 +167,13 @@ export function isWide(dtype: DType): dtype is DType<"i64" | "u64"> {
   return dtype.name === "i64" || dtype.name === "u64";
 }
 
-interface LaneConstructor<N extends DTypeName> {
-  new (length: number): Lanes<N>;
-  new (buffer: ArrayBufferLike, offset: number, length: number): Lanes<N>;
+interface ElementConstructor<N extends DTypeName> {
+  new (length: number): Elements<N>;
+  new (buffer: ArrayBufferLike, offset: number, length: number): Elements<N>;
 }
 
-/** The class of each format's lanes. */
-export const laneConstructors: { readonly [N in DTypeName]: LaneConstructor<N> } = {
+/** The class of each format's elements. */
+export const elementConstructors: { readonly [N in DTypeName]: ElementConstructor<N> } = {
   f64: Float64Array,
   f32: Float32Array,
   tf32: Float32Array,
@@ -196,9 +196,12 @@ export const laneConstructors: { readonly [N in DTypeName]: LaneConstructor<N> }
   bool: Uint8Array,
 };
 
-/** `length` lanes of zero bits. */
-export function allocateLanes<N extends DTypeName>(dtype: DType<N>, length: number): Lanes<N> {
-  return withinMemory(dtype.name, length, () => new laneConstructors[dtype.name](length));
+/** `length` elements of zero bits. */
+export function allocateElements<N extends DTypeName>(
+  dtype: DType<N>,
+  length: number,
+): Elements<N> {
+  return withinMemory(dtype.name, length, () => new elementConstructors[dtype.name](length));
 }
 
 /** What is made of so many elements, where the process has room for it. */

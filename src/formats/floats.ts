@@ -244,7 +244,7 @@ function roundToCode(
   return high < 0 ? code | rounding.sign : code;
 }
 
-/** tf32 lanes hold numbers, whose bits end in 13 zeros. */
+/** tf32 elements hold numbers, whose bits end in 13 zeros. */
 const tf32Padding = 13;
 
 /** The power of two that is nearest, the larger of two; below 2^-127 that is 2^-127. */
@@ -294,7 +294,7 @@ export function roundFloat(name: FloatName, value: number, options?: ConversionO
   return decodeTables[name]?.[code] ?? decodeCode(name, code);
 }
 
-/** The formats whose lanes hold codes. */
+/** The formats whose elements hold codes. */
 export type TableFloatName = Exclude<FloatName, "f64" | "f32" | "tf32">;
 
 const decodeTables: { [N in TableFloatName]: Float32Array | undefined } = {
@@ -336,13 +336,13 @@ function decodeCode(name: TableFloatName, code: number): number {
 }
 
 /** Any typed array that holds codes or, for f32, tf32 and f64, numbers. */
-export type FloatLanes = Float64Array | Float32Array | Uint16Array | Uint8Array;
+export type FloatElements = Float64Array | Float32Array | Uint16Array | Uint8Array;
 
-/** Encodes `values[0 .. count)` into lanes from `start` on. */
-export function encodeFloatLanes(
+/** Encodes `values[0 .. count)` into elements from `start` on. */
+export function encodeFloatElements(
   name: FloatName,
   values: Float64Array,
-  target: FloatLanes,
+  target: FloatElements,
   start: number,
   count: number,
   options?: ConversionOptions,
@@ -363,7 +363,7 @@ export function encodeFloatLanes(
 
 function storeNumbers(
   values: Float64Array,
-  target: FloatLanes,
+  target: FloatElements,
   start: number,
   count: number,
 ): void {
@@ -374,7 +374,12 @@ function storeNumbers(
   }
 }
 
-function storeScales(values: Float64Array, target: FloatLanes, start: number, count: number): void {
+function storeScales(
+  values: Float64Array,
+  target: FloatElements,
+  start: number,
+  count: number,
+): void {
   const words = wordsOf(values);
   for (let i = 0; i < count; i++) {
     target[start + i] = roundToScale(words[2 * i + 1] as number, values[i] as number);
@@ -384,7 +389,7 @@ function storeScales(values: Float64Array, target: FloatLanes, start: number, co
 function storeCodes(
   rounding: CodeRounding,
   values: Float64Array,
-  target: FloatLanes | Int32Array,
+  target: FloatElements | Int32Array,
   overflowToNaN: boolean,
 ): void {
   const words = wordsOf(values);
@@ -399,10 +404,10 @@ function wordsOf(values: Float64Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, 2 * values.length);
 }
 
-/** Decodes `count` lanes from `start` on into `values[0 .. count)`. */
-export function decodeFloatLanes(
+/** Decodes `count` elements from `start` on into `values[0 .. count)`. */
+export function decodeFloatElements(
   name: FloatName,
-  source: FloatLanes,
+  source: FloatElements,
   start: number,
   count: number,
   values: Float64Array,

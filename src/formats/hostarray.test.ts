@@ -2,15 +2,15 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { TilewrightError } from "../support/diagnostics.ts";
 import * as formats from "./dtype.ts";
 import { bf16, f16, f32, f4e2m1fn, f64, f8e4m3fn, i4, i64, i8, u4, u64, u8 } from "./dtype.ts";
-import type { DType, Lanes } from "./dtype.ts";
+import type { DType, Elements } from "./dtype.ts";
 import {
   formatArray,
-  fromLanes,
+  fromElements,
   fromNumbers,
   hostArray,
   toBigInts,
   toFloat32,
-  toLanes,
+  toElements,
   toNested,
   toNumbers,
 } from "./hostarray.ts";
@@ -87,9 +87,9 @@ describe("hostArray", () => {
       code: "TW0002",
       found: "[1, 2]",
     });
-    // Lanes of i4 are not its storage.
-    const lanes: unknown = new Int8Array(2);
-    expect(errorOf(() => hostArray(i4, [2], lanes as Uint8Array)).code).toBe("TW0002");
+    // Elements of i4 are not its storage.
+    const elements: unknown = new Int8Array(2);
+    expect(errorOf(() => hostArray(i4, [2], elements as Uint8Array)).code).toBe("TW0002");
   });
 
   test.each([[[2, -1]], [[1.5]], [[NaN]], [[Infinity]]])("refuses the shape %j", (shape) => {
@@ -174,23 +174,23 @@ describe("fromNumbers", () => {
   });
 });
 
-describe("lanes", () => {
+describe("elements", () => {
   test("unpack and pack 4-bit formats", () => {
     const array = fromNumbers(i4, [5], [-8, 7, 0, -1, 3]);
-    expect(toLanes(array)).toEqual(new Int8Array([-8, 7, 0, -1, 3]));
-    expect(fromLanes(i4, [5], toLanes(array))).toEqual(array);
+    expect(toElements(array)).toEqual(new Int8Array([-8, 7, 0, -1, 3]));
+    expect(fromElements(i4, [5], toElements(array))).toEqual(array);
   });
 
   test("of other formats are the data", () => {
     const array = fromNumbers(f16, [2], [1, 2]);
-    expect(toLanes(array)).toBe(array.data);
-    expect(fromLanes(f16, [2], array.data).data).toBe(array.data);
+    expect(toElements(array)).toBe(array.data);
+    expect(fromElements(f16, [2], array.data).data).toBe(array.data);
   });
 
   test("must fit the shape", () => {
-    expect(errorOf(() => fromLanes(u4, [4], new Uint8Array(3)))).toMatchObject({
+    expect(errorOf(() => fromElements(u4, [4], new Uint8Array(3)))).toMatchObject({
       code: "TW0001",
-      expected: "4 lanes",
+      expected: "4 elements",
       found: "3",
     });
   });
@@ -252,7 +252,7 @@ describe("formatArray", () => {
   });
 });
 
-test("storage is lanes but for 4-bit formats", () => {
-  expectTypeOf<Storage<"f16">>().toEqualTypeOf<Lanes<"f16">>();
+test("storage is elements but for 4-bit formats", () => {
+  expectTypeOf<Storage<"f16">>().toEqualTypeOf<Elements<"f16">>();
   expectTypeOf<Storage<"i4">>().toEqualTypeOf<Uint8Array>();
 });

@@ -4,27 +4,29 @@
  *   fromNumbers(bf16, [2, 2], [1, 2, 3, 4])
  *     -> { dtype: bf16, shape: [2, 2], data: Uint16Array [3f80, 4000, 4040, 4080] }
  *
- * Elements are in row-major order, as they lie in packed memory: `data` is a format's lanes, except
+ * Elements are in row-major order, as they lie in packed memory: `data` is a format's elements, except
  * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`). Whoever takes an array
  * from a user calls `checkedArray`: what it costs does not depend on the length of a typed array.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { convertInto, convertLanes } from "./convert.ts";
+import { convertInto, convertElements } from "./convert.ts";
 import * as formats from "./dtype.ts";
-import { allocateLanes, packedBytes, u8 } from "./dtype.ts";
-import type { DType, DTypeName, HostValue, IntegerName, Lanes } from "./dtype.ts";
+import { allocateElements, packedBytes, u8 } from "./dtype.ts";
+import type { DType, DTypeName, HostValue, IntegerName, Elements } from "./dtype.ts";
 import type { ConversionOptions } from "./floats.ts";
-import { packLanes, unpackLanes } from "./packed.ts";
+import { packElements, unpackElements } from "./packed.ts";
 import { elementCount } from "./shape.ts";
-import { arrayKind, otherKindText, otherStorage, requireDType, requireLanes } from "./kinds.ts";
-import { readLane, writeLane } from "./values.ts";
+import { arrayKind, otherKindText, otherStorage, requireDType, requireElements } from "./kinds.ts";
+import { readElement, writeElement } from "./values.ts";
 
 /** The formats that pack two elements a byte. */
 export type PackedName = "i4" | "u4" | "f4e2m1fn";
 
 /** The typed array that holds the elements of a host array. */
-export type Storage<N extends DTypeName = DTypeName> = N extends PackedName ? Uint8Array : Lanes<N>;
+export type Storage<N extends DTypeName = DTypeName> = N extends PackedName
+  ? Uint8Array
+  : Elements<N>;
 
 /** An array in the host's memory: what launches take and give. `fromNumbers` and `hostArray` make one. */
 export interface HostArray<N extends DTypeName = DTypeName> {
@@ -121,7 +123,9 @@ function emptyStorage<N extends DTypeName>(dtype: DType<N>, shape: readonly numb
 
 function allocateStorage<N extends DTypeName>(dtype: DType<N>, count: number): Storage<N> {
   const storage =
-    dtype.bits === 4 ? allocateLanes(u8, packedBytes(dtype, count)) : allocateLanes(dtype, count);
+    dtype.bits === 4
+      ? allocateElements(u8, packedBytes(dtype, count))
+      : allocateElements(dtype, count);
   return storage as Storage<N>;
 }
 
@@ -151,26 +155,26 @@ function mismatch(
   });
 }
 
-/** An array of lanes, packed where the format packs; other formats keep the lanes themselves. */
-export function fromLanes<N extends DTypeName>(
+/** An array of elements, packed where the format packs; other formats keep the elements themselves. */
+export function fromElements<N extends DTypeName>(
   dtype: DType<N>,
   shape: readonly number[],
-  lanes: Lanes<N>,
+  elements: Elements<N>,
 ): HostArray<N> {
   const count = elementCount(shape);
-  requireLanes(dtype, lanes);
-  if (lanes.length !== count) {
-    throw mismatch(dtype, shape, `${count} lanes`, `${lanes.length}`);
+  requireElements(dtype, elements);
+  if (elements.length !== count) {
+    throw mismatch(dtype, shape, `${count} elements`, `${elements.length}`);
   }
-  const data = dtype.bits === 4 ? packLanes(dtype, lanes) : lanes;
+  const data = dtype.bits === 4 ? packElements(dtype, elements) : elements;
   return hostArray(dtype, shape, data as Storage<N>);
 }
 
-/** One element a lane: a fresh array where the format packs, the array's own data elsewhere. */
-export function toLanes<N extends DTypeName>(array: HostArray<N>): Lanes<N> {
+/** One element an element: a fresh array where the format packs, the array's own data elsewhere. */
+export function toElements<N extends DTypeName>(array: HostArray<N>): Elements<N> {
   const { dtype, shape, data } = readableArray(array);
-  if (dtype.bits !== 4) return data as Lanes<N>;
-  return unpackLanes(dtype, data as Uint8Array, elementCount(shape));
+  if (dtype.bits !== 4) return data as Elements<N>;
+  return unpackElements(dtype, data as Uint8Array, elementCount(shape));
 }
 
 /**
@@ -187,18 +191,18 @@ export function fromNumbers<N extends DTypeName>(
   const count = elementCount(shape);
   requireValues(dtype, shape, values);
   if (values.length !== count) throw mismatch(dtype, shape, `${count} values`, `${values.length}`);
-  const lanes = allocateLanes(dtype, count);
+  const elements = allocateElements(dtype, count);
   const source = plainFormats.get(arrayKind(values) ?? "");
   if (source !== undefined) {
-    convertInto(source, dtype, values as Lanes, lanes, 0, options);
+    convertInto(source, dtype, values as Elements, elements, 0, options);
   } else if (isNumberList(values)) {
-    convertLanes(formats.f64, dtype, Float64Array.from(values), lanes, options);
+    convertElements(formats.f64, dtype, Float64Array.from(values), elements, options);
   } else {
     for (let i = 0; i < count; i++) {
-      writeLane(dtype, lanes, i, values[i] as number | bigint | boolean, options);
+      writeElement(dtype, elements, i, values[i] as number | bigint | boolean, options);
     }
   }
-  return fromLanes(dtype, shape, lanes);
+  return fromElements(dtype, shape, elements);
 }
 
 /** Elements come in a list or a typed array, not in a text or one by one. */
@@ -227,11 +231,11 @@ function isNumberList(values: ArrayLike<unknown>): values is ArrayLike<number> {
   return true;
 }
 
-function convertArray<N extends DTypeName>(array: HostArray, to: DType<N>): Lanes<N> {
-  const source = toLanes(array);
-  const lanes = allocateLanes(to, source.length);
-  convertLanes(array.dtype, to, source, lanes);
-  return lanes;
+function convertArray<N extends DTypeName>(array: HostArray, to: DType<N>): Elements<N> {
+  const source = toElements(array);
+  const elements = allocateElements(to, source.length);
+  convertElements(array.dtype, to, source, elements);
+  return elements;
 }
 
 /** The elements as f64; 64-bit integers beyond 2^53 are rounded. */
@@ -286,11 +290,11 @@ export type Nested<V> = V | readonly Nested<V>[];
 
 /** The elements as nested JavaScript arrays. */
 export function toNested<N extends DTypeName>(array: HostArray<N>): Nested<HostValue<N>> {
-  const lanes = toLanes(array);
+  const elements = toElements(array);
   const { dtype, shape } = array;
   const nest = (dimension: number, start: number): Nested<HostValue<N>> => {
     const extent = shape[dimension];
-    if (extent === undefined) return readLane(dtype, lanes, start);
+    if (extent === undefined) return readElement(dtype, elements, start);
     const stride = elementCount(shape.slice(dimension + 1));
     return Array.from({ length: extent }, (_, i) => nest(dimension + 1, start + i * stride));
   };
@@ -302,11 +306,11 @@ const edgeItems = 3;
 
 /** Short text for people: the format and the shape, then the elements with the middle left out. */
 export function formatArray(array: HostArray): string {
-  const lanes = toLanes(array);
+  const elements = toElements(array);
   const { dtype, shape } = array;
   const format = (dimension: number, start: number): string => {
     const extent = shape[dimension];
-    if (extent === undefined) return formatValue(readLane(dtype, lanes, start));
+    if (extent === undefined) return formatValue(readElement(dtype, elements, start));
     const stride = elementCount(shape.slice(dimension + 1));
     const item = (index: number): string => format(dimension + 1, start + index * stride);
     const whole = extent <= 2 * edgeItems + 1;

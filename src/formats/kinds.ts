@@ -3,12 +3,12 @@
  * types were erased still runs:
  *
  *   fromNumbers("f32", [2], [1, 2])                      TW0007: this is no number format
- *   convertLanes(f32, bf16, [1, 2], new Uint16Array(2))  TW0002: elements of f32 are not stored in a list
+ *   convertElements(f32, bf16, [1, 2], new Uint16Array(2))  TW0002: elements of f32 are not stored in a list
  */
 import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { allocateLanes, dtypes } from "./dtype.ts";
+import { allocateElements, dtypes } from "./dtype.ts";
 import type { DType } from "./dtype.ts";
 
 /** Refuses what is no format, such as the name of one. */
@@ -60,8 +60,8 @@ export function otherKindText(data: unknown): string {
   return isShared ? "SharedArrayBuffer" : optionText(data);
 }
 
-/** Refuses lanes that are not of the format's own class. */
-export function requireLanes(dtype: DType, lanes: unknown): void {
-  const expected = arrayKind(allocateLanes(requireDType(dtype), 0)) ?? "";
-  if (arrayKind(lanes) !== expected) throw otherStorage(dtype, expected, lanes);
+/** Refuses elements that are not of the format's own class. */
+export function requireElements(dtype: DType, elements: unknown): void {
+  const expected = arrayKind(allocateElements(requireDType(dtype), 0)) ?? "";
+  if (arrayKind(elements) !== expected) throw otherStorage(dtype, expected, elements);
 }

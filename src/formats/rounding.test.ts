@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import { finiteNumbers, neighbour } from "../../test/number-reference.ts";
 import { Random } from "../support/random.ts";
-import { convertLanes } from "./convert.ts";
+import { convertElements } from "./convert.ts";
 import { conversionChoices } from "./conversion-rules.ts";
-import { allocateLanes, dtypes, f32, f64, i64, u64 } from "./dtype.ts";
+import { allocateElements, dtypes, f32, f64, i64, u64 } from "./dtype.ts";
 import type { DType } from "./dtype.ts";
 import type { ConversionOptions, Rounding } from "./floats.ts";
-import { readLane } from "./values.ts";
+import { readElement } from "./values.ts";
 
 const seed = 11;
 
@@ -17,13 +17,13 @@ function convert(
   values: readonly (number | bigint)[],
   options: ConversionOptions,
 ): readonly (number | bigint | boolean)[] {
-  const source = allocateLanes(from, values.length);
+  const source = allocateElements(from, values.length);
   values.forEach((value, index) => {
     source[index] = value as never;
   });
-  const target = allocateLanes(to, values.length);
-  convertLanes(from, to, source, target, options);
-  return values.map((_, index) => readLane(to, target, index));
+  const target = allocateElements(to, values.length);
+  convertElements(from, to, source, target, options);
+  return values.map((_, index) => readElement(to, target, index));
 }
 
 /** Finite numbers on either side of a size, and infinity above them all. */

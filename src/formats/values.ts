@@ -1,14 +1,14 @@
 /**
- * Single values: how one lane is read and written as a JavaScript value.
+ * Single values: how one element is read and written as a JavaScript value.
  *
  * A JavaScript value is converted by the table like any other: a number as an f64, a boolean as a
  * bool, a BigInt as the 64-bit integer that holds it.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { convertInto, convertLanes } from "./convert.ts";
-import { allocateLanes, bool, f64, i64, u64 } from "./dtype.ts";
-import type { DType, DTypeName, HostValue, Lanes } from "./dtype.ts";
+import { convertInto, convertElements } from "./convert.ts";
+import { allocateElements, bool, f64, i64, u64 } from "./dtype.ts";
+import type { DType, DTypeName, HostValue, Elements } from "./dtype.ts";
 import { requireDType } from "./kinds.ts";
 import { decodeTable } from "./floats.ts";
 import type { ConversionOptions, TableFloatName } from "./floats.ts";
@@ -31,38 +31,38 @@ function isTableFloat(name: DTypeName): name is TableFloatName {
   return Object.hasOwn(hasCodes, name);
 }
 
-/** The value in a lane; `index` must be one of the lanes'. */
-export function readLane<N extends DTypeName>(
+/** The value in an element; `index` must be one of the elements'. */
+export function readElement<N extends DTypeName>(
   dtype: DType<N>,
-  lanes: Lanes<N>,
+  elements: Elements<N>,
   index: number,
 ): HostValue<N>;
-export function readLane(dtype: DType, lanes: Lanes, index: number): HostValue {
-  const lane = lanes[index] as number | bigint;
-  if (isTableFloat(dtype.name)) return decodeTable(dtype.name)[lane as number] as number;
-  return dtype.kind === "bool" ? lane !== 0 : lane;
+export function readElement(dtype: DType, elements: Elements, index: number): HostValue {
+  const element = elements[index] as number | bigint;
+  if (isTableFloat(dtype.name)) return decodeTable(dtype.name)[element as number] as number;
+  return dtype.kind === "bool" ? element !== 0 : element;
 }
 
-/** Converts `value` into the lane at `index`. */
-export function writeLane<N extends DTypeName>(
+/** Converts `value` into the element at `index`. */
+export function writeElement<N extends DTypeName>(
   dtype: DType<N>,
-  lanes: Lanes<N>,
+  elements: Elements<N>,
   index: number,
   value: number | bigint | boolean,
   options?: ConversionOptions,
 ): void {
   if (typeof value === "number") {
     scratchNumber[0] = value;
-    convertInto(f64, dtype, scratchNumber, lanes, index, options);
+    convertInto(f64, dtype, scratchNumber, elements, index, options);
   } else if (typeof value === "boolean") {
     scratchBool[0] = value ? 1 : 0;
-    convertInto(bool, dtype, scratchBool, lanes, index, options);
+    convertInto(bool, dtype, scratchBool, elements, index, options);
   } else if (isWideValue(value) && value < 0n) {
     scratchSigned[0] = value;
-    convertInto(i64, dtype, scratchSigned, lanes, index, options);
+    convertInto(i64, dtype, scratchSigned, elements, index, options);
   } else if (isWideValue(value)) {
     scratchUnsigned[0] = value;
-    convertInto(u64, dtype, scratchUnsigned, lanes, index, options);
+    convertInto(u64, dtype, scratchUnsigned, elements, index, options);
   } else {
     throw new TilewrightError({
       code: "TW0004",
@@ -84,16 +84,16 @@ export function convertValue<To extends DTypeName>(
   value: number | bigint | boolean,
   options?: ConversionOptions,
 ): HostValue<To> {
-  const source = allocateLanes(requireDType(from), 1);
-  const target = allocateLanes(requireDType(to), 1) as Lanes<To>;
-  writeLane(from, source, 0, value, options);
-  convertLanes(from, to, source, target, options);
-  return readLane(to, target, 0);
+  const source = allocateElements(requireDType(from), 1);
+  const target = allocateElements(requireDType(to), 1) as Elements<To>;
+  writeElement(from, source, 0, value, options);
+  convertElements(from, to, source, target, options);
+  return readElement(to, target, 0);
 }
 
 /** The bytes of one value in memory; a 4-bit one takes a byte. */
 export function valueBytes(dtype: DType, value: HostValue): Uint8Array {
-  const lanes = allocateLanes(dtype, 1);
-  writeLane(dtype, lanes, 0, value);
-  return new Uint8Array(lanes.buffer);
+  const elements = allocateElements(dtype, 1);
+  writeElement(dtype, elements, 0, value);
+  return new Uint8Array(elements.buffer);
 }

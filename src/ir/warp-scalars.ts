@@ -6,7 +6,11 @@
  *   warp.eq(0).and(n.gt(4))         known of the warps for which the first half is false
  *   i.rem(2).eq(0)                  not known: blocks differ
  */
-import { binaryLanes, compareLanes, unaryLanes } from "../formats/arithmetic/elementwise.ts";
+import {
+  binaryElements,
+  compareElements,
+  unaryElements,
+} from "../formats/arithmetic/elementwise.ts";
 import { bool, i32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "./node.ts";
@@ -52,7 +56,7 @@ export class WarpScalars {
       const source = this.of(op.operands.source);
       if (source === undefined) return undefined;
       const target = lane(dtype, 0);
-      unaryLanes(op.attributes.fn, dtype, lane(dtype, source), target);
+      unaryElements(op.attributes.fn, dtype, lane(dtype, source), target);
       return target[0];
     }
     if (op.kind === "binary") return this.#combined(op, dtype);
@@ -65,7 +69,7 @@ export class WarpScalars {
     if (decided !== undefined && (left === decided || right === decided)) return decided;
     if (left === undefined || right === undefined) return undefined;
     const target = lane(dtype, 0);
-    binaryLanes(fn, dtype, lane(dtype, left), lane(dtype, right), target);
+    binaryElements(fn, dtype, lane(dtype, left), lane(dtype, right), target);
     return target[0];
   }
 
@@ -74,7 +78,7 @@ export class WarpScalars {
     const [left, right] = [this.of(operands.left), this.of(operands.right)];
     if (from === undefined || left === undefined || right === undefined) return undefined;
     const target = new Uint8Array(1);
-    compareLanes(predicate, from, lane(from, left), lane(from, right), target);
+    compareElements(predicate, from, lane(from, left), lane(from, right), target);
     return target[0];
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Computes ops whose operands are constants. The computation is the simulator's own, on lanes of one
+ * Computes ops whose operands are constants. The computation is the simulator's own, on elements of one
  * element, so a folded constant has the bits that running the op would give:
  *
  *   %0 = constant {value = 1, dtype = bf16, shape = [64]}
@@ -10,17 +10,17 @@
  * kernel's grid fixes is constant too: the index along an axis of one block, the one thread's index.
  */
 import {
-  binaryLanes,
-  classifyLanes,
-  compareLanes,
-  unaryLanes,
+  binaryElements,
+  classifyElements,
+  compareElements,
+  unaryElements,
 } from "../formats/arithmetic/elementwise.ts";
-import { fusedMultiplyAddLanes } from "../formats/arithmetic/fused.ts";
-import { convertLanes } from "../formats/convert.ts";
-import { allocateLanes } from "../formats/dtype.ts";
-import type { DType, Lanes } from "../formats/dtype.ts";
-import { packLanes, unpackLanes } from "../formats/packed.ts";
-import { readLane, writeLane } from "../formats/values.ts";
+import { fusedMultiplyAddElements } from "../formats/arithmetic/fused.ts";
+import { convertElements } from "../formats/convert.ts";
+import { allocateElements } from "../formats/dtype.ts";
+import type { DType, Elements } from "../formats/dtype.ts";
+import { packElements, unpackElements } from "../formats/packed.ts";
+import { readElement, writeElement } from "../formats/values.ts";
 import type { GridAxis, Kernel, Op, Value } from "../ir/node.ts";
 import type { OpKind } from "../ir/ops.ts";
 import { rewriteKernel } from "../ir/rewrite/engine.ts";
@@ -32,34 +32,34 @@ import { isData } from "../ir/types.ts";
 
 interface Operand {
   readonly dtype: DType;
-  readonly lanes: Lanes;
+  readonly elements: Elements;
 }
 
-function laneOf(dtype: DType, literal: Literal): Lanes {
-  const lanes = allocateLanes(dtype, 1);
-  writeLane(dtype, lanes, 0, literal);
-  return lanes;
+function elementOf(dtype: DType, literal: Literal): Elements {
+  const elements = allocateElements(dtype, 1);
+  writeElement(dtype, elements, 0, literal);
+  return elements;
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Lanes): Uint8Array {
+function bytesOf({ buffer, byteOffset, byteLength }: Elements): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** The lane as a literal, where writing the literal gives the lane's bits back. */
-function literalOf(dtype: DType, lanes: Lanes): Literal | undefined {
-  const literal = readLane(dtype, lanes, 0);
-  const again = bytesOf(laneOf(dtype, literal));
-  return bytesOf(lanes).every((byte, index) => byte === again[index]) ? literal : undefined;
+/** The element as a literal, where writing the literal gives the element's bits back. */
+function literalOf(dtype: DType, elements: Elements): Literal | undefined {
+  const literal = readElement(dtype, elements, 0);
+  const again = bytesOf(elementOf(dtype, literal));
+  return bytesOf(elements).every((byte, index) => byte === again[index]) ? literal : undefined;
 }
 
 function constantOperand(value: Value, context: RewriteContext): Operand | undefined {
   const literal = context.literal(value);
   if (literal === undefined || !isData(value.type)) return undefined;
   const { dtype } = value.type;
-  return { dtype, lanes: laneOf(dtype, literal) };
+  return { dtype, elements: elementOf(dtype, literal) };
 }
 
-/** A rule that computes the op's one result from the lanes of its operands. */
+/** A rule that computes the op's one result from the elements of its operands. */
 function fold<K extends OpKind>(
   kind: K,
   operands: (op: Op<K>) => readonly Value[],
@@ -67,15 +67,15 @@ function fold<K extends OpKind>(
 ): Rule<K> {
   return rule(kind, (op, context) => {
     const given = operands(op);
-    // Of nearly all ops some operand is no constant, which is seen before any is made into lanes.
+    // Of nearly all ops some operand is no constant, which is seen before any is made into elements.
     for (const value of given) if (context.literal(value) === undefined) return undefined;
     const constants = given.flatMap((value) => constantOperand(value, context) ?? []);
     const [result] = op.results;
     if (constants.length !== given.length || !result || !isData(result.type)) return undefined;
     const { dtype } = result.type;
-    const target = { dtype, lanes: allocateLanes(dtype, 1) };
+    const target = { dtype, elements: allocateElements(dtype, 1) };
     compute(op, constants, target);
-    const literal = literalOf(dtype, target.lanes);
+    const literal = literalOf(dtype, target.elements);
     return literal === undefined ? undefined : context.createConstant(literal, result.type);
   });
 }
@@ -89,7 +89,7 @@ const foldUnary = fold(
   ({ operands }) => [operands.source],
   ({ attributes }, operands, target) => {
     const [source] = operands as OneOperand;
-    unaryLanes(attributes.fn, source.dtype, source.lanes, target.lanes);
+    unaryElements(attributes.fn, source.dtype, source.elements, target.elements);
   },
 );
 
@@ -98,7 +98,7 @@ const foldClassify = fold(
   ({ operands }) => [operands.source],
   ({ attributes }, operands, target) => {
     const [source] = operands as OneOperand;
-    classifyLanes(attributes.fn, source.dtype, source.lanes, target.lanes as Uint8Array);
+    classifyElements(attributes.fn, source.dtype, source.elements, target.elements as Uint8Array);
   },
 );
 
@@ -107,7 +107,7 @@ const foldBinary = fold(
   ({ operands }) => [operands.left, operands.right],
   ({ attributes }, operands, target) => {
     const [left, right] = operands as TwoOperands;
-    binaryLanes(attributes.fn, left.dtype, left.lanes, right.lanes, target.lanes);
+    binaryElements(attributes.fn, left.dtype, left.elements, right.elements, target.elements);
   },
 );
 
@@ -116,8 +116,8 @@ const foldCompare = fold(
   ({ operands }) => [operands.left, operands.right],
   ({ attributes }, operands, target) => {
     const [left, right] = operands as TwoOperands;
-    const flags = target.lanes as Uint8Array;
-    compareLanes(attributes.predicate, left.dtype, left.lanes, right.lanes, flags);
+    const flags = target.elements as Uint8Array;
+    compareElements(attributes.predicate, left.dtype, left.elements, right.elements, flags);
   },
 );
 
@@ -126,7 +126,7 @@ const foldFused = fold(
   ({ operands }) => [operands.a, operands.b, operands.c],
   (_, operands, target) => {
     const [a, b, c] = operands as ThreeOperands;
-    fusedMultiplyAddLanes(a.dtype, a.lanes, b.lanes, c.lanes, target.lanes);
+    fusedMultiplyAddElements(a.dtype, a.elements, b.elements, c.elements, target.elements);
   },
 );
 
@@ -136,7 +136,7 @@ const foldCast = fold(
   ({ attributes: { overflow, rounding } }, operands, target) => {
     const [source] = operands as OneOperand;
     const choices = { overflow, rounding };
-    convertLanes(source.dtype, target.dtype, source.lanes, target.lanes, choices);
+    convertElements(source.dtype, target.dtype, source.elements, target.elements, choices);
   },
 );
 
@@ -145,8 +145,8 @@ const foldBitcast = fold(
   ({ operands }) => [operands.source],
   (_, operands, target) => {
     const [source] = operands as OneOperand;
-    const bytes = packLanes(source.dtype, source.lanes);
-    bytesOf(target.lanes).set(bytesOf(unpackLanes(target.dtype, bytes, 1)));
+    const bytes = packElements(source.dtype, source.elements);
+    bytesOf(target.elements).set(bytesOf(unpackElements(target.dtype, bytes, 1)));
   },
 );
 

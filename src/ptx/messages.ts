@@ -12,8 +12,8 @@
  * record that does not fit none does: what has been written is one run of whole records.
  */
 import { coordinatesOf } from "../formats/shape.ts";
-import { allocateLanes } from "../formats/dtype.ts";
-import type { DType, Lanes } from "../formats/dtype.ts";
+import { allocateElements } from "../formats/dtype.ts";
+import type { DType, Elements } from "../formats/dtype.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { assertionReport, falseText, printText, stepReport, valueText } from "../sim/messages.ts";
@@ -111,7 +111,7 @@ export function blockCoordinates(
   return outer.map((index, axis) => index * (shape[axis] ?? 1) + (inner[axis] ?? 0));
 }
 
-function siteValues(site: MessageSite, words: Uint32Array): readonly Lanes[] {
+function siteValues(site: MessageSite, words: Uint32Array): readonly Elements[] {
   let start = 0;
   return site.values.map(({ dtype, shape }) => {
     const count = shape.reduce((total, extent) => total * extent, 1);
@@ -123,8 +123,8 @@ function siteValues(site: MessageSite, words: Uint32Array): readonly Lanes[] {
 }
 
 /** Elements from their words; what lies above an element's bits does not count. */
-function lanesOf(dtype: DType, words: Uint32Array, count: number): Lanes {
-  const lanes = allocateLanes(dtype, count);
+function lanesOf(dtype: DType, words: Uint32Array, count: number): Elements {
+  const lanes = allocateElements(dtype, count);
   const bytes = new DataView(lanes.buffer);
   const size = lanes.BYTES_PER_ELEMENT;
   for (let index = 0; index < count; index += 1) {
@@ -145,7 +145,7 @@ function fourBits({ kind }: DType, bits: number): number {
   return kind === "signed" ? (bits << 28) >> 28 : bits & 15;
 }
 
-function textsOf(site: MessageSite, values: readonly Lanes[]): readonly string[] {
+function textsOf(site: MessageSite, values: readonly Elements[]): readonly string[] {
   return site.values.flatMap(({ dtype, shape }, position) => {
     const lanes = values[position];
     return lanes === undefined ? [] : [valueText(dtype, shape, lanes)];
@@ -156,7 +156,7 @@ const failures = { assert: failedAssertion, step: failedStep } as const;
 
 function failedStep(
   { position }: MessageSite,
-  [step]: readonly Lanes[],
+  [step]: readonly Elements[],
   place: Place,
 ): TilewrightError {
   return new TilewrightError(stepReport(step?.[0] ?? 0, { position }, placeText(place)));
@@ -164,7 +164,7 @@ function failedStep(
 
 function failedAssertion(
   site: MessageSite,
-  [flags]: readonly Lanes[],
+  [flags]: readonly Elements[],
   place: Place,
 ): TilewrightError {
   const [value] = site.values;

@@ -146,7 +146,7 @@ function visitOtherHalves(view: View, { bytes }: Memory, cursor: ShadowCursor): 
   const touch = (element: number): void => {
     if (element <= last) cursor.run(element, 1);
   };
-  visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
+  visitRuns(inMemoryOrder(view), (element, _element, length, stride) => {
     if (stride === 1) {
       if (element % 2 === 1) touch(element - 1);
       if ((element + length) % 2 === 1) touch(element + length);
@@ -157,7 +157,7 @@ function visitOtherHalves(view: View, { bytes }: Memory, cursor: ShadowCursor): 
 /** Takes the cursor over the granules of the view's elements. */
 function visitGranules(view: View, memory: Memory, cursor: ShadowCursor): void {
   const scale = view.dtype.bits / 8 / memory.granuleBytes;
-  visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
+  visitRuns(inMemoryOrder(view), (element, _element, length, stride) => {
     if (stride === 1) cursor.run(element * scale, length * scale);
     else for (let i = 0; i < length; i++) cursor.run((element + i * stride) * scale, scale);
   });

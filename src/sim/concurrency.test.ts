@@ -225,8 +225,8 @@ describe("wgmma", () => {
     const random = new Random(3);
     const a = Array.from({ length: 64 * 32 }, () => random.below(9) - 4);
     const b = Array.from({ length: 32 * 8 }, () => random.below(9) - 4);
-    const expected = Array.from({ length: 512 }, (_, lane) => {
-      const [row, column] = [Math.floor(lane / 8), lane % 8];
+    const expected = Array.from({ length: 512 }, (_, element) => {
+      const [row, column] = [Math.floor(element / 8), element % 8];
       let sum = 1;
       for (let i = 0; i < 32; i++) sum += (a[row * 32 + i] ?? 0) * (b[i * 8 + column] ?? 0);
       return sum;

@@ -70,11 +70,11 @@ describe("control flow", () => {
       });
       out.store(sums);
     });
-    const reference = [0, 1, 2, 3].map((lane) => {
+    const reference = [0, 1, 2, 3].map((element) => {
       let outer = 0;
       for (let i = 0; i < 3; i++) {
         let inner = outer;
-        for (let j = 0; j < 2; j++) inner += lane + j;
+        for (let j = 0; j < 2; j++) inner += element + j;
         outer = inner + outer + i;
       }
       return outer;

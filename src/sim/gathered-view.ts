@@ -10,7 +10,7 @@
  * a store writes twice is one too, since nothing says which of the two values stays.
  */
 import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
-import type { Lanes } from "../formats/dtype.ts";
+import type { Elements } from "../formats/dtype.ts";
 import type { AnyOp, Op } from "../ir/node.ts";
 import { gatheredShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
@@ -19,7 +19,7 @@ import { placeText } from "../order/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
 import { listedElements, sharesPlaces } from "./shared-places.ts";
-import { lanesAt, scalarAt, viewAt } from "./values.ts";
+import { elementsAt, scalarAt, viewAt } from "./values.ts";
 import { listedView, product } from "./view.ts";
 import type { View } from "./view.ts";
 
@@ -44,16 +44,16 @@ export function accessedView(code: Assembler, op: AccessOp, shape: readonly numb
 
 const noElement = Int32Array.of(-1);
 
-/** A tile beside the accessed one: its slot, and its lane for each of those. */
+/** A tile beside the accessed one: its slot, and its element for each of those. */
 interface Beside {
   readonly slot: number;
-  readonly lanes: Int32Array;
+  readonly indices: Int32Array;
 }
 
 class Gatherer {
   readonly #op: AccessOp;
   readonly #shape: readonly number[];
-  /** Where every lane's position along each axis of the window comes from: a tile of indices, or the lane itself. */
+  /** Where every element's position along each axis of the window comes from: a tile of indices, or the element itself. */
   readonly #axes: readonly (Beside | Int32Array)[];
   readonly #mask: Beside | undefined;
 
@@ -62,7 +62,7 @@ class Gatherer {
     this.#shape = shape;
     const beside = repetitionsOf(op, shape).map((repetition) => ({
       slot: code.slot(repetition.value),
-      lanes: repeatedLanes(repetition),
+      indices: repeatedIndices(repetition),
     }));
     const indices = beside.slice(0, op.operands.indices.length).values();
     this.#axes = gatheredShape(op).axisOf.map((axis) =>
@@ -74,20 +74,20 @@ class Gatherer {
   view(agent: Agent, window: View): View {
     const { sizes, lower, upper, elements: listed } = window;
     const strides = listed === undefined ? window.strides : rowMajorStrides(sizes);
-    const mask = this.#mask && lanesAt(agent, this.#mask.slot);
-    const masked = this.#mask?.lanes;
+    const mask = this.#mask && elementsAt(agent, this.#mask.slot);
+    const masked = this.#mask?.indices;
     const rank = this.#axes.length;
     const elements = new Int32Array(product(this.#shape)).fill(-1);
-    for (let lane = 0; lane < elements.length; lane++) {
-      if (mask !== undefined && !isSet(mask, masked?.[lane] ?? 0)) continue;
+    for (let flat = 0; flat < elements.length; flat++) {
+      if (mask !== undefined && !isSet(mask, masked?.[flat] ?? 0)) continue;
       let element = listed === undefined ? window.offset : 0;
       let isInside = true;
       for (let axis = 0; axis < rank; axis++) {
-        const index = this.#indexOf(agent, window, axis, lane);
+        const index = this.#indexOf(agent, window, axis, flat);
         if (index < (lower[axis] as number) || index >= (upper[axis] as number)) isInside = false;
         element += index * (strides[axis] as number);
       }
-      if (isInside) elements[lane] = listed === undefined ? element : (listed[element] ?? -1);
+      if (isInside) elements[flat] = listed === undefined ? element : (listed[element] ?? -1);
     }
     const view = listedView(window, this.#shape, elements);
     const isGathered = this.#op.operands.indices.length > 0;
@@ -96,28 +96,28 @@ class Gatherer {
     return view;
   }
 
-  /** The position of a lane along an axis of the window. */
-  #indexOf(agent: Agent, window: View, axis: number, lane: number): number {
+  /** The position of an element along an axis of the window. */
+  #indexOf(agent: Agent, window: View, axis: number, flat: number): number {
     const from = this.#axes[axis] as Beside | Int32Array;
-    if (from instanceof Int32Array) return from[lane] as number;
-    const index = lanesAt(agent, from.slot)[from.lanes[lane] as number] as number | bigint;
+    if (from instanceof Int32Array) return from[flat] as number;
+    const index = elementsAt(agent, from.slot)[from.indices[flat] as number] as number | bigint;
     if (index < 0 || index >= (window.sizes[axis] as number))
-      this.#refuse(agent, window, { axis, index, lane });
+      this.#refuse(agent, window, { axis, index, flat });
     return Number(index);
   }
 
   #refuse(
     agent: Agent,
     window: View,
-    found: { readonly axis: number; readonly index: number | bigint; readonly lane: number },
+    found: { readonly axis: number; readonly index: number | bigint; readonly flat: number },
   ): never {
     const { name } = window.memory.description;
-    const { axis, index, lane } = found;
+    const { axis, index, flat } = found;
     const extent = window.sizes[axis] as number;
     return stop(agent, this.#op, "TW3005", {
       message: `${opName(this.#op)} with index ${index} on axis ${axis} of ${name}, which has ${extent}`,
       expected: `indices from 0 to ${extent - 1}`,
-      found: `${index}, for element [${coordinatesOf(lane, this.#shape).join(", ")}] in ${placeText(agent.place())}`,
+      found: `${index}, for element [${coordinatesOf(flat, this.#shape).join(", ")}] in ${placeText(agent.place())}`,
       remedy: "leave such elements out with { where }",
     });
   }
@@ -135,18 +135,18 @@ function requireDistinct(
   elements: Int32Array,
 ): void {
   const first = new Map<number, number>();
-  elements.forEach((element, lane) => {
+  elements.forEach((element, flat) => {
     if (element < 0) return;
     const other = first.get(element);
     if (other === undefined) {
-      first.set(element, lane);
+      first.set(element, flat);
       return;
     }
     const place = (each: number): string => `[${coordinatesOf(each, sizes).join(", ")}]`;
     stop(agent, op, "TW3023", {
       message: `store writes element ${element} of ${memory.description.name} twice`,
       expected: "indices and strides that lead to each element once",
-      found: `${place(other)} and ${place(lane)} in ${placeText(agent.place())}`,
+      found: `${place(other)} and ${place(flat)} in ${placeText(agent.place())}`,
     });
   });
 }
@@ -165,15 +165,15 @@ function stop(
   return agent.machine.findings.stop({ code, location: op.location, ...details }, op);
 }
 
-function isSet(mask: Lanes, lane: number): boolean {
-  return Number(mask[lane]) === 1;
+function isSet(mask: Elements, flat: number): boolean {
+  return Number(mask[flat]) === 1;
 }
 
-/** The lane of a repeated tile for each lane of what it is repeated over. */
-function repeatedLanes({ from, to, axes }: Repetition): Int32Array {
+/** The element of a repeated tile for each element of what it is repeated over. */
+function repeatedIndices({ from, to, axes }: Repetition): Int32Array {
   const strides = rowMajorStrides(from);
-  return Int32Array.from({ length: product(to) }, (_, lane) => {
-    const own = coordinatesOf(lane, to);
+  return Int32Array.from({ length: product(to) }, (_, flat) => {
+    const own = coordinatesOf(flat, to);
     return axes.reduce(
       (sum, axis, index) =>
         sum + (from[index] === 1 ? 0 : (own[axis] ?? 0) * (strides[index] ?? 0)),
@@ -182,13 +182,13 @@ function repeatedLanes({ from, to, axes }: Repetition): Int32Array {
   });
 }
 
-/** The position of every lane along an axis of its own shape. */
+/** The position of every element along an axis of its own shape. */
 function positionsAlong(shape: readonly number[], axis: number): Int32Array {
   const stride = product(shape.slice(axis + 1));
   const extent = shape[axis] ?? 1;
   return Int32Array.from(
     { length: product(shape) },
-    (_, lane) => Math.floor(lane / stride) % extent,
+    (_, flat) => Math.floor(flat / stride) % extent,
   );
 }
 
@@ -201,12 +201,12 @@ export function distinctRounds(view: View): readonly View[] {
   if (elements === undefined) return [view];
   const seen = new Map<number, number>();
   const rounds: Int32Array[] = [];
-  elements.forEach((element, lane) => {
+  elements.forEach((element, flat) => {
     if (element < 0) return;
     const round = seen.get(element) ?? 0;
     seen.set(element, round + 1);
     const own = (rounds[round] ??= new Int32Array(elements.length).fill(-1));
-    own[lane] = element;
+    own[flat] = element;
   });
   if (rounds.length <= 1) return [view];
   return rounds.map((own) => listedView(view, view.sizes, own));

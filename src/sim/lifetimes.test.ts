@@ -1,4 +1,4 @@
-/** What lives longer than the op that made it: lanes under another name, phases, knowledge of ended threads. */
+/** What lives longer than the op that made it: elements under another name, phases, knowledge of ended threads. */
 import { expect, test } from "vitest";
 import { runKernel, schedules } from "../../test/simulation.ts";
 import { f32 } from "../formats/dtype.ts";

@@ -23,14 +23,14 @@ export function requireBlockLimits(kernel: Kernel, target: Target): void {
 }
 
 function requireThreads({ threads, warps, name, location }: Kernel, target: Target): void {
-  const lanes = warps * lanesPerWarp;
-  const most = Math.floor(target.lanesPerBlock / lanes);
+  const threadsEach = warps * lanesPerWarp;
+  const most = Math.floor(target.lanesPerBlock / threadsEach);
   if (threads.length <= most) return;
   throw new TilewrightError({
     code: "TW3016",
     message: `kernel ${name} has more program threads than a block of ${target.name} can run`,
     location,
-    expected: `at most ${most}, of ${lanes} threads each`,
+    expected: `at most ${most}, of ${threadsEach} threads each`,
     found: String(threads.length),
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Which tiles are dead after which op, so that their lanes can be used again.
+ * Which tiles are dead after which op, so that their elements can be used again.
  *
  *   %2 = load …          made here
- *   %3 = unary %2        last use: %2's lanes are free from here on
+ *   %3 = unary %2        last use: %2's elements are free from here on
  *   store %3             last use of %3
  *   yield                what is yielded, carried or renamed lives on under another name: never freed
  *
@@ -54,7 +54,7 @@ function recordUses(op: AnyOp, position: number, uses: Map<Value, Use>): void {
     for (const inner of region.ops) recordUses(inner, position, uses);
 }
 
-/** Operands whose lanes the op's results, or what it has started, keep using. */
+/** Operands whose elements the op's results, or what it has started, keep using. */
 function outliving(op: AnyOp): readonly Value[] {
   const started = accessesOf(op).filter(({ done }) => done !== "at once");
   return [...reusedBy(op), ...started.map(({ value }) => value)];

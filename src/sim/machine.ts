@@ -89,8 +89,8 @@ export class Machine implements AgentMachine {
       allocation.sharing === "grid" ? this.#allocateGlobal(allocation, site) : undefined,
     );
     const { kernel } = program;
-    const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
-    const resident = residentBlocks(options.target, lanes, sharedFootprint(kernel));
+    const threads = kernel.threads.length * kernel.warps * lanesPerWarp;
+    const resident = residentBlocks(options.target, threads, sharedFootprint(kernel));
     this.#room = Math.max(1, Math.floor(resident / grid.blocksPerCluster));
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { runKernel, schedules } from "../../test/simulation.ts";
 import { dtypes, f32, f64, i16, i32, i4, i64, u32, u8 } from "../formats/dtype.ts";
-import type { DType, Lanes } from "../formats/dtype.ts";
+import type { DType, Elements } from "../formats/dtype.ts";
 import { fromNumbers, hostArray } from "../formats/hostarray.ts";
 import { tensor, cdiv, dim, full, kernel, slice, smem, zeros } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
@@ -25,9 +25,9 @@ interface Model {
   at(index: readonly number[]): number | undefined;
 }
 
-function indexOf(lane: number, sizes: readonly number[]): number[] {
+function indexOf(flat: number, sizes: readonly number[]): number[] {
   const index = sizes.map(() => 0);
-  let rest = lane;
+  let rest = flat;
   for (let axis = sizes.length - 1; axis >= 0; axis--) {
     index[axis] = rest % (sizes[axis] ?? 1);
     rest = Math.floor(rest / (sizes[axis] ?? 1));
@@ -35,12 +35,12 @@ function indexOf(lane: number, sizes: readonly number[]): number[] {
   return index;
 }
 
-function laneOf(index: readonly number[], sizes: readonly number[]): number {
-  return index.reduce((lane, position, axis) => lane * (sizes[axis] ?? 1) + position, 0);
+function elementOf(index: readonly number[], sizes: readonly number[]): number {
+  return index.reduce((flat, position, axis) => flat * (sizes[axis] ?? 1) + position, 0);
 }
 
 function wholeModel(sizes: readonly number[]): Model {
-  return { sizes, at: (index) => laneOf(index, sizes) };
+  return { sizes, at: (index) => elementOf(index, sizes) };
 }
 
 type Step = (view: View, model: Model, random: Random) => readonly [View, Model];
@@ -95,7 +95,7 @@ const steps: readonly Step[] = [
     }
     if (random.below(3) === 0) sizes.push(1);
     const at = (index: readonly number[]): number | undefined =>
-      model.at(indexOf(laneOf(index, sizes), model.sizes));
+      model.at(indexOf(elementOf(index, sizes), model.sizes));
     return [reshapeView(view, sizes), { sizes, at }];
   },
 ];
@@ -111,10 +111,13 @@ describe("views", () => {
       let model = wholeModel(shape);
       for (let i = random.below(5); i > 0; i--)
         [view, model] = random.pick(steps)(view, model, random);
-      const lanes = new Uint32Array(product(model.sizes));
-      gather(view, lanes, 999);
-      const expected = Array.from(lanes, (_, lane) => model.at(indexOf(lane, model.sizes)) ?? 999);
-      expect([...lanes], `seed ${seed}`).toEqual(expected);
+      const elements = new Uint32Array(product(model.sizes));
+      gather(view, elements, 999);
+      const expected = Array.from(
+        elements,
+        (_, flat) => model.at(indexOf(flat, model.sizes)) ?? 999,
+      );
+      expect([...elements], `seed ${seed}`).toEqual(expected);
       expect(view.sizes, `seed ${seed}`).toEqual(model.sizes);
       expect(isFullyValid(view), `seed ${seed}`).toBe(!expected.includes(999));
     }
@@ -146,16 +149,16 @@ describe("moving data", () => {
         const from = transposeView(wholeView(memory, dtype, [4, 6]), permutation);
         const into = transposeView(wholeView(copy, dtype, [4, 6]), permutation);
         copy.bytes.fill(0);
-        const lanes = lanesFor(dtype, count);
-        gather(from, lanes, dtype.name === "i64" || dtype.name === "u64" ? 0n : 0);
-        scatter(into, lanes);
+        const elements = elementsFor(dtype, count);
+        gather(from, elements, dtype.name === "i64" || dtype.name === "u64" ? 0n : 0);
+        scatter(into, elements);
         expect([...copy.bytes]).toEqual([...memory.bytes]);
       }
     },
   );
 });
 
-function lanesFor(dtype: DType, count: number): Lanes {
+function elementsFor(dtype: DType, count: number): Elements {
   const bytes = Math.max(1, dtype.bits / 8) * count;
   const { data } = hostArray(dtypes.u8, [bytes], new Uint8Array(bytes));
   if (dtype.name === "i64") return new BigInt64Array(data.buffer);

@@ -1,16 +1,16 @@
 /**
- * Memories: the bytes behind refs, and the movement between them and lanes.
+ * Memories: the bytes behind refs, and the movement between them and elements.
  *
  * A memory is one allocation: an argument in gmem, a buffer in smem, the bytes of a union. Elements are
  * moved as words of their width, never as floating-point numbers, so that the bits of a NaN survive.
  *
- *   load    memory words --gather--> lanes     what is out of bounds is filled first
- *   store   lanes --scatter--> memory words    what is out of bounds is skipped
+ *   load    memory words --gather--> elements     what is out of bounds is filled first
+ *   store   elements --scatter--> memory words    what is out of bounds is skipped
  *
- * Formats of 4 bits pack two elements a byte in memory and take a lane each in registers.
+ * Formats of 4 bits pack two elements a byte in memory and take an element each in registers.
  */
-import { allocateLanes, laneConstructors } from "../formats/dtype.ts";
-import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
+import { allocateElements, elementConstructors } from "../formats/dtype.ts";
+import type { DType, DTypeName, Elements } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
 import type { Owner } from "./allocation.ts";
 import { ShadowMemory } from "../order/shadow.ts";
@@ -90,59 +90,62 @@ export class Memory {
   }
 }
 
-export function wordsOf(array: Lanes, bits: DType["bits"]): Words {
+export function wordsOf(array: Elements, bits: DType["bits"]): Words {
   const { buffer, byteOffset, byteLength } = array;
   if (bits <= 8) return new Uint8Array(buffer, byteOffset, byteLength);
   if (bits === 16) return new Uint16Array(buffer, byteOffset, byteLength >> 1);
   return new Uint32Array(buffer, byteOffset, byteLength >> 2);
 }
 
-/** The same bits as lanes of another format of the same width. */
-export function bitcastLanes<N extends DTypeName>(lanes: Lanes, dtype: DType<N>): Lanes<N> {
-  return new laneConstructors[dtype.name](lanes.buffer, lanes.byteOffset, lanes.length);
+/** The same bits as elements of another format of the same width. */
+export function bitcastElements<N extends DTypeName>(
+  elements: Elements,
+  dtype: DType<N>,
+): Elements<N> {
+  return new elementConstructors[dtype.name](elements.buffer, elements.byteOffset, elements.length);
 }
 
 /** Runs shorter than this are faster to copy word by word. */
 const shortRun = 16;
 
-/** Reads the view into `lanes`, which it fills with `fill` where it is out of bounds. */
-export function gather(view: View, lanes: Lanes, fill: number | bigint): void {
-  if (!isFullyValid(view)) fillLanes(lanes, fill);
-  gatherInside(view, lanes);
+/** Reads the view into `elements`, which it fills with `fill` where it is out of bounds. */
+export function gather(view: View, elements: Elements, fill: number | bigint): void {
+  if (!isFullyValid(view)) fillElements(elements, fill);
+  gatherInside(view, elements);
 }
 
-/** Reads what is in bounds of the view into `lanes`, and leaves the others as they are. */
-export function gatherInside(view: View, lanes: Lanes): void {
+/** Reads what is in bounds of the view into `elements`, and leaves the others as they are. */
+export function gatherInside(view: View, elements: Elements): void {
   const { dtype, memory } = view;
   if (dtype.bits === 4) {
-    gatherNibbles(view, lanes as Int8Array);
+    gatherNibbles(view, elements as Int8Array);
     return;
   }
   const source = memory.words(dtype);
-  const target = wordsOf(lanes, dtype.bits);
+  const target = wordsOf(elements, dtype.bits);
   const unit = wordsPerElement[dtype.bits];
-  visitRuns(view, (element, lane, length, stride) => {
-    copyRun(source, element * unit, stride * unit, target, lane * unit, unit, length, unit);
+  visitRuns(view, (element, flat, length, stride) => {
+    copyRun(source, element * unit, stride * unit, target, flat * unit, unit, length, unit);
   });
 }
 
-/** Writes `lanes` to the view where it is in bounds. */
-export function scatter(view: View, lanes: Lanes): void {
+/** Writes `elements` to the view where it is in bounds. */
+export function scatter(view: View, elements: Elements): void {
   const { dtype, memory } = view;
   if (dtype.bits === 4) {
-    scatterNibbles(view, lanes as Int8Array);
+    scatterNibbles(view, elements as Int8Array);
     return;
   }
-  const source = wordsOf(lanes, dtype.bits);
+  const source = wordsOf(elements, dtype.bits);
   const target = memory.words(dtype);
   const unit = wordsPerElement[dtype.bits];
-  visitRuns(view, (element, lane, length, stride) => {
-    copyRun(source, lane * unit, unit, target, element * unit, stride * unit, length, unit);
+  visitRuns(view, (element, flat, length, stride) => {
+    copyRun(source, flat * unit, unit, target, element * unit, stride * unit, length, unit);
   });
 }
 
-export function fillLanes(lanes: Lanes, value: number | bigint): void {
-  (lanes as { fill(value: number | bigint): void }).fill(value);
+export function fillElements(elements: Elements, value: number | bigint): void {
+  (elements as { fill(value: number | bigint): void }).fill(value);
 }
 
 /** Copies `length` elements of `unit` words each between words at given distances. */
@@ -172,33 +175,33 @@ function copyRun(
   }
 }
 
-function gatherNibbles(view: View, lanes: Int8Array | Uint8Array): void {
+function gatherNibbles(view: View, elements: Int8Array | Uint8Array): void {
   const { bytes } = view.memory;
   const signed = view.dtype.kind === "signed";
-  visitRuns(view, (element, lane, length, stride) => {
+  visitRuns(view, (element, flat, length, stride) => {
     for (let i = 0; i < length; i++) {
       const at = element + i * stride;
       const nibble = ((bytes[at >> 1] as number) >> ((at & 1) << 2)) & 15;
-      lanes[lane + i] = signed ? (nibble << 28) >> 28 : nibble;
+      elements[flat + i] = signed ? (nibble << 28) >> 28 : nibble;
     }
   });
 }
 
-function scatterNibbles(view: View, lanes: Int8Array | Uint8Array): void {
+function scatterNibbles(view: View, elements: Int8Array | Uint8Array): void {
   const { bytes } = view.memory;
-  visitRuns(view, (element, lane, length, stride) => {
+  visitRuns(view, (element, flat, length, stride) => {
     for (let i = 0; i < length; i++) {
       const at = element + i * stride;
       const shift = (at & 1) << 2;
       const kept = (bytes[at >> 1] as number) & (240 >> shift);
-      bytes[at >> 1] = kept | (((lanes[lane + i] as number) & 15) << shift);
+      bytes[at >> 1] = kept | (((elements[flat + i] as number) & 15) << shift);
     }
   });
 }
 
 /** A fresh copy of the view's elements. */
-export function readView(view: View, fill: number | bigint): Lanes {
-  const lanes = allocateLanes(view.dtype, product(view.sizes));
-  gather(view, lanes, fill);
-  return lanes;
+export function readView(view: View, fill: number | bigint): Elements {
+  const elements = allocateElements(view.dtype, product(view.sizes));
+  gather(view, elements, fill);
+  return elements;
 }

@@ -5,19 +5,19 @@
  *   false for 2 of 64 elements, at [0, 3], [0, 7]      what an assertion found
  */
 import { coordinatesOf } from "../formats/shape.ts";
-import type { DType, Lanes } from "../formats/dtype.ts";
-import { formatArray, fromLanes } from "../formats/hostarray.ts";
-import { readLane } from "../formats/values.ts";
+import type { DType, Elements } from "../formats/dtype.ts";
+import { formatArray, fromElements } from "../formats/hostarray.ts";
+import { readElement } from "../formats/values.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { placeText } from "../order/access.ts";
 import type { Place } from "../order/access.ts";
 
 /** A value as printed: numbers by themselves, tiles with their shape. */
-export function valueText(dtype: DType, shape: readonly number[], lanes: Lanes): string {
+export function valueText(dtype: DType, shape: readonly number[], elements: Elements): string {
   return shape.length > 0
-    ? formatArray(fromLanes(dtype, shape, lanes))
-    : String(readLane(dtype, lanes, 0));
+    ? formatArray(fromElements(dtype, shape, elements))
+    : String(readElement(dtype, elements, 0));
 }
 
 /** A printed line: each `{}` of the format takes the next value. */
@@ -36,10 +36,10 @@ const namedElements = 3;
 export function falseText(flags: ArrayLike<number>, shape: readonly number[]): string {
   const named: string[] = [];
   let count = 0;
-  for (let lane = 0; lane < flags.length; lane += 1) {
-    if (flags[lane] !== 0) continue;
+  for (let element = 0; element < flags.length; element += 1) {
+    if (flags[element] !== 0) continue;
     count += 1;
-    if (named.length < namedElements) named.push(`[${coordinatesOf(lane, shape).join(", ")}]`);
+    if (named.length < namedElements) named.push(`[${coordinatesOf(element, shape).join(", ")}]`);
   }
   const more = count > named.length ? ", …" : "";
   return `false for ${count} of ${flags.length} elements, at ${named.join(", ")}${more}`;

@@ -33,7 +33,7 @@ function reportUnwritten(
   { name, value }: KernelParameter,
   view: View,
 ): void {
-  const unwritten = unwrittenLanes(view);
+  const unwritten = unwrittenElements(view);
   if (unwritten.count > 0)
     findings.add(unwrittenReport(kernel, name, view.sizes, unwritten), value);
 }
@@ -71,15 +71,15 @@ export function unwrittenReport(
 }
 
 /** Elements in row-major order that nobody has written. */
-function unwrittenLanes(view: View): UnwrittenElements {
+function unwrittenElements(view: View): UnwrittenElements {
   const found = new UnwrittenElements();
   const { memory, dtype } = view;
   const isUnwritten = memory.shadow?.unwritten();
   if (isUnwritten === undefined) return found;
   const scale = dtype.bits / 8 / memory.granuleBytes;
-  visitRuns(view, (element, lane, length, stride) => {
+  visitRuns(view, (element, flat, length, stride) => {
     for (let i = 0; i < length; i++)
-      if (isUnwritten((element + i * stride) * scale)) found.add(lane + i);
+      if (isUnwritten((element + i * stride) * scale)) found.add(flat + i);
   });
   return found;
 }

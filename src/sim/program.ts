@@ -22,9 +22,9 @@ import { walkOps } from "../ir/traverse.ts";
 import type { Agent, Program, Site, Step } from "./agent.ts";
 import type { Allocation } from "./allocation.ts";
 import { deadAfter } from "./liveness.ts";
-import { LanePools } from "./pool.ts";
-import type { LanePool } from "./pool.ts";
-import { lanesAt } from "./values.ts";
+import { ElementPools } from "./pool.ts";
+import type { ElementPool } from "./pool.ts";
+import { elementsAt } from "./values.ts";
 import type { SlotValue } from "./values.ts";
 import { product } from "./view.ts";
 
@@ -51,7 +51,7 @@ export class Assembler {
   readonly #rules: SimulationRules;
   readonly #dimensions: DimensionValues;
   readonly #observe: Observer | undefined;
-  readonly #pools = new LanePools();
+  readonly #pools = new ElementPools();
   readonly #slots = new Map<Value, number>();
   readonly #scopes: number[][] = [];
   #loops: readonly number[] = [];
@@ -112,7 +112,7 @@ export class Assembler {
     label.position = this.steps.length;
   }
 
-  pool(dtype: DType, length: number): LanePool {
+  pool(dtype: DType, length: number): ElementPool {
     return this.#pools.of(dtype, length);
   }
 
@@ -224,7 +224,7 @@ export class Assembler {
     if (released.length === 0) return;
     this.emit(op, (agent) => {
       for (const { slot, pool } of released) {
-        pool.give(lanesAt(agent, slot));
+        pool.give(elementsAt(agent, slot));
         agent.slots[slot] = undefined;
       }
       return "proceed";

@@ -65,11 +65,11 @@ export function coincides(shape: readonly number[], strides: readonly number[]):
   return closes(axes.length - 1, 0, false);
 }
 
-/** The elements of a view, lane by lane; −1 for those out of bounds. */
+/** The elements of a view by flat index; −1 for those out of bounds. */
 export function listedElements(view: View): Int32Array {
   const elements = new Int32Array(product(view.sizes)).fill(-1);
-  visitRuns(view, (element, lane, length, stride) => {
-    for (let at = 0; at < length; at++) elements[lane + at] = element + at * stride;
+  visitRuns(view, (element, flat, length, stride) => {
+    for (let at = 0; at < length; at++) elements[flat + at] = element + at * stride;
   });
   return elements;
 }

@@ -4,9 +4,9 @@
  *
  *   kernel --assemble--> program --Machine--> arrays written in place, findings
  */
-import { allocateLanes } from "../formats/dtype.ts";
-import type { DType, HostValue, Lanes } from "../formats/dtype.ts";
-import { writeLane } from "../formats/values.ts";
+import { allocateElements } from "../formats/dtype.ts";
+import type { DType, HostValue, Elements } from "../formats/dtype.ts";
+import { writeElement } from "../formats/values.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
@@ -31,10 +31,10 @@ import { toScalar } from "./values.ts";
 import type { SlotValue } from "./values.ts";
 import { wholeView } from "./view.ts";
 
-/** An array of global memory in packed form: lanes, or two elements a byte for 4-bit formats. */
+/** An array of global memory in packed form: elements, or two elements a byte for 4-bit formats. */
 export interface SimulatedBuffer {
   readonly dtype: DType;
-  readonly data: Lanes;
+  readonly data: Elements;
   /** Whether the kernel may read it before writing it. */
   readonly initialised: boolean;
 }
@@ -120,7 +120,7 @@ function bindParameters(
   checks: boolean,
 ): readonly SlotValue[] {
   // An array passed twice is one memory.
-  const memories = new Map<Lanes, Memory>();
+  const memories = new Map<Elements, Memory>();
   return kernel.parameters.map((parameter) =>
     parameter.value.type.kind === "ref"
       ? bindArray(parameter, args, checks, memories)
@@ -132,16 +132,16 @@ function bindScalar({ name, value }: KernelParameter, { scalars }: SimulationArg
   const given = scalars.get(name);
   if (value.type.kind !== "scalar" || given === undefined)
     throw new Error(`argument ${name} is missing`);
-  const lanes = allocateLanes(value.type.dtype, 1);
-  writeLane(value.type.dtype, lanes, 0, given);
-  return toScalar(lanes);
+  const elements = allocateElements(value.type.dtype, 1);
+  writeElement(value.type.dtype, elements, 0, given);
+  return toScalar(elements);
 }
 
 function bindArray(
   { name, value, strides }: KernelParameter,
   { arrays, dimensions }: SimulationArguments,
   checks: boolean,
-  memories: Map<Lanes, Memory>,
+  memories: Map<Elements, Memory>,
 ): SlotValue {
   const given = arrays.get(name);
   if (value.type.kind !== "ref" || given === undefined)

@@ -25,7 +25,7 @@ type Unit = "copy" | "products";
 
 /** Cycles before the result of each is there, beyond what the work takes. */
 const latencies: { readonly [U in Unit]: number } = { copy: 700, products: 32 };
-/** Cycles that global memory takes to answer lanes. */
+/** Cycles that global memory takes to answer a thread. */
 const loadLatency = 500;
 /** Cycles of a step that does nothing else, such as a barrier or the start of a copy. */
 const issueCycles = 4;

@@ -85,7 +85,7 @@ describe("elementwise ops", () => {
     expect(out).toEqual([255, 0, 2, 0]);
   });
 
-  test("bitcast keeps bits, of tiles, scalars and 4-bit lanes", async () => {
+  test("bitcast keeps bits, of tiles, scalars and 4-bit elements", async () => {
     const ones = await mapTile(four, [1, -0, 0, 2], { dtype: u32, shape: [4] }, (x) =>
       x.bitcast(u32),
     );
@@ -214,8 +214,8 @@ describe("tile ops", () => {
     const sumOver = (axes: readonly number[]): number[] => {
       const sums: number[] = [];
       const kept = [0, 1, 2].filter((axis) => !axes.includes(axis));
-      values.forEach((value, lane) => {
-        const index = [Math.floor(lane / 12), Math.floor(lane / 4) % 3, lane % 4];
+      values.forEach((value, element) => {
+        const index = [Math.floor(element / 12), Math.floor(element / 4) % 3, element % 4];
         let position = 0;
         for (const axis of kept) position = position * (shape[axis] ?? 1) + (index[axis] ?? 0);
         sums[position] = (sums[position] ?? 0) + value;
@@ -287,8 +287,8 @@ describe("tile ops", () => {
       a: fromNumbers(bf16, [16, 16], a),
       b: fromNumbers(bf16, [16, 8], b),
     });
-    const reference = Array.from({ length: 128 }, (_, lane) => {
-      const [row, column] = [Math.floor(lane / 8), lane % 8];
+    const reference = Array.from({ length: 128 }, (_, element) => {
+      const [row, column] = [Math.floor(element / 8), element % 8];
       let sum = 0;
       for (let i = 0; i < 16; i++) sum += (a[row * 16 + i] ?? 0) * (b[i * 8 + column] ?? 0);
       return 2 * sum;

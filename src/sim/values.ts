@@ -3,19 +3,19 @@
  *
  * | type      | held as                                                                      |
  * |-----------|------------------------------------------------------------------------------|
- * | scalar    | number, or bigint for 64-bit integers, exactly as a lane would hold it (the  |
+ * | scalar    | number, or bigint for 64-bit integers, exactly as an element would hold it (the  |
  * |           | bits of bf16, 0 or 1 of bool)                                                |
- * | tile      | its lanes in row-major order; the shape is in the type                       |
+ * | tile      | its elements in row-major order; the shape is in the type                       |
  * | ref       | a view                                                                       |
  * | barrier   | the array of barriers of one block                                           |
  * | semaphore | the counters of the grid                                                     |
- * | inflight  | the lanes that wgmma will have added to                                      |
+ * | inflight  | the elements that wgmma will have added to                                      |
  *
  * A slot's kind is fixed when the kernel is assembled, so the readers below only assert it.
  */
-import type { DType, HostValue, Lanes } from "../formats/dtype.ts";
-import { readLane } from "../formats/values.ts";
-import { allocateLanes } from "../formats/dtype.ts";
+import type { DType, HostValue, Elements } from "../formats/dtype.ts";
+import { readElement } from "../formats/values.ts";
+import { allocateElements } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import type { BarrierArray } from "./barriers.ts";
 import type { SemaphoreArray } from "./semaphores.ts";
@@ -23,14 +23,14 @@ import type { View } from "./view.ts";
 
 export type ScalarValue = number | bigint;
 
-/** An accumulator; `lanes` hold its value once no wgmma on it is pending. */
+/** An accumulator; `elements` hold its value once no wgmma on it is pending. */
 export interface Inflight {
-  readonly lanes: Lanes;
+  readonly elements: Elements;
 }
 
 export type SlotValue =
   | ScalarValue
-  | Lanes
+  | Elements
   | View
   | BarrierArray
   | SemaphoreArray
@@ -50,8 +50,8 @@ export function scalarAt(agent: HasSlots, slot: number): ScalarValue {
   return agent.slots[slot] as ScalarValue;
 }
 
-export function lanesAt(agent: HasSlots, slot: number): Lanes {
-  return agent.slots[slot] as Lanes;
+export function elementsAt(agent: HasSlots, slot: number): Elements {
+  return agent.slots[slot] as Elements;
 }
 
 export function viewAt(agent: HasSlots, slot: number): View {
@@ -70,16 +70,16 @@ export function inflightAt(agent: HasSlots, slot: number): Inflight {
   return agent.slots[slot] as Inflight;
 }
 
-/** The lanes' only element, as a slot holds it. */
-export function toScalar(lanes: Lanes): ScalarValue {
-  return lanes[0] as ScalarValue;
+/** The elements' only element, as a slot holds it. */
+export function toScalar(elements: Elements): ScalarValue {
+  return elements[0] as ScalarValue;
 }
 
-/** A single lane with the scalar in it. */
-export function toLanes(dtype: DType, value: ScalarValue): Lanes {
-  const lanes = allocateLanes(dtype, 1);
-  lanes[0] = value;
-  return lanes;
+/** A single element with the scalar in it. */
+export function toElements(dtype: DType, value: ScalarValue): Elements {
+  const elements = allocateElements(dtype, 1);
+  elements[0] = value;
+  return elements;
 }
 
 export type Decoded = HostValue | readonly Decoded[];
@@ -88,15 +88,15 @@ export type Decoded = HostValue | readonly Decoded[];
 export function decodeValue(value: Value, held: SlotValue): Decoded {
   const { type } = value;
   if (type.kind === "scalar")
-    return readLane(type.dtype, toLanes(type.dtype, held as ScalarValue), 0);
+    return readElement(type.dtype, toElements(type.dtype, held as ScalarValue), 0);
   if (type.kind !== "tile") throw new Error(`${type.kind} is no data`);
   const { dtype, shape } = type;
-  const lanes = held as Lanes;
+  const elements = held as Elements;
   const nest = (axis: number, start: number, count: number): Decoded => {
     const extent = shape[axis];
-    if (extent === undefined) return readLane(dtype, lanes, start);
+    if (extent === undefined) return readElement(dtype, elements, start);
     const inner = count / extent;
     return Array.from({ length: extent }, (_, i) => nest(axis + 1, start + i * inner, inner));
   };
-  return nest(0, 0, lanes.length);
+  return nest(0, 0, elements.length);
 }

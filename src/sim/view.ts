@@ -48,8 +48,8 @@ export interface ViewFault {
   readonly end: number;
 }
 
-/** Called with runs of in-bounds elements: the first one, its lane, how many, and their distance. */
-export type RunVisitor = (element: number, lane: number, length: number, stride: number) => void;
+/** Called with runs of in-bounds elements: the first one, its flat index in the window, how many, and their distance. */
+export type RunVisitor = (element: number, flat: number, length: number, stride: number) => void;
 
 export function product(sizes: readonly number[]): number {
   let total = 1;
@@ -139,8 +139,8 @@ function sliceElements(
   const strides = rowMajorStrides(view.sizes);
   const picked = new Int32Array(product(sizes));
   const rank = sizes.length;
-  for (let lane = 0; lane < picked.length; lane++) {
-    let rest = lane;
+  for (let flat = 0; flat < picked.length; flat++) {
+    let rest = flat;
     let source = 0;
     for (let axis = rank - 1; axis >= 0; axis--) {
       const size = sizes[axis] as number;
@@ -149,7 +149,7 @@ function sliceElements(
       if (index < 0 || index >= (view.sizes[axis] as number)) source = -Infinity;
       source += index * (strides[axis] as number);
     }
-    picked[lane] = source < 0 ? -1 : (elements[source] as number);
+    picked[flat] = source < 0 ? -1 : (elements[source] as number);
   }
   return listedView(
     view,
@@ -175,8 +175,8 @@ export function transposeView(view: View, permutation: readonly number[]): View 
     const elements = new Int32Array(view.elements.length);
     const source = view.elements;
     const regular = { ...wholeView(view.memory, view.dtype, sizes), strides };
-    visitRuns(regular, (element, lane, length, stride) => {
-      for (let i = 0; i < length; i++) elements[lane + i] = source[element + i * stride] as number;
+    visitRuns(regular, (element, flat, length, stride) => {
+      for (let i = 0; i < length; i++) elements[flat + i] = source[element + i * stride] as number;
     });
     return listedView(view, sizes, elements);
   }
@@ -196,8 +196,8 @@ export function reshapeView(view: View, sizes: readonly number[]): View {
   if (strides !== undefined)
     return { ...view, sizes, strides, lower: sizes.map(() => 0), upper: sizes };
   const elements = new Int32Array(product(sizes)).fill(-1);
-  visitRuns(view, (element, lane, length, stride) => {
-    for (let i = 0; i < length; i++) elements[lane + i] = element + i * stride;
+  visitRuns(view, (element, flat, length, stride) => {
+    for (let i = 0; i < length; i++) elements[flat + i] = element + i * stride;
   });
   return listedView(view, sizes, elements);
 }
@@ -264,33 +264,33 @@ function walkRows(
   view: View,
   axis: number,
   element: number,
-  lane: number,
-  laneStride: number,
+  flat: number,
+  elementStride: number,
   length: number,
   stride: number,
   visit: RunVisitor,
 ): void {
   const counts: number[] = [];
-  const laneStrides: number[] = [];
+  const elementStrides: number[] = [];
   let rows = 1;
-  for (let outer = axis, distance = laneStride; outer >= 0; outer--) {
+  for (let outer = axis, distance = elementStride; outer >= 0; outer--) {
     const from = view.lower[outer] as number;
     const count = Math.max(0, (view.upper[outer] as number) - from);
     counts[outer] = count;
-    laneStrides[outer] = distance;
+    elementStrides[outer] = distance;
     element += from * (view.strides[outer] as number);
-    lane += from * distance;
+    flat += from * distance;
     distance *= view.sizes[outer] as number;
     rows *= count;
   }
   const position = counts.map(() => 0);
   for (let row = 0; row < rows; row++) {
-    visit(element, lane, length, stride);
+    visit(element, flat, length, stride);
     for (let outer = axis; outer >= 0; outer--) {
       const axisStride = view.strides[outer] as number;
-      const distance = laneStrides[outer] as number;
+      const distance = elementStrides[outer] as number;
       element += axisStride;
-      lane += distance;
+      flat += distance;
       const index = (position[outer] as number) + 1;
       if (index < (counts[outer] as number)) {
         position[outer] = index;
@@ -298,19 +298,19 @@ function walkRows(
       }
       position[outer] = 0;
       element -= index * axisStride;
-      lane -= index * distance;
+      flat -= index * distance;
     }
   }
 }
 
 function visitListed(elements: Int32Array, visit: RunVisitor): void {
-  let lane = 0;
-  while (lane < elements.length) {
-    const element = elements[lane] as number;
+  let flat = 0;
+  while (flat < elements.length) {
+    const element = elements[flat] as number;
     let length = 1;
-    while (element >= 0 && elements[lane + length] === element + length) length++;
-    if (element >= 0) visit(element, lane, length, 1);
-    lane += length;
+    while (element >= 0 && elements[flat + length] === element + length) length++;
+    if (element >= 0) visit(element, flat, length, 1);
+    flat += length;
   }
 }
 

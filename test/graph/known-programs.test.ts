@@ -10,7 +10,7 @@ import { compilePlan } from "../../src/graph/plan/compile.ts";
 import { Program } from "../../src/graph/plan/program.ts";
 import { parseGraph, printGraph } from "../../src/graph/text/index.ts";
 import {
-  allocateElementLanes,
+  allocateTensorData,
   moduleOf as moduleOfRegion,
   sizeOf,
 } from "../../src/graph/ops/index.ts";
@@ -51,17 +51,17 @@ function batched(
   const flags = inputs.map((_, i) => (seed >> i) % 2 === 1);
   const body = module.functions.get("main")?.body;
   if (body === undefined || !flags.includes(true)) return undefined;
-  const given = inputs.map(({ element, shape, lanes }, i) => {
-    if (flags[i] !== true) return tensor(element, shape, lanes);
-    const both = allocateElementLanes(element, 2 * sizeOf(shape));
-    both.set(lanes as never);
-    both.set(lanes as never, lanes.length);
+  const given = inputs.map(({ element, shape, data }, i) => {
+    if (flags[i] !== true) return tensor(element, shape, data);
+    const both = allocateTensorData(element, 2 * sizeOf(shape));
+    both.set(data as never);
+    both.set(data as never, data.length);
     return tensor(element, [2, ...shape], both);
   });
   const graph = moduleOfRegion(vmap(body, 2, flags));
   verifyGraph(graph);
-  return (evaluate(graph, "main", given) as readonly Tensor[]).map(({ element, shape, lanes }) =>
-    tensor(element, shape.slice(1), lanes.slice(lanes.length / 2)),
+  return (evaluate(graph, "main", given) as readonly Tensor[]).map(({ element, shape, data }) =>
+    tensor(element, shape.slice(1), data.slice(data.length / 2)),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Random arrays: half of the elements are ordinary numbers, half are whatever their bits say. */
 import { isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
-import { convertLanes } from "../../src/formats/convert.ts";
+import { convertElements } from "../../src/formats/convert.ts";
 import { fromNumbers, hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { Random } from "../../src/support/random.ts";
@@ -70,6 +70,6 @@ export function bytesOf({ data }: HostArray): Uint8Array {
 /** The same numbers in another format. */
 export function convertHost(array: HostArray, dtype: DType): HostArray {
   const made = hostArray(dtype, array.shape);
-  convertLanes(array.dtype, dtype, array.data, made.data);
+  convertElements(array.dtype, dtype, array.data, made.data);
   return made;
 }

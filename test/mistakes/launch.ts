@@ -3,7 +3,7 @@ import {
   tensor,
   bf16,
   cdiv,
-  convertLanes,
+  convertElements,
   dim,
   f32,
   f64,
@@ -15,7 +15,7 @@ import {
   scalar,
   slice,
   u64,
-  unpackLanes,
+  unpackElements,
   zeros,
 } from "tilewright";
 import type { Device } from "tilewright";
@@ -106,13 +106,13 @@ export const launchMistakes = mistakeTable(import.meta.url, [
   {
     name: "conversion into fewer lanes",
     code: "TW0005",
-    make: () => convertLanes(f32, bf16, new Float32Array(8), new Uint16Array(4)), // <- conversion into fewer lanes
+    make: () => convertElements(f32, bf16, new Float32Array(8), new Uint16Array(4)), // <- conversion into fewer lanes
     remedy: "as many target elements",
   },
   {
     name: "bytes that end early",
     code: "TW0006",
-    make: () => unpackLanes(f32, new Uint8Array(15), 4), // <- bytes that end early
+    make: () => unpackElements(f32, new Uint8Array(15), 4), // <- bytes that end early
     remedy: "ask for fewer elements",
   },
   {

@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import { evaluate, isTensorDatum, tensor } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
-import { allocateElementLanes, isTensor, moduleOf, sizeOf } from "../../src/graph/ops/index.ts";
-import type { ElementLanes, GraphRegion } from "../../src/graph/ops/index.ts";
+import { allocateTensorData, isTensor, moduleOf, sizeOf } from "../../src/graph/ops/index.ts";
+import type { TensorData, GraphRegion } from "../../src/graph/ops/index.ts";
 import { parseGraph } from "../../src/graph/text/index.ts";
 import { vmap } from "../../src/graph/transform/vmap.ts";
 import { verifyGraph } from "../../src/graph/verify/index.ts";
@@ -33,26 +33,22 @@ function inputsOf(
   return graph.parameters.map(({ type }, i) => {
     if (!isTensor(type)) throw new Error("tests are of tensors");
     const shape = batched[i] === true ? [size, ...type.shape] : type.shape;
-    const lanes = allocateElementLanes(type.element, sizeOf(shape));
+    const data = allocateTensorData(type.element, sizeOf(shape));
     const real = type.element === "f64";
-    for (let j = 0; j < lanes.length; j++)
-      lanes[j] = (real ? 0.2 + 0.7 * random.uniform() : Math.floor(3 * random.uniform())) as never;
-    return tensor(type.element, shape, lanes);
+    for (let j = 0; j < data.length; j++)
+      data[j] = (real ? 0.2 + 0.7 * random.uniform() : Math.floor(3 * random.uniform())) as never;
+    return tensor(type.element, shape, data);
   });
 }
 
 /** One example of a batch. */
-function rowOf({ element, shape, lanes }: Tensor, row: number): Tensor {
+function rowOf({ element, shape, data }: Tensor, row: number): Tensor {
   const count = sizeOf(shape.slice(1));
-  return tensor(
-    element,
-    shape.slice(1),
-    lanes.slice(row * count, (row + 1) * count) as ElementLanes,
-  );
+  return tensor(element, shape.slice(1), data.slice(row * count, (row + 1) * count) as TensorData);
 }
 
-function numbers({ lanes }: Tensor): readonly number[] {
-  return Array.from(lanes as Iterable<number>);
+function numbers({ data }: Tensor): readonly number[] {
+  return Array.from(data as Iterable<number>);
 }
 
 /** A graph over a batch of random examples against itself over each of them. */

@@ -49,12 +49,12 @@ function realTensors(
   return values.map(({ type }) => {
     if (!isTensor(type)) throw new Error("tests are of tensors");
     const count = sizeOf(type.shape);
-    const lanes = type.element === "f64" ? count : type.element === "complex<f64>" ? 2 * count : 0;
-    if (lanes > 0)
+    const data = type.element === "f64" ? count : type.element === "complex<f64>" ? 2 * count : 0;
+    if (data > 0)
       return tensor(
         type.element,
         type.shape,
-        Float64Array.from({ length: lanes }, () => low + (high - low) * random.uniform()),
+        Float64Array.from({ length: data }, () => low + (high - low) * random.uniform()),
       );
     return tensor(
       type.element,
@@ -64,8 +64,8 @@ function realTensors(
   });
 }
 
-function numbers({ lanes }: Tensor): readonly number[] {
-  return Array.from(lanes as Float64Array);
+function numbers({ data }: Tensor): readonly number[] {
+  return Array.from(data as Float64Array);
 }
 
 /** The sum of products; of complex numbers, whose parts lie side by side, the real part of it. */
@@ -146,8 +146,8 @@ export function checkDerivatives(
     results: gradient.results.slice(graph.results.length),
   };
   const second = jvp(onlyGradient);
-  const zeros = weights.map(({ element, shape, lanes }) =>
-    tensor(element, shape, new Float64Array(lanes.length)),
+  const zeros = weights.map(({ element, shape, data }) =>
+    tensor(element, shape, new Float64Array(data.length)),
   );
   const tangent = run(second, [...points, ...weights, ...directions, ...zeros]).slice(
     onlyGradient.results.length,

@@ -4,7 +4,7 @@
  */
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
 import type { EmulatorOptions } from "../../src/emulator/types.ts";
-import { laneConstructors, packedBytes } from "../../src/formats/dtype.ts";
+import { elementConstructors, packedBytes } from "../../src/formats/dtype.ts";
 import { hostArray } from "../../src/formats/hostarray.ts";
 import { elementCount } from "../../src/formats/shape.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
@@ -103,8 +103,9 @@ export function emulateKernel(
     const shape = value.type.shape.map(Number);
     const bytes = memory.read(places.get(name) ?? 0, packedBytes(dtype, elementCount(shape)));
     const copy = bytes.slice().buffer;
-    const Lanes = laneConstructors[dtype.name];
-    const data = dtype.bits === 4 ? new Uint8Array(copy) : new Lanes(copy, 0, elementCount(shape));
+    const Elements = elementConstructors[dtype.name];
+    const data =
+      dtype.bits === 4 ? new Uint8Array(copy) : new Elements(copy, 0, elementCount(shape));
     results[name] = hostArray(dtype, shape, data as never);
   }
   const told = ring && new Uint32Array(memory.read(ring, 4 * ringWords).slice().buffer);

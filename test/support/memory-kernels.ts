@@ -1,7 +1,7 @@
 /** Kernels that move data, run as PTX by the emulator and compared with the simulator. */
 import { expect } from "vitest";
-import { allocateLanes, packedBytes } from "../../src/formats/dtype.ts";
-import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import { allocateElements, packedBytes } from "../../src/formats/dtype.ts";
+import type { DType, Elements } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
@@ -68,9 +68,9 @@ function randomNumbers(dtype: DType, count: number, random: Random): Uint8Array 
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
-function lanesOf(dtype: DType, bytes: Uint8Array): Lanes {
+function lanesOf(dtype: DType, bytes: Uint8Array): Elements {
   if (dtype.bits === 4) return bytes.slice();
-  const lanes = allocateLanes(dtype, (bytes.length * 8) / dtype.bits);
+  const lanes = allocateElements(dtype, (bytes.length * 8) / dtype.bits);
   new Uint8Array(lanes.buffer).set(bytes);
   return lanes;
 }

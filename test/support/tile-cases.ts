@@ -5,8 +5,8 @@
 import { expect, test } from "vitest";
 import { tensor, f32 as f32Type, kernel } from "tilewright";
 import { acceptsReduce } from "../../src/formats/arithmetic/functions.ts";
-import { allocateLanes, dtypes } from "../../src/formats/dtype.ts";
-import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import { allocateElements, dtypes } from "../../src/formats/dtype.ts";
+import type { DType, Elements } from "../../src/formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { fitsShape } from "../../src/layout/algebra/register-layout.ts";
 import type {
@@ -35,7 +35,7 @@ export function traced(dtype: DType, shape: readonly number[], body: Body): Kern
   ).kernel;
 }
 
-export function laneCodes({ bits, kind }: DType, lanes: Lanes): bigint[] {
+export function laneCodes({ bits, kind }: DType, lanes: Elements): bigint[] {
   const raw = new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength);
   const width = lanes.byteLength / lanes.length;
   const mask = (1n << BigInt(kind === "bool" ? 1 : bits)) - 1n;
@@ -48,8 +48,13 @@ export function laneCodes({ bits, kind }: DType, lanes: Lanes): bigint[] {
 }
 
 /** Whole numbers whose sums are exact in every order; with `special`, everything a float can be. */
-export function randomLanes(random: Random, dtype: DType, count: number, special: boolean): Lanes {
-  const lanes = allocateLanes(dtype, count);
+export function randomElements(
+  random: Random,
+  dtype: DType,
+  count: number,
+  special: boolean,
+): Elements {
+  const lanes = allocateElements(dtype, count);
   const raw = new Uint8Array(lanes.buffer);
   const whole = new Float32Array(count).map(() => random.below(9) - 4);
   if (dtype.kind === "bool") return raw.map(() => random.below(2));
@@ -134,7 +139,7 @@ export interface Case {
   readonly random: Random;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  readonly lanes: Lanes;
+  readonly lanes: Elements;
   readonly source: DistributedLayout;
   readonly read: DistributedLayout;
   readonly oneWarp: boolean;
@@ -161,7 +166,7 @@ export function cases(
       const read = randomLayout(random, shape, oneWarp);
       const source = random.below(2) ? read : randomLayout(random, shape, oneWarp);
       const size = shape.reduce((product, extent) => product * extent, 1);
-      const lanes = randomLanes(random, dtype, size, special);
+      const lanes = randomElements(random, dtype, size, special);
       const about = `seed ${seed}: ${dtype.name}[${shape.join()}] ${source.text} to ${read.text}${oneWarp ? ", one warp" : ""}`;
       try {
         const ran = run({ random, dtype, shape, lanes, source, read, oneWarp, about });

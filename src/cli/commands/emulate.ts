@@ -18,9 +18,9 @@ import type {
   EntryParameter,
   LaunchSettings,
 } from "../../emulator/api/index.ts";
-import { formatArray, toLanes } from "../../formats/hostarray.ts";
+import { formatArray, toElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { readLane } from "../../formats/values.ts";
+import { readElement } from "../../formats/values.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
@@ -288,9 +288,9 @@ function outputOf(
 }
 
 function firstElements(array: HostArray, count: number): readonly unknown[] {
-  const lanes = toLanes(array);
+  const lanes = toElements(array);
   const length = Math.min(count, lanes.length);
-  return Array.from({ length }, (_, index) => readLane(array.dtype, lanes, index));
+  return Array.from({ length }, (_, index) => readElement(array.dtype, lanes, index));
 }
 
 function writeOutputs(folder: string, written: readonly Written[], output: Output): void {

@@ -16,10 +16,10 @@ describe("stacks that lanes take from", () => {
   test("keep what they hold when they grow", () => {
     const stack = new DynamicStack();
     stack.take(1, 16, 16);
-    stack.views.bytes[stack.laneBytes + 7] = 42;
+    stack.views.bytes[stack.elementBytes + 7] = 42;
     stack.take(31, 5000, 16);
-    expect(stack.laneBytes).toBeGreaterThanOrEqual(5000);
-    expect(stack.views.bytes[stack.laneBytes + 7]).toBe(42);
+    expect(stack.elementBytes).toBeGreaterThanOrEqual(5000);
+    expect(stack.views.bytes[stack.elementBytes + 7]).toBe(42);
   });
 
   test("give back what lanes of a mask took since", () => {

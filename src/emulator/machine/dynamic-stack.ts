@@ -18,7 +18,7 @@ const smallestStack = 1024;
 export class DynamicStack {
   /** All lanes' parts, one behind the other, and the bytes of each. */
   views: MemoryViews = noMemory;
-  laneBytes = 0;
+  elementBytes = 0;
   /** The end of what each lane has taken, from the start of its part. */
   readonly #tops = new Float64Array(warpLanes);
 
@@ -26,7 +26,8 @@ export class DynamicStack {
   take(lane: number, bytes: number, alignment: number): number {
     const start = alignment * Math.ceil((this.#tops[lane] as number) / alignment);
     this.#tops[lane] = start + bytes;
-    if (start + bytes > this.laneBytes && start + bytes <= largestStack) this.#grow(start + bytes);
+    if (start + bytes > this.elementBytes && start + bytes <= largestStack)
+      this.#grow(start + bytes);
     return dynamicStart + start;
   }
 
@@ -41,12 +42,12 @@ export class DynamicStack {
 
   /** The ends of all lanes; undefined as long as none has taken anything. */
   save(): Float64Array | undefined {
-    return this.laneBytes === 0 ? undefined : this.#tops.slice();
+    return this.elementBytes === 0 ? undefined : this.#tops.slice();
   }
 
   /** Gives back what lanes took since `save`. */
   restoreAll(mask: number, saved: Float64Array | undefined): void {
-    if (this.laneBytes === 0) return;
+    if (this.elementBytes === 0) return;
     eachLane(mask, (lane) => {
       this.#tops[lane] = saved?.[lane] ?? 0;
     });
@@ -54,12 +55,12 @@ export class DynamicStack {
 
   #grow(needed: number): void {
     const old = this.views;
-    const oldBytes = this.laneBytes;
-    this.laneBytes = 16 * Math.ceil(Math.max(smallestStack, 2 * oldBytes, needed) / 16);
-    this.views = memoryOf(warpLanes * this.laneBytes);
+    const oldBytes = this.elementBytes;
+    this.elementBytes = 16 * Math.ceil(Math.max(smallestStack, 2 * oldBytes, needed) / 16);
+    this.views = memoryOf(warpLanes * this.elementBytes);
     for (let lane = 0; lane < warpLanes; lane++) {
       const part = old.bytes.subarray(lane * oldBytes, (lane + 1) * oldBytes);
-      this.views.bytes.set(part, lane * this.laneBytes);
+      this.views.bytes.set(part, lane * this.elementBytes);
     }
   }
 }

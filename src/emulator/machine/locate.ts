@@ -104,10 +104,10 @@ function dynamicPlace(
   offset: number,
   { lane, bytes }: Request,
 ): Located | Fault {
-  const { views, laneBytes } = dynamic;
-  if (offset + bytes > dynamic.top(lane) - dynamicStart || offset + bytes > laneBytes)
+  const { views, elementBytes } = dynamic;
+  if (offset + bytes > dynamic.top(lane) - dynamicStart || offset + bytes > elementBytes)
     return { code: "TW8010", found: `byte ${offset} behind the end of the thread's stack` };
-  return { views, offset: lane * laneBytes + offset, space: "local", block: undefined };
+  return { views, offset: lane * elementBytes + offset, space: "local", block: undefined };
 }
 
 function inside(

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import {
-  lanesOfNumbers,
-  numbersOfLanes,
+  elementsOfNumbers,
+  numbersOfElements,
   roundNumber,
   specialNumbers,
 } from "../../../test/exact-reference.ts";
 import { Random } from "../../support/random.ts";
-import { allocateLanes, bf16, bool, dtypes, f16, f32, f64, isWide, tf32 } from "../dtype.ts";
-import type { DType, Lanes } from "../dtype.ts";
+import { allocateElements, bf16, bool, dtypes, f16, f32, f64, isWide, tf32 } from "../dtype.ts";
+import type { DType, Elements } from "../dtype.ts";
 import type { Axis } from "./axis.ts";
 import type { ReduceFunction } from "./functions.ts";
-import { argLanes, sortLanes } from "./order.ts";
-import { reduceLanes } from "./reduce.ts";
-import { scanLanes } from "./scan.ts";
+import { argElements, sortElements } from "./order.ts";
+import { reduceElements } from "./reduce.ts";
+import { scanElements } from "./scan.ts";
 
 const floats = [f64, f32, tf32, f16, bf16] as const;
 const integers = ["i4", "i8", "i16", "i32", "i64", "u4", "u8", "u16", "u32", "u64"] as const;
@@ -38,7 +38,7 @@ function positions({ outer, length, inner }: Axis): number[][] {
   return lines;
 }
 
-function lanesIn({ outer, length, inner }: Axis): number {
+function elementsIn({ outer, length, inner }: Axis): number {
   return outer * length * inner;
 }
 
@@ -78,19 +78,20 @@ function randomFloats(name: (typeof floats)[number]["name"], count: number, rand
   return Array.from({ length: count }, () => roundNumber(name, random.normal()));
 }
 
-function randomIntegers(dtype: DType, count: number, random: Random): Lanes {
-  const lanes = allocateLanes(dtype, count);
+function randomIntegers(dtype: DType, count: number, random: Random): Elements {
+  const elements = allocateElements(dtype, count);
   for (let i = 0; i < count; i++) {
     const word = random.bits() >>> random.below(32);
-    if (isWide(dtype)) (lanes as BigInt64Array)[i] = (BigInt(word) << 33n) | BigInt(random.bits());
-    else if (dtype.name === "i4") lanes[i] = (word % 16) - 8;
-    else (lanes as Int32Array)[i] = dtype.name === "u4" ? word % 16 : word;
+    if (isWide(dtype))
+      (elements as BigInt64Array)[i] = (BigInt(word) << 33n) | BigInt(random.bits());
+    else if (dtype.name === "i4") elements[i] = (word % 16) - 8;
+    else (elements as Int32Array)[i] = dtype.name === "u4" ? word % 16 : word;
   }
-  return lanes;
+  return elements;
 }
 
-function bigints(lanes: Lanes): bigint[] {
-  return Array.from(lanes as Int32Array, (lane) => BigInt(lane));
+function bigints(elements: Elements): bigint[] {
+  return Array.from(elements as Int32Array, (element) => BigInt(element));
 }
 
 function wrap(dtype: DType, value: bigint): bigint {
@@ -114,11 +115,11 @@ describe("reductions", () => {
     const seed = 51;
     const random = new Random(seed);
     for (const axis of axes) {
-      const values = randomFloats(dtype.name, lanesIn(axis), random);
-      const source = lanesOfNumbers(dtype, values);
-      const target = allocateLanes(dtype, axis.outer * axis.inner);
+      const values = randomFloats(dtype.name, elementsIn(axis), random);
+      const source = elementsOfNumbers(dtype, values);
+      const target = allocateElements(dtype, axis.outer * axis.inner);
       for (const fn of numberFunctions) {
-        reduceLanes(fn, dtype, source, axis, target);
+        reduceElements(fn, dtype, source, axis, target);
         const expected = positions(axis).map((line) => {
           const root = tree(
             line.map((at) => values[at] ?? NaN),
@@ -127,7 +128,7 @@ describe("reductions", () => {
           return roundNumber(dtype.name, root);
         });
         const message = `${fn} over ${JSON.stringify(axis)}, seed ${seed}`;
-        expect(numbersOfLanes(dtype, target), message).toEqual(expected);
+        expect(numbersOfElements(dtype, target), message).toEqual(expected);
       }
     }
   });
@@ -137,11 +138,11 @@ describe("reductions", () => {
     const seed = 52;
     const random = new Random(seed);
     for (const axis of axes) {
-      const source = randomIntegers(dtype, lanesIn(axis), random);
+      const source = randomIntegers(dtype, elementsIn(axis), random);
       const values = bigints(source);
-      const target = allocateLanes(dtype, axis.outer * axis.inner);
+      const target = allocateElements(dtype, axis.outer * axis.inner);
       for (const [fn, step] of Object.entries(integerSteps)) {
-        reduceLanes(fn as ReduceFunction, dtype, source, axis, target);
+        reduceElements(fn as ReduceFunction, dtype, source, axis, target);
         const expected = positions(axis).map((line) =>
           wrap(dtype, line.map((at) => values[at] ?? 0n).reduce(step)),
         );
@@ -159,9 +160,9 @@ describe("reductions", () => {
       { outer: 1, length: 5, inner: 40000 },
       { outer: 1, length: 300, inner: 200 },
     ]) {
-      const values = Float32Array.from({ length: lanesIn(axis) }, () => random.normal());
+      const values = Float32Array.from({ length: elementsIn(axis) }, () => random.normal());
       const target = new Float32Array(axis.outer * axis.inner);
-      reduceLanes("sum", f32, values, axis, target);
+      reduceElements("sum", f32, values, axis, target);
       const expected = positions(axis).map((line) =>
         tree(
           line.map((at) => values[at] ?? NaN),
@@ -177,7 +178,7 @@ describe("reductions", () => {
     const source = new Uint16Array(257).fill(0x3f80);
     source[256] = 0x4040;
     const target = new Uint16Array(1);
-    reduceLanes("sum", bf16, source, { outer: 1, length: 257, inner: 1 }, target);
+    reduceElements("sum", bf16, source, { outer: 1, length: 257, inner: 1 }, target);
     // 259 lies between 258 and 260: a tie, which goes to even.
     expect(target[0]).toBe(0x4382);
   });
@@ -186,9 +187,9 @@ describe("reductions", () => {
     const axis = { outer: 3, length: 2, inner: 1 };
     const source = Float32Array.of(1, NaN, 0, -0, -0, 0);
     const target = new Float32Array(3);
-    reduceLanes("max", f32, source, axis, target);
+    reduceElements("max", f32, source, axis, target);
     expect(Array.from(target)).toEqual([NaN, 0, 0]);
-    reduceLanes("min", f32, source, axis, target);
+    reduceElements("min", f32, source, axis, target);
     expect(Array.from(target)).toEqual([NaN, -0, -0]);
   });
 
@@ -196,11 +197,11 @@ describe("reductions", () => {
     const source = Uint8Array.of(1, 0, 1, 1, 1, 1);
     const axis = { outer: 2, length: 3, inner: 1 };
     const target = new Uint8Array(2);
-    reduceLanes("and", bool, source, axis, target);
+    reduceElements("and", bool, source, axis, target);
     expect(Array.from(target)).toEqual([0, 1]);
-    reduceLanes("xor", bool, source, axis, target);
+    reduceElements("xor", bool, source, axis, target);
     expect(Array.from(target)).toEqual([0, 1]);
-    expect(() => reduceLanes("sum", bool, source, axis, target)).toThrow(/not defined for bool/);
+    expect(() => reduceElements("sum", bool, source, axis, target)).toThrow(/not defined for bool/);
   });
 });
 
@@ -219,12 +220,12 @@ describe("scans", () => {
     const seed = 54;
     const random = new Random(seed);
     for (const axis of axes) {
-      const values = randomFloats(dtype.name, lanesIn(axis), random);
-      const target = allocateLanes(dtype, values.length);
+      const values = randomFloats(dtype.name, elementsIn(axis), random);
+      const target = allocateElements(dtype, values.length);
       for (const fn of numberFunctions) {
         for (const reverse of [false, true]) {
-          scanLanes(fn, dtype, lanesOfNumbers(dtype, values), axis, target, reverse);
-          const found = numbersOfLanes(dtype, target);
+          scanElements(fn, dtype, elementsOfNumbers(dtype, values), axis, target, reverse);
+          const found = numbersOfElements(dtype, target);
           for (const line of positions(axis)) {
             const operands = line.map((at) => values[at] ?? NaN);
             const expected = running(operands, floatStep(dtype, fn), reverse);
@@ -245,10 +246,10 @@ describe("scans", () => {
     for (const axis of axes) {
       for (const fn of numberFunctions) {
         for (const reverse of [false, true]) {
-          const lanes = randomIntegers(dtype, lanesIn(axis), random);
-          const values = bigints(lanes);
-          scanLanes(fn, dtype, lanes, axis, lanes, reverse);
-          const found = bigints(lanes);
+          const elements = randomIntegers(dtype, elementsIn(axis), random);
+          const values = bigints(elements);
+          scanElements(fn, dtype, elements, axis, elements, reverse);
+          const found = bigints(elements);
           for (const line of positions(axis)) {
             const operands = line.map((at) => values[at] ?? 0n);
             const expected = running(operands, integerSteps[fn], reverse);
@@ -271,24 +272,24 @@ function compare(left: number | bigint, right: number | bigint): number {
   return rank(left) - rank(right);
 }
 
-function fewKeys(dtype: DType, count: number, random: Random): Lanes {
+function fewKeys(dtype: DType, count: number, random: Random): Elements {
   if (dtype.kind !== "float") {
-    const lanes = allocateLanes(dtype, count);
+    const elements = allocateElements(dtype, count);
     for (let i = 0; i < count; i++) {
       const value = random.below(6) - (dtype.kind === "signed" ? 3 : 0);
-      if (isWide(dtype)) (lanes as BigInt64Array)[i] = BigInt(value) << 40n;
-      else lanes[i] = value;
+      if (isWide(dtype)) (elements as BigInt64Array)[i] = BigInt(value) << 40n;
+      else elements[i] = value;
     }
-    return lanes;
+    return elements;
   }
   const special = specialNumbers("f16");
   const values = Array.from({ length: count }, () => random.pick([...special, -0, 0, NaN]));
-  return lanesOfNumbers(dtype as (typeof floats)[number], values);
+  return elementsOfNumbers(dtype as (typeof floats)[number], values);
 }
 
-function keysOf(dtype: DType, lanes: Lanes): (number | bigint)[] {
-  if (dtype.kind === "float") return numbersOfLanes(dtype as (typeof floats)[number], lanes);
-  return bigints(lanes);
+function keysOf(dtype: DType, elements: Elements): (number | bigint)[] {
+  if (dtype.kind === "float") return numbersOfElements(dtype as (typeof floats)[number], elements);
+  return bigints(elements);
 }
 
 describe("order", () => {
@@ -298,11 +299,11 @@ describe("order", () => {
     const seed = 56;
     const random = new Random(seed);
     for (const axis of axes) {
-      const lanes = fewKeys(dtype, lanesIn(axis), random);
-      const keys = keysOf(dtype, lanes);
+      const elements = fewKeys(dtype, elementsIn(axis), random);
+      const keys = keysOf(dtype, elements);
       const target = new Int32Array(axis.outer * axis.inner);
       for (const fn of ["argmin", "argmax"] as const) {
-        argLanes(fn, dtype, lanes, axis, target);
+        argElements(fn, dtype, elements, axis, target);
         const expected = positions(axis).map((line) => {
           const operands = line.map((at) => keys[at] ?? 0);
           const firstNaN = operands.findIndex((key) => key !== key);
@@ -321,12 +322,12 @@ describe("order", () => {
     const random = new Random(seed);
     for (const axis of axes) {
       for (const descending of [false, true]) {
-        const lanes = fewKeys(dtype, lanesIn(axis), random);
-        const keys = keysOf(dtype, lanes);
+        const elements = fewKeys(dtype, elementsIn(axis), random);
+        const keys = keysOf(dtype, elements);
         const places = Int32Array.from(keys, (_, i) => i);
         const wide = BigUint64Array.from(keys, (_, i) => BigInt(i) << 32n);
-        sortLanes(dtype, lanes, [places, wide], axis, descending);
-        const found = keysOf(dtype, lanes);
+        sortElements(dtype, elements, [places, wide], axis, descending);
+        const found = keysOf(dtype, elements);
         for (const line of positions(axis)) {
           const expected = line.toSorted((left, right) => {
             const order = compare(keys[left] ?? 0, keys[right] ?? 0);
@@ -351,10 +352,10 @@ describe("order", () => {
   });
 
   test("bool has no order", () => {
-    const lanes = new Uint8Array(2);
+    const elements = new Uint8Array(2);
     const axis = { outer: 1, length: 2, inner: 1 };
-    expect(() => sortLanes(bool, lanes, [], axis, false)).toThrow(/not defined for bool/);
-    expect(() => argLanes("argmax", bool, lanes, axis, new Int32Array(1))).toThrow(/bool/);
-    expect(() => scanLanes("sum", bool, lanes, axis, lanes, false)).toThrow(/bool/);
+    expect(() => sortElements(bool, elements, [], axis, false)).toThrow(/not defined for bool/);
+    expect(() => argElements("argmax", bool, elements, axis, new Int32Array(1))).toThrow(/bool/);
+    expect(() => scanElements("sum", bool, elements, axis, elements, false)).toThrow(/bool/);
   });
 });

@@ -3,11 +3,11 @@
  * behind it is flattened, so that every axis of every shape is the middle one of three.
  *
  *   shape [2, 3, 4, 5], axis 2    outer 6   length 4   inner 5
- *   lane (o, k, i)                at (o · length + k) · inner + i
+ *   element (o, k, i)                at (o · length + k) · inner + i
  */
 export interface Axis {
   readonly outer: number;
-  /** Lanes along the axis, at least one. */
+  /** Elements along the axis, at least one. */
   readonly length: number;
   readonly inner: number;
 }

@@ -3,30 +3,30 @@ import { roundNumber } from "../../../test/exact-reference.ts";
 import { referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
 import type { ListedName } from "../../../test/number-reference.ts";
 import { Random } from "../../support/random.ts";
-import { allocateLanes, dtypes } from "../dtype.ts";
-import type { DType, DTypeName, Lanes } from "../dtype.ts";
-import { acceptsDot, dotLanes, dotStep } from "./dot.ts";
+import { allocateElements, dtypes } from "../dtype.ts";
+import type { DType, DTypeName, Elements } from "../dtype.ts";
+import { acceptsDot, dotElements, dotStep } from "./dot.ts";
 import type { DotPrecision, DotShape } from "./dot.ts";
 
 const coded = new Set<DTypeName>(["f16", "bf16", "f8e4m3fn", "f8e5m2", "f4e2m1fn"]);
 
-function randomLanes(dtype: DType, count: number, random: Random): Lanes {
-  const lanes = allocateLanes(dtype, count) as Float64Array;
+function randomElements(dtype: DType, count: number, random: Random): Elements {
+  const elements = allocateElements(dtype, count) as Float64Array;
   for (let i = 0; i < count; i++) {
     // Magnitudes apart from one another, so that the order of a sum shows in its result.
     const value = random.normal() * 2 ** random.below(8);
-    if (coded.has(dtype.name)) lanes[i] = referenceEncode(dtype.name as ListedName, value);
-    else if (dtype.name === "tf32") lanes[i] = roundNumber("tf32", value);
-    else if (dtype.name === "i4") lanes[i] = random.below(16) - 8;
-    else if (dtype.name === "u4") lanes[i] = random.below(16);
-    else lanes[i] = dtype.kind === "float" ? value : random.bits();
+    if (coded.has(dtype.name)) elements[i] = referenceEncode(dtype.name as ListedName, value);
+    else if (dtype.name === "tf32") elements[i] = roundNumber("tf32", value);
+    else if (dtype.name === "i4") elements[i] = random.below(16) - 8;
+    else if (dtype.name === "u4") elements[i] = random.below(16);
+    else elements[i] = dtype.kind === "float" ? value : random.bits();
   }
-  return lanes;
+  return elements;
 }
 
-function decode(dtype: DType, lanes: Lanes): number[] {
-  return Array.from(lanes as Float64Array, (lane) =>
-    coded.has(dtype.name) ? referenceDecode(dtype.name as ListedName, lane) : lane,
+function decode(dtype: DType, elements: Elements): number[] {
+  return Array.from(elements as Float64Array, (element) =>
+    coded.has(dtype.name) ? referenceDecode(dtype.name as ListedName, element) : element,
   );
 }
 
@@ -102,7 +102,7 @@ function tensorStep(
 }
 
 /** The model as the table in dot.ts has it, one element at a time. */
-function naive(shape: DotShape, step: number, a: Lanes, b: Lanes, c: Lanes): number[] {
+function naive(shape: DotShape, step: number, a: Elements, b: Elements, c: Elements): number[] {
   const { n, k, operand, operandB = operand, accumulator, precision } = shape;
   const rounded = (value: number) =>
     precision === "tf32" && operand.name === "f32" ? roundNumber("tf32", value) : value;
@@ -177,11 +177,11 @@ describe.each(cases)("$a by $b in $accumulator, precision $precision", (pair) =>
         accumulator: dtypes[pair.accumulator],
         precision: pair.precision,
       };
-      const a = randomLanes(dtypes[pair.a], size.m * size.k, random);
-      const b = randomLanes(dtypes[pair.b], size.k * size.n, random);
-      const c = randomLanes(shape.accumulator, size.m * size.n, random);
+      const a = randomElements(dtypes[pair.a], size.m * size.k, random);
+      const b = randomElements(dtypes[pair.b], size.k * size.n, random);
+      const c = randomElements(shape.accumulator, size.m * size.n, random);
       const expected = naive(shape, pair.step, a, b, c);
-      dotLanes(shape, a, b, c);
+      dotElements(shape, a, b, c);
       const message = `${JSON.stringify(size)}, seed ${seed}`;
       expect(decode(shape.accumulator, c), message).toEqual(expected);
     }
@@ -195,7 +195,7 @@ describe.each(cases)("$a by $b in $accumulator, precision $precision", (pair) =>
 test("integer sums wrap", () => {
   const c = Int32Array.of(2 ** 31 - 1);
   const shape = { m: 1, n: 1, k: 2, operand: dtypes.i8, accumulator: dtypes.i32 };
-  dotLanes(shape, Int8Array.of(1, 127), Int8Array.of(1, 127), c);
+  dotElements(shape, Int8Array.of(1, 127), Int8Array.of(1, 127), c);
   expect(c[0]).toBe(-(2 ** 31) + 127 * 127);
 });
 
@@ -204,7 +204,7 @@ test("a sum within a step is rounded once", () => {
   const one = 0x3f80;
   const c = Float32Array.of(2 ** 24);
   const shape = { m: 1, n: 1, k: 2, operand: dtypes.bf16, accumulator: dtypes.f32 };
-  dotLanes(shape, Uint16Array.of(one, one), Uint16Array.of(one, one), c);
+  dotElements(shape, Uint16Array.of(one, one), Uint16Array.of(one, one), c);
   expect(c[0]).toBe(2 ** 24 + 2);
 });
 
@@ -215,14 +215,14 @@ test("numbers too large for the fast way take the slow one", () => {
   const c = Float32Array.of(0, 1);
   const a = Uint16Array.of(code(2 ** 100), code(2 ** 60));
   const b = Uint16Array.of(code(2 ** 20), code(2 ** 100), code(1), code(2 ** 70));
-  dotLanes(shape, a, b, c);
+  dotElements(shape, a, b, c);
   expect(Array.from(c)).toEqual([2 ** 120, Infinity]);
 });
 
 test("infinite and no numbers stay in their row and column", () => {
   const shape = { m: 2, n: 2, k: 1, operand: dtypes.f32, accumulator: dtypes.f32 };
   const c = new Float32Array(4);
-  dotLanes(shape, Float32Array.of(Infinity, 1), Float32Array.of(0, 2), c);
+  dotElements(shape, Float32Array.of(Infinity, 1), Float32Array.of(0, 2), c);
   expect(Array.from(c)).toEqual([NaN, Infinity, 0, 2]);
 });
 
@@ -234,9 +234,11 @@ test("operands and accumulators that do not go together are refused", () => {
   expect(acceptsDot(i8, i8, i32)).toBe(true);
   expect(acceptsDot(i32, i32, i32)).toBe(false);
   expect(acceptsDot(f8e8m0fnu, f8e8m0fnu, f32)).toBe(false);
-  const lanes = new Uint16Array(1);
+  const elements = new Uint16Array(1);
   const shape = { m: 1, n: 1, k: 1, operand: bf16, accumulator: f16 };
-  expect(() => dotLanes(shape, lanes, lanes, lanes)).toThrow(/dot of bf16 and bf16 in f16/);
+  expect(() => dotElements(shape, elements, elements, elements)).toThrow(
+    /dot of bf16 and bf16 in f16/,
+  );
   const larger = { ...shape, m: 2, accumulator: f32 };
-  expect(() => dotLanes(larger, lanes, lanes, new Float32Array(2))).toThrow(/lanes/);
+  expect(() => dotElements(larger, elements, elements, new Float32Array(2))).toThrow(/elements/);
 });

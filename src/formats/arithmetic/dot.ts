@@ -29,10 +29,10 @@
  *   panel of B   b[0,0] b[0,1] b[0,2] b[0,3]   b[1,0] b[1,1] b[1,2] b[1,3]   …
  */
 import { tf32 } from "../dtype.ts";
-import type { DType, DTypeName, Lanes } from "../dtype.ts";
+import type { DType, DTypeName, Elements } from "../dtype.ts";
 import { fusedMultiplyAdd } from "./fused.ts";
-import { narrowLanes, widenLanes } from "./registers.ts";
-import type { NumberLanes } from "./registers.ts";
+import { narrowElements, widenElements } from "./registers.ts";
+import type { NumberElements } from "./registers.ts";
 import { isTensorAccumulator, isTensorFormat, tensorDot } from "./tensor-dot.ts";
 
 /** How f32 operands are multiplied: as they are, or rounded to tf32. */
@@ -54,7 +54,7 @@ interface OperandRule {
   readonly accumulators: readonly DTypeName[];
   /** The formats that the other operand may have. */
   readonly partners: readonly DTypeName[];
-  /** Lanes of k between two roundings of the accumulator. */
+  /** Elements of k between two roundings of the accumulator. */
   readonly step: number;
 }
 
@@ -87,7 +87,7 @@ export function acceptsDot(operand: DType, operandB: DType, accumulator: DType):
   );
 }
 
-/** Lanes of k between two roundings of the accumulator; Infinity where it is not rounded. */
+/** Elements of k between two roundings of the accumulator; Infinity where it is not rounded. */
 export function dotStep(operand: DType, precision: DotPrecision = "ieee"): number {
   const name = operand.name === "f32" && precision === "tf32" ? "tf32" : operand.name;
   const rule = operandRules[name];
@@ -104,14 +104,14 @@ const rightPanels = new Float64Array(blockColumns * blockDepth);
 const sums = new Float64Array(blockRows * blockColumns);
 
 /** c += a·b; a is m × k, b is k × n and c is m × n, by rows. */
-export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
+export function dotElements(shape: DotShape, a: Elements, b: Elements, c: Elements): void {
   const { m, n, k, operand, accumulator, precision = "ieee" } = shape;
   const operandB = shape.operandB ?? operand;
   if (!acceptsDot(operand, operandB, accumulator)) {
     throw new Error(`dot of ${operand.name} and ${operandB.name} in ${accumulator.name}`);
   }
   if (a.length !== m * k || b.length !== k * n || c.length !== m * n) {
-    throw new Error(`dot of ${a.length} and ${b.length} lanes in ${c.length}`);
+    throw new Error(`dot of ${a.length} and ${b.length} elements in ${c.length}`);
   }
   const rounded = precision === "tf32" && operand.name === "f32";
   const formatA = rounded ? "tf32" : operand.name;
@@ -119,7 +119,7 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
   if (isTensorFormat(formatA) && isTensorFormat(formatB) && isTensorAccumulator(accumulator.name)) {
     const step = dotStep(operand, precision);
     const tensor = { m, n, k, a: formatA, b: formatB, accumulator: accumulator.name, step };
-    tensorDot(tensor, roundedLanes(a, rounded), roundedLanes(b, rounded), c);
+    tensorDot(tensor, roundedElements(a, rounded), roundedElements(b, rounded), c);
     return;
   }
   if (operand.name === "f64") {
@@ -161,22 +161,22 @@ function doubleDot({ m, n, k }: DotShape, a: Float64Array, b: Float64Array, c: F
 /** The numbers of both operands, kept from call to call since a call has so many. */
 const operandValues = [new Float64Array(0), new Float64Array(0)];
 
-function decodeOperand(operand: 0 | 1, dtype: DType, lanes: Lanes): Float64Array {
+function decodeOperand(operand: 0 | 1, dtype: DType, elements: Elements): Float64Array {
   let values = operandValues[operand];
-  if (values?.length !== lanes.length) {
-    values = new Float64Array(lanes.length);
+  if (values?.length !== elements.length) {
+    values = new Float64Array(elements.length);
     operandValues[operand] = values;
   }
-  if (dtype.kind === "float") widenLanes(dtype, lanes, 0, lanes.length, values);
-  else values.set(lanes as NumberLanes);
+  if (dtype.kind === "float") widenElements(dtype, elements, 0, elements.length, values);
+  else values.set(elements as NumberElements);
   return values;
 }
 
 /** f32 numbers rounded to tf32, where that is asked for. */
-function roundedLanes(lanes: Lanes, toTf32: boolean): Lanes {
-  if (!toTf32) return lanes;
-  const rounded = new Float32Array(lanes.length);
-  narrowLanes(tf32, Float64Array.from(lanes as Float32Array), rounded);
+function roundedElements(elements: Elements, toTf32: boolean): Elements {
+  if (!toTf32) return elements;
+  const rounded = new Float32Array(elements.length);
+  narrowElements(tf32, Float64Array.from(elements as Float32Array), rounded);
   return rounded;
 }
 
@@ -228,8 +228,11 @@ function sumStride({ columns }: Block): number {
   return (columns + 3) & ~3;
 }
 
-/** Calls `move` for each run of lanes that lie together in both C and the sums. */
-function forEachRun(block: Block, move: (lane: number, sum: number, count: number) => void): void {
+/** Calls `move` for each run of elements that lie together in both C and the sums. */
+function forEachRun(
+  block: Block,
+  move: (element: number, sum: number, count: number) => void,
+): void {
   const { start, rows, columns, stride } = block;
   const apart = sumStride(block);
   if (apart === stride) {
@@ -239,20 +242,20 @@ function forEachRun(block: Block, move: (lane: number, sum: number, count: numbe
   for (let row = 0; row < rows; row++) move(start + row * stride, row * apart, columns);
 }
 
-function loadSums(accumulator: DType, c: Lanes, block: Block): void {
-  forEachRun(block, (lane, sum, count) => {
+function loadSums(accumulator: DType, c: Elements, block: Block): void {
+  forEachRun(block, (element, sum, count) => {
     const target = sums.subarray(sum, sum + count);
-    if (accumulator.kind === "float") widenLanes(accumulator, c, lane, count, target);
-    else target.set((c as Int32Array).subarray(lane, lane + count));
+    if (accumulator.kind === "float") widenElements(accumulator, c, element, count, target);
+    else target.set((c as Int32Array).subarray(element, element + count));
   });
 }
 
-function storeSums(accumulator: DType, c: Lanes, block: Block): void {
-  forEachRun(block, (lane, sum, count) => {
+function storeSums(accumulator: DType, c: Elements, block: Block): void {
+  forEachRun(block, (element, sum, count) => {
     const source = sums.subarray(sum, sum + count);
-    const target = c.subarray(lane, lane + count);
+    const target = c.subarray(element, element + count);
     // An Int32Array wraps the exact sums that it is given.
-    if (accumulator.kind === "float") narrowLanes(accumulator, source, target);
+    if (accumulator.kind === "float") narrowElements(accumulator, source, target);
     else (target as Int32Array).set(source);
   });
 }

@@ -1,16 +1,16 @@
 /**
- * Elementwise arithmetic on lanes, in the format's own precision: each function here picks, once a
- * call, the loop for its function and format, and runs it over the lanes piece by piece.
+ * Elementwise arithmetic on elements, in the format's own precision: each function here picks, once a
+ * call, the loop for its function and format, and runs it over the elements piece by piece.
  *
- *   binaryLanes("add", bf16, left, right, target)
+ *   binaryElements("add", bf16, left, right, target)
  *     load   left, right → float registers      registers.ts
  *     loop   floatBinaryLoops.add               float-loops.ts
  *     store  round to bf16 → target             registers.ts
  *
- * `target` may be one of the operands. All lanes of a call have the same length. That a function is
+ * `target` may be one of the operands. All elements of a call have the same length. That a function is
  * defined for a format is the caller's to check, with the tests in `functions.ts`.
  */
-import type { DType, Lanes } from "../dtype.ts";
+import type { DType, Elements } from "../dtype.ts";
 import {
   classifyLoops,
   floatBinaryLoops,
@@ -45,7 +45,7 @@ import {
   loadIntegers,
   loadWides,
   registerKind,
-  registerLanes,
+  registerElements,
   storeFlags,
   storeFloats,
   storeIntegers,
@@ -59,24 +59,24 @@ import { wideBinaryLoops, wideCompareLoops, wideUnaryLoops } from "./wide-loops.
 const integers = integerRegisters;
 const wides = wideRegisters;
 const flags = flagRegister;
-const second = registerLanes;
-const secondWide = 2 * registerLanes;
+const second = registerElements;
+const secondWide = 2 * registerElements;
 
 function requireDefined(accepted: boolean, name: string, dtype: DType): void {
   if (!accepted) throw new Error(`${name} is not defined for ${dtype.name}`);
 }
 
-function requireLength(expected: Lanes, ...others: readonly Lanes[]): void {
-  for (const lanes of others) {
-    if (lanes.length !== expected.length) {
-      throw new Error(`lanes of ${lanes.length} and ${expected.length} elements`);
+function requireLength(expected: Elements, ...others: readonly Elements[]): void {
+  for (const elements of others) {
+    if (elements.length !== expected.length) {
+      throw new Error(`elements of ${elements.length} and ${expected.length} elements`);
     }
   }
 }
 
 /* ---- one operand ---- */
 
-type UnaryRunner = (fn: UnaryFunction, dtype: DType, source: Lanes, target: Lanes) => void;
+type UnaryRunner = (fn: UnaryFunction, dtype: DType, source: Elements, target: Elements) => void;
 
 const unaryRunners: { readonly [K in RegisterKind]: UnaryRunner } = {
   float(fn, dtype, source, target) {
@@ -117,39 +117,44 @@ function integerUnaryLoop(fn: IntegerUnaryFunction, dtype: DType): IntegerLoop {
 }
 
 /** Negation and magnitude of floats change the sign bit and nothing else, also of a NaN. */
-function changeSigns(fn: "neg" | "abs", dtype: DType, source: Lanes, target: Lanes): void {
+function changeSigns(fn: "neg" | "abs", dtype: DType, source: Elements, target: Elements): void {
   const sourceBits = laneBits(source);
   const targetBits = laneBits(target);
-  const wordsPerLane = dtype.bits === 64 ? 2 : 1;
+  const wordsPerElement = dtype.bits === 64 ? 2 : 1;
   const sign = dtype.bits === 16 ? 0x8000 : 0x80000000;
   const flip = fn === "neg" ? sign : 0;
   const keep = fn === "neg" ? -1 : ~sign;
   forEachPiece(targetBits.length, (start, count) => {
     loadIntegers(sourceBits, start, count, 0);
-    changeWords(count, wordsPerLane, keep, flip);
+    changeWords(count, wordsPerElement, keep, flip);
     storeWords(targetBits, start, count);
   });
 }
 
 /** The sign of an f64 is in its second word. */
-function changeWords(count: number, wordsPerLane: number, keep: number, flip: number): void {
-  for (let i = wordsPerLane - 1; i < count; i += wordsPerLane) {
+function changeWords(count: number, wordsPerElement: number, keep: number, flip: number): void {
+  for (let i = wordsPerElement - 1; i < count; i += wordsPerElement) {
     integers[i] = ((integers[i] as number) & keep) ^ flip;
   }
 }
 
-/** `fn` of every lane. */
-export function unaryLanes(fn: UnaryFunction, dtype: DType, source: Lanes, target: Lanes): void {
+/** `fn` of every element. */
+export function unaryElements(
+  fn: UnaryFunction,
+  dtype: DType,
+  source: Elements,
+  target: Elements,
+): void {
   requireDefined(acceptsUnary(fn, dtype), fn, dtype);
   requireLength(target, source);
   unaryRunners[registerKind(dtype)](fn, dtype, source, target);
 }
 
-/** Whether each lane is of a class of floats. */
-export function classifyLanes(
+/** Whether each element is of a class of floats. */
+export function classifyElements(
   fn: ClassifyFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   target: Uint8Array,
 ): void {
   requireDefined(acceptsClassify(fn, dtype), fn, dtype);
@@ -167,9 +172,9 @@ export function classifyLanes(
 type BinaryRunner = (
   fn: BinaryFunction,
   dtype: DType,
-  left: Lanes,
-  right: Lanes,
-  target: Lanes,
+  left: Elements,
+  right: Elements,
+  target: Elements,
 ) => void;
 
 const binaryRunners: { readonly [K in RegisterKind]: BinaryRunner } = {
@@ -206,13 +211,13 @@ const binaryRunners: { readonly [K in RegisterKind]: BinaryRunner } = {
   },
 };
 
-/** `fn` of every pair of lanes. */
-export function binaryLanes(
+/** `fn` of every pair of elements. */
+export function binaryElements(
   fn: BinaryFunction,
   dtype: DType,
-  left: Lanes,
-  right: Lanes,
-  target: Lanes,
+  left: Elements,
+  right: Elements,
+  target: Elements,
 ): void {
   requireDefined(acceptsBinary(fn, dtype), fn, dtype);
   requireLength(target, left, right);
@@ -236,8 +241,8 @@ const predicateLoops: {
 type CompareRunner = (
   predicate: LoopPredicate,
   dtype: DType,
-  left: Lanes,
-  right: Lanes,
+  left: Elements,
+  right: Elements,
   target: Uint8Array,
 ) => void;
 
@@ -274,12 +279,12 @@ const compareRunners: { readonly [K in RegisterKind]: CompareRunner } = {
   },
 };
 
-/** Whether `predicate` holds for every pair of lanes. */
-export function compareLanes(
+/** Whether `predicate` holds for every pair of elements. */
+export function compareElements(
   predicate: ComparePredicate,
   dtype: DType,
-  left: Lanes,
-  right: Lanes,
+  left: Elements,
+  right: Elements,
   target: Uint8Array,
 ): void {
   requireDefined(acceptsCompare(predicate, dtype), predicate, dtype);
@@ -309,12 +314,12 @@ function selectWides(count: number): void {
   }
 }
 
-/** Each lane from `ifTrue` or from `ifFalse`, of any format, bit for bit. */
-export function selectLanes(
+/** Each element from `ifTrue` or from `ifFalse`, of any format, bit for bit. */
+export function selectElements(
   condition: Uint8Array,
-  ifTrue: Lanes,
-  ifFalse: Lanes,
-  target: Lanes,
+  ifTrue: Elements,
+  ifFalse: Elements,
+  target: Elements,
 ): void {
   requireLength(target, condition, ifTrue, ifFalse);
   const trueBits = laneBits(ifTrue);

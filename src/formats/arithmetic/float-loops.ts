@@ -19,14 +19,14 @@
  * what that leaves of correct rounding.
  */
 import type { BinaryIn, ClassifyFunction, UnaryIn } from "./functions.ts";
-import { flagRegister, floatRegisters, registerLanes } from "./registers.ts";
+import { flagRegister, floatRegisters, registerElements } from "./registers.ts";
 import { errorFunction, exponential2, logistic, power, roundHalfEven } from "./special.ts";
 
-const lanes = floatRegisters;
+const elements = floatRegisters;
 const flags = flagRegister;
-const second = registerLanes;
+const second = registerElements;
 
-/** A loop over the first `count` lanes of the registers; the result replaces the first operand. */
+/** A loop over the first `count` elements of the registers; the result replaces the first operand. */
 export type FloatLoop = (count: number) => void;
 
 /** Negation and magnitude act on bits, NaN included, and are not here. */
@@ -34,64 +34,64 @@ export type FloatUnaryFunction = Exclude<UnaryIn<"float" | "number">, "neg" | "a
 
 export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } = {
   sign(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.sign(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.sign(elements[i] as number);
   },
   floor(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.floor(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.floor(elements[i] as number);
   },
   ceil(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.ceil(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.ceil(elements[i] as number);
   },
   round(count) {
-    for (let i = 0; i < count; i++) lanes[i] = roundHalfEven(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = roundHalfEven(elements[i] as number);
   },
   trunc(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.trunc(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.trunc(elements[i] as number);
   },
   sqrt(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.sqrt(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.sqrt(elements[i] as number);
   },
   rsqrt(count) {
-    for (let i = 0; i < count; i++) lanes[i] = 1 / Math.sqrt(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = 1 / Math.sqrt(elements[i] as number);
   },
   exp(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.exp(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.exp(elements[i] as number);
   },
   exp2(count) {
-    for (let i = 0; i < count; i++) lanes[i] = exponential2(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = exponential2(elements[i] as number);
   },
   expm1(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.expm1(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.expm1(elements[i] as number);
   },
   log(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.log(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.log(elements[i] as number);
   },
   log2(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.log2(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.log2(elements[i] as number);
   },
   log1p(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.log1p(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.log1p(elements[i] as number);
   },
   sin(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.sin(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.sin(elements[i] as number);
   },
   cos(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.cos(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.cos(elements[i] as number);
   },
   tan(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.tan(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.tan(elements[i] as number);
   },
   atan(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.atan(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.atan(elements[i] as number);
   },
   tanh(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.tanh(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = Math.tanh(elements[i] as number);
   },
   erf(count) {
-    for (let i = 0; i < count; i++) lanes[i] = errorFunction(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = errorFunction(elements[i] as number);
   },
   logistic(count) {
-    for (let i = 0; i < count; i++) lanes[i] = logistic(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = logistic(elements[i] as number);
   },
 };
 
@@ -100,47 +100,47 @@ export type FloatBinaryFunction = BinaryIn<"float" | "number">;
 export const floatBinaryLoops: { readonly [F in FloatBinaryFunction]: FloatLoop } = {
   add(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) + (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) + (elements[second + i] as number);
     }
   },
   sub(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) - (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) - (elements[second + i] as number);
     }
   },
   mul(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) * (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) * (elements[second + i] as number);
     }
   },
   div(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) / (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) / (elements[second + i] as number);
     }
   },
   rem(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) % (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) % (elements[second + i] as number);
     }
   },
   min(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.min(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = Math.min(elements[i] as number, elements[second + i] as number);
     }
   },
   max(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.max(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = Math.max(elements[i] as number, elements[second + i] as number);
     }
   },
   pow(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = power(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = power(elements[i] as number, elements[second + i] as number);
     }
   },
   atan2(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.atan2(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = Math.atan2(elements[i] as number, elements[second + i] as number);
     }
   },
 };
@@ -148,11 +148,11 @@ export const floatBinaryLoops: { readonly [F in FloatBinaryFunction]: FloatLoop 
 /** Results go to the flag register. */
 export const classifyLoops: { readonly [F in ClassifyFunction]: FloatLoop } = {
   is_nan(count) {
-    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[i]);
+    for (let i = 0; i < count; i++) flags[i] = Number(elements[i] !== elements[i]);
   },
   is_finite(count) {
     // Infinite numbers and NaN alone give NaN.
-    for (let i = 0; i < count; i++) flags[i] = Number((lanes[i] as number) * 0 === 0);
+    for (let i = 0; i < count; i++) flags[i] = Number((elements[i] as number) * 0 === 0);
   },
 };
 
@@ -161,19 +161,19 @@ export type LoopPredicate = "eq" | "ne" | "lt" | "le";
 
 export const floatCompareLoops: { readonly [P in LoopPredicate]: FloatLoop } = {
   eq(count) {
-    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] === lanes[second + i]);
+    for (let i = 0; i < count; i++) flags[i] = Number(elements[i] === elements[second + i]);
   },
   ne(count) {
-    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[second + i]);
+    for (let i = 0; i < count; i++) flags[i] = Number(elements[i] !== elements[second + i]);
   },
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) < (lanes[second + i] as number));
+      flags[i] = Number((elements[i] as number) < (elements[second + i] as number));
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) <= (lanes[second + i] as number));
+      flags[i] = Number((elements[i] as number) <= (elements[second + i] as number));
     }
   },
 };

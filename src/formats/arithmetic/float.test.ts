@@ -5,9 +5,9 @@ import {
   fixedFunctions,
   fixedOf,
   isExactName,
-  lanesOfNumbers,
+  elementsOfNumbers,
   multiply,
-  numbersOfLanes,
+  numbersOfElements,
   pairs,
   randomNumbers,
   rationalOf,
@@ -19,8 +19,8 @@ import {
 import type { ExactName, Rational } from "../../../test/exact-reference.ts";
 import { nanCode, referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
 import { Random } from "../../support/random.ts";
-import { allocateLanes, bf16, dtypes, f16, f32, f64, tf32 } from "../dtype.ts";
-import { binaryLanes, classifyLanes, compareLanes, unaryLanes } from "./elementwise.ts";
+import { allocateElements, bf16, dtypes, f16, f32, f64, tf32 } from "../dtype.ts";
+import { binaryElements, classifyElements, compareElements, unaryElements } from "./elementwise.ts";
 import type { ComparePredicate, UnaryFunction } from "./functions.ts";
 import { comparePredicates, unaryDomain, unaryFunctions } from "./functions.ts";
 
@@ -103,7 +103,7 @@ describe("functions of one float", () => {
       `%s of every ${dtype.name}`,
       (fn) => {
         const found = new Uint16Array(65536);
-        unaryLanes(fn, dtype, codes, found);
+        unaryElements(fn, dtype, codes, found);
         const wrong: string[] = [];
         for (const [code, value] of values.entries()) {
           // What f64 gives is rounded by the search for its code.
@@ -119,27 +119,27 @@ describe("functions of one float", () => {
 
     test(`neg and abs of every ${dtype.name} change the sign bit alone`, () => {
       const found = new Uint16Array(65536);
-      unaryLanes("neg", dtype, codes, found);
+      unaryElements("neg", dtype, codes, found);
       expect(found.every((code, i) => code === (i ^ 0x8000))).toBe(true);
-      unaryLanes("abs", dtype, codes, found);
+      unaryElements("abs", dtype, codes, found);
       expect(found.every((code, i) => code === (i & 0x7fff))).toBe(true);
     });
   }
 
   test.each([f32, f64])("neg and abs keep the payload of a NaN: $name", (dtype) => {
-    const lanes = allocateLanes(dtype, 2);
-    const words = new Uint32Array(lanes.buffer);
+    const elements = allocateElements(dtype, 2);
+    const words = new Uint32Array(elements.buffer);
     const top = words.length / 2 - 1;
     words[top] = dtype === f32 ? 0xffc12345 : 0xfff81234;
     words[words.length - 1] = 0x80000000;
-    const target = allocateLanes(dtype, 2);
+    const target = allocateElements(dtype, 2);
     const found = new Uint32Array(target.buffer);
-    unaryLanes("neg", dtype, lanes, target);
+    unaryElements("neg", dtype, elements, target);
     expect(found[top]).toBe((words[top] ?? 0) & 0x7fffffff);
     expect(Array.from(target)[1]).toBe(0);
-    unaryLanes("abs", dtype, lanes, target);
+    unaryElements("abs", dtype, elements, target);
     expect(found[top]).toBe((words[top] ?? 0) & 0x7fffffff);
-    unaryLanes("neg", dtype, target, target);
+    unaryElements("neg", dtype, target, target);
     expect(found[top]).toBe(words[top]);
   });
 
@@ -149,11 +149,11 @@ describe("functions of one float", () => {
       ...specialNumbers(dtype.name),
       ...randomNumbers(dtype.name, 3000, new Random(seed)),
     ];
-    const source = lanesOfNumbers(dtype, values);
-    const target = allocateLanes(dtype, values.length);
+    const source = elementsOfNumbers(dtype, values);
+    const target = allocateElements(dtype, values.length);
     for (const fn of ["sign", "floor", "ceil", "round", "trunc", "sqrt"] as const) {
-      unaryLanes(fn, dtype, source, target);
-      const found = numbersOfLanes(dtype, target);
+      unaryElements(fn, dtype, source, target);
+      const found = numbersOfElements(dtype, target);
       const expected = values.map((value) => referenceUnary(fn, dtype.name, value));
       expect(found, `${fn}, seed ${seed}`).toEqual(expected);
     }
@@ -162,7 +162,7 @@ describe("functions of one float", () => {
   test("halves of f64 beyond 2^51 round to even", () => {
     const source = Float64Array.of(2 ** 51 + 0.5, 2 ** 51 + 1.5, -(2 ** 51) - 1.5, 0.5, -0.5, -2.5);
     const target = new Float64Array(source.length);
-    unaryLanes("round", f64, source, target);
+    unaryElements("round", f64, source, target);
     const expected = [2 ** 51, 2 ** 51 + 2, -(2 ** 51) - 2, 0, -0, -2];
     expect(Array.from(target)).toEqual(expected);
   });
@@ -197,9 +197,9 @@ describe("transcendental functions against series of 200 bits", () => {
         // Half of the arguments near zero, where relative errors show.
         return roundNumber(dtype.name, i % 2 === 0 || low > 0 ? value : value / 1000);
       });
-      const target = allocateLanes(dtype, values.length);
-      unaryLanes(fn, dtype, lanesOfNumbers(dtype, values), target);
-      for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+      const target = allocateElements(dtype, values.length);
+      unaryElements(fn, dtype, elementsOfNumbers(dtype, values), target);
+      for (const [i, found] of numbersOfElements(dtype, target).entries()) {
         const value = values[i] ?? NaN;
         const exact = rationalOfFixed(fixedFunctions[fn](fixedOf(value)));
         const message = `${fn}(${value}) in ${dtype.name}, seed ${seed}`;
@@ -214,7 +214,7 @@ describe("transcendental functions against series of 200 bits", () => {
     const random = new Random(seed);
     const values = Float64Array.from({ length: 2000 }, () => (random.uniform() - 0.5) * 8);
     const target = new Float64Array(values.length);
-    unaryLanes("erf", f64, values, target);
+    unaryElements("erf", f64, values, target);
     for (const [i, value] of values.entries()) {
       const exact = rationalOfFixed(fixedFunctions.erf(fixedOf(value)));
       expect(unitsApart(target[i] ?? NaN, exact), `erf(${value}), seed ${seed}`).toBeLessThan(1);
@@ -252,9 +252,9 @@ describe("transcendental functions against series of 200 bits", () => {
       ["tanh", -Infinity, -1],
     ];
     for (const [fn, value, expected] of ends) {
-      const lanes = Float64Array.of(value);
-      unaryLanes(fn, f64, lanes, lanes);
-      expect(lanes[0], `${fn}(${value})`).toBe(expected);
+      const elements = Float64Array.of(value);
+      unaryElements(fn, f64, elements, elements);
+      expect(elements[0], `${fn}(${value})`).toBe(expected);
     }
   });
 });
@@ -309,19 +309,19 @@ describe("functions of two floats", () => {
         (left, _, all) => [left, all[random.below(all.length)] ?? 0] as const,
       ),
     ];
-    const left = lanesOfNumbers(
+    const left = elementsOfNumbers(
       dtype,
       operands.map(([value]) => value),
     );
-    const right = lanesOfNumbers(
+    const right = elementsOfNumbers(
       dtype,
       operands.map(([, value]) => value),
     );
-    const target = allocateLanes(dtype, operands.length);
+    const target = allocateElements(dtype, operands.length);
     for (const fn of ["add", "sub", "mul", "div", "rem", "min", "max"] as const) {
-      binaryLanes(fn, dtype, left, right, target);
+      binaryElements(fn, dtype, left, right, target);
       const wrong: string[] = [];
-      for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+      for (const [i, found] of numbersOfElements(dtype, target).entries()) {
         const [x, y] = operands[i] ?? [NaN, NaN];
         const expected = referenceBinary(fn, dtype.name, x, y);
         if (!Object.is(found, expected)) wrong.push(`${fn}(${x}, ${y}): ${found}, not ${expected}`);
@@ -339,17 +339,17 @@ describe("functions of two floats", () => {
       const right = roundNumber(dtype.name, smallest * (1 + random.below(255)));
       return [left, right] as const;
     });
-    const left = lanesOfNumbers(
+    const left = elementsOfNumbers(
       dtype,
       operands.map(([value]) => value),
     );
-    const right = lanesOfNumbers(
+    const right = elementsOfNumbers(
       dtype,
       operands.map(([, value]) => value),
     );
-    const target = allocateLanes(dtype, operands.length);
-    binaryLanes("mul", dtype, left, right, target);
-    for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+    const target = allocateElements(dtype, operands.length);
+    binaryElements("mul", dtype, left, right, target);
+    for (const [i, found] of numbersOfElements(dtype, target).entries()) {
       const [x, y] = operands[i] ?? [NaN, NaN];
       expect(found, `${x} · ${y}, seed ${seed}`).toBe(referenceBinary("mul", dtype.name, x, y));
     }
@@ -371,7 +371,7 @@ describe("functions of two floats", () => {
     ];
     const left = Float64Array.from(cases, ([base]) => base);
     const right = Float64Array.from(cases, ([, exponent]) => exponent);
-    binaryLanes("pow", f64, left, right, left);
+    binaryElements("pow", f64, left, right, left);
     expect(Array.from(left)).toEqual(cases.map(([, , result]) => result));
 
     const seed = 23;
@@ -381,28 +381,28 @@ describe("functions of two floats", () => {
       const exponent = 1 + random.below(12);
       let exact = rationalOf(1);
       for (let n = 0; n < exponent; n++) exact = multiply(exact, rationalOf(base));
-      const lanes = Float32Array.of(base);
-      binaryLanes("pow", f32, lanes, Float32Array.of(exponent), lanes);
-      expect(lanes[0], `${base}^${exponent}, seed ${seed}`).toBe(roundRational("f32", exact));
+      const elements = Float32Array.of(base);
+      binaryElements("pow", f32, elements, Float32Array.of(exponent), elements);
+      expect(elements[0], `${base}^${exponent}, seed ${seed}`).toBe(roundRational("f32", exact));
     }
   });
 
   test("atan2 knows the signs of zeros", () => {
     const left = Float32Array.of(0, -0, 0, -0, 1, NaN);
     const right = Float32Array.of(0, 0, -0, -0, 0, 1);
-    binaryLanes("atan2", f32, left, right, left);
+    binaryElements("atan2", f32, left, right, left);
     const pi = Math.fround(Math.PI);
     expect(Array.from(left)).toEqual([0, -0, pi, -pi, Math.fround(Math.PI / 2), NaN]);
   });
 
   test.each(floats)("a NaN that arithmetic makes is the one NaN of $name", (dtype) => {
-    const left = lanesOfNumbers(dtype, [Infinity, 0, -1]);
-    const right = lanesOfNumbers(dtype, [Infinity, 0, NaN]);
-    const target = allocateLanes(dtype, 3);
+    const left = elementsOfNumbers(dtype, [Infinity, 0, -1]);
+    const right = elementsOfNumbers(dtype, [Infinity, 0, NaN]);
+    const target = allocateElements(dtype, 3);
     for (const fn of ["sub", "rem", "div"] as const) {
-      binaryLanes(fn, dtype, left, right, target);
+      binaryElements(fn, dtype, left, right, target);
       const bits = new Uint8Array(target.buffer);
-      const expected = lanesOfNumbers(dtype, [NaN]);
+      const expected = elementsOfNumbers(dtype, [NaN]);
       if (isExactName(dtype.name) && dtype.bits === 16) {
         expect(Array.from(target as Uint16Array)).toContain(nanCode(dtype.name as "f16"));
       }
@@ -426,17 +426,17 @@ const holds: { readonly [P in ComparePredicate]: (left: number, right: number) =
 describe("comparison and classification of floats", () => {
   test.each(floats)("predicates of $name", (dtype) => {
     const operands = pairs(specialNumbers(dtype.name));
-    const left = lanesOfNumbers(
+    const left = elementsOfNumbers(
       dtype,
       operands.map(([value]) => value),
     );
-    const right = lanesOfNumbers(
+    const right = elementsOfNumbers(
       dtype,
       operands.map(([, value]) => value),
     );
     const target = new Uint8Array(operands.length);
     for (const predicate of comparePredicates) {
-      compareLanes(predicate, dtype, left, right, target);
+      compareElements(predicate, dtype, left, right, target);
       const expected = operands.map(([x, y]) => Number(holds[predicate](x, y)));
       expect(Array.from(target), predicate).toEqual(expected);
     }
@@ -444,11 +444,11 @@ describe("comparison and classification of floats", () => {
 
   test.each(floats)("classes of $name", (dtype) => {
     const values = specialNumbers(dtype.name);
-    const lanes = lanesOfNumbers(dtype, values);
+    const elements = elementsOfNumbers(dtype, values);
     const target = new Uint8Array(values.length);
-    classifyLanes("is_nan", dtype, lanes, target);
+    classifyElements("is_nan", dtype, elements, target);
     expect(Array.from(target)).toEqual(values.map((value) => Number(Number.isNaN(value))));
-    classifyLanes("is_finite", dtype, lanes, target);
+    classifyElements("is_finite", dtype, elements, target);
     expect(Array.from(target)).toEqual(values.map((value) => Number(Number.isFinite(value))));
   });
 });
@@ -456,13 +456,13 @@ describe("comparison and classification of floats", () => {
 test("functions outside of a format's domain are refused", () => {
   const eight = new Uint8Array(1);
   const refused: readonly (() => void)[] = [
-    () => unaryLanes("neg", dtypes.f8e4m3fn, eight, eight),
-    () => unaryLanes("exp", dtypes.i32, new Int32Array(1), new Int32Array(1)),
-    () => binaryLanes("add", dtypes.bool, eight, eight, eight),
-    () => binaryLanes("and", f32, new Float32Array(1), new Float32Array(1), new Float32Array(1)),
-    () => compareLanes("lt", dtypes.bool, eight, eight, eight),
-    () => classifyLanes("is_nan", dtypes.u8, eight, eight),
-    () => unaryLanes("abs", f32, new Float32Array(2), new Float32Array(3)),
+    () => unaryElements("neg", dtypes.f8e4m3fn, eight, eight),
+    () => unaryElements("exp", dtypes.i32, new Int32Array(1), new Int32Array(1)),
+    () => binaryElements("add", dtypes.bool, eight, eight, eight),
+    () => binaryElements("and", f32, new Float32Array(1), new Float32Array(1), new Float32Array(1)),
+    () => compareElements("lt", dtypes.bool, eight, eight, eight),
+    () => classifyElements("is_nan", dtypes.u8, eight, eight),
+    () => unaryElements("abs", f32, new Float32Array(2), new Float32Array(3)),
   ];
   for (const call of refused) expect(call).toThrow(/not defined for|elements/);
 });

@@ -1,6 +1,6 @@
 /**
  * The names of the arithmetic functions and the formats each is defined for. The op table of the IR
- * and the lane loops beside this file both read them, so that an op exists exactly where it can run.
+ * and the element loops beside this file both read them, so that an op exists exactly where it can run.
  *
  * | domain   | formats                                     | functions                              |
  * |----------|---------------------------------------------|----------------------------------------|

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import {
   add,
-  lanesOfNumbers,
+  elementsOfNumbers,
   multiply,
-  numbersOfLanes,
+  numbersOfElements,
   randomNumbers,
   rationalOf,
   roundNumber,
@@ -12,9 +12,9 @@ import {
 } from "../../../test/exact-reference.ts";
 import type { ExactName } from "../../../test/exact-reference.ts";
 import { Random } from "../../support/random.ts";
-import { allocateLanes, bf16, f16, f32, f64, i32, tf32 } from "../dtype.ts";
+import { allocateElements, bf16, f16, f32, f64, i32, tf32 } from "../dtype.ts";
 import type { DType } from "../dtype.ts";
-import { fusedMultiplyAddLanes } from "./fused.ts";
+import { fusedMultiplyAddElements } from "./fused.ts";
 
 type Operands = readonly [number, number, number];
 
@@ -28,16 +28,16 @@ function reference(name: ExactName, [a, b, c]: Operands): number {
 
 function check(dtype: DType<ExactName>, operands: readonly Operands[], seed: number): void {
   const [a, b, c] = ([0, 1, 2] as const).map((place) =>
-    lanesOfNumbers(
+    elementsOfNumbers(
       dtype,
       operands.map((triple) => triple[place]),
     ),
   );
   if (a === undefined || b === undefined || c === undefined) throw new Error("three operands");
-  const target = allocateLanes(dtype, operands.length);
-  fusedMultiplyAddLanes(dtype, a, b, c, target);
+  const target = allocateElements(dtype, operands.length);
+  fusedMultiplyAddElements(dtype, a, b, c, target);
   const wrong: string[] = [];
-  for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+  for (const [i, found] of numbersOfElements(dtype, target).entries()) {
     const triple = operands[i] ?? [NaN, NaN, NaN];
     const expected = reference(dtype.name, triple);
     if (!Object.is(found, expected)) wrong.push(`${triple.join(", ")}: ${found}, not ${expected}`);
@@ -101,6 +101,8 @@ test("exponents of f64 at both ends", () => {
 });
 
 test("integers have none", () => {
-  const lanes = new Int32Array(1);
-  expect(() => fusedMultiplyAddLanes(i32, lanes, lanes, lanes, lanes)).toThrow(/fma of i32/);
+  const elements = new Int32Array(1);
+  expect(() => fusedMultiplyAddElements(i32, elements, elements, elements, elements)).toThrow(
+    /fma of i32/,
+  );
 });

@@ -13,20 +13,20 @@
  * small ones are added rounded to odd before the last, nearest, rounding (Boldo and Melquiond). Where
  * an exponent is so extreme that the parts could overflow or vanish, BigInt does it.
  */
-import type { DType, Lanes } from "../dtype.ts";
+import type { DType, Elements } from "../dtype.ts";
 import { acceptsFused } from "./functions.ts";
 import {
   floatRegisters,
   forEachPiece,
   loadFloats,
-  registerLanes,
+  registerElements,
   storeFloats,
 } from "./registers.ts";
 
-const lanes = floatRegisters;
-const laneWords = new Int32Array(lanes.buffer);
-const second = registerLanes;
-const third = 2 * registerLanes;
+const elements = floatRegisters;
+const elementWords = new Int32Array(elements.buffer);
+const second = registerElements;
+const third = 2 * registerElements;
 
 /** What a + b lost when it was rounded to `sum`. */
 function additionError(a: number, b: number, sum: number): number {
@@ -34,25 +34,25 @@ function additionError(a: number, b: number, sum: number): number {
   return a - (sum - partOfB) + (b - partOfB);
 }
 
-/** Makes the lane `index`, a rounded sum that lost `error`, the odd one of the exact sum's neighbours. */
+/** Makes the element `index`, a rounded sum that lost `error`, the odd one of the exact sum's neighbours. */
 function makeOdd(index: number, error: number): void {
-  const low = laneWords[2 * index] as number;
+  const low = elementWords[2 * index] as number;
   if ((low & 1) !== 0) return;
-  if (error > 0 === (lanes[index] as number) > 0) {
-    laneWords[2 * index] = low | 1;
+  if (error > 0 === (elements[index] as number) > 0) {
+    elementWords[2 * index] = low | 1;
   } else {
-    laneWords[2 * index] = low - 1;
-    if (low === 0) laneWords[2 * index + 1] = (laneWords[2 * index + 1] as number) - 1;
+    elementWords[2 * index] = low - 1;
+    if (low === 0) elementWords[2 * index + 1] = (elementWords[2 * index + 1] as number) - 1;
   }
 }
 
 function fuseNarrow(count: number): void {
   for (let i = 0; i < count; i++) {
-    const product = (lanes[i] as number) * (lanes[second + i] as number);
-    const addend = lanes[third + i] as number;
+    const product = (elements[i] as number) * (elements[second + i] as number);
+    const addend = elements[third + i] as number;
     const sum = product + addend;
     const error = additionError(product, addend, sum);
-    lanes[i] = sum;
+    elements[i] = sum;
     // Infinite and NaN sums have no error to speak of: it is NaN, which neither test accepts.
     if (error > 0 || error < 0) makeOdd(i, error);
   }
@@ -60,21 +60,21 @@ function fuseNarrow(count: number): void {
 
 function fuseF64(count: number): void {
   for (let i = 0; i < count; i++) {
-    lanes[i] = fusedMultiplyAdd(
-      lanes[i] as number,
-      lanes[second + i] as number,
-      lanes[third + i] as number,
+    elements[i] = fusedMultiplyAdd(
+      elements[i] as number,
+      elements[second + i] as number,
+      elements[third + i] as number,
     );
   }
 }
 
-/** a·b + c in every lane; `target` may be one of the operands. */
-export function fusedMultiplyAddLanes(
+/** a·b + c in every element; `target` may be one of the operands. */
+export function fusedMultiplyAddElements(
   dtype: DType,
-  a: Lanes,
-  b: Lanes,
-  c: Lanes,
-  target: Lanes,
+  a: Elements,
+  b: Elements,
+  c: Elements,
+  target: Elements,
 ): void {
   if (!acceptsFused(dtype)) throw new Error(`fma of ${dtype.name}`);
   const loop = dtype.name === "f64" ? fuseF64 : fuseNarrow;

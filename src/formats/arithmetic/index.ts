@@ -1,7 +1,7 @@
 /**
- * Arithmetic on lanes: what the simulator executes.
+ * Arithmetic on elements: what the simulator executes.
  *
- *   binaryLanes("add", bf16, x, y, target)      each sum exact, then rounded to bf16 once
+ *   binaryElements("add", bf16, x, y, target)      each sum exact, then rounded to bf16 once
  */
 export {
   acceptsArg,
@@ -45,17 +45,17 @@ export type {
 } from "./functions.ts";
 export type { Axis } from "./axis.ts";
 export {
-  binaryLanes,
-  classifyLanes,
-  compareLanes,
-  selectLanes,
-  unaryLanes,
+  binaryElements,
+  classifyElements,
+  compareElements,
+  selectElements,
+  unaryElements,
 } from "./elementwise.ts";
-export { fusedMultiplyAdd, fusedMultiplyAddLanes } from "./fused.ts";
-export { reduceLanes } from "./reduce.ts";
-export { scanLanes } from "./scan.ts";
-export { argLanes, sortLanes } from "./order.ts";
-export { acceptsDot, dotLanes, dotStep } from "./dot.ts";
+export { fusedMultiplyAdd, fusedMultiplyAddElements } from "./fused.ts";
+export { reduceElements } from "./reduce.ts";
+export { scanElements } from "./scan.ts";
+export { argElements, sortElements } from "./order.ts";
+export { acceptsDot, dotElements, dotStep } from "./dot.ts";
 export type { DotPrecision, DotShape } from "./dot.ts";
 export {
   chunkBits,
@@ -63,5 +63,5 @@ export {
   chunkProblem,
   elementsPerWord,
   heldPlaces,
-  sparseDotLanes,
+  sparseDotElements,
 } from "./sparse-dot.ts";

@@ -1,7 +1,7 @@
 /**
  * Integer functions of formats up to 32 bits, as loops over the integer registers.
  *
- * A register holds a lane extended to 32 bits, by its sign or by zeros. What comes out is right in the
+ * A register holds an element extended to 32 bits, by its sign or by zeros. What comes out is right in the
  * format's own bits and arbitrary above them; the store cuts those off:
  *
  *   i8   100 + 100  =  200   stored as  -56
@@ -13,13 +13,13 @@
  */
 import type { LoopPredicate } from "./float-loops.ts";
 import type { BinaryIn, UnaryIn } from "./functions.ts";
-import { flagRegister, integerRegisters, registerLanes } from "./registers.ts";
+import { flagRegister, integerRegisters, registerElements } from "./registers.ts";
 
-const lanes = integerRegisters;
+const elements = integerRegisters;
 const flags = flagRegister;
-const second = registerLanes;
+const second = registerElements;
 
-/** A loop over the first `count` lanes of the registers, which hold a format of `width` bits. */
+/** A loop over the first `count` elements of the registers, which hold a format of `width` bits. */
 export type IntegerLoop = (count: number, width: number) => void;
 
 export type IntegerUnaryFunction = UnaryIn<"integer" | "number" | "logic">;
@@ -40,37 +40,39 @@ export function reverseBits(word: number): number {
 
 export const integerUnaryLoops: { readonly [F in IntegerUnaryFunction]: IntegerLoop } = {
   neg(count) {
-    for (let i = 0; i < count; i++) lanes[i] = -(lanes[i] as number) | 0;
+    for (let i = 0; i < count; i++) elements[i] = -(elements[i] as number) | 0;
   },
   abs(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Math.abs(lanes[i] as number) | 0;
+    for (let i = 0; i < count; i++) elements[i] = Math.abs(elements[i] as number) | 0;
   },
   sign(count) {
     for (let i = 0; i < count; i++) {
-      const value = lanes[i] as number;
-      lanes[i] = (value >> 31) | (-value >>> 31);
+      const value = elements[i] as number;
+      elements[i] = (value >> 31) | (-value >>> 31);
     }
   },
   not(count) {
-    for (let i = 0; i < count; i++) lanes[i] = ~(lanes[i] as number);
+    for (let i = 0; i < count; i++) elements[i] = ~(elements[i] as number);
   },
   clz(count, width) {
     const mask = widthMask(width);
     const surplus = 32 - width;
-    for (let i = 0; i < count; i++) lanes[i] = Math.clz32((lanes[i] as number) & mask) - surplus;
+    for (let i = 0; i < count; i++)
+      elements[i] = Math.clz32((elements[i] as number) & mask) - surplus;
   },
   popcount(count, width) {
     const mask = widthMask(width);
     for (let i = 0; i < count; i++) {
-      let sums = (lanes[i] as number) & mask;
+      let sums = (elements[i] as number) & mask;
       sums -= (sums >>> 1) & 0x55555555;
       sums = (sums & 0x33333333) + ((sums >>> 2) & 0x33333333);
       sums = (sums + (sums >>> 4)) & 0x0f0f0f0f;
-      lanes[i] = Math.imul(sums, 0x01010101) >>> 24;
+      elements[i] = Math.imul(sums, 0x01010101) >>> 24;
     }
   },
   bit_reverse(count, width) {
-    for (let i = 0; i < count; i++) lanes[i] = reverseBits(lanes[i] as number) >>> (32 - width);
+    for (let i = 0; i < count; i++)
+      elements[i] = reverseBits(elements[i] as number) >>> (32 - width);
   },
 };
 
@@ -80,13 +82,13 @@ export const unsignedUnaryLoops: { readonly [F in IntegerUnaryFunction]: Integer
     // Nothing to do: an unsigned number is its own magnitude.
   },
   sign(count) {
-    for (let i = 0; i < count; i++) lanes[i] = Number(lanes[i] !== 0);
+    for (let i = 0; i < count; i++) elements[i] = Number(elements[i] !== 0);
   },
 };
 
 /** bool holds 0 and 1 and nothing else. */
 export function invertBools(count: number): void {
-  for (let i = 0; i < count; i++) lanes[i] = (lanes[i] as number) ^ 1;
+  for (let i = 0; i < count; i++) elements[i] = (elements[i] as number) ^ 1;
 }
 
 export type IntegerBinaryFunction = BinaryIn<"integer" | "number" | "logic">;
@@ -130,84 +132,84 @@ function signedHigh(left: number, right: number): number {
 export const integerBinaryLoops: { readonly [F in IntegerBinaryFunction]: IntegerLoop } = {
   add(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = ((lanes[i] as number) + (lanes[second + i] as number)) | 0;
+      elements[i] = ((elements[i] as number) + (elements[second + i] as number)) | 0;
     }
   },
   sub(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = ((lanes[i] as number) - (lanes[second + i] as number)) | 0;
+      elements[i] = ((elements[i] as number) - (elements[second + i] as number)) | 0;
     }
   },
   mul(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.imul(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = Math.imul(elements[i] as number, elements[second + i] as number);
     }
   },
   div(count) {
     for (let i = 0; i < count; i++) {
-      const divisor = lanes[second + i] as number;
-      lanes[i] = divisor === 0 ? -1 : ((lanes[i] as number) / divisor) | 0;
+      const divisor = elements[second + i] as number;
+      elements[i] = divisor === 0 ? -1 : ((elements[i] as number) / divisor) | 0;
     }
   },
   rem(count) {
     for (let i = 0; i < count; i++) {
-      const divisor = lanes[second + i] as number;
-      if (divisor !== 0) lanes[i] = ((lanes[i] as number) % divisor) | 0;
+      const divisor = elements[second + i] as number;
+      if (divisor !== 0) elements[i] = ((elements[i] as number) % divisor) | 0;
     }
   },
   min(count) {
     for (let i = 0; i < count; i++) {
-      const left = lanes[i] as number;
-      const right = lanes[second + i] as number;
-      lanes[i] = left ^ ((left ^ right) & -Number(right < left));
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = left ^ ((left ^ right) & -Number(right < left));
     }
   },
   max(count) {
     for (let i = 0; i < count; i++) {
-      const left = lanes[i] as number;
-      const right = lanes[second + i] as number;
-      lanes[i] = left ^ ((left ^ right) & -Number(right > left));
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = left ^ ((left ^ right) & -Number(right > left));
     }
   },
   pow(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = signedPower(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = signedPower(elements[i] as number, elements[second + i] as number);
     }
   },
   and(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) & (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) & (elements[second + i] as number);
     }
   },
   or(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) | (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) | (elements[second + i] as number);
     }
   },
   xor(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = (lanes[i] as number) ^ (lanes[second + i] as number);
+      elements[i] = (elements[i] as number) ^ (elements[second + i] as number);
     }
   },
   shl(count, width) {
     const mask = widthMask(width);
     for (let i = 0; i < count; i++) {
-      const amount = ((lanes[second + i] as number) & mask) >>> 0;
-      lanes[i] = amount < width ? (lanes[i] as number) << amount : 0;
+      const amount = ((elements[second + i] as number) & mask) >>> 0;
+      elements[i] = amount < width ? (elements[i] as number) << amount : 0;
     }
   },
   shr(count, width) {
     const mask = widthMask(width);
     for (let i = 0; i < count; i++) {
-      const amount = ((lanes[second + i] as number) & mask) >>> 0;
-      lanes[i] = (lanes[i] as number) >> (amount < width ? amount : 31);
+      const amount = ((elements[second + i] as number) & mask) >>> 0;
+      elements[i] = (elements[i] as number) >> (amount < width ? amount : 31);
     }
   },
   mul_high(count, width) {
     for (let i = 0; i < count; i++) {
-      const left = lanes[i] as number;
-      const right = lanes[second + i] as number;
-      lanes[i] = width === 32 ? signedHigh(left, right) : Math.imul(left, right) >> width;
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = width === 32 ? signedHigh(left, right) : Math.imul(left, right) >> width;
     }
   },
 };
@@ -216,63 +218,63 @@ export const unsignedBinaryLoops: { readonly [F in IntegerBinaryFunction]: Integ
   ...integerBinaryLoops,
   mul_high(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = multiplyHigh(lanes[i] as number, lanes[second + i] as number);
+      elements[i] = multiplyHigh(elements[i] as number, elements[second + i] as number);
     }
   },
   div(count) {
     for (let i = 0; i < count; i++) {
-      const divisor = (lanes[second + i] as number) >>> 0;
-      lanes[i] = divisor === 0 ? -1 : (((lanes[i] as number) >>> 0) / divisor) | 0;
+      const divisor = (elements[second + i] as number) >>> 0;
+      elements[i] = divisor === 0 ? -1 : (((elements[i] as number) >>> 0) / divisor) | 0;
     }
   },
   rem(count) {
     for (let i = 0; i < count; i++) {
-      const divisor = (lanes[second + i] as number) >>> 0;
-      if (divisor !== 0) lanes[i] = (((lanes[i] as number) >>> 0) % divisor) | 0;
+      const divisor = (elements[second + i] as number) >>> 0;
+      if (divisor !== 0) elements[i] = (((elements[i] as number) >>> 0) % divisor) | 0;
     }
   },
   min(count) {
     for (let i = 0; i < count; i++) {
-      const left = lanes[i] as number;
-      const right = lanes[second + i] as number;
-      lanes[i] = left ^ ((left ^ right) & -Number(right >>> 0 < left >>> 0));
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = left ^ ((left ^ right) & -Number(right >>> 0 < left >>> 0));
     }
   },
   max(count) {
     for (let i = 0; i < count; i++) {
-      const left = lanes[i] as number;
-      const right = lanes[second + i] as number;
-      lanes[i] = left ^ ((left ^ right) & -Number(right >>> 0 > left >>> 0));
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = left ^ ((left ^ right) & -Number(right >>> 0 > left >>> 0));
     }
   },
   pow(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = integerPower(lanes[i] as number, (lanes[second + i] as number) >>> 0);
+      elements[i] = integerPower(elements[i] as number, (elements[second + i] as number) >>> 0);
     }
   },
   shr(count) {
     for (let i = 0; i < count; i++) {
-      const amount = (lanes[second + i] as number) >>> 0;
-      lanes[i] = amount < 32 ? (lanes[i] as number) >>> amount : 0;
+      const amount = (elements[second + i] as number) >>> 0;
+      elements[i] = amount < 32 ? (elements[i] as number) >>> amount : 0;
     }
   },
 };
 
 export const integerCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop } = {
   eq(count) {
-    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] === lanes[second + i]);
+    for (let i = 0; i < count; i++) flags[i] = Number(elements[i] === elements[second + i]);
   },
   ne(count) {
-    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[second + i]);
+    for (let i = 0; i < count; i++) flags[i] = Number(elements[i] !== elements[second + i]);
   },
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) < (lanes[second + i] as number));
+      flags[i] = Number((elements[i] as number) < (elements[second + i] as number));
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) <= (lanes[second + i] as number));
+      flags[i] = Number((elements[i] as number) <= (elements[second + i] as number));
     }
   },
 };
@@ -281,12 +283,12 @@ export const unsignedCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop 
   ...integerCompareLoops,
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) >>> 0 < (lanes[second + i] as number) >>> 0);
+      flags[i] = Number((elements[i] as number) >>> 0 < (elements[second + i] as number) >>> 0);
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = Number((lanes[i] as number) >>> 0 <= (lanes[second + i] as number) >>> 0);
+      flags[i] = Number((elements[i] as number) >>> 0 <= (elements[second + i] as number) >>> 0);
     }
   },
 };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Random } from "../../support/random.ts";
-import { allocateLanes, bool, dtypes, f32, f64, isWide } from "../dtype.ts";
-import type { DType, IntegerName, Lanes } from "../dtype.ts";
-import { binaryLanes, compareLanes, selectLanes, unaryLanes } from "./elementwise.ts";
+import { allocateElements, bool, dtypes, f32, f64, isWide } from "../dtype.ts";
+import type { DType, IntegerName, Elements } from "../dtype.ts";
+import { binaryElements, compareElements, selectElements, unaryElements } from "./elementwise.ts";
 import { comparePredicates } from "./functions.ts";
 import type { ComparePredicate } from "./functions.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integer-loops.ts";
@@ -27,17 +27,17 @@ function wrap(dtype: DType, value: bigint): bigint {
     : BigInt.asUintN(dtype.bits, value);
 }
 
-function lanesOf(dtype: DType, values: readonly bigint[]): Lanes {
-  const lanes = allocateLanes(dtype, values.length);
+function elementsOf(dtype: DType, values: readonly bigint[]): Elements {
+  const elements = allocateElements(dtype, values.length);
   values.forEach((value, i) => {
-    if (isWide(dtype)) (lanes as BigInt64Array)[i] = value;
-    else (lanes as Int32Array)[i] = Number(value);
+    if (isWide(dtype)) (elements as BigInt64Array)[i] = value;
+    else (elements as Int32Array)[i] = Number(value);
   });
-  return lanes;
+  return elements;
 }
 
-function valuesOf(lanes: Lanes): bigint[] {
-  return Array.from(lanes as Int32Array, (lane) => BigInt(lane));
+function valuesOf(elements: Elements): bigint[] {
+  return Array.from(elements as Int32Array, (element) => BigInt(element));
 }
 
 /** All values of a 4-bit format; else ends, small numbers, powers of two, and random ones. */
@@ -118,9 +118,9 @@ describe.each(integers)("$name", (dtype) => {
 
   test("functions of one operand", () => {
     const values = operandsOf(dtype, 1500, random);
-    const target = allocateLanes(dtype, values.length);
+    const target = allocateElements(dtype, values.length);
     for (const [fn, reference] of Object.entries(unaryReference)) {
-      unaryLanes(fn as IntegerUnaryFunction, dtype, lanesOf(dtype, values), target);
+      unaryElements(fn as IntegerUnaryFunction, dtype, elementsOf(dtype, values), target);
       const expected = values.map((value) => wrap(dtype, reference(value, dtype)));
       expect(valuesOf(target), `${fn}, seed ${seed}`).toEqual(expected);
     }
@@ -129,17 +129,17 @@ describe.each(integers)("$name", (dtype) => {
   test("functions of two operands", () => {
     const some = operandsOf(dtype, 20, random);
     const operands = some.flatMap((left) => some.map((right) => [left, right] as const));
-    const left = lanesOf(
+    const left = elementsOf(
       dtype,
       operands.map(([value]) => value),
     );
-    const right = lanesOf(
+    const right = elementsOf(
       dtype,
       operands.map(([, value]) => value),
     );
-    const target = allocateLanes(dtype, operands.length);
+    const target = allocateElements(dtype, operands.length);
     for (const [fn, reference] of Object.entries(binaryReference)) {
-      binaryLanes(fn as IntegerBinaryFunction, dtype, left, right, target);
+      binaryElements(fn as IntegerBinaryFunction, dtype, left, right, target);
       const wrong: string[] = [];
       for (const [i, found] of valuesOf(target).entries()) {
         const [x, y] = operands[i] ?? [0n, 0n];
@@ -161,17 +161,17 @@ describe.each(integers)("$name", (dtype) => {
     };
     const some = operandsOf(dtype, 20, random);
     const operands = some.flatMap((left) => some.map((right) => [left, right] as const));
-    const left = lanesOf(
+    const left = elementsOf(
       dtype,
       operands.map(([value]) => value),
     );
-    const right = lanesOf(
+    const right = elementsOf(
       dtype,
       operands.map(([, value]) => value),
     );
     const target = new Uint8Array(operands.length);
     for (const predicate of comparePredicates) {
-      compareLanes(predicate, dtype, left, right, target);
+      compareElements(predicate, dtype, left, right, target);
       const expected = operands.map(([x, y]) => Number(holds[predicate](x, y)));
       expect(Array.from(target), `${predicate}, seed ${seed}`).toEqual(expected);
     }
@@ -184,28 +184,28 @@ test("bool has logic and equality", () => {
   const target = new Uint8Array(4);
   const cases = { and: [0, 0, 0, 1], or: [0, 1, 1, 1], xor: [0, 1, 1, 0] } as const;
   for (const fn of ["and", "or", "xor"] as const) {
-    binaryLanes(fn, bool, left, right, target);
+    binaryElements(fn, bool, left, right, target);
     expect(Array.from(target), fn).toEqual(cases[fn]);
   }
-  unaryLanes("not", bool, left, target);
+  unaryElements("not", bool, left, target);
   expect(Array.from(target)).toEqual([1, 1, 0, 0]);
-  compareLanes("eq", bool, left, right, target);
+  compareElements("eq", bool, left, right, target);
   expect(Array.from(target)).toEqual([1, 0, 0, 1]);
-  compareLanes("ne", bool, left, right, target);
+  compareElements("ne", bool, left, right, target);
   expect(Array.from(target)).toEqual([0, 1, 1, 0]);
 });
 
-test("lanes of any length and place, and results in place of an operand", () => {
+test("elements of any length and place, and results in place of an operand", () => {
   const whole = Int32Array.from({ length: 5003 }, (_, i) => i);
   const part = whole.subarray(3);
   const before = Array.from(part);
-  binaryLanes("add", dtypes.i32, part, part, part);
+  binaryElements("add", dtypes.i32, part, part, part);
   expect(Array.from(part)).toEqual(before.map((value) => 2 * value));
   expect(Array.from(whole.subarray(0, 3))).toEqual([0, 1, 2]);
   const wide = BigInt64Array.from({ length: 2051 }, (_, i) => BigInt(i) << 30n);
   const widePart = wide.subarray(2);
   const wideBefore = Array.from(widePart);
-  binaryLanes("mul", dtypes.i64, widePart, widePart, widePart);
+  binaryElements("mul", dtypes.i64, widePart, widePart, widePart);
   expect(Array.from(widePart)).toEqual(wideBefore.map((value) => BigInt.asIntN(64, value * value)));
 });
 
@@ -217,16 +217,16 @@ describe("selection", () => {
     const random = new Random(seed);
     const count = 2500;
     const bytes = () => {
-      const lanes = allocateLanes(dtype, count);
-      const view = new Uint8Array(lanes.buffer);
+      const elements = allocateElements(dtype, count);
+      const view = new Uint8Array(elements.buffer);
       for (let i = 0; i < view.length; i++) view[i] = random.below(dtype.bits === 4 ? 8 : 256);
-      return { lanes, view };
+      return { elements, view };
     };
     const ifTrue = bytes();
     const ifFalse = bytes();
     const condition = Uint8Array.from({ length: count }, () => random.below(2));
-    const target = allocateLanes(dtype, count);
-    selectLanes(condition, ifTrue.lanes, ifFalse.lanes, target);
+    const target = allocateElements(dtype, count);
+    selectElements(condition, ifTrue.elements, ifFalse.elements, target);
     const size = target.BYTES_PER_ELEMENT;
     const expected = Uint8Array.from({ length: count * size }, (_, i) => {
       const chosen = condition[Math.floor(i / size)] === 1 ? ifTrue.view : ifFalse.view;
@@ -236,11 +236,11 @@ describe("selection", () => {
   });
 
   test.each([f32, f64])("keeps signalling NaNs of $name", (dtype) => {
-    const source = allocateLanes(dtype, 1);
+    const source = allocateElements(dtype, 1);
     const words = new Uint32Array(source.buffer);
     words[words.length - 1] = dtype === f32 ? 0xff812345 : 0xfff01234;
-    const target = allocateLanes(dtype, 1);
-    selectLanes(Uint8Array.of(1), source, allocateLanes(dtype, 1), target);
+    const target = allocateElements(dtype, 1);
+    selectElements(Uint8Array.of(1), source, allocateElements(dtype, 1), target);
     expect(new Uint32Array(target.buffer)).toEqual(words);
   });
 });

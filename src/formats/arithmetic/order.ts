@@ -9,29 +9,29 @@
  *   ascending           -0    0   1   1   2  NaN
  *   descending         NaN    2   1   1   0  -0
  */
-import type { DType, Lanes } from "../dtype.ts";
-import { writeLane } from "../values.ts";
+import type { DType, Elements } from "../dtype.ts";
+import { writeElement } from "../values.ts";
 import type { Axis } from "./axis.ts";
 import { acceptsArg, acceptsSort } from "./functions.ts";
 import type { ArgFunction } from "./functions.ts";
-import { laneBits, widenLanes } from "./registers.ts";
-import type { NumberLanes } from "./registers.ts";
+import { laneBits, widenElements } from "./registers.ts";
+import type { NumberElements } from "./registers.ts";
 
-/** Lanes as values that `<` orders: numbers, or BigInts for the 64-bit integers. */
-type Keys = NumberLanes | BigInt64Array | BigUint64Array;
+/** Elements as values that `<` orders: numbers, or BigInts for the 64-bit integers. */
+type Keys = NumberElements | BigInt64Array | BigUint64Array;
 
-function comparableKeys(dtype: DType, lanes: Lanes): Keys {
-  if (dtype.kind !== "float") return lanes;
-  const values = new Float64Array(lanes.length);
-  widenLanes(dtype, lanes, 0, lanes.length, values);
+function comparableKeys(dtype: DType, elements: Elements): Keys {
+  if (dtype.kind !== "float") return elements;
+  const values = new Float64Array(elements.length);
+  widenElements(dtype, elements, 0, elements.length, values);
   return values;
 }
 
 /** Writes, for each (outer, inner), where along the axis the extreme lies. */
-export function argLanes(
+export function argElements(
   fn: ArgFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   axis: Axis,
   target: Int32Array,
 ): void {
@@ -77,13 +77,13 @@ function compareZeros(left: number, right: number): number {
 }
 
 /**
- * Sorts `keys` along the axis in place, and every one of `payloads`, lanes of any format, with them; of those only the
+ * Sorts `keys` along the axis in place, and every one of `payloads`, elements of any format, with them; of those only the
  * first `first`, over and over.
  */
-export function sortLanes(
+export function sortElements(
   dtype: DType,
-  keys: Lanes,
-  payloads: readonly Lanes[],
+  keys: Elements,
+  payloads: readonly Elements[],
   axis: Axis,
   descending: boolean,
   first = axis.length,
@@ -104,23 +104,23 @@ export function sortLanes(
         return sign * compareKeys(leftKey, rightKey) || left - right;
       });
       for (let k = first; k < length; k++) order[k] = order[k % first] as number;
-      for (const lanes of moved) permute(lanes, order, start, inner);
+      for (const elements of moved) permute(elements, order, start, inner);
     }
   }
   if (dtype.kind === "float") uniteNans(dtype, keys);
 }
 
 /** Equal keys are the same number, and so is every NaN among them: the one that operations make. */
-function uniteNans(dtype: DType, keys: Lanes): void {
-  comparableKeys(dtype, keys).forEach((key, lane) => {
-    if (key !== key) writeLane(dtype, keys, lane, NaN);
+function uniteNans(dtype: DType, keys: Elements): void {
+  comparableKeys(dtype, keys).forEach((key, element) => {
+    if (key !== key) writeElement(dtype, keys, element, NaN);
   });
 }
 
-/** Moves lane `order[k]` of those from `start` on, `stride` apart, to place k. */
-function permute(lanes: Lanes, order: Uint32Array, start: number, stride: number): void {
-  const bits = laneBits(lanes);
-  const words = bits.length / lanes.length;
+/** Moves element `order[k]` of those from `start` on, `stride` apart, to place k. */
+function permute(elements: Elements, order: Uint32Array, start: number, stride: number): void {
+  const bits = laneBits(elements);
+  const words = bits.length / elements.length;
   for (let word = 0; word < words; word++) {
     const before = Array.from(order, (k) => bits[(start + k * stride) * words + word] as number);
     for (const [k, value] of before.entries()) bits[(start + k * stride) * words + word] = value;

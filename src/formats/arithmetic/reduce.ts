@@ -1,8 +1,8 @@
 /**
- * Reductions along one axis of lanes viewed as [outer, length, inner].
+ * Reductions along one axis of elements viewed as [outer, length, inner].
  *
  * A float sum or product depends on the order of its steps, and this is the one place that fixes it:
- * a **halving tree** over the index. With s the largest power of two below n, lane i takes in lane
+ * a **halving tree** over the index. With s the largest power of two below n, element i takes in element
  * i + s for all i < n - s; then n = s, until one is left. For n = 6:
  *
  *   x0     x1     x2  x3   x4  x5      s = 4
@@ -14,13 +14,13 @@
  * once, at the end. Integers wrap, and min, max, and, or and xor do not depend on the order; min and
  * max are those of two operands, so NaN wins and -0 is below +0.
  */
-import { allocateLanes, f32 } from "../dtype.ts";
-import type { DType, Lanes } from "../dtype.ts";
+import { allocateElements, f32 } from "../dtype.ts";
+import type { DType, Elements } from "../dtype.ts";
 import type { Axis } from "./axis.ts";
-import { binaryLanes } from "./elementwise.ts";
+import { binaryElements } from "./elementwise.ts";
 import { acceptsReduce } from "./functions.ts";
 import type { BinaryFunction, ReduceFunction, ScanFunction } from "./functions.ts";
-import { laneBits, narrowLanes, widenLanes } from "./registers.ts";
+import { laneBits, narrowElements, widenElements } from "./registers.ts";
 
 /** The function that one step applies. */
 const stepFunctions: { readonly [F in ReduceFunction]: BinaryFunction } = {
@@ -38,13 +38,13 @@ function largestPowerBelow(count: number): number {
   return 2 ** (31 - Math.clz32(count - 1));
 }
 
-/** Reduces `source`, seen around `axis`, into one lane for each (outer, inner). */
-export function reduceLanes(
+/** Reduces `source`, seen around `axis`, into one element for each (outer, inner). */
+export function reduceElements(
   fn: ReduceFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   axis: Axis,
-  target: Lanes,
+  target: Elements,
 ): void {
   if (!acceptsReduce(fn, dtype)) throw new Error(`${fn} is not defined for ${dtype.name}`);
   if (dtype.kind === "float" && dtype.bits <= 32) {
@@ -58,12 +58,12 @@ export function reduceLanes(
 function reduceInMemory(
   fn: ReduceFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   axis: Axis,
-  target: Lanes,
+  target: Elements,
 ): void {
   const width = axis.outer * axis.inner;
-  const work = allocateLanes(dtype, width * axis.length);
+  const work = allocateElements(dtype, width * axis.length);
   bringAxisToFront(source, axis, work);
   foldInMemory(stepFunctions[fn], dtype, work, axis.length, width);
   const words = laneBits(target);
@@ -71,7 +71,11 @@ function reduceInMemory(
 }
 
 /** [outer, length, inner] to [length, outer, inner]. */
-function bringAxisToFront(source: Lanes, { outer, length, inner }: Axis, target: Lanes): void {
+function bringAxisToFront(
+  source: Elements,
+  { outer, length, inner }: Axis,
+  target: Elements,
+): void {
   const from = laneBits(source);
   const to = laneBits(target);
   const words = inner * (from.length / source.length);
@@ -84,11 +88,11 @@ function bringAxisToFront(source: Lanes, { outer, length, inner }: Axis, target:
   }
 }
 
-/** Folds `rows` rows of `width` lanes until one is left, or at most `enough` lanes; returns the rows left. */
+/** Folds `rows` rows of `width` elements until one is left, or at most `enough` elements; returns the rows left. */
 function foldInMemory(
   fn: BinaryFunction,
   dtype: DType,
-  work: Lanes,
+  work: Elements,
   rows: number,
   width: number,
   enough = 0,
@@ -98,7 +102,7 @@ function foldInMemory(
     const kept = largestPowerBelow(left);
     const lower = work.subarray(0, (left - kept) * width);
     const upper = work.subarray(kept * width, left * width);
-    binaryLanes(fn, dtype, lower, upper, lower);
+    binaryElements(fn, dtype, lower, upper, lower);
     left = kept;
   }
   return left;
@@ -110,7 +114,7 @@ function foldInMemory(
  */
 const forest = new Float32Array(32768);
 
-/** In each of `trees` trees of `extent` lanes, folds `count` lanes from `distance` on onto the first. */
+/** In each of `trees` trees of `extent` elements, folds `count` elements from `distance` on onto the first. */
 type FoldLoop = (trees: number, extent: number, count: number, distance: number) => void;
 
 const foldLoops: { readonly [F in ScanFunction]: FoldLoop } = {
@@ -167,9 +171,9 @@ function foldForest(
 function reduceFloats(
   fn: ScanFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   axis: Axis,
-  target: Lanes,
+  target: Elements,
 ): void {
   const { outer, length, inner } = axis;
   const extent = length * inner;
@@ -178,7 +182,7 @@ function reduceFloats(
     const treesPerForest = Math.floor(forest.length / extent);
     for (let o = 0; o < outer; o += treesPerForest) {
       const trees = Math.min(treesPerForest, outer - o);
-      widenLanes(dtype, source, o * extent, trees * extent, forest);
+      widenElements(dtype, source, o * extent, trees * extent, forest);
       foldForest(fn, trees, axis, results, o * inner);
     }
   } else {
@@ -186,21 +190,21 @@ function reduceFloats(
       reduceTallTree(fn, dtype, source, axis, results, o);
     }
   }
-  narrowLanes(dtype, results, target);
+  narrowElements(dtype, results, target);
 }
 
 /** Reduces the one tree at `o`, which is larger than the forest. */
 function reduceTallTree(
   fn: ScanFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   { length, inner }: Axis,
   results: Float32Array,
   o: number,
 ): void {
   const extent = length * inner;
   const work = new Float32Array(extent);
-  widenLanes(dtype, source, o * extent, extent, work);
+  widenElements(dtype, source, o * extent, extent, work);
   const rows = foldInMemory(stepFunctions[fn], f32, work, length, inner, forest.length);
   if (rows === 1) {
     results.set(work.subarray(0, inner), o * inner);

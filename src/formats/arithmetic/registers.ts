@@ -1,12 +1,12 @@
 /**
- * The registers that all arithmetic runs in, and the moves between them and lanes.
+ * The registers that all arithmetic runs in, and the moves between them and elements.
  *
- * An operation walks its lanes in pieces of 1024. It loads a piece of each operand into registers,
+ * An operation walks its elements in pieces of 1024. It loads a piece of each operand into registers,
  * runs one loop over the registers, and stores the result, which replaces the first operand:
  *
- *   bf16 lanes ──decode──▶ first  [1024 × f64]  ┐
- *                                               ├─ first[i] = first[i] + second[i] ──round──▶ bf16 lanes
- *   bf16 lanes ──decode──▶ second [1024 × f64]  ┘
+ *   bf16 elements ──decode──▶ first  [1024 × f64]  ┐
+ *                                               ├─ first[i] = first[i] + second[i] ──round──▶ bf16 elements
+ *   bf16 elements ──decode──▶ second [1024 × f64]  ┘
  *
  * There are three kinds of register, so that a function is written three times and not twenty:
  *
@@ -20,68 +20,73 @@
  * arguments reloads their lengths and addresses in every turn, which costs three times the arithmetic;
  * over constant arrays the compiled loop has the addresses in it. Imported names are not constant in
  * that sense, so a file of loops begins with aliases of its own. And `Number(a < b)` is free of the jump
- * that `a < b ? 1 : 0` makes, which the processor guesses wrong for half of random lanes.
+ * that `a < b ? 1 : 0` makes, which the processor guesses wrong for half of random elements.
  *
  * Every NaN that arithmetic makes is stored as the format's one NaN, whatever sign and payload the
  * host's processor gave it.
  */
 import { isWide } from "../dtype.ts";
-import type { DType, DTypeName, Lanes } from "../dtype.ts";
+import type { DType, DTypeName, Elements } from "../dtype.ts";
 import { decodeTable, encodeFloat, floatFormats } from "../floats.ts";
 import type { TableFloatName } from "../floats.ts";
 import type { ArithmeticFloatName } from "./functions.ts";
 
-/** Lanes of a register. */
-export const registerLanes = 1024;
+/** Elements of a register. */
+export const registerElements = 1024;
 
 /** Which of the three registers of a kind; also the operand's position. */
 export type Register = 0 | 1 | 2;
 
-export const floatRegisters = new Float64Array(3 * registerLanes);
-export const integerRegisters = new Int32Array(3 * registerLanes);
-export const wideRegisters = new Int32Array(6 * registerLanes);
+export const floatRegisters = new Float64Array(3 * registerElements);
+export const integerRegisters = new Int32Array(3 * registerElements);
+export const wideRegisters = new Int32Array(6 * registerElements);
 /** Results and conditions of type bool. */
-export const flagRegister = new Uint8Array(registerLanes);
+export const flagRegister = new Uint8Array(registerElements);
 
 const floats = floatRegisters;
 const integers = integerRegisters;
 const wides = wideRegisters;
-const lanesPerRegister = registerLanes;
+const elementsPerRegister = registerElements;
 /** The words of the float registers, low word first. */
 const floatWords = new Int32Array(floats.buffer);
-const firstInteger = integers.subarray(0, lanesPerRegister);
-const firstWide = wides.subarray(0, 2 * lanesPerRegister);
+const firstInteger = integers.subarray(0, elementsPerRegister);
+const firstWide = wides.subarray(0, 2 * elementsPerRegister);
 
-const staged64 = new Float64Array(lanesPerRegister);
-const staged32 = new Float32Array(lanesPerRegister);
-const staged16 = new Uint16Array(lanesPerRegister);
+const staged64 = new Float64Array(elementsPerRegister);
+const staged32 = new Float32Array(elementsPerRegister);
+const staged16 = new Uint16Array(elementsPerRegister);
 
 /** Typed arrays whose elements are numbers. */
-export type NumberLanes = Exclude<Lanes, BigInt64Array | BigUint64Array>;
+export type NumberElements = Exclude<Elements, BigInt64Array | BigUint64Array>;
 
-function piece<T extends Lanes>(lanes: T, start: number, count: number): T {
-  return lanes.length === count ? lanes : (lanes.subarray(start, start + count) as T);
+function piece<T extends Elements>(elements: T, start: number, count: number): T {
+  return elements.length === count ? elements : (elements.subarray(start, start + count) as T);
 }
 
-/** Below this many lanes a loop is faster than a call of `set`. */
-const fewLanes = 16;
+/** Below this many elements a loop is faster than a call of `set`. */
+const fewElements = 16;
 
 function moveIn(
-  source: NumberLanes,
+  source: NumberElements,
   start: number,
   count: number,
-  register: NumberLanes,
+  register: NumberElements,
   offset: number,
 ): void {
-  if (count <= fewLanes) {
+  if (count <= fewElements) {
     for (let i = 0; i < count; i++) register[offset + i] = source[start + i] as number;
   } else {
     register.set(piece(source, start, count), offset);
   }
 }
 
-function moveOut(staged: NumberLanes, target: NumberLanes, start: number, count: number): void {
-  if (count <= fewLanes) {
+function moveOut(
+  staged: NumberElements,
+  target: NumberElements,
+  start: number,
+  count: number,
+): void {
+  if (count <= fewElements) {
     for (let i = 0; i < count; i++) target[start + i] = staged[i] as number;
   } else {
     target.set(piece(staged, 0, count), start);
@@ -117,15 +122,15 @@ function hasCodes(name: DTypeName): name is TableFloatName {
   return Object.hasOwn(codeBases, name);
 }
 
-/** Loads `count` lanes of a float format as numbers. */
+/** Loads `count` elements of a float format as numbers. */
 export function loadFloats(
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   start: number,
   count: number,
   register: Register,
 ): void {
-  const offset = register * lanesPerRegister;
+  const offset = register * elementsPerRegister;
   if (hasCodes(dtype.name)) {
     moveIn(source as Uint16Array, start, count, staged16, 0);
     const base = codeBase(dtype.name);
@@ -138,12 +143,12 @@ export function loadFloats(
 }
 
 /** Rounds the first float register to the format, once, and stores it. */
-export function storeFloats(dtype: DType, target: Lanes, start: number, count: number): void {
+export function storeFloats(dtype: DType, target: Elements, start: number, count: number): void {
   floatStores[dtype.name as ArithmeticFloatName](count);
-  moveOut(floatStages[dtype.name as ArithmeticFloatName], target as NumberLanes, start, count);
+  moveOut(floatStages[dtype.name as ArithmeticFloatName], target as NumberElements, start, count);
 }
 
-const floatStages: { readonly [N in ArithmeticFloatName]: NumberLanes } = {
+const floatStages: { readonly [N in ArithmeticFloatName]: NumberElements } = {
   f64: staged64,
   f32: staged32,
   tf32: staged32,
@@ -164,7 +169,7 @@ const floatStores: { readonly [N in ArithmeticFloatName]: (count: number) => voi
 
 /**
  * `check` becomes NaN where a number is infinite or NaN. To add up is cheaper than to ask for each: the
- * lanes are looked at again only where it did.
+ * elements are looked at again only where it did.
  */
 function stage64(count: number): void {
   let check = 0;
@@ -275,33 +280,33 @@ function roundToTf32(count: number): void {
 
 /* ---- integers ---- */
 
-/** The lanes as integers of the same width, or as pairs of words for 64-bit formats. */
-export function laneBits(lanes: Lanes): Exclude<NumberLanes, Float32Array | Float64Array> {
-  if (lanes instanceof Float32Array) {
-    return new Int32Array(lanes.buffer, lanes.byteOffset, lanes.length);
+/** The elements as integers of the same width, or as pairs of words for 64-bit formats. */
+export function laneBits(elements: Elements): Exclude<NumberElements, Float32Array | Float64Array> {
+  if (elements instanceof Float32Array) {
+    return new Int32Array(elements.buffer, elements.byteOffset, elements.length);
   }
   if (
-    lanes instanceof Float64Array ||
-    lanes instanceof BigInt64Array ||
-    lanes instanceof BigUint64Array
+    elements instanceof Float64Array ||
+    elements instanceof BigInt64Array ||
+    elements instanceof BigUint64Array
   ) {
-    return new Int32Array(lanes.buffer, lanes.byteOffset, 2 * lanes.length);
+    return new Int32Array(elements.buffer, elements.byteOffset, 2 * elements.length);
   }
-  return lanes;
+  return elements;
 }
 
-/** Loads lanes of at most 32 bits, each extended by its sign, or by zeros where it has none. */
+/** Loads elements of at most 32 bits, each extended by its sign, or by zeros where it has none. */
 export function loadIntegers(
-  source: Lanes,
+  source: Elements,
   start: number,
   count: number,
   register: Register,
 ): void {
-  moveIn(source as NumberLanes, start, count, integers, register * lanesPerRegister);
+  moveIn(source as NumberElements, start, count, integers, register * elementsPerRegister);
 }
 
 /** Wraps the first integer register to the format's width and stores it. */
-export function storeIntegers(dtype: DType, target: Lanes, start: number, count: number): void {
+export function storeIntegers(dtype: DType, target: Elements, start: number, count: number): void {
   // Typed arrays wrap by themselves to the widths that they have.
   if (dtype.bits === 4) {
     if (dtype.kind === "signed") {
@@ -313,22 +318,22 @@ export function storeIntegers(dtype: DType, target: Lanes, start: number, count:
   storeWords(target, start, count);
 }
 
-/** Stores the first integer register into lanes of at most 32 bits that it is known to fit. */
-export function storeWords(target: Lanes, start: number, count: number): void {
-  moveOut(firstInteger, target as NumberLanes, start, count);
+/** Stores the first integer register into elements of at most 32 bits that it is known to fit. */
+export function storeWords(target: Elements, start: number, count: number): void {
+  moveOut(firstInteger, target as NumberElements, start, count);
 }
 
-/** Loads 64-bit lanes given as pairs of words. */
+/** Loads 64-bit elements given as pairs of words. */
 export function loadWides(
-  words: NumberLanes,
+  words: NumberElements,
   start: number,
   count: number,
   register: Register,
 ): void {
-  moveIn(words, 2 * start, 2 * count, wides, 2 * register * lanesPerRegister);
+  moveIn(words, 2 * start, 2 * count, wides, 2 * register * elementsPerRegister);
 }
 
-export function storeWides(words: NumberLanes, start: number, count: number): void {
+export function storeWides(words: NumberElements, start: number, count: number): void {
   moveOut(firstWide, words, 2 * start, 2 * count);
 }
 
@@ -352,19 +357,19 @@ export function registerKind(dtype: DType): RegisterKind {
   return isWide(dtype) ? "wide" : "integer";
 }
 
-/** Calls `run` for each piece of `length` lanes. */
+/** Calls `run` for each piece of `length` elements. */
 export function forEachPiece(length: number, run: (start: number, count: number) => void): void {
-  for (let start = 0; start < length; start += lanesPerRegister) {
-    run(start, Math.min(lanesPerRegister, length - start));
+  for (let start = 0; start < length; start += elementsPerRegister) {
+    run(start, Math.min(elementsPerRegister, length - start));
   }
 }
 
 /* ---- whole arrays of numbers ---- */
 
-/** Decodes lanes of a float format, from `start` on, into `target` from its beginning. */
-export function widenLanes(
+/** Decodes elements of a float format, from `start` on, into `target` from its beginning. */
+export function widenElements(
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   start: number,
   count: number,
   target: Float32Array | Float64Array,
@@ -380,10 +385,10 @@ export function widenLanes(
 }
 
 /** Rounds numbers to the format, once, and stores them. */
-export function narrowLanes(
+export function narrowElements(
   dtype: DType,
   values: Float32Array | Float64Array,
-  target: Lanes,
+  target: Elements,
 ): void {
   forEachPiece(values.length, (start, count) => {
     floats.set(piece(values, start, count));

@@ -9,12 +9,12 @@
  * the running value in f32 and round only what they write. Integers wrap.
  */
 import { isWide } from "../dtype.ts";
-import type { DType, Lanes } from "../dtype.ts";
+import type { DType, Elements } from "../dtype.ts";
 import type { Axis } from "./axis.ts";
 import { acceptsScan } from "./functions.ts";
 import type { ScanFunction } from "./functions.ts";
-import { narrowLanes, widenLanes } from "./registers.ts";
-import type { NumberLanes } from "./registers.ts";
+import { narrowElements, widenElements } from "./registers.ts";
+import type { NumberElements } from "./registers.ts";
 
 type Step<T> = (running: T, next: T) => T;
 
@@ -74,35 +74,35 @@ function scanAxis<T>(
 }
 
 /** Scans `source`, seen around `axis`; `target` may be the same array. */
-export function scanLanes(
+export function scanElements(
   fn: ScanFunction,
   dtype: DType,
-  source: Lanes,
+  source: Elements,
   axis: Axis,
-  target: Lanes,
+  target: Elements,
   reverse: boolean,
 ): void {
   if (!acceptsScan(fn, dtype)) throw new Error(`${fn} is not defined for ${dtype.name}`);
   if (dtype.kind === "float") {
     const values = new Float64Array(source.length);
-    widenLanes(dtype, source, 0, source.length, values);
+    widenElements(dtype, source, 0, source.length, values);
     const steps = dtype.name === "f64" ? float64Steps : float32Steps;
     scanAxis(steps[fn], values, axis, values, reverse);
-    narrowLanes(dtype, values, target);
+    narrowElements(dtype, values, target);
   } else if (isWide(dtype)) {
-    const lanes = source as BigInt64Array;
-    scanAxis(wideSteps[fn], lanes, axis, target as BigInt64Array, reverse);
+    const elements = source as BigInt64Array;
+    scanAxis(wideSteps[fn], elements, axis, target as BigInt64Array, reverse);
   } else {
-    const lanes = source as NumberLanes;
-    scanAxis(integerSteps[fn], lanes, axis, target as NumberLanes, reverse);
-    if (dtype.bits === 4) wrapTo4Bits(dtype, target as NumberLanes);
+    const elements = source as NumberElements;
+    scanAxis(integerSteps[fn], elements, axis, target as NumberElements, reverse);
+    if (dtype.bits === 4) wrapTo4Bits(dtype, target as NumberElements);
   }
 }
 
 /** Typed arrays wrap by themselves to the widths that they have; 4 bits is not one of them. */
-function wrapTo4Bits(dtype: DType, lanes: NumberLanes): void {
-  for (let i = 0; i < lanes.length; i++) {
-    const value = lanes[i] as number;
-    lanes[i] = dtype.kind === "signed" ? (value << 28) >> 28 : value & 15;
+function wrapTo4Bits(dtype: DType, elements: NumberElements): void {
+  for (let i = 0; i < elements.length; i++) {
+    const value = elements[i] as number;
+    elements[i] = dtype.kind === "signed" ? (value << 28) >> 28 : value & 15;
   }
 }

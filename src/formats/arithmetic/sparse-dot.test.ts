@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Random } from "../../support/random.ts";
 import { bf16, f32, i32, i8, tf32 } from "../dtype.ts";
 import { encodeFloat } from "../floats.ts";
-import { chunkProblem, elementsPerWord, heldPlaces, sparseDotLanes } from "./sparse-dot.ts";
+import { chunkProblem, elementsPerWord, heldPlaces, sparseDotElements } from "./sparse-dot.ts";
 
 const one = encodeFloat("bf16", 1);
 const nan = encodeFloat("bf16", NaN);
@@ -38,7 +38,7 @@ describe("sparse products", () => {
     for (const place of [1, 3, 4, 5, 10, 11, 12, 15]) b[place] = one;
     const sums = new Float32Array(1);
     const shape = { m: 1, n: 1, k: 16, operand: bf16, accumulator: f32 };
-    sparseDotLanes(shape, new Uint16Array(8).fill(one), Uint16Array.of(0xce4d), b, sums);
+    sparseDotElements(shape, new Uint16Array(8).fill(one), Uint16Array.of(0xce4d), b, sums);
     expect(sums[0]).toBe(8);
   });
 
@@ -59,7 +59,7 @@ describe("sparse products", () => {
       whole[4 * at + (code >> 2)] = a[2 * at + 1] ?? NaN;
     }
     const sums = Int32Array.from({ length: m * n }, (_, at) => at);
-    sparseDotLanes({ m, n, k, operand: i8, accumulator: i32 }, a, metadata, b, sums);
+    sparseDotElements({ m, n, k, operand: i8, accumulator: i32 }, a, metadata, b, sums);
     const expected = Array.from({ length: m * n }, (_, at) => {
       const [row, column] = [Math.floor(at / n), at % n];
       let sum = at;

@@ -11,8 +11,8 @@
  * The arithmetic is that of a dense product of what A holds with those elements of B that it meets: others do not
  * count, not even infinities and NaNs.
  */
-import type { DType, Lanes } from "../dtype.ts";
-import { dotLanes } from "./dot.ts";
+import type { DType, Elements } from "../dtype.ts";
+import { dotElements } from "./dot.ts";
 import type { DotShape } from "./dot.ts";
 
 const chunksPerWord = 4;
@@ -54,12 +54,12 @@ export function heldPlaces(dtype: DType, words: Uint16Array): Uint32Array {
 }
 
 /** c += a·b; a has m rows of k / 2, with the metadata of a row one behind the other; b is k × n and c m × n, by rows. */
-export function sparseDotLanes(
+export function sparseDotElements(
   shape: DotShape,
-  a: Lanes,
+  a: Elements,
   metadata: Uint16Array,
-  b: Lanes,
-  c: Lanes,
+  b: Elements,
+  c: Elements,
 ): void {
   const { m, n, k, operand } = shape;
   const [half, words] = [k / 2, k / elementsPerWord(operand)];
@@ -70,6 +70,6 @@ export function sparseDotLanes(
     for (const [at, place] of places.entries())
       met.set(b.subarray(place * n, (place + 1) * n) as never, at * n);
     const own = a.subarray(row * half, (row + 1) * half);
-    dotLanes(line, own, met, c.subarray(row * n, (row + 1) * n));
+    dotElements(line, own, met, c.subarray(row * n, (row + 1) * n));
   }
 }

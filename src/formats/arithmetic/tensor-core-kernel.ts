@@ -383,7 +383,7 @@ export interface PanelJob {
 export interface PanelShape {
   readonly rows: number;
   readonly panels: number;
-  /** Lanes of k in a step, and steps. */
+  /** Elements of k in a step, and steps. */
   readonly depth: number;
   readonly steps: number;
   /** Fraction bits that are kept, and mantissa bits of a result. */

@@ -25,18 +25,18 @@
  * onto zero, then the others onto that, and C is added to the result as by an ordinary addition, all in the
  * accumulator's format.
  */
-import type { Lanes } from "../dtype.ts";
+import type { Elements } from "../dtype.ts";
 import { decodeFloat, encodeFloat, floatFormats } from "../floats.ts";
 import { panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
 import { calmed, hasExtreme, isExtremeSum } from "./tensor-extremes.ts";
-import type { DecodedLanes } from "./tensor-extremes.ts";
+import type { DecodedElements } from "./tensor-extremes.ts";
 
 export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
 export type TensorCoreUnit = "mma" | "wgmma";
 
 /** Rows of an operand: of A, or the columns of B. */
-export interface TensorOperand extends DecodedLanes {
+export interface TensorOperand extends DecodedElements {
   readonly format: TensorCoreFormat;
   readonly rows: number;
   readonly k: number;
@@ -82,7 +82,7 @@ function tableOf(format: TableFormat): CodeTable {
   return table;
 }
 
-const lanesOf = { 1: Uint8Array, 2: Uint16Array, 4: Float32Array } as const;
+const elementsOf = { 1: Uint8Array, 2: Uint16Array, 4: Float32Array } as const;
 
 /** Reads `rows` rows of k from memory; −1 as `sign` negates every element. */
 export function decodeTensorOperand(
@@ -92,24 +92,24 @@ export function decodeTensorOperand(
   sign: 1 | -1 = 1,
 ): TensorOperand {
   const width = bytesOf[format];
-  // Lanes begin at a multiple of their width, as operands in memory do; others are moved to one.
+  // Elements begin at a multiple of their width, as operands in memory do; others are moved to one.
   const { buffer, byteOffset, byteLength } = bytes.byteOffset % width === 0 ? bytes : bytes.slice();
   // Memory that threads share is read as any other.
-  const lanes = new lanesOf[width](buffer as ArrayBuffer, byteOffset, byteLength / width);
-  const { values, exponents, extreme } = decodeLanes(format, lanes);
+  const elements = new elementsOf[width](buffer as ArrayBuffer, byteOffset, byteLength / width);
+  const { values, exponents, extreme } = decodeElements(format, elements);
   if (sign < 0)
     for (let index = 0; index < values.length; index++) values[index] = -(values[index] as number);
   return { values, exponents, extreme, format, rows, k: values.length / rows };
 }
 
-/** Decodes lanes: codes, or the numbers of tf32, whose 13 low bits do not matter. */
-export function decodeLanes(format: TensorCoreFormat, lanes: Lanes): DecodedLanes {
-  const values = new Float32Array(lanes.length);
-  const exponents = new Int32Array(lanes.length);
-  if (format === "tf32") decodeWords(values, exponents, lanes as Float32Array);
+/** Decodes elements: codes, or the numbers of tf32, whose 13 low bits do not matter. */
+export function decodeElements(format: TensorCoreFormat, elements: Elements): DecodedElements {
+  const values = new Float32Array(elements.length);
+  const exponents = new Int32Array(elements.length);
+  if (format === "tf32") decodeWords(values, exponents, elements as Float32Array);
   else {
     const table = tableOf(format);
-    const codes = lanes as Uint16Array;
+    const codes = elements as Uint16Array;
     for (let index = 0; index < codes.length; index++) {
       const code = codes[index] as number;
       values[index] = table.values[code] as number;
@@ -119,8 +119,8 @@ export function decodeLanes(format: TensorCoreFormat, lanes: Lanes): DecodedLane
   return { values, exponents, extreme: hasExtreme(values, exponents) };
 }
 
-function decodeWords(values: Float32Array, exponents: Int32Array, lanes: Float32Array): void {
-  const words = new Uint32Array(lanes.buffer, lanes.byteOffset, lanes.length);
+function decodeWords(values: Float32Array, exponents: Int32Array, elements: Float32Array): void {
+  const words = new Uint32Array(elements.buffer, elements.byteOffset, elements.length);
   const kept = new Uint32Array(values.buffer);
   for (let index = 0; index < words.length; index++) {
     const word = (words[index] as number) & 0xffff_e000;
@@ -178,9 +178,9 @@ export interface Run {
 /** The result where an infinity or a NaN takes part; undefined where none does. */
 function specialSum(
   { accumulator }: StepRule,
-  a: DecodedLanes,
+  a: DecodedElements,
   { start: left, stride: leftStride }: Run,
-  b: DecodedLanes,
+  b: DecodedElements,
   { start: right, stride: rightStride }: Run,
   length: number,
   addend: number,
@@ -202,9 +202,9 @@ function specialSum(
 /** One row and one column onto one sum, whatever they hold: the rule itself. */
 export function sumRow(
   rule: StepRule,
-  a: DecodedLanes,
+  a: DecodedElements,
   leftRun: Run,
-  b: DecodedLanes,
+  b: DecodedElements,
   rightRun: Run,
   length: number,
   code: number,
@@ -267,7 +267,7 @@ function sumApart(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32A
   const apart = c.map((code, index) => Number(isApart(code, index)));
   if (!apart.includes(0)) return false;
   const sums = c.map((code, index) => (apart[index] === 1 ? 0 : code));
-  if (!sumPanels(rule, left.lanes, right.lanes, sums)) return false;
+  if (!sumPanels(rule, left.elements, right.elements, sums)) return false;
   for (let index = 0; index < c.length; index++)
     c[index] = apart[index] === 1 ? sumOne(rule, a, b, c, index) : (sums[index] as number);
   return true;

@@ -7,12 +7,12 @@
  *
  * What is missing of a last step, or of a last panel of columns, is zero.
  */
-import type { Lanes } from "../dtype.ts";
+import type { Elements } from "../dtype.ts";
 import { panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
-import { decodeLanes, stepRule, sumRow } from "./tensor-core.ts";
+import { decodeElements, stepRule, sumRow } from "./tensor-core.ts";
 import type { TensorCoreAccumulator, TensorCoreFormat } from "./tensor-core.ts";
 import { calmed, isExtremeSum } from "./tensor-extremes.ts";
-import type { CalmLanes, DecodedLanes } from "./tensor-extremes.ts";
+import type { CalmElements, DecodedElements } from "./tensor-extremes.ts";
 
 export interface TensorDotShape {
   readonly m: number;
@@ -21,7 +21,7 @@ export interface TensorDotShape {
   readonly a: TensorCoreFormat;
   readonly b: TensorCoreFormat;
   readonly accumulator: TensorCoreAccumulator;
-  /** Lanes of k that an instruction takes. */
+  /** Elements of k that an instruction takes. */
   readonly step: number;
 }
 
@@ -49,10 +49,10 @@ interface Block {
 }
 
 /** c += a·b; a is m × k, b is k × n and c is m × n, by rows; c holds f32 numbers or f16 codes. */
-export function tensorDot(shape: TensorDotShape, a: Lanes, b: Lanes, c: Lanes): void {
+export function tensorDot(shape: TensorDotShape, a: Elements, b: Elements, c: Elements): void {
   const { m, n, k, step } = shape;
-  const left = decodeLanes(shape.a, a);
-  const right = decodeLanes(shape.b, b);
+  const left = decodeElements(shape.a, a);
+  const right = decodeElements(shape.b, b);
   const calmLeft = calmed(left, m, (index) => Math.floor(index / k));
   const calmRight = calmed(right, n, (index) => index % n);
   const deepest = Math.max(step, Math.floor(blockDepth / step) * step);
@@ -80,9 +80,9 @@ export function tensorDot(shape: TensorDotShape, a: Lanes, b: Lanes, c: Lanes): 
 function multiplyFast(
   shape: TensorDotShape,
   { row, rows, column, columns, depth, depths }: Block,
-  left: DecodedLanes,
-  right: DecodedLanes,
-  c: Lanes,
+  left: DecodedElements,
+  right: DecodedElements,
+  c: Elements,
 ): boolean {
   if (shape.accumulator !== "f32" || left.extreme || right.extreme) return false;
   const { k, n, step } = shape;
@@ -117,7 +117,7 @@ function multiplyFast(
 
 function packPanels(
   { bValues, bExponents }: { readonly bValues: Float32Array; readonly bExponents: Int32Array },
-  { values, exponents }: DecodedLanes,
+  { values, exponents }: DecodedElements,
   block: Omit<Block, "row" | "rows"> & { readonly n: number; readonly padded: number },
 ): void {
   const { n, column, columns, depth, depths, padded } = block;
@@ -152,9 +152,9 @@ function eachElement(
 function sumExactly(
   { k, n, step, a, accumulator }: TensorDotShape,
   { depth, depths }: Block,
-  left: DecodedLanes,
-  right: DecodedLanes,
-  c: Lanes,
+  left: DecodedElements,
+  right: DecodedElements,
+  c: Elements,
   at: number,
 ): void {
   const rule = stepRule(a, "wgmma", accumulator);
@@ -177,9 +177,9 @@ function sumExactly(
 function multiplyApart(
   shape: TensorDotShape,
   block: Block,
-  left: CalmLanes<DecodedLanes>,
-  right: CalmLanes<DecodedLanes>,
-  c: Lanes,
+  left: CalmElements<DecodedElements>,
+  right: CalmElements<DecodedElements>,
+  c: Elements,
   exactly: (at: number) => void,
 ): boolean {
   if (shape.accumulator !== "f32") return false;
@@ -196,7 +196,7 @@ function multiplyApart(
     apart.set(at, sum);
     sums[at] = 0;
   });
-  const isDone = multiplyFast(shape, block, left.lanes, right.lanes, c);
+  const isDone = multiplyFast(shape, block, left.elements, right.elements, c);
   for (const [at, sum] of apart) {
     sums[at] = sum;
     if (isDone) exactly(at);

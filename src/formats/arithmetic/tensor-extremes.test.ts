@@ -6,9 +6,9 @@ import { describe, expect, test } from "vitest";
 import { Random } from "../../support/random.ts";
 import { dtypes } from "../dtype.ts";
 import { encodeFloat } from "../floats.ts";
-import { dotLanes } from "./dot.ts";
+import { dotElements } from "./dot.ts";
 import {
-  decodeLanes,
+  decodeElements,
   decodeTensorOperand,
   multiplyAccumulate,
   stepRule,
@@ -42,7 +42,7 @@ describe.each(cases)("special $name", ({ oneIn: [ofA, ofB, ofC] }) => {
   const a = codesOf(numbers(m * k, random, ofA));
   const b = codesOf(numbers(k * n, random, ofB));
   const sums = new Uint32Array(Float32Array.from(numbers(m * n, random, ofC)).buffer);
-  const [left, right] = [decodeLanes("bf16", a), decodeLanes("bf16", b)];
+  const [left, right] = [decodeElements("bf16", a), decodeElements("bf16", b)];
   const rule = stepRule("bf16", "wgmma", "f32");
 
   /** The codes of all sums after so much of k, step by step. */
@@ -60,7 +60,7 @@ describe.each(cases)("special $name", ({ oneIn: [ofA, ofB, ofC] }) => {
   test("as the simulator multiplies", () => {
     const shape = { m, n, k, operand: dtypes.bf16, accumulator: dtypes.f32 };
     const found = new Float32Array(sums.slice().buffer);
-    dotLanes(shape, a, b, found);
+    dotElements(shape, a, b, found);
     expect(found).toEqual(new Float32Array(expected(k).buffer));
   });
 

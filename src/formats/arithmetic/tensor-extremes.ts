@@ -9,7 +9,7 @@
 import { largestExponent, largestSum, smallestSum, zeroExponent } from "./tensor-core-kernel.ts";
 
 /** Elements as numbers. */
-export interface DecodedLanes {
+export interface DecodedElements {
   readonly values: Float32Array;
   /** Of each element; `zeroExponent` for a zero. */
   readonly exponents: Int32Array;
@@ -36,27 +36,27 @@ export function isExtremeSum(code: number): boolean {
   return exponent < smallestSum || exponent > largestSum;
 }
 
-/** Lanes without what is extreme, and which lines of them it was in. */
-export interface CalmLanes<T extends DecodedLanes> {
-  readonly lanes: T;
+/** Elements without what is extreme, and which lines of them it was in. */
+export interface CalmElements<T extends DecodedElements> {
+  readonly elements: T;
   /** 1 for a line that had something extreme. */
   readonly apart: Uint8Array;
 }
 
 /** Puts zeros in place of what is extreme. Element `index` is of line `lineOf(index)`. */
-export function calmed<T extends DecodedLanes>(
-  lanes: T,
+export function calmed<T extends DecodedElements>(
+  elements: T,
   lines: number,
   lineOf: (index: number) => number,
-): CalmLanes<T> {
+): CalmElements<T> {
   const apart = new Uint8Array(lines);
-  if (!lanes.extreme) return { lanes, apart };
-  const [values, exponents] = [lanes.values.slice(), lanes.exponents.slice()];
+  if (!elements.extreme) return { elements, apart };
+  const [values, exponents] = [elements.values.slice(), elements.exponents.slice()];
   for (let index = 0; index < values.length; index++) {
     if (!isExtremeNumber(values[index] as number, exponents[index] as number)) continue;
     values[index] = 0;
     exponents[index] = zeroExponent;
     apart[lineOf(index)] = 1;
   }
-  return { lanes: { ...lanes, values, exponents, extreme: false }, apart };
+  return { elements: { ...elements, values, exponents, extreme: false }, apart };
 }

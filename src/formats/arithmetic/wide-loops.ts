@@ -1,8 +1,8 @@
 /**
- * Functions of i64 and u64, as loops over the wide registers, in which a lane is two 32-bit words, the
+ * Functions of i64 and u64, as loops over the wide registers, in which an element is two 32-bit words, the
  * low one first:
  *
- *   lane i    words[2i] = low    words[2i + 1] = high
+ *   element i    words[2i] = low    words[2i + 1] = high
  *
  * Arithmetic on words is some twenty times faster than on BigInt, which allocates each result. Division,
  * powers and the high half of products are rare enough to use BigInt all the same.
@@ -10,25 +10,25 @@
 import type { LoopPredicate } from "./float-loops.ts";
 import { multiplyHigh, reverseBits } from "./integer-loops.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integer-loops.ts";
-import { flagRegister, registerLanes, wideRegisters } from "./registers.ts";
+import { flagRegister, registerElements, wideRegisters } from "./registers.ts";
 
 const words = wideRegisters;
 const flags = flagRegister;
-const second = 2 * registerLanes;
-/** The same registers by lanes. */
-const signedLanes = new BigInt64Array(words.buffer);
-const unsignedLanes = new BigUint64Array(words.buffer);
-const secondLane = registerLanes;
+const second = 2 * registerElements;
+/** The same registers by elements. */
+const signedElements = new BigInt64Array(words.buffer);
+const unsignedElements = new BigUint64Array(words.buffer);
+const secondElement = registerElements;
 
-/** A loop over the first `count` lanes of the registers; u64 where not `signed`. */
+/** A loop over the first `count` elements of the registers; u64 where not `signed`. */
 export type WideLoop = (count: number, signed: boolean) => void;
 
-/** What to flip in high words so that comparing them as signed numbers orders the lanes. */
+/** What to flip in high words so that comparing them as signed numbers orders the elements. */
 function orderFlip(signed: boolean): number {
   return signed ? 0 : 0x80000000;
 }
 
-function negateLane(low: number): void {
+function negateElement(low: number): void {
   const value = -(words[low] as number) | 0;
   words[low] = value;
   words[low + 1] = (~(words[low + 1] as number) + Number(value === 0)) | 0;
@@ -43,11 +43,11 @@ function countOnes(word: number): number {
 
 export const wideUnaryLoops: { readonly [F in IntegerUnaryFunction]: WideLoop } = {
   neg(count) {
-    for (let i = 0; i < 2 * count; i += 2) negateLane(i);
+    for (let i = 0; i < 2 * count; i += 2) negateElement(i);
   },
   abs(count, signed) {
     if (!signed) return;
-    for (let i = 0; i < 2 * count; i += 2) if ((words[i + 1] as number) < 0) negateLane(i);
+    for (let i = 0; i < 2 * count; i += 2) if ((words[i + 1] as number) < 0) negateElement(i);
   },
   sign(count, signed) {
     for (let i = 0; i < 2 * count; i += 2) {
@@ -82,7 +82,7 @@ export const wideUnaryLoops: { readonly [F in IntegerUnaryFunction]: WideLoop } 
   },
 };
 
-/** Keeps the lesser lane in the first register, or the greater one. */
+/** Keeps the lesser element in the first register, or the greater one. */
 function keepExtreme(count: number, signed: boolean, greater: boolean): void {
   const flip = orderFlip(signed);
   const whenLess = Number(!greater);
@@ -120,13 +120,13 @@ function eachPair(
   signed: boolean,
   combine: (left: bigint, right: bigint) => bigint,
 ): void {
-  const lanes = signed ? signedLanes : unsignedLanes;
+  const elements = signed ? signedElements : unsignedElements;
   for (let i = 0; i < count; i++) {
-    lanes[i] = combine(lanes[i] as bigint, lanes[secondLane + i] as bigint);
+    elements[i] = combine(elements[i] as bigint, elements[secondElement + i] as bigint);
   }
 }
 
-/** The shift amount of the lane whose low word is at `low` in the second register; 64 for any beyond. */
+/** The shift amount of the element whose low word is at `low` in the second register; 64 for any beyond. */
 function shiftAmount(low: number): number {
   const amount = (words[second + low] as number) >>> 0;
   return words[second + low + 1] === 0 && amount < 64 ? amount : 64;

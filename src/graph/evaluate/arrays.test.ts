@@ -15,10 +15,10 @@ describe("arrays by name", () => {
   test("one array each, as it is or of the type that its name has", () => {
     const others = { in1: two(f32), in10: two(i32) };
     expect(namedTensors({ "in0.bfloat16": two(f32), ...others }, "in", real)).toEqual([
-      { kind: "tensor", element: "bf16", shape: [2], lanes: Uint16Array.of(0x3f80, 0x4000) },
+      { kind: "tensor", element: "bf16", shape: [2], data: Uint16Array.of(0x3f80, 0x4000) },
     ]);
     expect(namedTensors({ in0: fromNumbers(f64, [1, 2], [3, 4]) }, "in", complex)).toEqual([
-      { kind: "tensor", element: "complex<f64>", shape: [1], lanes: Float64Array.of(3, 4) },
+      { kind: "tensor", element: "complex<f64>", shape: [1], data: Float64Array.of(3, 4) },
     ]);
   });
 

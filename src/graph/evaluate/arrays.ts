@@ -13,7 +13,7 @@ import type { ElementType, GraphType } from "../ops/index.ts";
 import { elements, isComplexElement, isTensor, typeText } from "../ops/index.ts";
 import { tensor, tensorOfArray } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
-import { lanesOfNumbers, numbersOf } from "./scalars.ts";
+import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 
 /** Element types by the names of Python's ml_dtypes. */
 const namedElements: { readonly [name: string]: ElementType } = {
@@ -85,7 +85,7 @@ function tensorOf(array: HostArray, element: ElementType | undefined, complex: b
       expected: `whole numbers from ${least}, below ${least + 2 ** bits}`,
       found: `${wrong}`,
     });
-  return tensor(element, given.shape, lanesOfNumbers(element, numbers));
+  return tensor(element, given.shape, elementsOfNumbers(element, numbers));
 }
 
 function several(key: string, names: readonly string[]): TilewrightError {

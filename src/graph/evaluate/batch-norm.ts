@@ -2,7 +2,7 @@
 import { sizeOf } from "../ops/index.ts";
 import { countOf, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
-import { lanesOfNumbers, numbersOf } from "./scalars.ts";
+import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 
 /** Numbers of an operand with the feature that each belongs to. */
 interface Features {
@@ -37,7 +37,7 @@ function made(
   like: { readonly element: Tensor["element"]; readonly shape: readonly number[] },
   numbers: Float64Array,
 ): Tensor {
-  return tensor(like.element, like.shape, lanesOfNumbers(like.element, numbers));
+  return tensor(like.element, like.shape, elementsOfNumbers(like.element, numbers));
 }
 
 function normalised(

@@ -9,16 +9,16 @@ import { elements } from "../ops/index.ts";
 import { countOf, emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { mapTensors } from "./map.ts";
-import { lanesOfNumbers, numbersOf } from "./scalars.ts";
+import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 import { conversion } from "./elementwise/convert.ts";
 
 /** All bits in order, the lowest first; what a byte holds beyond a narrow element is left out. */
 function bitsOf(operand: Tensor): Uint8Array {
   const { bits } = elements[operand.element];
   const bytes = new Uint8Array(
-    operand.lanes.buffer,
-    operand.lanes.byteOffset,
-    operand.lanes.byteLength,
+    operand.data.buffer,
+    operand.data.byteOffset,
+    operand.data.byteLength,
   );
   const stride = bits < 8 ? 8 : bits;
   return Uint8Array.from({ length: countOf(operand) * bits }, (_, at) => {
@@ -30,7 +30,7 @@ function bitsOf(operand: Tensor): Uint8Array {
 function fromBits(all: Uint8Array, element: ElementType, shape: readonly number[]): Tensor {
   const { bits, kind } = elements[element];
   const result = emptyTensor({ element, shape });
-  const bytes = new Uint8Array(result.lanes.buffer);
+  const bytes = new Uint8Array(result.data.buffer);
   const stride = bits < 8 ? 8 : bits;
   for (let at = 0; at < all.length; at++) {
     const place = Math.floor(at / bits) * stride + (at % bits);
@@ -54,22 +54,23 @@ export function bitcast(
   },
 ): Tensor {
   const declared = asDeclared(operand, from);
-  const sameLanes = elements[from].bits === elements[to.element].bits && elements[from].bits >= 8;
-  const result = sameLanes
+  const sameElements =
+    elements[from].bits === elements[to.element].bits && elements[from].bits >= 8;
+  const result = sameElements
     ? reinterpreted(declared, to)
     : fromBits(bitsOf(declared), to.element, to.shape);
   return asDeclared(result, to.stored);
 }
 
-/** The same bytes under lanes of another class. */
+/** The same bytes under elements of another class. */
 function reinterpreted(
   operand: Tensor,
   to: { readonly element: ElementType; readonly shape: readonly number[] },
 ): Tensor {
   const result = emptyTensor(to);
-  const { lanes } = operand;
-  new Uint8Array(result.lanes.buffer).set(
-    new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength),
+  const { data } = operand;
+  new Uint8Array(result.data.buffer).set(
+    new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
   );
   return result;
 }
@@ -78,7 +79,7 @@ function reinterpreted(
 function asDeclared(operand: Tensor, element: ElementType): Tensor {
   if (operand.element === element) return operand;
   if (elements[element].kind === "float")
-    return tensor(element, operand.shape, lanesOfNumbers(element, numbersOf(operand).slice()));
+    return tensor(element, operand.shape, elementsOfNumbers(element, numbersOf(operand).slice()));
   const target = emptyTensor({ element, shape: operand.shape });
   return mapTensors(target, conversion(operand.element, element), [operand]);
 }

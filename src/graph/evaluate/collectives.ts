@@ -176,7 +176,7 @@ export function* collectiveBroadcast(
   if (!hasRoots) return values[0] ?? [];
   const roots = operands.at(-1);
   return operands.slice(0, -1).map((_, i) => {
-    const root = Number(roots?.lanes[i]);
+    const root = Number(roots?.data[i]);
     const value = values[root]?.[i];
     if (value === undefined)
       throw unsupported(op, `root ${root} is no place in a group of ${values.length}`);

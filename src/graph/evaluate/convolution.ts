@@ -13,7 +13,7 @@ import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { rowProducts } from "./products.ts";
 import { writer } from "./scalars.ts";
-import { allocateElementLanes, sizeOf, slotsOf } from "../ops/index.ts";
+import { allocateTensorData, sizeOf, slotsOf } from "../ops/index.ts";
 import { forEachIndex, indicesOf, placeOf, stridesOf } from "./strides.ts";
 
 export interface SpatialWindow {
@@ -52,7 +52,7 @@ export function* convolve(
   const inputFeature = inputStrides[numbers.input_feature_dimension] as number;
   const kernelInput = kernelStrides[numbers.kernel_input_feature_dimension] as number;
   const kernelOutput = kernelStrides[numbers.kernel_output_feature_dimension] as number;
-  const write = writer(type.element, result.lanes);
+  const write = writer(type.element, result.data);
   const spatialAxes = numbers.output_spatial_dimensions;
   const spatialStrides = spatialAxes.map((axis) => resultStrides[axis] as number);
   const products = sizeOf(kernel.shape) / Math.max(1, features);
@@ -144,11 +144,11 @@ function placesOf(
 function rowsOf(source: Tensor, starts: readonly number[], places: readonly number[]): Tensor {
   const shape = [starts.length, places.length];
   const slots = slotsOf(source.element);
-  const lanes = allocateElementLanes(source.element, sizeOf(shape));
+  const data = allocateTensorData(source.element, sizeOf(shape));
   let at = 0;
   for (const start of starts)
     for (const place of places)
       for (let slot = 0; slot < slots; slot++)
-        lanes[at++] = source.lanes[slots * (start + place) + slot] as never;
-  return tensor(source.element, shape, lanes);
+        data[at++] = source.data[slots * (start + place) + slot] as never;
+  return tensor(source.element, shape, data);
 }

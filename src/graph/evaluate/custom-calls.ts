@@ -57,13 +57,13 @@ const threefryArrays: CallRule = (op, frame) => {
   if (key0 === undefined || key1 === undefined || x0 === undefined || x1 === undefined)
     throw unsupported(op, "it needs two keys and two counters");
   const results = [new Uint32Array(countOf(x0)), new Uint32Array(countOf(x0))] as const;
-  const at = ({ lanes }: Tensor, i: number) => lanes[lanes.length === 1 ? 0 : i] as number;
+  const at = ({ data }: Tensor, i: number) => data[data.length === 1 ? 0 : i] as number;
   for (let i = 0; i < results[0].length; i++) {
     const words = threefry([at(key0, i), at(key1, i)], [at(x0, i), at(x1, i)]);
     results[0][i] = words[0];
     results[1][i] = words[1];
   }
-  return results.map((lanes) => tensor("ui32", x0.shape, lanes));
+  return results.map((data) => tensor("ui32", x0.shape, data));
 };
 
 /** An i1 of whether two tensors are equal, or near where they are no integers. */

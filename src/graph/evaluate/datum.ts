@@ -1,22 +1,22 @@
 /**
- * What graph values are while a program is evaluated. A tensor is its lanes, row-major, in the form that
- * `ops/elements.ts` gives each element type; lanes are shared between tensors and never written to once
+ * What graph values are while a program is evaluated. A tensor is its elements, row-major, in the form that
+ * `ops/elements.ts` gives each element type; elements are shared between tensors and never written to once
  * a rule has returned them.
  *
- *   tensor<2x2xbf16>   { element: "bf16", shape: [2, 2], lanes: Uint16Array [3f80, 4000, 4040, 4080] }
+ *   tensor<2x2xbf16>   { element: "bf16", shape: [2, 2], data: Uint16Array [3f80, 4000, 4040, 4080] }
  */
 import {
-  allocateElementLanes,
+  allocateTensorData,
   elementOfDType,
   elements,
-  expandLanes,
+  expandElements,
   sizeOf,
   slotsOf,
   tensorType,
   typeText,
 } from "../ops/index.ts";
-import type { ElementLanes, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
-import { fromLanes, toLanes } from "../../formats/hostarray.ts";
+import type { TensorData, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
+import { fromElements, toElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { requireDType } from "../../formats/kinds.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -30,7 +30,7 @@ export interface Tensor<E extends ElementType = ElementType> {
   /** The extents of the axes. */
   readonly shape: readonly number[];
   /** The elements in row-major order. */
-  readonly lanes: ElementLanes;
+  readonly data: TensorData;
 }
 
 /** Order alone. */
@@ -59,13 +59,13 @@ export type Datum = Tensor | TokenDatum | TupleDatum | FutureDatum;
 
 export const tokenDatum: TokenDatum = Object.freeze({ kind: "token" });
 
-/** A tensor over `lanes`, which are kept. */
+/** A tensor over `elements`, which are kept. */
 export function tensor<E extends ElementType>(
   element: E,
   shape: readonly number[],
-  lanes: ElementLanes,
+  data: TensorData,
 ): Tensor<E> {
-  return { kind: "tensor", element, shape, lanes };
+  return { kind: "tensor", element, shape, data };
 }
 
 /** A tensor of zero bits, for its maker to fill. */
@@ -76,7 +76,7 @@ export function emptyTensor({
   element: ElementType;
   shape: readonly number[];
 }): Tensor {
-  return tensor(element, shape, allocateElementLanes(element, sizeOf(shape)));
+  return tensor(element, shape, allocateTensorData(element, sizeOf(shape)));
 }
 
 /** The number of elements. */
@@ -84,9 +84,9 @@ export function countOf({ shape }: Tensor): number {
   return sizeOf(shape);
 }
 
-/** The same lanes in another shape. */
-export function reshaped({ element, lanes }: Tensor, shape: readonly number[]): Tensor {
-  return tensor(element, shape, lanes);
+/** The same elements in another shape. */
+export function reshaped({ element, data }: Tensor, shape: readonly number[]): Tensor {
+  return tensor(element, shape, data);
 }
 
 export function typeOf({ element, shape }: Tensor): TensorType {
@@ -102,7 +102,7 @@ export function datumText(datum: Datum): string {
 
 export function tensorOfLiteral(literal: Literal): Tensor {
   const { element, shape } = literal.type;
-  return tensor(element, shape, expandLanes(literal));
+  return tensor(element, shape, expandElements(literal));
 }
 
 /** The tensor of a host array; a complex one has the parts of its numbers along the last axis. */
@@ -117,8 +117,8 @@ export function tensorOfArray(array: HostArray, complex = false): Tensor {
       expected: "an array of a format that programs have",
       found: dtype.name,
     });
-  const lanes = toLanes(array);
-  if (!complex) return tensor(element, shape, lanes);
+  const data = toElements(array);
+  if (!complex) return tensor(element, shape, data);
   if ((element !== "f32" && element !== "f64") || shape.at(-1) !== 2)
     throw new TilewrightError({
       code: "TW9505",
@@ -126,13 +126,13 @@ export function tensorOfArray(array: HostArray, complex = false): Tensor {
       expected: "f32 or f64, with a last axis of two",
       found: `${dtype.name} of shape [${shape.join(", ")}]`,
     });
-  return tensor(element === "f64" ? "complex<f64>" : "complex<f32>", shape.slice(0, -1), lanes);
+  return tensor(element === "f64" ? "complex<f64>" : "complex<f32>", shape.slice(0, -1), data);
 }
 
 /** A copy of a tensor as a host array, where kernels have a format for its elements. */
-export function arrayOfTensor({ element, shape, lanes }: Tensor): HostArray | undefined {
+export function arrayOfTensor({ element, shape, data }: Tensor): HostArray | undefined {
   const { dtype } = elements[element];
-  return dtype === undefined ? undefined : fromLanes(dtype, shape, lanes.slice());
+  return dtype === undefined ? undefined : fromElements(dtype, shape, data.slice());
 }
 
 /** Copies of one element. */
@@ -141,10 +141,10 @@ export function splat(
   type: { element: ElementType; shape: readonly number[] },
 ): Tensor {
   const slots = slotsOf(source.element);
-  const lanes = allocateElementLanes(source.element, sizeOf(type.shape));
-  if (slots === 1) lanes.fill(source.lanes[0] as never);
-  else for (let i = 0; i < lanes.length; i++) lanes[i] = source.lanes[i % 2] as never;
-  return tensor(source.element, type.shape, lanes);
+  const data = allocateTensorData(source.element, sizeOf(type.shape));
+  if (slots === 1) data.fill(source.data[0] as never);
+  else for (let i = 0; i < data.length; i++) data[i] = source.data[i % 2] as never;
+  return tensor(source.element, type.shape, data);
 }
 
 export function isTensorDatum(datum: Datum | undefined): datum is Tensor {

@@ -43,7 +43,7 @@ export function* einsum(
   const result = emptyTensor(type);
   const own = stridesOf(type.shape);
   const outputStrides = letters.map((_, i) => own[i] ?? 0);
-  const write = writer(type.element, result.lanes);
+  const write = writer(type.element, result.data);
   const readResult = reader(result);
   const settle = settler(type.element);
   let work = 0;

@@ -501,7 +501,7 @@ test("the widened evaluator rounds nothing", () => {
   }`;
   const value = (options?: EvaluationOptions) => {
     const [result] = run(text, options);
-    return result?.kind === "tensor" ? result.lanes[0] : undefined;
+    return result?.kind === "tensor" ? result.data[0] : undefined;
   };
   expect(value()).toBe(Math.fround(1 / 3));
   expect(value({ widened: true })).toBe(1 / 3);

@@ -18,7 +18,7 @@ import {
   graphRegion,
   isOpaque,
   isTensor,
-  laneBytes,
+  elementBytes,
   moduleOf,
   operandsOf,
   regionsOf,
@@ -212,7 +212,7 @@ function* runRegion(
 const mostBytes = 2 ** 32;
 
 function requireRoom(op: AnyGraphOp, type: TensorType): void {
-  const bytes = sizeOf(type.shape) * slotsOf(type.element) * laneBytes(type.element);
+  const bytes = sizeOf(type.shape) * slotsOf(type.element) * elementBytes(type.element);
   if (bytes <= mostBytes) return;
   throw new TilewrightError({
     code: "TW9506",

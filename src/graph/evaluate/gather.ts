@@ -51,7 +51,7 @@ function startsReader(
       : placeOf(batch, strides);
     const step = hasAxis ? (strides[vectorAxis] as number) : 0;
     for (const [component, axis] of map.entries())
-      start[axis] = Number(indices.lanes[at + component * step]);
+      start[axis] = Number(indices.data[at + component * step]);
     for (const [i, axis] of operandBatching.entries()) {
       const indicesAxis = indicesBatching[i] as number;
       const batchAxis = hasAxis && indicesAxis > vectorAxis ? indicesAxis - 1 : indicesAxis;
@@ -110,7 +110,7 @@ export function* gather(
     };
     yield* visitPlaces(window, from, to, (source, target) => {
       for (let slot = 0; slot < slots; slot++)
-        result.lanes[slots * target + slot] = operand.lanes[slots * source + slot] as never;
+        result.data[slots * target + slot] = operand.data[slots * source + slot] as never;
     });
     work += eachWindow + sizeOf(window);
     if (work < pieceWork) continue;
@@ -129,7 +129,7 @@ export function* scatter(
   frame: Frame,
   op: AnyGraphOp,
 ): Steps<readonly Tensor[]> {
-  const results = inputs.map(({ element, shape, lanes }) => tensor(element, shape, lanes.slice()));
+  const results = inputs.map(({ element, shape, data }) => tensor(element, shape, data.slice()));
   const [{ shape: operandShape } = { shape: [] }] = inputs;
   const [{ shape: updateShape } = { shape: [] }] = updates;
   const rank = operandShape.length;
@@ -189,7 +189,7 @@ function combiner(
 ): (source: number, target: number) => void {
   const readUpdates = updates.map(reader);
   const readResults = results.map(reader);
-  const write = results.map(({ element, lanes }) => writer(element, lanes));
+  const write = results.map(({ element, data }) => writer(element, data));
   return (source, target) => {
     const old = readResults.map((read) => read(target));
     const update = readUpdates.map((read) => read(source));

@@ -38,7 +38,7 @@ function complexWriter(
   element: ElementType,
   target: Tensor,
 ): (index: number, value: Complex) => void {
-  const write = writer(element, target.lanes);
+  const write = writer(element, target.data);
   if (isComplexElement(element)) return write;
   return (index, value) => {
     write(index, value.re);

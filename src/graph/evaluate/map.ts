@@ -103,7 +103,7 @@ function* mapScalars(
 ): Steps<void> {
   const count = countOf(result);
   const [first, second, third] = operands.map((operand) => readerFor(operand, count));
-  const write = writer(result.element, result.lanes);
+  const write = writer(result.element, result.data);
   if (first === undefined) throw new Error("nothing to compute from");
   for (let start = 0; start < count; start += block) {
     if (start > 0) yield pause;

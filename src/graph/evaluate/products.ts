@@ -23,7 +23,7 @@ import type { Tensor } from "./datum.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { conversion } from "./elementwise/convert.ts";
-import { domainOf, lanesOfNumbers, numbersOf, reader, writer } from "./scalars.ts";
+import { domainOf, elementsOfNumbers, numbersOf, reader, writer } from "./scalars.ts";
 import type { Complex, Scalar } from "./scalars.ts";
 import { transpose } from "./shapes.ts";
 
@@ -130,7 +130,7 @@ export function* dotGeneral(
     numbers.rhs_contracting_dimensions,
   );
   const result = emptyTensor(type);
-  const write = writer(result.element, result.lanes);
+  const write = writer(result.element, result.data);
   const { batch, length } = left;
   const sum = rowProducts(left.rows, right.rows, result.element, length);
   let work = 0;
@@ -179,7 +179,7 @@ function rounded(operand: Tensor, format: RoundedFormat | undefined): Tensor {
   if (format === undefined) return operand;
   const numbers = numbersOf(operand).slice();
   for (let i = 0; i < numbers.length; i++) numbers[i] = roundFloat(format, numbers[i] as number);
-  return tensor(operand.element, operand.shape, lanesOfNumbers(operand.element, numbers));
+  return tensor(operand.element, operand.shape, elementsOfNumbers(operand.element, numbers));
 }
 
 /** dot_general's numbers for two vectors or matrices. */

@@ -88,7 +88,7 @@ export function* randomBits(
   type: TensorType,
 ): Steps<readonly [Tensor, Tensor]> {
   const { bits } = elements[type.element];
-  const words = Array.from(state.lanes as BigUint64Array, BigInt);
+  const words = Array.from(state.data as BigUint64Array, BigInt);
   const wide = bits === 64;
   const { values, after } =
     algorithm === "THREE_FRY"
@@ -97,8 +97,8 @@ export function* randomBits(
   const result = emptyTensor(type);
   // Floats get the bits as their pattern.
   const target = wide
-    ? new BigUint64Array(result.lanes.buffer)
-    : integerView(type.element, result.lanes.buffer);
+    ? new BigUint64Array(result.data.buffer)
+    : integerView(type.element, result.data.buffer);
   for (let i = 0; i < values.length; i++) {
     target[i] = values[i] as never;
     if (i % pieceWork === pieceWork - 1) yield pause;

@@ -69,7 +69,7 @@ function accumulators(reduction: Reduction, count: number): Accumulators {
       const results: Tensor[] = [];
       for (const [i, column] of columns.entries()) {
         const result = emptyTensor(types[i] as TensorType);
-        const write = writer(result.element, result.lanes);
+        const write = writer(result.element, result.data);
         for (let place = 0; place < column.length; place++) {
           write(place, column[place] as Scalar);
           if (place % pieceWork === pieceWork - 1) yield pause;
@@ -274,7 +274,7 @@ function* scan(reduction: Reduction, axis: number): Steps<readonly Tensor[]> {
       ? regionFunction(body, frame, op)
       : (left, right) => [wide(left as number, right as number)];
   const results = types.map((type) => emptyTensor(type));
-  const write = results.map(({ element, lanes }) => writer(element, lanes));
+  const write = results.map(({ element, data }) => writer(element, data));
   const read = inputs.map(reader);
   const strides = stridesOf(shape);
   const step = strides[axis] as number;
@@ -312,7 +312,7 @@ export function* selectAndScatter(
   const read = reader(operand);
   const readSource = reader(source);
   const readResult = reader(result);
-  const write = writer(result.element, result.lanes);
+  const write = writer(result.element, result.data);
   let kept: number | undefined;
   const visit = (_: number, place: number | undefined): void => {
     if (place === undefined) return;

@@ -7,7 +7,7 @@
  * wrapped to its element type. Any other region is run op by op on tensors of one element.
  */
 import type { AnyGraphOp, ElementType, GraphOp, GraphRegion, GraphValue } from "../ops/index.ts";
-import { allocateElementLanes, isTensor, operandsOf } from "../ops/index.ts";
+import { allocateTensorData, isTensor, operandsOf } from "../ops/index.ts";
 import { tensor, tensorOfLiteral } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { isScalarKind, scalarFunction } from "./elementwise/index.ts";
@@ -147,7 +147,7 @@ function interpreted(region: GraphRegion, frame: Frame, op: AnyGraphOp): RegionF
 }
 
 function scalarTensor(element: ElementType, value: Scalar): Tensor {
-  const lanes = allocateElementLanes(element, 1);
-  writer(element, lanes)(0, value);
-  return tensor(element, [], lanes);
+  const data = allocateTensorData(element, 1);
+  writer(element, data)(0, value);
+  return tensor(element, [], data);
 }

@@ -1,5 +1,5 @@
 /**
- * Single elements as JavaScript values, and how lanes are read and written as such.
+ * Single elements as JavaScript values, and how elements are read and written as such.
  *
  * | domain  | elements             | scalar                | written                                   |
  * |---------|----------------------|-----------------------|-------------------------------------------|
@@ -19,10 +19,10 @@ import {
   encodeElement,
   isFloatElement,
   isWideElement,
-  laneConstructor,
+  elementConstructor,
   slotsOf,
 } from "../ops/index.ts";
-import type { ElementLanes, ElementType, FloatElement } from "../ops/index.ts";
+import type { TensorData, ElementType, FloatElement } from "../ops/index.ts";
 import type { Tensor } from "./datum.ts";
 
 export interface Complex {
@@ -62,20 +62,20 @@ export type Reader = (index: number) => Scalar;
 export type Writer = (index: number, value: Scalar) => void;
 
 /** Reads elements of a tensor by their place in row-major order. */
-export function reader({ element, lanes }: Tensor): Reader {
+export function reader({ element, data }: Tensor): Reader {
   if (isCoded(element)) {
     const table = decodedTable(element);
-    return (index) => table[lanes[index] as number] as number;
+    return (index) => table[data[index] as number] as number;
   }
   if (slotsOf(element) === 2)
-    return (index) => ({ re: lanes[2 * index] as number, im: lanes[2 * index + 1] as number });
-  return (index) => lanes[index] as number | bigint;
+    return (index) => ({ re: data[2 * index] as number, im: data[2 * index + 1] as number });
+  return (index) => data[index] as number | bigint;
 }
 
 /** Writes elements, rounded or wrapped to the element type. */
-export function writer(element: ElementType, lanes: ElementLanes): Writer {
+export function writer(element: ElementType, data: TensorData): Writer {
   if (slotsOf(element) === 2) {
-    const parts = lanes as Float64Array;
+    const parts = data as Float64Array;
     return (index, value) => {
       const { re, im } = value as Complex;
       parts[2 * index] = re;
@@ -85,26 +85,26 @@ export function writer(element: ElementType, lanes: ElementLanes): Writer {
   const { bits, kind } = elements[element];
   // Typed arrays round and wrap to the width they have; fewer bits, and codes, are ours to make.
   if (isCoded(element) || (bits < 8 && kind !== "bool")) {
-    const settle = laneSettler(element);
-    const numbers = lanes as Float64Array;
+    const settle = elementSettler(element);
+    const numbers = data as Float64Array;
     return (index, value) => {
       numbers[index] = settle(value as number);
     };
   }
   if (domainOf(element) === "real") {
-    const numbers = lanes as Float64Array;
+    const numbers = data as Float64Array;
     return (index, value) => {
       // A NaN that the processor made may carry a sign; the literal does not.
       numbers[index] = value === value ? (value as number) : NaN;
     };
   }
   return (index, value) => {
-    lanes[index] = value as never;
+    data[index] = value as never;
   };
 }
 
-/** A number as the lane of an element that typed arrays do not round or wrap to. */
-function laneSettler(element: ElementType): (value: number) => number {
+/** A number as the element of an element that typed arrays do not round or wrap to. */
+function elementSettler(element: ElementType): (value: number) => number {
   if (isCoded(element)) return (value) => encodeElement(element, value);
   return settlers(element) as (value: number) => number;
 }
@@ -137,54 +137,50 @@ export function settler(element: ElementType): (value: Scalar) => Scalar {
 
 /** All elements of a real, integer or bool tensor as f64; of i64 too, rounded. */
 export function numbersOf(operand: Tensor): Float64Array {
-  const { lanes } = operand;
-  if (lanes instanceof Float64Array && !isCoded(operand.element)) return lanes;
-  const numbers = new Float64Array(lanes.length);
+  const { data } = operand;
+  if (data instanceof Float64Array && !isCoded(operand.element)) return data;
+  const numbers = new Float64Array(data.length);
   readNumbers(operand, 0, numbers);
   return numbers;
 }
 
 /** Fills `numbers` with the elements of a tensor from `start` on, as `numbersOf` has them. */
-export function readNumbers(
-  { element, lanes }: Tensor,
-  start: number,
-  numbers: Float64Array,
-): void {
+export function readNumbers({ element, data }: Tensor, start: number, numbers: Float64Array): void {
   const count = numbers.length;
   if (isCoded(element)) {
     const table = decodedTable(element);
-    const codes = lanes as Uint16Array;
+    const codes = data as Uint16Array;
     for (let i = 0; i < count; i++) numbers[i] = table[codes[start + i] as number] as number;
-  } else if (lanes instanceof BigInt64Array || lanes instanceof BigUint64Array)
-    for (let i = 0; i < count; i++) numbers[i] = Number(lanes[start + i]);
-  else numbers.set(lanes.subarray(start, start + count));
+  } else if (data instanceof BigInt64Array || data instanceof BigUint64Array)
+    for (let i = 0; i < count; i++) numbers[i] = Number(data[start + i]);
+  else numbers.set(data.subarray(start, start + count));
 }
 
 /** Writes numbers as elements from `start` on, rounded or wrapped to the element type; not of 64-bit integers. */
 export function writeNumbers(
-  { element, lanes }: Tensor,
+  { element, data }: Tensor,
   start: number,
   numbers: Float64Array,
 ): void {
   const count = numbers.length;
   const { bits, kind } = elements[element];
   if (isCoded(element) || (bits < 8 && kind !== "bool")) {
-    const settle = laneSettler(element);
-    for (let i = 0; i < count; i++) lanes[start + i] = settle(numbers[i] as number);
+    const settle = elementSettler(element);
+    for (let i = 0; i < count; i++) data[start + i] = settle(numbers[i] as number);
     return;
   }
   // A NaN that the processor made may carry a sign; the literal does not.
   if (kind === "float")
     for (let i = 0; i < count; i++) if (numbers[i] !== numbers[i]) numbers[i] = NaN;
-  (lanes as Float64Array).set(numbers, start);
+  (data as Float64Array).set(numbers, start);
 }
 
-/** Lanes of numbers that are rounded to the element type. */
-export function lanesOfNumbers(element: ElementType, numbers: Float64Array): ElementLanes {
+/** Elements of numbers that are rounded to the element type. */
+export function elementsOfNumbers(element: ElementType, numbers: Float64Array): TensorData {
   if (element === "f64") return numbers;
-  const lanes = new (laneConstructor(element))(numbers.length);
-  writeNumbers({ kind: "tensor", element, shape: [numbers.length], lanes }, 0, numbers);
-  return lanes;
+  const data = new (elementConstructor(element))(numbers.length);
+  writeNumbers({ kind: "tensor", element, shape: [numbers.length], data }, 0, numbers);
+  return data;
 }
 
 /** Whether elements are numbers of JavaScript, which an f64 holds. */
@@ -194,6 +190,6 @@ export function isNumberElement(element: ElementType): boolean {
 }
 
 /** The only element of a tensor that is an index or a predicate. */
-export function scalarNumber({ lanes }: Tensor): number {
-  return Number(lanes[0]);
+export function scalarNumber({ data }: Tensor): number {
+  return Number(data[0]);
 }

@@ -26,7 +26,7 @@ function* gathered(
   from: { readonly start: number; readonly strides: readonly number[] },
 ): Steps<Tensor> {
   const result = emptyTensor({ element: source.element, shape });
-  yield* copyBox(shape, source, from, result.lanes, { start: 0, strides: stridesOf(shape) });
+  yield* copyBox(shape, source, from, result.data, { start: 0, strides: stridesOf(shape) });
   return result;
 }
 
@@ -112,7 +112,7 @@ export function* pad(
       ),
       strides: own,
     },
-    result.lanes,
+    result.data,
     {
       start: placeOf(
         axes.map(({ target }) => target),
@@ -134,7 +134,7 @@ export function* concatenate(
   let offset = 0;
   for (const input of inputs) {
     const from = { start: 0, strides: stridesOf(input.shape) };
-    yield* copyBox(input.shape, input, from, result.lanes, {
+    yield* copyBox(input.shape, input, from, result.data, {
       start: offset * (strides[dimension] as number),
       strides,
     });
@@ -147,9 +147,9 @@ export function* iota(type: TensorType, dimension: number): Steps<Tensor> {
   const result = emptyTensor(type);
   const inner = sizeOf(type.shape.slice(dimension + 1));
   const extent = type.shape[dimension] as number;
-  const write = writer(type.element, result.lanes);
+  const write = writer(type.element, result.data);
   const count = countOf(result);
-  const isWide = typeof result.lanes[0] === "bigint";
+  const isWide = typeof result.data[0] === "bigint";
   const isComplex = slotsOf(type.element) === 2;
   for (let i = 0; i < count; i++) {
     const value = Math.floor(i / inner) % extent;
@@ -186,13 +186,13 @@ export function* dynamicUpdateSlice(
   update: Tensor,
   starts: readonly number[],
 ): Steps<Tensor> {
-  const result = tensor(operand.element, operand.shape, operand.lanes.slice());
+  const result = tensor(operand.element, operand.shape, operand.data.slice());
   const own = stridesOf(operand.shape);
   yield* copyBox(
     update.shape,
     update,
     { start: 0, strides: stridesOf(update.shape) },
-    result.lanes,
+    result.data,
     {
       start: placeOf(clampedStarts(operand, starts, update.shape), own),
       strides: own,

@@ -47,10 +47,10 @@ export function* sort(
     const first = placeOf(index, strides);
     for (let i = 0; i < extent; i++) places[i] = first + i * step;
     const sorted = yield* mergeSort(places, before);
-    for (const [which, { lanes, element }] of inputs.entries())
+    for (const [which, { data, element }] of inputs.entries())
       for (let slot = 0, slots = slotsOf(element); slot < slots; slot++)
         for (let i = 0; i < extent; i++)
-          (results[which] as Tensor).lanes[(first + i * step) * slots + slot] = lanes[
+          (results[which] as Tensor).data[(first + i * step) * slots + slot] = data[
             (sorted[i] as number) * slots + slot
           ] as never;
     // Rows may be many and short.
@@ -107,7 +107,7 @@ export function* topK(
   const [valuesType, indicesType] = types as [TensorType, TensorType];
   const values = emptyTensor(valuesType);
   const indices = emptyTensor(indicesType);
-  const write = writer(values.element, values.lanes);
+  const write = writer(values.element, values.data);
   const read = reader(operand);
   const order = domainOf(operand.element) === "real" ? totalOrder : compare;
   let work = 0;
@@ -119,7 +119,7 @@ export function* topK(
     );
     for (let i = 0; i < k; i++) {
       write(row * k + i, value(items[i] as number));
-      indices.lanes[row * k + i] = items[i] as never;
+      indices.data[row * k + i] = items[i] as never;
     }
     work += 16 * extent;
     if (work < pieceWork) continue;

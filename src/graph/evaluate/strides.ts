@@ -8,7 +8,7 @@
  *   broadcast                      stride 0
  */
 import { slotsOf } from "../ops/index.ts";
-import type { ElementLanes } from "../ops/index.ts";
+import type { TensorData } from "../ops/index.ts";
 import type { Tensor } from "./datum.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
@@ -162,19 +162,19 @@ export function visitPlaces(
   return visitRows(shape, first, second, row, work);
 }
 
-/** Copies a box from one tensor's lanes to another's. */
+/** Copies a box from one tensor's elements to another's. */
 export function* copyBox(
   shape: readonly number[],
   source: Tensor,
   from: Walk,
-  target: ElementLanes,
+  target: TensorData,
   to: Walk,
 ): Steps<void> {
-  const { lanes } = source;
+  const { data } = source;
   // Elements of several words are rows of words, so that only three kinds of arrays are copied.
-  const words = wordsOf(lanes);
+  const words = wordsOf(data);
   const targetWords = wordsOf(target);
-  const perElement = slotsOf(source.element) * (lanes.BYTES_PER_ELEMENT / words.BYTES_PER_ELEMENT);
+  const perElement = slotsOf(source.element) * (data.BYTES_PER_ELEMENT / words.BYTES_PER_ELEMENT);
   const spread = ({ start, strides }: Walk): Walk => ({
     start: start * perElement,
     strides: [...strides.map((stride) => stride * perElement), 1],
@@ -193,9 +193,9 @@ export function* copyBox(
   );
 }
 
-/** The bits of lanes, as unsigned integers of at most 32 bits. */
-function wordsOf(lanes: ElementLanes): Uint8Array | Uint16Array | Uint32Array {
-  const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: bytes } = lanes;
+/** The bits of elements, as unsigned integers of at most 32 bits. */
+function wordsOf(data: TensorData): Uint8Array | Uint16Array | Uint32Array {
+  const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: bytes } = data;
   if (bytes === 1) return new Uint8Array(buffer, byteOffset, byteLength);
   if (bytes === 2) return new Uint16Array(buffer, byteOffset, byteLength / 2);
   return new Uint32Array(buffer, byteOffset, byteLength / 4);

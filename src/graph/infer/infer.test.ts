@@ -365,5 +365,5 @@ test("a reduction whose region computes in a wider type begins with what it is g
   }`);
   if (module === undefined) throw new Error("no program");
   const [sums] = evaluate(module, "main", []);
-  expect(sums).toMatchObject({ element: "i64", lanes: BigInt64Array.of(300n, -100n) });
+  expect(sums).toMatchObject({ element: "i64", data: BigInt64Array.of(300n, -100n) });
 });

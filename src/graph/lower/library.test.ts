@@ -1,6 +1,6 @@
 /** Which products the library makes, and that operands and results mean the same to it. */
 import { expect, test } from "vitest";
-import { fromNumbers, toLanes } from "../../formats/hostarray.ts";
+import { fromNumbers, toElements } from "../../formats/hostarray.ts";
 import { bf16 } from "../../formats/dtype.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
@@ -64,12 +64,13 @@ test("operands by rows and by columns", async () => {
   );
   const device = await open("simulator");
   const program = await Program.load(device, plan);
-  const lanes = (list: readonly number[]) => toLanes(fromNumbers(bf16, [list.length], [...list]));
+  const lanes = (list: readonly number[]) =>
+    toElements(fromNumbers(bf16, [list.length], [...list]));
   const [found] = await program.run([
     tensor("bf16", [batch, k, m], lanes(x)),
     tensor("bf16", [batch, n, k], lanes(y)),
   ]);
-  const result = Array.from(found?.lanes as Float32Array);
+  const result = Array.from(found?.data as Float32Array);
   for (let sample = 0; sample < 200; sample++) {
     const [b, i, j] = [batch, m, n].map((extent) => Math.floor(extent * random.uniform())) as [
       number,

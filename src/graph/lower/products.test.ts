@@ -26,7 +26,7 @@ async function results(text: string, inputs: readonly Tensor[]): Promise<readonl
   const program = await Program.load(device, compilePlan(module, "main"));
   const [found] = await program.run(inputs);
   program.dispose();
-  return Array.from(found?.lanes ?? [], Number);
+  return Array.from(found?.data ?? [], Number);
 }
 
 const elements = [
@@ -99,7 +99,7 @@ test("an algorithm of one product rounds its operands, one of several takes them
     expect(await results(text, inputs)).toEqual([sum]);
     const [module] = parseGraph(text);
     const [meant] = module === undefined ? [] : evaluate(module, "main", inputs);
-    expect(Array.from((meant as Tensor).lanes, Number)).toEqual([sum]);
+    expect(Array.from((meant as Tensor).data, Number)).toEqual([sum]);
   }
 });
 
@@ -158,7 +158,7 @@ test("whole numbers are taken as floats where the other operand has floats", asy
   const [module] = parseGraph(product);
   if (module === undefined) throw new Error("no program");
   const [found] = evaluate(module, "main", inputs) as readonly Tensor[];
-  expect(Array.from(found?.lanes ?? [], Number)).toEqual(expected);
+  expect(Array.from(found?.data ?? [], Number)).toEqual(expected);
 });
 
 test.each(["f8E4M3FN", "f8E5M2"] as const)("sums of %s are those of f32", async (element) => {

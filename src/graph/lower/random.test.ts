@@ -58,8 +58,8 @@ test.each(states)("bits and the state after %s, %s, %s", async (...state) => {
   const [moved, bits] = await program.run([
     tensor("ui64", [words.length], BigUint64Array.from(words)),
   ]);
-  expect([...((moved?.lanes ?? []) as BigUint64Array)]).toEqual(after);
-  expect([...((bits?.lanes ?? []) as Uint32Array)]).toEqual(expected);
+  expect([...((moved?.data ?? []) as BigUint64Array)]).toEqual(after);
+  expect([...((bits?.data ?? []) as Uint32Array)]).toEqual(expected);
   program.dispose();
   device.dispose();
 });

@@ -27,7 +27,7 @@ async function lanesOf(text: string, inputs: readonly Tensor[]): Promise<readonl
   const program = await Program.load(device, compilePlan(module, "main"));
   try {
     const both = [evaluate(module, "main", inputs), await program.run(inputs)];
-    return both.map(([first]) => Array.from((first as Tensor).lanes as Uint8Array, Number));
+    return both.map(([first]) => Array.from((first as Tensor).data as Uint8Array, Number));
   } finally {
     program.dispose();
   }

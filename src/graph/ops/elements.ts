@@ -2,7 +2,7 @@
  * The element types of graphs: all of StableHLO's, under the names its text has. They are more than the
  * number formats of kernels, so an element names the format that it is stored in where there is one.
  *
- * | elements                               | lanes, one slot an element                    |
+ * | elements                               | elements, one slot an element                    |
  * |----------------------------------------|-----------------------------------------------|
  * | i1, ui2, ui4, ui8, floats below 16 bits| Uint8Array; floats as bit patterns            |
  * | i2, i4, i8                             | Int8Array                                     |
@@ -110,7 +110,7 @@ export function isIntegerElement(name: ElementType): name is SignedElement | Uns
   return elements[name].kind === "signed" || elements[name].kind === "unsigned";
 }
 
-/** The elements whose lanes are BigInt. */
+/** The elements whose elements are BigInt. */
 export function isWideElement(name: ElementType): name is "i64" | "ui64" | "index" {
   return isIntegerElement(name) && elements[name].bits === 64;
 }
@@ -125,8 +125,8 @@ export function elementOfDType(dtype: DType): ElementType | undefined {
   return elementTypes.find((name) => name !== "index" && elements[name].dtype === dtype);
 }
 
-/** The arrays that lanes can be. */
-export type ElementLanes =
+/** The arrays that elements can be. */
+export type TensorData =
   | Int8Array
   | Uint8Array
   | Int16Array
@@ -139,8 +139,8 @@ export type ElementLanes =
   | Float64Array;
 
 interface LaneConstructor {
-  new (length: number): ElementLanes;
-  new (buffer: ArrayBufferLike, offset: number, length: number): ElementLanes;
+  new (length: number): TensorData;
+  new (buffer: ArrayBufferLike, offset: number, length: number): TensorData;
   readonly BYTES_PER_ELEMENT: number;
 }
 
@@ -170,26 +170,26 @@ const laneKinds: { readonly [K in ElementKind]: { readonly [bits: number]: LaneC
   complex: { 64: Float32Array, 128: Float64Array },
 };
 
-/** The class of an element's lanes. */
-export function laneConstructor(name: ElementType): LaneConstructor {
+/** The class of an element's elements. */
+export function elementConstructor(name: ElementType): LaneConstructor {
   const { kind, bits } = elements[name];
   const found = laneKinds[kind][bits];
-  if (found === undefined) throw new Error(`${name} has no lanes`);
+  if (found === undefined) throw new Error(`${name} has no data`);
   return found;
 }
 
-/** Bytes of a slot of an element's lanes. */
-export function laneBytes(name: ElementType): number {
-  return laneConstructor(name).BYTES_PER_ELEMENT;
+/** Bytes of a slot of an element's elements. */
+export function elementBytes(name: ElementType): number {
+  return elementConstructor(name).BYTES_PER_ELEMENT;
 }
 
-/** Slots that an element takes in its lanes. */
+/** Slots that an element takes in its elements. */
 export function slotsOf(name: ElementType): 1 | 2 {
   return isComplexElement(name) ? 2 : 1;
 }
 
 /** Lanes of zero bits for `count` elements. */
-export function allocateElementLanes(name: ElementType, count: number): ElementLanes {
-  const lanes = laneConstructor(name);
-  return withinMemory(name, count, () => new lanes(count * slotsOf(name)));
+export function allocateTensorData(name: ElementType, count: number): TensorData {
+  const data = elementConstructor(name);
+  return withinMemory(name, count, () => new data(count * slotsOf(name)));
 }

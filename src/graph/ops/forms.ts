@@ -18,7 +18,7 @@ import {
   unitAttribute,
 } from "./attribute.ts";
 import type { Attribute, AttributeMap } from "./attribute.ts";
-import { expandLanes, literal } from "./literal.ts";
+import { expandElements, literal } from "./literal.ts";
 import type { Literal } from "./literal.ts";
 import {
   algorithmFields,
@@ -187,10 +187,10 @@ function numbersOf(found: Attribute, rank: number): readonly number[] | undefine
 }
 
 function allNumbersOf(found: Literal): readonly number[] | undefined {
-  const lanes = expandLanes(found);
-  return lanes instanceof BigInt64Array || lanes instanceof BigUint64Array
-    ? allExact(Array.from(lanes))
-    : Object.freeze(Array.from(lanes, Number));
+  const data = expandElements(found);
+  return data instanceof BigInt64Array || data instanceof BigUint64Array
+    ? allExact(Array.from(data))
+    : Object.freeze(Array.from(data, Number));
 }
 
 function wholeNumbers(items: readonly string[]): readonly number[] | undefined {

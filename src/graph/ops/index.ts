@@ -10,7 +10,7 @@ export * from "./combiner.ts";
 export * from "./elements.ts";
 export { floatOrders } from "./elementwise.ts";
 export type { FloatOrder } from "./elementwise.ts";
-export { expandLanes, literal } from "./literal.ts";
+export { expandElements, literal } from "./literal.ts";
 export type { Literal } from "./literal.ts";
 export * from "./node.ts";
 export * from "./rebuild.ts";

@@ -134,7 +134,7 @@ function encodeSmall(name: SmallFloat, value: number): number {
   return negative ? code | sign : code;
 }
 
-/** The bit pattern of the number of the element type that `value` rounds to; f64 and f32 have lanes of numbers. */
+/** The bit pattern of the number of the element type that `value` rounds to; f64 and f32 have elements of numbers. */
 export function encodeElement(name: Exclude<FloatElement, "f64" | "f32">, value: number): number {
   if (name === "f16" || name === "bf16") return encodeFloat(name, value);
   return name === "f8E8M0FNU" ? encodeFloat("f8e8m0fnu", value) : encodeSmall(name, value);
@@ -148,10 +148,10 @@ export function decodeElement(name: Exclude<FloatElement, "f64" | "f32">, code: 
 }
 
 /** The number that all elements of a constant are, whole and exact in 64 bits; undefined where they differ, or are complex. */
-export function splatValue({ type, splat, lanes }: Literal): number | bigint | undefined {
-  const [lane] = lanes;
+export function splatValue({ type, splat, data }: Literal): number | bigint | undefined {
+  const [lane] = data;
   const { element } = type;
-  if (!splat || lane === undefined || lanes.length > 1) return undefined;
+  if (!splat || lane === undefined || data.length > 1) return undefined;
   if (!isFloatElement(element) || element === "f64" || element === "f32") return lane;
   return decodeElement(element, Number(lane));
 }

@@ -21,7 +21,7 @@ function constantOf(
   const op = region?.ops.find((each) => each.results.includes(value));
   const own = op?.kind === "stablehlo.constant" ? op.attributes.value : undefined;
   const found = own !== undefined && !("kind" in own) ? own : constants.get(value);
-  const lane = found?.lanes[0];
+  const lane = found?.data[0];
   const whole = typeof lane === "bigint" || (typeof lane === "number" && Number.isInteger(lane));
   return whole && found?.splat === true ? BigInt(lane) : undefined;
 }

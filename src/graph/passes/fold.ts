@@ -6,7 +6,7 @@ import { evaluate, isTensorDatum } from "../evaluate/index.ts";
 import { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf, isPure } from "../ops/captures.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
-import { laneConstructor, slotsOf } from "../ops/elements.ts";
+import { elementConstructor, slotsOf } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import { graphRegion, graphValue, moduleOf } from "../ops/node.ts";
@@ -21,7 +21,7 @@ import type { GraphPass } from "./pass.ts";
 const largestResult = 64 * 1024;
 
 function bytesOf({ element, shape }: TensorType): number {
-  return sizeOf(shape) * slotsOf(element) * laneConstructor(element).BYTES_PER_ELEMENT;
+  return sizeOf(shape) * slotsOf(element) * elementConstructor(element).BYTES_PER_ELEMENT;
 }
 
 type Constants = ReadonlyMap<GraphValue, Literal>;
@@ -55,8 +55,8 @@ function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
   const builder = new GraphBuilder();
   const constants = new Map(
     operandsOf(op).map((value, i) => {
-      const { type, lanes } = inputs[i] as Literal;
-      const constant = { value: literal(typed(type), lanes) };
+      const { type, data } = inputs[i] as Literal;
+      const constant = { value: literal(typed(type), data) };
       return [value, builder.one("stablehlo.constant", {}, constant)];
     }),
   );
@@ -67,7 +67,7 @@ function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
   return types.map((type, i) => {
     const tensor = tensors[i];
     if (tensor === undefined) throw new Error("the op gives tensors");
-    return literal(type, tensor.lanes);
+    return literal(type, tensor.data);
   });
 }
 

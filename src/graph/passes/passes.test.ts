@@ -262,7 +262,7 @@ describe("loops", () => {
       const zero = tensor("i32", [], Int32Array.of(0));
       const runs = [module, unrollPass.run(module)].map((each) =>
         evaluate(each, "main", [zero]).flatMap((datum) =>
-          isTensorDatum(datum) ? [...datum.lanes] : [],
+          isTensorDatum(datum) ? [...datum.data] : [],
         ),
       );
       expect(runs).toEqual([[trips], [trips]]);
@@ -344,8 +344,8 @@ describe("random programs", () => {
       const bits = (data: readonly Datum[]): readonly unknown[] =>
         data
           .filter(isTensorDatum)
-          .map(({ lanes }) =>
-            Array.from(lanes as Float32Array, (value) =>
+          .map(({ data }) =>
+            Array.from(data as Float32Array, (value) =>
               Object.is(value, -0) ? "-0" : String(value),
             ),
           );

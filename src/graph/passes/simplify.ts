@@ -135,7 +135,7 @@ function sameAsOperand(op: AnyGraphOp, operand: GraphValue): GraphValue | undefi
 function splatAs(op: AnyGraphOp, operand: GraphValue, place: Place): GraphValue | undefined {
   const found = constantOf(operand, place);
   if (found?.splat !== true) return undefined;
-  const value = literal(resultType(op), found.lanes);
+  const value = literal(resultType(op), found.data);
   return place.builder.one("stablehlo.constant", {}, { value });
 }
 

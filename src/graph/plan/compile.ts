@@ -3,7 +3,7 @@
  *
  *   module ──inline, simplify, expand, merge──▶ ops ──groups──▶ launches, loops, branches ──arena──▶ plan
  */
-import { fromLanes } from "../../formats/hostarray.ts";
+import { fromElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
@@ -22,7 +22,7 @@ import {
   storageOf,
   tensorTypeOf,
 } from "../lower/storage.ts";
-import { expandLanes } from "../ops/literal.ts";
+import { expandElements } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type {
   AnyGraphOp,
@@ -414,7 +414,7 @@ class Compiler {
       kind: "constant",
       index: this.#constants.length,
     });
-    this.#constants.push(fromLanes(buffer.dtype, [buffer.count], expandLanes(value)));
+    this.#constants.push(fromElements(buffer.dtype, [buffer.count], expandElements(value)));
   }
 
   #launch(group: Group, outputs: readonly Buffer[], name: string, steps: Step[]): void {

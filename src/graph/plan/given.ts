@@ -7,7 +7,7 @@ import { optionText } from "../../support/options.ts";
 import { datumText } from "../evaluate/datum.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import { heldElements } from "../lower/storage.ts";
-import { isElementType, laneConstructor, slotsOf } from "../ops/elements.ts";
+import { isElementType, elementConstructor, slotsOf } from "../ops/elements.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import type { Plan } from "./plan.ts";
@@ -35,13 +35,13 @@ export function requireLoadable(device: unknown, plan: unknown): void {
 
 /** Whether something is a tensor with a lane for each element, of the kind that its element type has. */
 export function isTensor(value: unknown): value is Tensor {
-  const { kind, element, shape, lanes } = fieldsOf(value, ["kind", "element", "shape", "lanes"]);
+  const { kind, element, shape, data } = fieldsOf(value, ["kind", "element", "shape", "data"]);
   const name = String(element);
   if (kind !== "tensor" || !isElementType(name) || !isListOf(isWhole(0))(shape)) return false;
-  if (!ArrayBuffer.isView(lanes)) return false;
-  const { [Symbol.toStringTag]: stored, length } = lanes as Uint8Array;
+  if (!ArrayBuffer.isView(data)) return false;
+  const { [Symbol.toStringTag]: stored, length } = data as Uint8Array;
   const count = slotsOf(name) * sizeOf(shape as readonly number[]);
-  return String(stored) === laneConstructor(name).name && length === count;
+  return String(stored) === elementConstructor(name).name && length === count;
 }
 
 function misfit(plan: Plan, expected: readonly string[], found: readonly string[]): never {

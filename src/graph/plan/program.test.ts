@@ -57,8 +57,8 @@ async function using<T>(
 
 test("runs that are asked for at once do not meet", async () => {
   const results = await Promise.all(starts.map((first) => program.run([pair(first)])));
-  expect(results.map(([doubled]) => doubled?.lanes[0])).toEqual(ends);
-  expect(results.map(([, turned]) => turned?.lanes[1])).toEqual(starts);
+  expect(results.map(([doubled]) => doubled?.data[0])).toEqual(ends);
+  expect(results.map(([, turned]) => turned?.data[1])).toEqual(starts);
 });
 
 test("neither do programs that are bound to several arrays", async () => {

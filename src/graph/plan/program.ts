@@ -7,7 +7,7 @@
  *   await program.run([x, y])         host tensors in, host tensors out
  */
 import { u8 } from "../../formats/dtype.ts";
-import { fromLanes, toLanes } from "../../formats/hostarray.ts";
+import { fromElements, toElements } from "../../formats/hostarray.ts";
 import { bindDimensions } from "../../device/binding.ts";
 import type { BoundLaunch } from "../../device/bound-launch.ts";
 import { disposeAll } from "../../device/device-array.ts";
@@ -207,10 +207,10 @@ export class Program {
     const { inputs: arrays, outputs, bound } = this.#allocating(() => this.#ownArrays());
     const device = this.#device;
     // One after another: each wait listens to the limits, and Node warns of a signal that many listen to.
-    for (const [i, { lanes }] of inputs.entries()) {
+    for (const [i, { data }] of inputs.entries()) {
       const array = arrays[i];
-      if (array === undefined || lanes.length === 0) continue;
-      const values = fromLanes(array.dtype, array.shape, lanes);
+      if (array === undefined || data.length === 0) continue;
+      const values = fromElements(array.dtype, array.shape, data);
       await waited(device, limited, (...wait) => device.write(array, values, ...wait));
     }
     await bound.run(limited);
@@ -288,10 +288,10 @@ export class Program {
     limited: LimitedProgram,
   ): Promise<Tensor> {
     const device = this.#device;
-    const lanes = toLanes(
+    const data = toElements(
       await waited(device, limited, (...wait) => device.download(array, ...wait)),
     );
-    return tensor(element, shape, sizeOf(shape) === 0 ? lanes.slice(0, 0) : lanes);
+    return tensor(element, shape, sizeOf(shape) === 0 ? data.slice(0, 0) : data);
   }
 
   async #runAll(pieces: readonly Piece[], limited: LimitedProgram): Promise<void> {

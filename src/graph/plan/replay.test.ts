@@ -54,7 +54,7 @@ test("a plan whose results lie in donated arguments runs on host tensors, again 
   const gradient = tensor("f32", [4], Float32Array.of(1, 1, 1, 1));
   for (let turn = 0; turn < 2; turn++) {
     const [next] = await program.run([weights, gradient]);
-    expect(next?.lanes).toEqual(Float32Array.of(4, 5, 6, 7));
+    expect(next?.data).toEqual(Float32Array.of(4, 5, 6, 7));
   }
   program.dispose();
   device.dispose();
@@ -181,7 +181,7 @@ test("a device that decides by itself is given loops and branches, but not withi
   const loaded = await Program.load(device, compilePlan(moduleOf(program), "main"));
   const run = loaded.run([tensor("i32", [], Int32Array.of(3))], { stepLimit: 1000 });
   // 3, 6, 7, 14, 15, 30, 31, 62: the host decided, since it could be stopped.
-  expect([...((await run)[0]?.lanes ?? [])]).toEqual([62]);
+  expect([...((await run)[0]?.data ?? [])]).toEqual([62]);
   expect(given).toEqual(["branch false 1 1", "while true 1 3"]);
   loaded.dispose();
   device.dispose();

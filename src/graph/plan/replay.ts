@@ -6,7 +6,7 @@
  *
  *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
  */
-import { fromLanes } from "../../formats/hostarray.ts";
+import { fromElements } from "../../formats/hostarray.ts";
 import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
@@ -117,15 +117,15 @@ export class Replay {
     place: number,
     own: DeviceArray[],
   ): Promise<DeviceArray> {
-    if (!("lanes" in given)) return this.#settled(given, place);
+    if (!("data" in given)) return this.#settled(given, place);
     const type = this.#program.plan.parameters[place] as TensorType;
     // What a result takes over leaves with it; other host tensors are written to the same place each time.
     const isTaken = this.takenOver.includes(place);
     const array = (isTaken ? undefined : this.#inputs.get(place)) ?? this.#allocate(type);
     if (isTaken) own.push(array);
     else this.#inputs.set(place, array);
-    if (given.lanes.length > 0)
-      await this.#device.write(array, fromLanes(array.dtype, array.shape, given.lanes));
+    if (given.data.length > 0)
+      await this.#device.write(array, fromElements(array.dtype, array.shape, given.data));
     return array;
   }
 

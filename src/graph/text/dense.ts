@@ -5,8 +5,8 @@
  *   dense<0xFF800000> : tensor<8xf32>                 minus infinity, eight times
  *   dense<"0x0000803F00000040"> : tensor<2xf32>       little-endian memory; below 8 bits, a byte an element
  */
-import { allocateElementLanes, elements, laneConstructor, slotsOf } from "../ops/elements.ts";
-import type { ElementLanes, ElementType } from "../ops/elements.ts";
+import { allocateTensorData, elements, elementConstructor, slotsOf } from "../ops/elements.ts";
+import type { TensorData, ElementType } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import { sizeOf } from "../ops/types.ts";
@@ -36,13 +36,13 @@ export function parseDense(text: string, type: TensorType): Literal {
   const pieces = piecesOf(text);
   const splat = pieces[0] !== "[" && pieces.length > 0;
   // Where the list is shorter than the type, reading it fails: there are no more elements than pieces of text.
-  const lanes = allocateElementLanes(type.element, splat ? 1 : Math.min(count, pieces.length));
-  const reader = new ElementReader(pieces, type, lanes);
+  const data = allocateTensorData(type.element, splat ? 1 : Math.min(count, pieces.length));
+  const reader = new ElementReader(pieces, type, data);
   if (splat) reader.element();
   else if (pieces.length > 0) reader.level(0);
   reader.finish();
   if (pieces.length === 0 && count !== 0) throw new DenseMismatch(`${count} elements`, "none");
-  return literal(type, splat && count === 0 ? lanes.subarray(0, 0) : shared(lanes, slots));
+  return literal(type, splat && count === 0 ? data.subarray(0, 0) : shared(data, slots));
 }
 
 /** The signs and numbers of a list. */
@@ -54,22 +54,22 @@ function piecesOf(text: string): readonly string[] {
   return found.map(([, each = ""]) => each);
 }
 
-/** The lanes, or the first element alone where there is just one: a splat of one is itself. */
-function shared(lanes: ElementLanes, slots: number): ElementLanes {
-  return lanes.length === slots ? lanes.slice() : lanes;
+/** The elements, or the first element alone where there is just one: a splat of one is itself. */
+function shared(data: TensorData, slots: number): TensorData {
+  return data.length === slots ? data.slice() : data;
 }
 
 class ElementReader {
   readonly #pieces: readonly string[];
   readonly #type: TensorType;
-  readonly #lanes: ElementLanes;
+  readonly #data: TensorData;
   #next = 0;
   #written = 0;
 
-  constructor(pieces: readonly string[], type: TensorType, lanes: ElementLanes) {
+  constructor(pieces: readonly string[], type: TensorType, data: TensorData) {
     this.#pieces = pieces;
     this.#type = type;
-    this.#lanes = lanes;
+    this.#data = data;
   }
 
   #take(): string {
@@ -121,8 +121,8 @@ class ElementReader {
     const text = this.#take();
     const lane = parseNumber(this.#type.element, text);
     if (lane === undefined) throw new DenseMismatch(`a number of ${this.#type.element}`, text);
-    // Wide lanes are BigInt and the others numbers, as `parseNumber` gives them.
-    this.#lanes[this.#written++] = lane;
+    // Wide elements are BigInt and the others numbers, as `parseNumber` gives them.
+    this.#data[this.#written++] = lane;
   }
 
   finish(): void {
@@ -131,8 +131,8 @@ class ElementReader {
   }
 }
 
-function parseBytes(digits: string, { element, shape }: TensorType): ElementLanes {
-  const constructor = laneConstructor(element);
+function parseBytes(digits: string, { element, shape }: TensorType): TensorData {
+  const constructor = elementConstructor(element);
   const slots = slotsOf(element);
   const slotBytes = constructor.BYTES_PER_ELEMENT;
   const bytes = new Uint8Array(digits.length >> 1);
@@ -156,11 +156,11 @@ function digitAt(digits: string, index: number): number {
 }
 
 /** Elements of less than a byte, whose other bits say nothing. */
-function wrapped(element: ElementType, lanes: ElementLanes): ElementLanes {
+function wrapped(element: ElementType, data: TensorData): TensorData {
   const { bits, kind } = elements[element];
-  if (bits >= 8) return lanes;
+  if (bits >= 8) return data;
   const unused = 32 - bits;
-  return (lanes as Int8Array | Uint8Array).map((lane) =>
+  return (data as Int8Array | Uint8Array).map((lane) =>
     kind === "signed" ? (lane << unused) >> unused : (lane << unused) >>> unused,
   );
 }
@@ -182,12 +182,12 @@ function truthsOf(bytes: Uint8Array, count: number): Uint8Array {
 const longestList = 100;
 
 /** What stands between `dense<` and `>`. */
-export function denseText({ type, splat, lanes }: Literal): string {
+export function denseText({ type, splat, data }: Literal): string {
   const { element, shape } = type;
   const slots = slotsOf(element);
   const item = (index: number): string => {
     const texts = Array.from(
-      lanes.subarray(index * slots, (index + 1) * slots) as Iterable<number | bigint>,
+      data.subarray(index * slots, (index + 1) * slots) as Iterable<number | bigint>,
       (lane) => numberText(element, lane),
     );
     return slots === 1 ? texts.join("") : `(${texts.join(",")})`;
@@ -195,7 +195,7 @@ export function denseText({ type, splat, lanes }: Literal): string {
   if (splat) return item(0);
   const count = sizeOf(shape);
   if (count === 0) return "";
-  if (count > longestList) return `"0x${bytesText(lanes)}"`;
+  if (count > longestList) return `"0x${bytesText(data)}"`;
   const nest = (depth: number, start: number): string => {
     const extent = shape[depth];
     if (extent === undefined) return item(start);
@@ -205,7 +205,7 @@ export function denseText({ type, splat, lanes }: Literal): string {
   return nest(0, 0);
 }
 
-function bytesText(lanes: ElementLanes): string {
-  const bytes = new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength);
+function bytesText(data: TensorData): string {
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join("");
 }

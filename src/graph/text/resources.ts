@@ -7,7 +7,7 @@
  *     dialect_resources: { builtin: { weights: "0x040000000000803F00000040" } }
  *   #-}
  */
-import { laneConstructor, slotsOf } from "../ops/elements.ts";
+import { elementConstructor, slotsOf } from "../ops/elements.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import type { Literal } from "../ops/literal.ts";
@@ -102,5 +102,5 @@ const alignmentBytes = 4;
 
 /** The bytes of a tensor in memory, with a byte for each element below 8 bits. */
 function bytesOf({ element, shape }: TensorType): number {
-  return sizeOf(shape) * slotsOf(element) * laneConstructor(element).BYTES_PER_ELEMENT;
+  return sizeOf(shape) * slotsOf(element) * elementConstructor(element).BYTES_PER_ELEMENT;
 }

@@ -355,9 +355,9 @@ test("constants of megabytes", () => {
   ]) {
     const [op] = parseGraph(text, "test.mlir")[0]?.functions.get("main")?.body.ops ?? [];
     const { value } = (op?.attributes ?? {}) as { readonly value?: Literal };
-    const lanes = value?.lanes ?? [];
-    expect(lanes).toHaveLength(count);
-    expect(lanes[count - 1]).toBe(127);
+    const data = value?.data ?? [];
+    expect(data).toHaveLength(count);
+    expect(data[count - 1]).toBe(127);
   }
 });
 

@@ -2,7 +2,7 @@
 import type { GraphBuilder } from "../infer/builder.ts";
 import { limitOf } from "../ops/combiner.ts";
 import { encodeElement } from "../ops/small-floats.ts";
-import { isFloatElement, isWideElement, laneConstructor } from "../ops/elements.ts";
+import { isFloatElement, isWideElement, elementConstructor } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, tensorType } from "../ops/types.ts";
@@ -20,11 +20,11 @@ export function splatOf(
   value: number | bigint,
 ): GraphValue {
   const { element } = type;
-  const lanes = new (laneConstructor(element))(element.startsWith("complex") ? 2 : 1);
+  const data = new (elementConstructor(element))(element.startsWith("complex") ? 2 : 1);
   const coded = isFloatElement(element) && element !== "f64" && element !== "f32";
   const lane = coded ? encodeElement(element, Number(value)) : value;
-  lanes[0] = isWideElement(element) ? BigInt(lane) : Number(lane);
-  return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
+  data[0] = isWideElement(element) ? BigInt(lane) : Number(lane);
+  return builder.one("stablehlo.constant", {}, { value: literal(type, data) });
 }
 
 /** The greatest index that is allowed, in a type of indices: where narrow integers end before it, their own greatest one. */

@@ -166,13 +166,13 @@ function shares(builder: GraphBuilder, type: TensorType, lengths: readonly numbe
   const last = lengths.at(-1) ?? 1;
   const half = type.shape.at(-1) ?? 1;
   const isComplexDouble = type.element === "complex<f64>";
-  const lanes = new (isComplexDouble ? Float64Array : Float32Array)(2 * half);
+  const data = new (isComplexDouble ? Float64Array : Float32Array)(2 * half);
   for (let k = 0; k < half; k++)
-    lanes[2 * k] = (k === 0 || 2 * k === last ? 1 : 2) / sizeOf(lengths);
+    data[2 * k] = (k === 0 || 2 * k === last ? 1 : 2) / sizeOf(lengths);
   const row = builder.one(
     "stablehlo.constant",
     {},
-    { value: literal(tensorType(type.element, [half]), lanes) },
+    { value: literal(tensorType(type.element, [half]), data) },
   );
   return broadcastInDim(builder, row, type.shape, [type.shape.length - 1]);
 }

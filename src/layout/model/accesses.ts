@@ -131,7 +131,7 @@ function place(element: number, shape: readonly number[], strides: readonly numb
 interface Sample {
   readonly registers: number;
   readonly ofRegisters: readonly number[];
-  readonly ofLanes: readonly (number | undefined)[];
+  readonly ofElements: readonly (number | undefined)[];
   /** Of register 1. */
   readonly nextOfLanes: readonly (number | undefined)[];
 }
@@ -157,7 +157,7 @@ function takeSample(layout: RegisterLayout, shape: readonly number[]): Sample {
       elementAt(layout, shape, { warp: 0, lane, register }),
     );
   const nextOfLanes = registers > 1 ? ofRegister(1) : [];
-  return { registers, ofRegisters, ofLanes: ofRegister(0), nextOfLanes };
+  return { registers, ofRegisters, ofElements: ofRegister(0), nextOfLanes };
 }
 
 function accessCost(instructions: number, wavefronts: number): number {
@@ -216,7 +216,7 @@ export class SharedAccesses {
         ? undefined
         : matrixMoves(placesOf(sample, places), sample.registers);
     if (moves !== undefined) return accessCost(moves.instructions, moves.wavefronts);
-    return accessCost(instructions, this.#wavefronts(places.of(sample.ofLanes), vector));
+    return accessCost(instructions, this.#wavefronts(places.of(sample.ofElements), vector));
   }
 
   #plan({ ofRegisters, registers }: Sample, places: Places | undefined): AccessPlan {
@@ -303,10 +303,10 @@ class Places {
   }
 }
 
-function placesOf({ ofRegisters, ofLanes, nextOfLanes }: Sample, places: Places): SampledPlaces {
+function placesOf({ ofRegisters, ofElements, nextOfLanes }: Sample, places: Places): SampledPlaces {
   return {
     ofRegisters: places.of(ofRegisters),
-    ofLanes: [places.of(ofLanes), places.of(nextOfLanes)],
+    ofElements: [places.of(ofElements), places.of(nextOfLanes)],
   };
 }
 

@@ -15,8 +15,8 @@ function places(pitch: number, transposed: boolean, move = 0): SampledPlaces {
   const of = (lane: number, half: number): number =>
     transposed ? at(2 * (lane & 3) + half, lane >> 2) : at(lane >> 2, 2 * (lane & 3) + half);
   const words = [0, 1, 2, 3].flatMap((word) => [0, 1].map((half) => of(0, half) + word * 1024));
-  const ofLanes = [lanes.map((lane) => of(lane, 0)), lanes.map((lane) => of(lane, 1))] as const;
-  return { ofRegisters: words, ofLanes };
+  const ofElements = [lanes.map((lane) => of(lane, 0)), lanes.map((lane) => of(lane, 1))] as const;
+  return { ofRegisters: words, ofElements };
 }
 
 describe.each([false, true])("transposed: %s", (transposed) => {
@@ -35,12 +35,15 @@ describe.each([false, true])("transposed: %s", (transposed) => {
   });
 
   test("further words lie as the first does, and every lane has both of its elements", () => {
-    const { ofRegisters, ofLanes } = places(128, transposed);
+    const { ofRegisters, ofElements } = places(128, transposed);
     const moved = ofRegisters.map((bit, register) => (register === 3 ? 48 : bit));
-    expect(matrixMoves({ ofRegisters: moved, ofLanes }, 8)).toBeUndefined();
-    const missing = [ofLanes[0].map((bit, lane) => (lane === 9 ? undefined : bit)), ofLanes[1]];
-    const some = missing as unknown as SampledPlaces["ofLanes"];
-    expect(matrixMoves({ ofRegisters, ofLanes: some }, 8)).toBeUndefined();
+    expect(matrixMoves({ ofRegisters: moved, ofElements }, 8)).toBeUndefined();
+    const missing = [
+      ofElements[0].map((bit, lane) => (lane === 9 ? undefined : bit)),
+      ofElements[1],
+    ];
+    const some = missing as unknown as SampledPlaces["ofElements"];
+    expect(matrixMoves({ ofRegisters, ofElements: some }, 8)).toBeUndefined();
     expect(matrixMoves(places(128, transposed), 1)).toBeUndefined();
   });
 });

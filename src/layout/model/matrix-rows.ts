@@ -22,7 +22,7 @@ export interface SampledPlaces {
   /** Of lane 0, register by register. */
   readonly ofRegisters: readonly (number | undefined)[];
   /** Of the first two registers of each lane of a warp. */
-  readonly ofLanes: readonly [
+  readonly ofElements: readonly [
     first: readonly (number | undefined)[],
     second: readonly (number | undefined)[],
   ];
@@ -62,9 +62,12 @@ interface MatrixForm {
   column(lane: number, register: number): number;
 }
 
-function rowsOf({ ofRegisters, ofLanes }: SampledPlaces, form: MatrixForm): Int32Array | undefined {
+function rowsOf(
+  { ofRegisters, ofElements }: SampledPlaces,
+  form: MatrixForm,
+): Int32Array | undefined {
   const rows = new Int32Array(rowsPerMatrix).fill(padding);
-  for (const [register, places] of ofLanes.entries())
+  for (const [register, places] of ofElements.entries())
     for (let lane = 0; lane < lanesPerWarp; lane += 1) {
       const place = places[lane];
       if (place === undefined) return undefined;
@@ -75,7 +78,7 @@ function rowsOf({ ofRegisters, ofLanes }: SampledPlaces, form: MatrixForm): Int3
       rows[row] = start >> 3;
     }
   // Words further on begin rows of other matrices, and have their second element where the first word has it.
-  const step = (ofLanes[1][0] ?? 0) - (ofLanes[0][0] ?? 0);
+  const step = (ofElements[1][0] ?? 0) - (ofElements[0][0] ?? 0);
   const alike = ofRegisters.every((place, register) => {
     if (place === undefined) return false;
     if (register % 2 === 0) return place % rowBits === 0;

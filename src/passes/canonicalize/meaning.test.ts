@@ -17,9 +17,9 @@ import {
 import { conversionChoices } from "../../formats/conversion-rules.ts";
 import { bool, dtypes, isWide } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { fromNumbers, hostArray, toLanes } from "../../formats/hostarray.ts";
+import { fromNumbers, hostArray, toElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { readLane } from "../../formats/values.ts";
+import { readElement } from "../../formats/values.ts";
 import type { Kernel } from "../../ir/node.ts";
 import type { Literal } from "../../ir/schema.ts";
 import { tensor, full, kernel } from "../../lang/index.ts";
@@ -165,9 +165,9 @@ function kernelOf({ dtype, shape }: HostArray, chains: readonly (readonly Step[]
 }
 
 function texts(array: HostArray): readonly string[] {
-  const lanes = toLanes(array);
+  const lanes = toElements(array);
   return Array.from({ length: lanes.length }, (_, at) => {
-    const value = readLane(array.dtype, lanes, at);
+    const value = readElement(array.dtype, lanes, at);
     return Object.is(value, -0) ? "-0" : String(value);
   });
 }

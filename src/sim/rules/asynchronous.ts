@@ -1,17 +1,17 @@
 /** Simulation of asynchronous copies and products, and of what waits for them and orders them. */
 import {
-  binaryLanes,
+  binaryElements,
   chunkBits,
   chunkOf,
   chunkProblem,
-  dotLanes,
-  sparseDotLanes,
+  dotElements,
+  sparseDotElements,
 } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
-import { convertLanes } from "../../formats/convert.ts";
-import { allocateLanes } from "../../formats/dtype.ts";
-import type { DType, Lanes } from "../../formats/dtype.ts";
-import { writeLane } from "../../formats/values.ts";
+import { convertElements } from "../../formats/convert.ts";
+import { allocateElements } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
+import { writeElement } from "../../formats/values.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { requireUsable } from "../access.ts";
@@ -23,7 +23,7 @@ import type { Origin } from "../../order/access.ts";
 import { completion, Knowledge } from "../../order/knowledge.ts";
 import type { Epoch } from "../../order/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { barrierAt, inflightAt, lanesAt, scalarAt, toScalar, viewAt } from "../values.ts";
+import { barrierAt, inflightAt, elementsAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { Inflight, ScalarValue } from "../values.ts";
 import { product } from "../view.ts";
 import type { View } from "../view.ts";
@@ -66,9 +66,9 @@ function checkWrite(agent: Agent, issue: Issue, view: View, mode: "write" | "ato
 
 function fillValue(dtype: DType, fill: "zero" | "nan"): ScalarValue {
   if (fill === "zero") return zeroOf(dtype);
-  const lanes = allocateLanes(dtype, 1);
-  writeLane(dtype, lanes, 0, NaN);
-  return toScalar(lanes);
+  const elements = allocateElements(dtype, 1);
+  writeElement(dtype, elements, 0, NaN);
+  return toScalar(elements);
 }
 
 function countCopy(agent: Agent, view: View): void {
@@ -129,10 +129,10 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
 }
 
 /** What a copy writes of what it has read. */
-function landed(from: DType, to: DType, lanes: Lanes): Lanes {
-  if (from === to) return lanes;
-  const rounded = allocateLanes(to, lanes.length);
-  convertLanes(from, to, lanes, rounded);
+function landed(from: DType, to: DType, elements: Elements): Elements {
+  if (from === to) return elements;
+  const rounded = allocateElements(to, elements.length);
+  convertElements(from, to, elements, rounded);
   return rounded;
 }
 
@@ -157,9 +157,9 @@ function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
       issuer: agent,
       origin: issue.origin,
       complete() {
-        const lanes = readView(from, zeroOf(from.dtype));
-        if (reduction !== "none") combine(reduction, into, lanes);
-        scatter(into, lanes);
+        const elements = readView(from, zeroOf(from.dtype));
+        if (reduction !== "none") combine(reduction, into, elements);
+        scatter(into, elements);
         work.done = true;
         agent.ownWork.wake();
         return issue.origin;
@@ -169,11 +169,11 @@ function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
   });
 }
 
-/** Replaces the lanes by their combination with what the view holds. */
-function combine(reduction: "add" | "min" | "max", view: View, lanes: Lanes): void {
-  const old = allocateLanes(view.dtype, lanes.length);
+/** Replaces the elements by their combination with what the view holds. */
+function combine(reduction: "add" | "min" | "max", view: View, elements: Elements): void {
+  const old = allocateElements(view.dtype, elements.length);
   gather(view, old, zeroOf(view.dtype));
-  binaryLanes(reduction, view.dtype, old, lanes, lanes);
+  binaryElements(reduction, view.dtype, old, elements, elements);
 }
 
 function areDone(awaited: readonly Work[]): boolean {
@@ -200,12 +200,12 @@ function waitGroup(op: Op<"wait_group">, code: Assembler): void {
 }
 
 /** Reads an operand of wgmma when it completes: a window then, a tile as it was. */
-function operandReader(code: Assembler, value: Value): (agent: Agent) => () => Lanes {
+function operandReader(code: Assembler, value: Value): (agent: Agent) => () => Elements {
   const slot = code.slot(value);
   if (value.type.kind !== "ref")
     return (agent) => {
-      const lanes = lanesAt(agent, slot);
-      return () => lanes;
+      const elements = elementsAt(agent, slot);
+      return () => elements;
     };
   return (agent) => {
     const view = viewAt(agent, slot);
@@ -238,7 +238,7 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
   const sparsity = metadata && code.slot(metadata);
   const adding = adds && code.slot(adds);
   code.emit(op, (agent) => {
-    const { lanes } = inflightAt(agent, slot);
+    const { elements } = inflightAt(agent, slot);
     const begins = adding !== undefined && scalarAt(agent, adding) === 0;
     const issue = beginIssue(agent, { writes: false });
     for (const window of windows) checkRead(agent, issue, viewAt(agent, window));
@@ -248,9 +248,9 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
       ...issue,
       done: false,
       compute: () => {
-        if (begins) lanes.fill(zeroOf(type.dtype) as never);
-        if (words === undefined) dotLanes(shape, readLeft(), readRight(), lanes);
-        else sparseDotLanes(shape, readLeft(), words, readRight(), lanes);
+        if (begins) elements.fill(zeroOf(type.dtype) as never);
+        if (words === undefined) dotElements(shape, readLeft(), readRight(), elements);
+        else sparseDotElements(shape, readLeft(), words, readRight(), elements);
       },
     };
     agent.products.push(started);
@@ -270,7 +270,7 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
 
 /** The metadata of a sparse product; reports those that mean nothing. */
 function metadataAt(op: Op<"wgmma">, { operand, m, k }: DotShape, agent: Agent, slot: number) {
-  const words = lanesAt(agent, slot) as Uint16Array;
+  const words = elementsAt(agent, slot) as Uint16Array;
   if (!agent.machine.checks) return words;
   const chunks = k / chunkOf(operand).length;
   for (let chunk = 0; chunk < m * chunks; chunk += 1) {
@@ -304,7 +304,7 @@ function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
     for (const { reads } of awaited) if (reads !== undefined) agent.timeline?.finish(reads);
     agent.products.settle(pending);
     const accumulator = inflightAt(agent, slot);
-    agent.slots[target] = gives === "tile" ? accumulator.lanes : accumulator;
+    agent.slots[target] = gives === "tile" ? accumulator.elements : accumulator;
     return "switch";
   });
 }
@@ -317,18 +317,19 @@ function makeAccumulator(op: Op<"accumulator">, code: Assembler): void {
   const count = product(shape);
   code.emit(op, (agent) => {
     // Never from the pool: a product still pending may write to them after the tile is dead.
-    const lanes = start === undefined ? allocateLanes(dtype, count) : lanesAt(agent, start).slice();
-    if (anything === true) spoil(lanes);
-    const accumulator: Inflight = { lanes };
+    const elements =
+      start === undefined ? allocateElements(dtype, count) : elementsAt(agent, start).slice();
+    if (anything === true) spoil(elements);
+    const accumulator: Inflight = { elements };
     agent.slots[target] = accumulator;
     return "proceed";
   });
 }
 
 /** What nobody should read: it shows in whatever is computed with it. */
-function spoil(lanes: ReturnType<typeof lanesAt>): void {
-  if (lanes instanceof Float32Array || lanes instanceof Float64Array) lanes.fill(NaN);
-  else if (lanes instanceof Int32Array) lanes.fill(0x5a5a5a5a);
+function spoil(elements: ReturnType<typeof elementsAt>): void {
+  if (elements instanceof Float32Array || elements instanceof Float64Array) elements.fill(NaN);
+  else if (elements instanceof Int32Array) elements.fill(0x5a5a5a5a);
 }
 
 /** Changes nothing that a program can see. */

@@ -1,5 +1,5 @@
 /** Simulation of ops with regions, and of ops for finding mistakes. */
-import type { Lanes } from "../../formats/dtype.ts";
+import type { Elements } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
@@ -11,7 +11,7 @@ import { assertionReport, falseText, printText, stepReport, valueText } from "..
 import { placeText } from "../../order/access.ts";
 import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { decodeValue, numberAt, scalarAt, toLanes } from "../values.ts";
+import { decodeValue, numberAt, scalarAt, toElements } from "../values.ts";
 import type { ScalarValue, SlotValue } from "../values.ts";
 import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
@@ -199,8 +199,9 @@ function warps(op: Op<"warps">, code: Assembler): void {
 function slotText({ type }: Value, held: SlotValue): string {
   if (!isData(type)) throw new Error(`${type.kind} is no data`);
   const shape = dataShape(type);
-  const lanes = shape.length > 0 ? (held as Lanes) : toLanes(type.dtype, held as ScalarValue);
-  return valueText(type.dtype, shape, lanes);
+  const elements =
+    shape.length > 0 ? (held as Elements) : toElements(type.dtype, held as ScalarValue);
+  return valueText(type.dtype, shape, elements);
 }
 
 function debugPrint(op: Op<"debug_print">, code: Assembler): void {

@@ -1,16 +1,16 @@
 /**
- * How an elementwise op becomes a step. Lane loops exist for tiles; a scalar goes through them as a tile
- * of one lane, except for the i32 arithmetic that indexing is made of, which is done directly.
+ * How an elementwise op becomes a step. Element loops exist for tiles; a scalar goes through them as a tile
+ * of one element, except for the i32 arithmetic that indexing is made of, which is done directly.
  */
-import { allocateLanes } from "../../formats/dtype.ts";
-import type { DType, Lanes } from "../../formats/dtype.ts";
+import { allocateElements } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
 import type { Axis, BinaryFunction, ComparePredicate } from "../../formats/arithmetic/index.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";
 import { isData } from "../../ir/types.ts";
 import type { DataType } from "../../ir/types.ts";
 import type { Step } from "../agent.ts";
 import type { Assembler } from "../program.ts";
-import { lanesAt, scalarAt, toScalar } from "../values.ts";
+import { elementsAt, scalarAt, toScalar } from "../values.ts";
 import { product } from "../view.ts";
 
 function dataTypeOf(value: Value): DataType {
@@ -31,7 +31,7 @@ export function countOf(value: Value): number {
   return product(shapeOf(value));
 }
 
-/** The axes, which must be neighbours, as one axis of lanes in three dimensions. */
+/** The axes, which must be neighbours, as one axis of elements in three dimensions. */
 export function axisOf(shape: readonly number[], axes: readonly number[]): Axis {
   const first = Math.min(...axes);
   const last = Math.max(...axes);
@@ -43,14 +43,19 @@ export function axisOf(shape: readonly number[], axes: readonly number[]): Axis 
 }
 
 /** Unused operands repeat the first. */
-type LaneFunction = (target: Lanes, first: Lanes, second: Lanes, third: Lanes) => void;
+type ElementFunction = (
+  target: Elements,
+  first: Elements,
+  second: Elements,
+  third: Elements,
+) => void;
 
-/** Emits `compute` from the lanes of `sources` to those of the op's only result. */
+/** Emits `compute` from the elements of `sources` to those of the op's only result. */
 export function emitElementwise(
   code: Assembler,
   op: AnyOp,
   sources: readonly Value[],
-  compute: LaneFunction,
+  compute: ElementFunction,
 ): void {
   const [result] = op.results;
   if (result === undefined) throw new Error(`${op.kind} has no result`);
@@ -65,15 +70,20 @@ function tileStep(
   code: Assembler,
   result: Value,
   sources: readonly Value[],
-  compute: LaneFunction,
+  compute: ElementFunction,
 ): Step {
   const target = code.slot(result);
   const pool = code.pool(dtypeOf(result), countOf(result));
   const [first = 0, second = first, third = first] = code.slotsOf(sources);
   return (agent) => {
-    const lanes = pool.take();
-    compute(lanes, lanesAt(agent, first), lanesAt(agent, second), lanesAt(agent, third));
-    agent.slots[target] = lanes;
+    const elements = pool.take();
+    compute(
+      elements,
+      elementsAt(agent, first),
+      elementsAt(agent, second),
+      elementsAt(agent, third),
+    );
+    agent.slots[target] = elements;
     return "proceed";
   };
 }
@@ -82,14 +92,15 @@ function scalarStep(
   code: Assembler,
   result: Value,
   sources: readonly Value[],
-  compute: LaneFunction,
+  compute: ElementFunction,
 ): Step {
   const target = code.slot(result);
   const [first = 0, second = first, third = first] = code.slotsOf(sources);
-  const one = (position: number): Lanes => allocateLanes(dtypeOf(sources[position] ?? result), 1);
+  const one = (position: number): Elements =>
+    allocateElements(dtypeOf(sources[position] ?? result), 1);
   const [a, b, c] = [one(0), one(1), one(2)];
   const arity = sources.length;
-  const output = allocateLanes(dtypeOf(result), 1);
+  const output = allocateElements(dtypeOf(result), 1);
   return (agent) => {
     a[0] = scalarAt(agent, first);
     if (arity > 1) b[0] = scalarAt(agent, second);

@@ -1,7 +1,7 @@
 /**
  * The simulation rules: one an op kind, so that an op without one does not compile.
  *
- *   fma(op, code)      emits a step: take the lanes of a, b and c, compute, leave the result in the op's slot
+ *   fma(op, code)      emits a step: take the elements of a, b and c, compute, leave the result in the op's slot
  */
 import type { SimulationRules } from "../program.ts";
 import { asynchronousRules } from "./asynchronous.ts";

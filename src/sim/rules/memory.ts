@@ -1,19 +1,19 @@
 /** Simulation of ops that allocate memory, make windows on it, and move data synchronously. */
-import { binaryLanes, compareLanes, selectLanes } from "../../formats/arithmetic/index.ts";
+import { binaryElements, compareElements, selectElements } from "../../formats/arithmetic/index.ts";
 import type { BinaryFunction } from "../../formats/arithmetic/index.ts";
-import { allocateLanes, isWide } from "../../formats/dtype.ts";
-import type { DType, Lanes } from "../../formats/dtype.ts";
+import { allocateElements, isWide } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { atomicFunctions, memoryOps } from "../../ir/ops/memory.ts";
 import { requireUsable } from "../access.ts";
 import type { Agent } from "../agent.ts";
 import type { Allocation } from "../allocation.ts";
 import type { Block } from "../block.ts";
-import { fillLanes, gather, gatherInside, scatter } from "../memory.ts";
+import { fillElements, gather, gatherInside, scatter } from "../memory.ts";
 import { accessedView, distinctRounds, requireApart } from "../gathered-view.ts";
 import type { AccessMode } from "../../order/access.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
+import { elementsAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";
 import { isView, reshapeView, sliceView, transposeView, wholeView } from "../view.ts";
 import type { View, ViewFault } from "../view.ts";
@@ -104,8 +104,9 @@ function bytesOf(value: Value): number {
 }
 
 /** A byte of memory may be any number, since hosts write what they like: it is true where it is not 0. */
-function makeTruth(lanes: Uint8Array): void {
-  for (let lane = 0; lane < lanes.length; lane++) if (lanes[lane] !== 0) lanes[lane] = 1;
+function makeTruth(elements: Uint8Array): void {
+  for (let element = 0; element < elements.length; element++)
+    if (elements[element] !== 0) elements[element] = 1;
 }
 
 function load(op: Op<"load">, code: Assembler): void {
@@ -123,20 +124,20 @@ function load(op: Op<"load">, code: Assembler): void {
   code.emit(op, (agent) => {
     const view = viewOf(agent);
     touch(agent, view, "read", bytes);
-    const lanes = pool.take();
-    gather(view, lanes, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
-    if (dtype.kind === "bool") makeTruth(lanes as Uint8Array);
-    agent.slots[target] = isScalar ? toScalar(lanes) : lanes;
-    if (isScalar) pool.give(lanes);
+    const elements = pool.take();
+    gather(view, elements, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
+    if (dtype.kind === "bool") makeTruth(elements as Uint8Array);
+    agent.slots[target] = isScalar ? toScalar(elements) : elements;
+    if (isScalar) pool.give(elements);
     return "switch";
   });
 }
 
-/** Reads a data operand as lanes; a scalar as one lane that the next call overwrites. */
-function laneReader(code: Assembler, value: Value): (agent: Agent) => Lanes {
+/** Reads a data operand as elements; a scalar as one element that the next call overwrites. */
+function elementReader(code: Assembler, value: Value): (agent: Agent) => Elements {
   const slot = code.slot(value);
-  if (value.type.kind === "tile") return (agent) => lanesAt(agent, slot);
-  const one = allocateLanes(dtypeOf(value), 1);
+  if (value.type.kind === "tile") return (agent) => elementsAt(agent, slot);
+  const one = allocateElements(dtypeOf(value), 1);
   return (agent) => {
     one[0] = scalarAt(agent, slot);
     return one;
@@ -146,7 +147,7 @@ function laneReader(code: Assembler, value: Value): (agent: Agent) => Lanes {
 function store(op: Op<"store">, code: Assembler): void {
   const { value } = op.operands;
   const viewOf = accessedView(code, op, shapeOf(value));
-  const read = laneReader(code, value);
+  const read = elementReader(code, value);
   const bytes = bytesOf(value);
   code.emit(op, (agent) => {
     const view = viewOf(agent);
@@ -172,7 +173,7 @@ const updates: { readonly [F in Exclude<AtomicFunction, "exchange">]: BinaryFunc
 function emitUpdate(
   code: Assembler,
   op: Op<"atomic"> | Op<"atomic_compare_exchange">,
-  prepare: (agent: Agent) => (old: Lanes, target: Lanes) => void,
+  prepare: (agent: Agent) => (old: Elements, target: Elements) => void,
 ): void {
   const { value } = op.operands;
   const dtype = dtypeOf(value);
@@ -186,7 +187,7 @@ function emitUpdate(
     touch(agent, view, "atomic", bytes);
     const old = pool.take();
     const updated = pool.take();
-    fillLanes(old, zeroOf(dtype));
+    fillElements(old, zeroOf(dtype));
     for (const round of distinctRounds(view)) {
       gatherInside(round, old);
       prepare(agent)(old, updated);
@@ -203,21 +204,21 @@ function atomic(op: Op<"atomic">, code: Assembler): void {
   const { value } = op.operands;
   const { fn } = op.attributes;
   const dtype = dtypeOf(value);
-  const read = laneReader(code, value);
+  const read = elementReader(code, value);
   emitUpdate(code, op, (agent) => (old, updated) => {
     if (fn === "exchange") updated.set(read(agent) as never);
-    else binaryLanes(updates[fn], dtype, old, read(agent), updated);
+    else binaryElements(updates[fn], dtype, old, read(agent), updated);
   });
 }
 
 function compareExchange(op: Op<"atomic_compare_exchange">, code: Assembler): void {
   const { expected, value } = op.operands;
   const dtype = dtypeOf(value);
-  const [wanted, replacement] = [laneReader(code, expected), laneReader(code, value)];
+  const [wanted, replacement] = [elementReader(code, expected), elementReader(code, value)];
   const flags = new Uint8Array(countOf(value));
   emitUpdate(code, op, (agent) => (old, updated) => {
-    compareLanes("eq", dtype, old, wanted(agent), flags);
-    selectLanes(flags, replacement(agent), old, updated);
+    compareElements("eq", dtype, old, wanted(agent), flags);
+    selectElements(flags, replacement(agent), old, updated);
   });
 }
 

@@ -2,7 +2,7 @@
 import type { Op } from "../../ir/node.ts";
 import type { placedOps } from "../../ir/ops/placed.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { lanesAt } from "../values.ts";
+import { elementsAt } from "../values.ts";
 import { countOf, dtypeOf } from "./elementwise.ts";
 
 function convertLayout(op: Op<"convert_layout">, code: Assembler): void {
@@ -10,9 +10,9 @@ function convertLayout(op: Op<"convert_layout">, code: Assembler): void {
   const [slot, target] = [code.slot(source), code.result(op)];
   const pool = code.pool(dtypeOf(source), countOf(source));
   code.emit(op, (agent) => {
-    const lanes = pool.take();
-    lanes.set(lanesAt(agent, slot) as never);
-    agent.slots[target] = lanes;
+    const elements = pool.take();
+    elements.set(elementsAt(agent, slot) as never);
+    agent.slots[target] = elements;
     return "proceed";
   });
 }

@@ -6,7 +6,7 @@
  *   broadcast [3] to [2, 3] shape [2, 3]  strides [0, 1]   offset 0
  *   slice [1:, 1:] of [2, 3] shape [1, 2] strides [3, 1]   offset 4
  */
-import type { DType, Lanes } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
 import { wordsOf } from "../memory.ts";
 import { product } from "../view.ts";
 
@@ -19,11 +19,11 @@ export interface Rearrangement {
   readonly offset: number;
 }
 
-/** The walk as a function from source to target lanes. Bits are moved, not numbers. */
+/** The walk as a function from source to target elements. Bits are moved, not numbers. */
 export function rearrangement(
   dtype: DType,
   { shape, strides, offset }: Rearrangement,
-): (source: Lanes, target: Lanes) => void {
+): (source: Elements, target: Elements) => void {
   const row = shape.at(-1) ?? 1;
   const step = strides.at(-1) ?? 1;
   const starts = rowStarts(shape.slice(0, -1), strides, offset);

@@ -1,33 +1,33 @@
 /** Simulation of ops that rearrange tiles or combine elements of a tile. */
 import { rowMajorStrides } from "../../formats/shape.ts";
 import {
-  argLanes,
-  dotLanes,
-  reduceLanes,
-  scanLanes,
-  sortLanes,
+  argElements,
+  dotElements,
+  reduceElements,
+  scanElements,
+  sortElements,
 } from "../../formats/arithmetic/index.ts";
 import type { Axis, DotShape } from "../../formats/arithmetic/index.ts";
-import { allocateLanes, packedBytes } from "../../formats/dtype.ts";
-import type { DType, Lanes } from "../../formats/dtype.ts";
+import { allocateElements, packedBytes } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { tileOps } from "../../ir/ops/tiles.ts";
 import type { Agent } from "../agent.ts";
-import { fillLanes, gather } from "../memory.ts";
+import { fillElements, gather } from "../memory.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { lanesAt, scalarAt, toLanes, toScalar, viewAt } from "../values.ts";
+import { elementsAt, scalarAt, toElements, toScalar, viewAt } from "../values.ts";
 import { product } from "../view.ts";
 import { axisOf, countOf, dtypeOf, shapeOf } from "./elementwise.ts";
 import { touch, zeroOf } from "./memory.ts";
 import { rearrangement } from "./rearrange.ts";
 import type { Rearrangement } from "./rearrange.ts";
 
-/** Emits the step of an op whose result is computed from one tile or scalar as lanes. */
-function emitFromLanes(
+/** Emits the step of an op whose result is computed from one tile or scalar as elements. */
+function emitFromElements(
   code: Assembler,
   op: AnyOp,
   source: Value,
-  compute: (source: Lanes, target: Lanes) => void,
+  compute: (source: Elements, target: Elements) => void,
 ): void {
   const [result] = op.results;
   if (result === undefined) throw new Error(`${op.kind} has no result`);
@@ -37,17 +37,20 @@ function emitFromLanes(
   const toScalarResult = result.type.kind === "scalar";
   const dtype = dtypeOf(source);
   code.emit(op, (agent) => {
-    const lanes = pool.take();
-    compute(fromScalar ? toLanes(dtype, scalarAt(agent, slot)) : lanesAt(agent, slot), lanes);
-    agent.slots[target] = toScalarResult ? toScalar(lanes) : lanes;
-    if (toScalarResult) pool.give(lanes);
+    const elements = pool.take();
+    compute(
+      fromScalar ? toElements(dtype, scalarAt(agent, slot)) : elementsAt(agent, slot),
+      elements,
+    );
+    agent.slots[target] = toScalarResult ? toScalar(elements) : elements;
+    if (toScalarResult) pool.give(elements);
     return "proceed";
   });
 }
 
 /** Emits a step that moves elements without changing them. */
 function emitRearrangement(code: Assembler, op: AnyOp, source: Value, moves: Rearrangement): void {
-  emitFromLanes(code, op, source, rearrangement(dtypeOf(source), moves));
+  emitFromElements(code, op, source, rearrangement(dtypeOf(source), moves));
 }
 
 function broadcast(op: Op<"broadcast">, code: Assembler): void {
@@ -55,8 +58,8 @@ function broadcast(op: Op<"broadcast">, code: Assembler): void {
   const { shape, axes } = op.attributes;
   const from = shapeOf(source);
   if (countOf(source) === 1) {
-    emitFromLanes(code, op, source, (lanes, target) => {
-      fillLanes(target, toScalar(lanes));
+    emitFromElements(code, op, source, (elements, target) => {
+      fillElements(target, toScalar(elements));
     });
     return;
   }
@@ -67,7 +70,7 @@ function broadcast(op: Op<"broadcast">, code: Assembler): void {
   emitRearrangement(code, op, source, { shape, strides, offset: 0 });
 }
 
-/** A reshape renames lanes; only between a tile and a scalar does it change what a slot holds. */
+/** A reshape renames elements; only between a tile and a scalar does it change what a slot holds. */
 function reshape(op: Op<"reshape">, code: Assembler): void {
   const { source } = op.operands;
   const [slot, target] = [code.slot(source), code.result(op)];
@@ -75,8 +78,8 @@ function reshape(op: Op<"reshape">, code: Assembler): void {
   const wasScalar = source.type.kind === "scalar";
   const becomesScalar = op.attributes.shape.length === 0;
   code.emit(op, (agent) => {
-    const lanes = wasScalar ? toLanes(dtype, scalarAt(agent, slot)) : lanesAt(agent, slot);
-    agent.slots[target] = becomesScalar ? toScalar(lanes) : lanes;
+    const elements = wasScalar ? toElements(dtype, scalarAt(agent, slot)) : elementsAt(agent, slot);
+    agent.slots[target] = becomesScalar ? toScalar(elements) : elements;
     return "proceed";
   });
 }
@@ -101,16 +104,19 @@ function concatenate(op: Op<"concatenate">, code: Assembler): void {
   const { outer, length, inner } = axisOf(shapeOf(result), [axis]);
   const runs = parts.map((part) => (shapeOf(part)[axis] ?? 0) * inner);
   code.emit(op, (agent) => {
-    const lanes = pool.take();
+    const elements = pool.take();
     let start = 0;
     for (const [position, slot] of slots.entries()) {
       const run = runs[position] ?? 0;
-      const part = lanesAt(agent, slot);
+      const part = elementsAt(agent, slot);
       for (let row = 0; row < outer; row++)
-        lanes.set(part.subarray(row * run, (row + 1) * run) as never, row * length * inner + start);
+        elements.set(
+          part.subarray(row * run, (row + 1) * run) as never,
+          row * length * inner + start,
+        );
       start += run;
     }
-    agent.slots[target] = lanes;
+    agent.slots[target] = elements;
     return "proceed";
   });
 }
@@ -125,8 +131,8 @@ function reduce(op: Op<"reduce">, code: Assembler): void {
   const neighbours = sorted.every((axis, i) => i === 0 || axis === (sorted[i - 1] ?? 0) + 1);
   if (neighbours) {
     const axis = axisOf(shape, sorted);
-    emitFromLanes(code, op, source, (lanes, target) => {
-      reduceLanes(fn, dtype, lanes, axis, target);
+    emitFromElements(code, op, source, (elements, target) => {
+      reduceElements(fn, dtype, elements, axis, target);
     });
     return;
   }
@@ -140,17 +146,18 @@ function reduce(op: Op<"reduce">, code: Assembler): void {
   const length = product(sorted.map((axis) => shape[axis] ?? 1));
   const axis = { outer: countOf(source) / length, length, inner: 1 };
   const pool = code.pool(dtype, countOf(source));
-  emitFromLanes(code, op, source, (lanes, target) => {
+  emitFromElements(code, op, source, (elements, target) => {
     const together = pool.take();
-    gather(lanes, together);
-    reduceLanes(fn, dtype, together, axis, target);
+    gather(elements, together);
+    reduceElements(fn, dtype, together, axis, target);
     pool.give(together);
   });
 }
 
 /** Where along the axis each element is. */
-function numberAlong(lanes: Int32Array, { length, inner }: Axis): void {
-  for (let lane = 0; lane < lanes.length; lane++) lanes[lane] = Math.floor(lane / inner) % length;
+function numberAlong(elements: Int32Array, { length, inner }: Axis): void {
+  for (let element = 0; element < elements.length; element++)
+    elements[element] = Math.floor(element / inner) % length;
 }
 
 function sort(op: Op<"sort">, code: Assembler): void {
@@ -163,15 +170,15 @@ function sort(op: Op<"sort">, code: Assembler): void {
   const along = axisOf(shapeOf(keys), [axis]);
   code.emit(op, (agent) => {
     const copies = pools.map((pool, position) => {
-      const lanes = pool.take();
+      const elements = pool.take();
       const slot = slots[position];
-      if (slot === undefined) numberAlong(lanes as Int32Array, along);
-      else lanes.set(lanesAt(agent, slot) as never);
-      agent.slots[targets[position] ?? 0] = lanes;
-      return lanes;
+      if (slot === undefined) numberAlong(elements as Int32Array, along);
+      else elements.set(elementsAt(agent, slot) as never);
+      agent.slots[targets[position] ?? 0] = elements;
+      return elements;
     });
     const [first, ...others] = copies;
-    if (first !== undefined) sortLanes(dtype, first, others, along, descending, kept);
+    if (first !== undefined) sortElements(dtype, first, others, along, descending, kept);
     return "proceed";
   });
 }
@@ -183,18 +190,18 @@ function factorType(value: Value): { readonly dtype: DType; readonly shape: read
 }
 
 /** A tile, or what a window of shared memory holds where the product reads it by itself. */
-function factorReader(value: Value, code: Assembler): (agent: Agent) => Lanes {
+function factorReader(value: Value, code: Assembler): (agent: Agent) => Elements {
   const slot = code.slot(value);
-  if (value.type.kind !== "ref") return (agent) => lanesAt(agent, slot);
+  if (value.type.kind !== "ref") return (agent) => elementsAt(agent, slot);
   const { dtype, shape } = factorType(value);
   const count = product(shape);
   const bytes = packedBytes(dtype, count);
   return (agent) => {
     const view = viewAt(agent, slot);
     touch(agent, view, "read", bytes);
-    const lanes = allocateLanes(dtype, count);
-    gather(view, lanes, zeroOf(dtype));
-    return lanes;
+    const elements = allocateElements(dtype, count);
+    gather(view, elements, zeroOf(dtype));
+    return elements;
   };
 }
 
@@ -218,11 +225,11 @@ function dot(op: Op<"dot">, code: Assembler): void {
   const target = code.result(op);
   const pool = code.pool(dtype, m * n);
   code.emit(op, (agent) => {
-    const lanes = pool.take();
-    if (start === undefined) lanes.fill(0 as never);
-    else lanes.set(lanesAt(agent, start) as never);
-    dotLanes(shape, a(agent), b(agent), lanes);
-    agent.slots[target] = lanes;
+    const elements = pool.take();
+    if (start === undefined) elements.fill(0 as never);
+    else elements.set(elementsAt(agent, start) as never);
+    dotElements(shape, a(agent), b(agent), elements);
+    agent.slots[target] = elements;
     return "proceed";
   });
 }
@@ -260,8 +267,8 @@ export const tileRules: Pick<SimulationRules, keyof typeof tileOps> = {
     const { fn, axis, reverse } = op.attributes;
     const dtype = dtypeOf(source);
     const along = axisOf(shapeOf(source), [axis]);
-    emitFromLanes(code, op, source, (lanes, target) => {
-      scanLanes(fn, dtype, lanes, along, target, reverse);
+    emitFromElements(code, op, source, (elements, target) => {
+      scanElements(fn, dtype, elements, along, target, reverse);
     });
   },
 
@@ -270,8 +277,8 @@ export const tileRules: Pick<SimulationRules, keyof typeof tileOps> = {
     const { fn, axis } = op.attributes;
     const dtype = dtypeOf(source);
     const along = axisOf(shapeOf(source), [axis]);
-    emitFromLanes(code, op, source, (lanes, target) => {
-      argLanes(fn, dtype, lanes, along, target as Int32Array);
+    emitFromElements(code, op, source, (elements, target) => {
+      argElements(fn, dtype, elements, along, target as Int32Array);
     });
   },
 

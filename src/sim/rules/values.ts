@@ -1,21 +1,21 @@
 /** Simulation of ops that make values and compute on them element by element. */
 import {
-  binaryLanes,
-  classifyLanes,
-  compareLanes,
-  fusedMultiplyAddLanes,
-  selectLanes,
-  unaryLanes,
+  binaryElements,
+  classifyElements,
+  compareElements,
+  fusedMultiplyAddElements,
+  selectElements,
+  unaryElements,
 } from "../../formats/arithmetic/index.ts";
-import { convertLanes } from "../../formats/convert.ts";
-import { allocateLanes, i32 } from "../../formats/dtype.ts";
-import type { DType, Lanes } from "../../formats/dtype.ts";
-import { writeLane } from "../../formats/values.ts";
+import { convertElements } from "../../formats/convert.ts";
+import { allocateElements, i32 } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
+import { writeElement } from "../../formats/values.ts";
 import type { AnyOp, Op } from "../../ir/node.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
-import { bitcastLanes, fillLanes } from "../memory.ts";
+import { bitcastElements, fillElements } from "../memory.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { lanesAt, scalarAt, toLanes, toScalar } from "../values.ts";
+import { elementsAt, scalarAt, toElements, toScalar } from "../values.ts";
 import type { SlotValue } from "../values.ts";
 import { product } from "../view.ts";
 import {
@@ -44,27 +44,27 @@ function emitKnown(code: Assembler, op: AnyOp, value: SlotValue): void {
 
 function constant(op: Op<"constant">, code: Assembler): void {
   const { dtype, shape, value } = op.attributes;
-  const one = allocateLanes(dtype, 1);
-  writeLane(dtype, one, 0, value);
+  const one = allocateElements(dtype, 1);
+  writeElement(dtype, one, 0, value);
   if (shape.length === 0) {
     emitKnown(code, op, toScalar(one));
     return;
   }
-  const lanes = allocateLanes(dtype, product(shape));
-  fillLanes(lanes, toScalar(one));
-  emitKnown(code, op, lanes);
+  const elements = allocateElements(dtype, product(shape));
+  fillElements(elements, toScalar(one));
+  emitKnown(code, op, elements);
 }
 
 /** Counts along the axis, wrapped or rounded as a conversion from i32 does. */
-function iotaLanes(dtype: DType, shape: readonly number[], axis: number): Lanes {
+function iotaElements(dtype: DType, shape: readonly number[], axis: number): Elements {
   const { length, inner } = axisOf(shape, [axis]);
   const counts = Int32Array.from(
     { length: product(shape) },
-    (_, lane) => Math.floor(lane / inner) % length,
+    (_, element) => Math.floor(element / inner) % length,
   );
-  const lanes = allocateLanes(dtype, counts.length);
-  convertLanes(i32, dtype, counts, lanes);
-  return lanes;
+  const elements = allocateElements(dtype, counts.length);
+  convertElements(i32, dtype, counts, elements);
+  return elements;
 }
 
 function binary(op: Op<"binary">, code: Assembler): void {
@@ -76,7 +76,7 @@ function binary(op: Op<"binary">, code: Assembler): void {
     code.emit(op, indexStep(code.result(op), code.slot(left), code.slot(right), direct));
   else
     emitElementwise(code, op, [left, right], (target, a, b) => {
-      binaryLanes(fn, dtype, a, b, target);
+      binaryElements(fn, dtype, a, b, target);
     });
 }
 
@@ -91,7 +91,7 @@ function compare(op: Op<"compare">, code: Assembler): void {
     );
   else
     emitElementwise(code, op, [left, right], (target, a, b) => {
-      compareLanes(predicate, dtype, a, b, target as Uint8Array);
+      compareElements(predicate, dtype, a, b, target as Uint8Array);
     });
 }
 
@@ -100,7 +100,7 @@ function select(op: Op<"select">, code: Assembler): void {
   const { condition, ifTrue, ifFalse } = op.operands;
   if (condition.type.kind === "tile") {
     emitElementwise(code, op, [condition, ifTrue, ifFalse], (target, flags, a, b) => {
-      selectLanes(flags as Uint8Array, a, b, target);
+      selectElements(flags as Uint8Array, a, b, target);
     });
     return;
   }
@@ -109,8 +109,8 @@ function select(op: Op<"select">, code: Assembler): void {
   const isTile = ifTrue.type.kind === "tile";
   code.emit(op, ({ slots }) => {
     const chosen = slots[flag] === 0 ? slots[b] : slots[a];
-    // A copy, since the lanes that were chosen belong to the other value.
-    slots[target] = isTile ? (chosen as Lanes).slice() : chosen;
+    // A copy, since the elements that were chosen belong to the other value.
+    slots[target] = isTile ? (chosen as Elements).slice() : chosen;
     return "proceed";
   });
 }
@@ -125,8 +125,8 @@ function inlinePtx(op: Op<"inline_ptx">, code: Assembler): void {
   code.emit(op, (agent) => {
     for (const [position, target] of targets.entries()) {
       const meant = agent.slots[slots[position] ?? 0];
-      // A copy, since the lanes of the meaning are free for others from here on.
-      agent.slots[target] = ArrayBuffer.isView(meant) ? (meant as Lanes).slice() : meant;
+      // A copy, since the elements of the meaning are free for others from here on.
+      agent.slots[target] = ArrayBuffer.isView(meant) ? (meant as Elements).slice() : meant;
     }
     return "proceed";
   });
@@ -137,21 +137,21 @@ function bitcast(op: Op<"bitcast">, code: Assembler): void {
   const [from, to] = [dtypeOf(source), op.attributes.dtype];
   const [slot, target] = [code.slot(source), code.result(op)];
   const isTile = source.type.kind === "tile";
-  // Lanes of i4 carry their sign beyond the four bits that the formats share.
+  // Elements of i4 carry their sign beyond the four bits that the formats share.
   const narrow = from.bits === 4;
-  const convert = (lanes: Lanes): Lanes => {
-    if (!narrow) return bitcastLanes(lanes, to);
-    const nibbles = allocateLanes(to, lanes.length);
-    for (let i = 0; i < lanes.length; i++) {
-      const bits = (lanes[i] as number) & 15;
+  const convert = (elements: Elements): Elements => {
+    if (!narrow) return bitcastElements(elements, to);
+    const nibbles = allocateElements(to, elements.length);
+    for (let i = 0; i < elements.length; i++) {
+      const bits = (elements[i] as number) & 15;
       nibbles[i] = to.kind === "signed" ? (bits << 28) >> 28 : bits;
     }
     return nibbles;
   };
   code.emit(op, (agent) => {
     agent.slots[target] = isTile
-      ? convert(lanesAt(agent, slot))
-      : toScalar(convert(toLanes(from, scalarAt(agent, slot))));
+      ? convert(elementsAt(agent, slot))
+      : toScalar(convert(toElements(from, scalarAt(agent, slot))));
     return "proceed";
   });
 }
@@ -197,15 +197,15 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
 
   iota(op, code) {
     const { dtype, shape, axis } = op.attributes;
-    emitKnown(code, op, iotaLanes(dtype, shape, axis));
+    emitKnown(code, op, iotaElements(dtype, shape, axis));
   },
 
   unary(op, code) {
     const { source } = op.operands;
     const { fn } = op.attributes;
     const dtype = dtypeOf(source);
-    emitElementwise(code, op, [source], (target, lanes) => {
-      unaryLanes(fn, dtype, lanes, target);
+    emitElementwise(code, op, [source], (target, elements) => {
+      unaryElements(fn, dtype, elements, target);
     });
   },
 
@@ -213,8 +213,8 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     const { source } = op.operands;
     const { fn } = op.attributes;
     const dtype = dtypeOf(source);
-    emitElementwise(code, op, [source], (target, lanes) => {
-      classifyLanes(fn, dtype, lanes, target as Uint8Array);
+    emitElementwise(code, op, [source], (target, elements) => {
+      classifyElements(fn, dtype, elements, target as Uint8Array);
     });
   },
 
@@ -225,7 +225,7 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     const { a, b, c } = op.operands;
     const dtype = dtypeOf(a);
     emitElementwise(code, op, [a, b, c], (target, x, y, z) => {
-      fusedMultiplyAddLanes(dtype, x, y, z, target);
+      fusedMultiplyAddElements(dtype, x, y, z, target);
     });
   },
 
@@ -235,8 +235,8 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     const { source } = op.operands;
     const { dtype: to, ...choices } = op.attributes;
     const from = dtypeOf(source);
-    emitElementwise(code, op, [source], (target, lanes) => {
-      convertLanes(from, to, lanes, target, choices);
+    emitElementwise(code, op, [source], (target, elements) => {
+      convertElements(from, to, elements, target, choices);
     });
   },
 

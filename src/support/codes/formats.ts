@@ -32,13 +32,13 @@ export const formatCodes = registerCodes({
   TW0005: {
     title: "arrays of elements differ in length",
     cause: "A conversion writes one target element for each source element.",
-    example: "convertLanes(f32, bf16, new Float32Array(8), new Uint16Array(4))",
+    example: "convertElements(f32, bf16, new Float32Array(8), new Uint16Array(4))",
     remedy: "allocate as many target elements as there are source elements",
   },
   TW0006: {
     title: "too few bytes",
     cause: "The bytes to unpack end before the last element asked for.",
-    example: "unpackLanes(f32, new Uint8Array(15), 4)",
+    example: "unpackElements(f32, new Uint8Array(15), 4)",
     remedy: "give all the bytes that the elements take, or ask for fewer elements",
   },
   TW0007: {

@@ -2,7 +2,7 @@
 import { tensor } from "../../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../../src/graph/evaluate/index.ts";
 import { numbersOf } from "../../../src/graph/evaluate/scalars.ts";
-import { allocateElementLanes, elements, isElementType } from "../../../src/graph/ops/index.ts";
+import { allocateTensorData, elements, isElementType } from "../../../src/graph/ops/index.ts";
 import { Random } from "../../../src/support/random.ts";
 import { Builder, size, typed } from "./builder.ts";
 import type { Value } from "./builder.ts";
@@ -28,7 +28,7 @@ export function knownProgram(seed: number): KnownProgram | undefined {
 
 function tensorOf({ element, shape, data }: Value): Tensor {
   if (!isElementType(element)) throw new Error(`${element} is no element type`);
-  const lanes = allocateElementLanes(element, size(shape));
+  const lanes = allocateTensorData(element, size(shape));
   const isCoded = isFloat(element) && elements[element].bits <= 16;
   const isWide = lanes instanceof BigInt64Array || lanes instanceof BigUint64Array;
   for (const [i, value] of data.entries()) {
@@ -44,7 +44,7 @@ export function difference(found: Tensor, value: Value): string | undefined {
     return `${value.name} is ${found.element} of [${found.shape.join(", ")}], not ${typed(value)}`;
   const numbers = isFloat(value.element)
     ? [...numbersOf(found)]
-    : Array.from(found.lanes as ArrayLike<number | bigint>, BigInt);
+    : Array.from(found.data as ArrayLike<number | bigint>, BigInt);
   const wrong = value.data.findIndex((each, i) => !Object.is(each, numbers[i]));
   return wrong < 0
     ? undefined

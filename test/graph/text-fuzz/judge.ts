@@ -8,7 +8,7 @@
 import type { Device } from "../../../src/device/device.ts";
 import { disagreement, evaluate, tensor } from "../../../src/graph/evaluate/index.ts";
 import type { Datum, Tensor } from "../../../src/graph/evaluate/index.ts";
-import { lanesOfNumbers } from "../../../src/graph/evaluate/scalars.ts";
+import { elementsOfNumbers } from "../../../src/graph/evaluate/scalars.ts";
 import { elements, isWideElement, slotsOf } from "../../../src/graph/ops/elements.ts";
 import type { GraphFunction, GraphModule } from "../../../src/graph/ops/node.ts";
 import { opsWithin } from "../../../src/graph/ops/traverse.ts";
@@ -113,7 +113,7 @@ function inputOf({ element, shape }: TensorType, random: Random): Tensor {
   );
   if (element === "ui64") return tensor(element, shape, BigUint64Array.from(numbers, BigInt));
   if (isWideElement(element)) return tensor(element, shape, BigInt64Array.from(numbers, BigInt));
-  return tensor(element, shape, lanesOfNumbers(element, numbers));
+  return tensor(element, shape, elementsOfNumbers(element, numbers));
 }
 
 /** Random inputs; undefined where a parameter is none that can be made, or too large. */

@@ -53,7 +53,7 @@ const formats: readonly BadCall[] = [
     parameter(() => [1, 2, 3, 4, 5, 6, 7, 8], "list", "numbers"),
   ),
   host(
-    "fromLanes",
+    "fromElements",
     dtype,
     shape,
     parameter(() => new Float32Array(8)),
@@ -69,7 +69,7 @@ const formats: readonly BadCall[] = [
       parameter(() => [], "list"),
     ),
   ),
-  ...["toLanes", "toNumbers", "toFloat32", "toNested", "formatArray"].map((name) =>
+  ...["toElements", "toNumbers", "toFloat32", "toNested", "formatArray"].map((name) =>
     host(name, array),
   ),
   host(
@@ -77,18 +77,18 @@ const formats: readonly BadCall[] = [
     parameter(() => library.fromNumbers(i32, [2], [1, 2])),
   ),
   host(
-    "packLanes",
+    "packElements",
     dtype,
     parameter(() => new Float32Array(8)),
   ),
   host(
-    "unpackLanes",
+    "unpackElements",
     dtype,
     parameter(() => new Uint8Array(32)),
     parameter(() => 8, "zero"),
   ),
   host(
-    "convertLanes",
+    "convertElements",
     dtype,
     parameter(() => library.bf16),
     parameter(() => new Float32Array(8)),

@@ -6,8 +6,8 @@
  */
 import { isInteger } from "../../../../src/formats/dtype.ts";
 import type { HostArray } from "../../../../src/formats/hostarray.ts";
-import { toLanes, toNumbers } from "../../../../src/formats/hostarray.ts";
-import { readLane } from "../../../../src/formats/values.ts";
+import { toElements, toNumbers } from "../../../../src/formats/hostarray.ts";
+import { readElement } from "../../../../src/formats/values.ts";
 import type {
   ArrayComparison,
   ArraySummary,
@@ -106,8 +106,8 @@ export function comparedLaunch(
 
 /** Whether the two have the same bits. */
 function compareArrays(mine: HostArray, theirs: HostArray, device: string): ArrayComparison {
-  const left: ArrayLike<number | bigint> = toLanes(mine);
-  const right: ArrayLike<number | bigint> = toLanes(theirs);
+  const left: ArrayLike<number | bigint> = toElements(mine);
+  const right: ArrayLike<number | bigint> = toElements(theirs);
   const different: number[] = [];
   for (let index = 0; index < left.length; index += 1)
     if (!Object.is(left[index], right[index])) different.push(index);
@@ -136,7 +136,7 @@ function coordinates(index: number, shape: readonly number[]): readonly number[]
 }
 
 function elementText(array: HostArray, index: number): string {
-  const value = readLane(array.dtype, toLanes(array), index);
+  const value = readElement(array.dtype, toElements(array), index);
   return typeof value === "number" && !isInteger(array.dtype)
     ? String(Number(value.toPrecision(6)))
     : String(value);
@@ -147,10 +147,10 @@ export function readValues(array: HostArray, { row, column }: ValuesRequest): Va
   const { rows, columns } = matrixOf(array.shape);
   const top = Math.max(0, Math.min(row, rows - windowRows));
   const left = Math.max(0, Math.min(column, columns - windowColumns));
-  const lanes = toLanes(array);
+  const lanes = toElements(array);
   const text = (index: number): string => {
     if (index >= lanes.length) return "";
-    const value = readLane(array.dtype, lanes, index);
+    const value = readElement(array.dtype, lanes, index);
     return typeof value === "number" && !isInteger(array.dtype)
       ? String(Number(value.toPrecision(6)))
       : String(value);

@@ -38,7 +38,7 @@ function* uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Steps<Tensor> {
     (value) => numbersOf(frame.tensor(value))[0] ?? 0,
   );
   const { random } = frame.session;
-  const write = writer(result.element, result.lanes);
+  const write = writer(result.element, result.data);
   const domain = domainOf(result.element);
   const draw =
     op.attributes.rng_distribution === "UNIFORM"

@@ -32,7 +32,7 @@ export function refusalOf(rule: object): string | undefined {
 export const dynamic = "its shape is known only when it runs";
 
 export function numbers(value: Tensor): readonly number[] {
-  return Array.from(value.lanes as ArrayLike<number | bigint>, Number);
+  return Array.from(value.data as ArrayLike<number | bigint>, Number);
 }
 
 /** The steps of an op with one result. */

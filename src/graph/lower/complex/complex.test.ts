@@ -35,8 +35,8 @@ function inputsOf(module: GraphModule, random: Random, edges: boolean): readonly
   return parameters.map(({ type }) => {
     if (!isTensor(type)) throw new Error("no tensor");
     const made = emptyTensor(type);
-    for (let i = 0; i < made.lanes.length; i++)
-      made.lanes[i] = (
+    for (let i = 0; i < made.data.length; i++)
+      made.data[i] = (
         edges ? special[random.below(special.length)] : random.below(8001) / 1000 - 4
       ) as never;
     return made;
@@ -61,10 +61,10 @@ function furthest(want: Tensor, found: Tensor): number {
   const unit = want.element.includes("32") ? 2 ** -23 : 2 ** -52;
   const isComplex = want.element.startsWith("complex");
   let worst = 0;
-  for (const [i, value] of want.lanes.entries()) {
-    const [a, b] = [Number(value), Number(found.lanes[i])];
+  for (const [i, value] of want.data.entries()) {
+    const [a, b] = [Number(value), Number(found.data[i])];
     if (Object.is(a, b) || (a !== a && b !== b)) continue;
-    const beside = isComplex ? Number(want.lanes[i ^ 1]) : 0;
+    const beside = isComplex ? Number(want.data[i ^ 1]) : 0;
     const size = Math.max(Math.abs(a), Number.isFinite(beside) ? Math.abs(beside) : 0);
     // Zeros of different signs are as far as can be: they say the side of a cut.
     const off = a === b ? Infinity : Math.abs(a - b) / (size * unit);

@@ -7,7 +7,7 @@
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { isComplexElement, partOf } from "../../ops/elements.ts";
 import type { ComplexElement, ElementType } from "../../ops/elements.ts";
-import { expandLanes, literal } from "../../ops/literal.ts";
+import { expandElements, literal } from "../../ops/literal.ts";
 import type { Literal } from "../../ops/literal.ts";
 import type { GraphValue } from "../../ops/node.ts";
 import { isTensor, tensorType } from "../../ops/types.ts";
@@ -67,13 +67,13 @@ export function separated(builder: GraphBuilder, pairs: GraphValue): Parts {
 
 /** A literal of the same numbers with the parts of each side by side. */
 export function joinedLiteral(value: Literal): Literal {
-  return literal(joinedType(value.type), expandLanes(value));
+  return literal(joinedType(value.type), expandElements(value));
 }
 
 /** The literal of the real parts, slot 0, or of the others. */
 export function literalPart(value: Literal, slot: 0 | 1): Literal {
   return literal(
     partType(value.type),
-    value.lanes.filter((_, i) => i % 2 === slot),
+    value.data.filter((_, i) => i % 2 === slot),
   );
 }

@@ -1,7 +1,7 @@
 /** Which convolutions the library makes, and that operands and results mean the same to it. */
 import { expect, test } from "vitest";
 import { bf16 } from "../../../formats/dtype.ts";
-import { fromNumbers, toLanes, toNumbers } from "../../../formats/hostarray.ts";
+import { fromNumbers, toElements, toNumbers } from "../../../formats/hostarray.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { tensor } from "../../evaluate/index.ts";
@@ -82,12 +82,13 @@ test("groups, strides, dilation and uneven edges", async () => {
   expect(planText(plan)).toContain("operation convolution");
   const device = await open("simulator");
   const program = await Program.load(device, plan);
-  const lanes = (list: readonly number[]) => toLanes(fromNumbers(bf16, [list.length], [...list]));
+  const lanes = (list: readonly number[]) =>
+    toElements(fromNumbers(bf16, [list.length], [...list]));
   const [found] = await program.run([
     tensor("bf16", [batch, height, width, channels], lanes(x)),
     tensor("bf16", [3, 3, each, outputs], lanes(w)),
   ]);
-  const result = found?.lanes as Float32Array;
+  const result = found?.data as Float32Array;
   for (let sample = 0; sample < 200; sample++) {
     const [n, i, j, o] = [batch, rows, columns, outputs].map((extent) => random.below(extent)) as [
       number,
@@ -124,12 +125,12 @@ async function resultOf(
   const program = await Program.load(device, plan);
   const [found] = await program.run(
     inputs.map(([shape, numbers]) =>
-      tensor("bf16", shape, toLanes(fromNumbers(bf16, [numbers.length], [...numbers]))),
+      tensor("bf16", shape, toElements(fromNumbers(bf16, [numbers.length], [...numbers]))),
     ),
   );
   program.dispose();
   device.dispose();
-  const bits = Uint32Array.from(found?.lanes as Uint16Array, (code) => code << 16);
+  const bits = Uint32Array.from(found?.data as Uint16Array, (code) => code << 16);
   return new Float32Array(bits.buffer);
 }
 

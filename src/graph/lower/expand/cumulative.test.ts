@@ -6,7 +6,7 @@ import { Random } from "../../../support/random.ts";
 import { disagreement, evaluate, tensor } from "../../evaluate/index.ts";
 import type { Tensor } from "../../evaluate/index.ts";
 import { numbersOf } from "../../evaluate/scalars.ts";
-import { allocateElementLanes, sizeOf } from "../../ops/index.ts";
+import { allocateTensorData, sizeOf } from "../../ops/index.ts";
 import type { ElementType } from "../../ops/index.ts";
 import { compilePlan } from "../../plan/compile.ts";
 import { Program } from "../../plan/program.ts";
@@ -59,7 +59,7 @@ function moduleOf(text: string) {
 
 function inputOf({ element, shape }: Case): Tensor {
   const random = new Random(seed);
-  const lanes = allocateElementLanes(element, sizeOf(shape));
+  const lanes = allocateTensorData(element, sizeOf(shape));
   for (let i = 0; i < lanes.length; i++) {
     const number = 0.9 + 0.2 * random.uniform();
     const whole = Math.floor(100 * random.uniform());
@@ -110,7 +110,7 @@ test("a product of a stretch may leave the range of f32 where no product of a wi
   const program = await Program.load(device, compilePlan(moduleOf(textOf(each)), "main"));
   try {
     const [found] = await program.run([tensor("f32", [long], lanes)]);
-    expect((found as Tensor).lanes.at(-1)).toBeCloseTo(1, 4);
+    expect((found as Tensor).data.at(-1)).toBeCloseTo(1, 4);
   } finally {
     program.dispose();
   }

@@ -82,14 +82,14 @@ describe.each(programs)("%s", (_, body, type, wanted) => {
 
   test("by the evaluator", () => {
     const [result] = evaluate(module, "main", []);
-    expect([...(result?.kind === "tensor" ? result.lanes : [])]).toEqual(wanted);
+    expect([...(result?.kind === "tensor" ? result.data : [])]).toEqual(wanted);
   });
 
   test("on a device", async () => {
     const program = await Program.load(device, compilePlan(module, "main"));
     try {
       const [result] = await program.run([]);
-      expect([...(result?.lanes ?? [])]).toEqual(wanted);
+      expect([...(result?.data ?? [])]).toEqual(wanted);
     } finally {
       program.dispose();
     }

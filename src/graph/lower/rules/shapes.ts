@@ -202,7 +202,7 @@ export const shapeLowerings = {
     const [result] = op.results;
     if ("kind" in value || !value.splat || result === undefined)
       throw new Error("a constant of several values is loaded");
-    const element = value.lanes[0] ?? 0;
+    const element = value.data[0] ?? 0;
     const dtype = dtypeOf(result);
     if (value.type.element === "i1") return [constantTile(dtype, element !== 0)];
     return [codedConstant(dtype, element)];

@@ -72,8 +72,8 @@ class Expressions {
     // A number of the program around the comparator.
     if (op === undefined) return broadcastInDim(this.#builder, value, this.#shape, []);
     const type = tensorType(typeOfValue(value).element, this.#shape);
-    if (op.kind === "stablehlo.constant" && "lanes" in op.attributes.value) {
-      const constant = { value: literal(type, op.attributes.value.lanes) };
+    if (op.kind === "stablehlo.constant" && "data" in op.attributes.value) {
+      const constant = { value: literal(type, op.attributes.value.data) };
       return this.#builder.one("stablehlo.constant", {}, constant);
     }
     const operands = new Map(operandsOf(op).map((operand) => [operand, this.of(operand)]));
@@ -163,13 +163,13 @@ function recoded(builder: GraphBuilder, operand: GraphValue, element: ElementTyp
 /** A word that all elements are, beside others. */
 function wordOfBits(builder: GraphBuilder, beside: GraphValue, bits: bigint): GraphValue {
   const type = typeOfValue(beside);
-  const lanes = {
+  const data = {
     ui8: () => Uint8Array.of(Number(bits)),
     ui16: () => Uint16Array.of(Number(bits)),
     ui32: () => Uint32Array.of(Number(bits)),
     ui64: () => BigUint64Array.of(bits),
   }[type.element as Word]();
-  return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
+  return builder.one("stablehlo.constant", {}, { value: literal(type, data) });
 }
 
 function shifted(builder: GraphBuilder, value: GraphValue, bits: number): GraphValue {

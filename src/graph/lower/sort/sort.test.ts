@@ -79,7 +79,7 @@ async function sorted(
   const program = await Program.load(device, plan);
   const found = await program.run(inputs);
   program.dispose();
-  return { plan: planText(plan), results: found.map(({ lanes }) => Array.from(lanes, Number)) };
+  return { plan: planText(plan), results: found.map(({ data }) => Array.from(data, Number)) };
 }
 
 const numbers = (below: number, from = 0): readonly number[] => {
@@ -234,7 +234,7 @@ test.each(["i32", "ui8"] as const)("the largest of few whole numbers: %s", async
   const text = `func.func @main(%x: tensor<5x${element}>) -> (tensor<2x${element}>, tensor<2xi32>) {
     %0:2 = chlo.top_k(%x, k = 2) : tensor<5x${element}> -> (tensor<2x${element}>, tensor<2xi32>)
     return %0#0, %0#1 : tensor<2x${element}>, tensor<2xi32> }`;
-  const lanes = element === "i32" ? Int32Array.of(3, 9, 1, 9, 4) : Uint8Array.of(3, 200, 1, 200, 4);
-  const { results } = await sorted(text, [tensor(element, [5], lanes)]);
-  expect(results).toEqual([[...lanes].filter((each) => each > 4), [1, 3]]);
+  const data = element === "i32" ? Int32Array.of(3, 9, 1, 9, 4) : Uint8Array.of(3, 200, 1, 200, 4);
+  const { results } = await sorted(text, [tensor(element, [5], data)]);
+  expect(results).toEqual([[...data].filter((each) => each > 4), [1, 3]]);
 });

@@ -41,12 +41,12 @@ test.each(Object.keys(functions) as (keyof typeof functions)[])(
     const device = await open("simulator");
     const program = await Program.load(device, compilePlan(module, "main"));
     for (const [result] of [evaluate(module, "main", inputs), await program.run(inputs)]) {
-      const { lanes } = result as Tensor;
+      const { data } = result as Tensor;
       const worst = Array.from(x.data as Float32Array, (value, i) => {
         const wanted = functions[name](value);
         const rounded = Math.fround(wanted);
         const unit = 2 ** (Math.max(-126, Math.floor(Math.log2(Math.abs(rounded) || 1))) - 23);
-        return rounded === lanes[i] ? 0 : Math.abs(Number(lanes[i]) - wanted) / unit;
+        return rounded === data[i] ? 0 : Math.abs(Number(data[i]) - wanted) / unit;
       });
       // Half a unit, and what f64 may be off.
       expect(Math.max(...worst)).toBeLessThan(0.501);

@@ -1,8 +1,8 @@
 /** Numbers known now, as the bits that registers hold. */
-import { allocateLanes, isInteger } from "../../../formats/dtype.ts";
+import { allocateElements, isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { packLanes } from "../../../formats/packed.ts";
-import { writeLane } from "../../../formats/values.ts";
+import { packElements } from "../../../formats/packed.ts";
+import { writeElement } from "../../../formats/values.ts";
 import type { Literal } from "../../../ir/schema.ts";
 import type { Code } from "../../code.ts";
 import type { Register } from "../../module.ts";
@@ -12,9 +12,9 @@ import { elementClass, slotsOf, wordClass } from "../values.ts";
 /** The bits of an element, zeros above. */
 export function literalBits(dtype: DType, value: Literal): bigint {
   if (isInteger(dtype)) return BigInt.asUintN(dtype.bits, BigInt(value));
-  const lanes = allocateLanes(dtype, 1);
-  writeLane(dtype, lanes, 0, value);
-  const bytes = packLanes(dtype, lanes);
+  const lanes = allocateElements(dtype, 1);
+  writeElement(dtype, lanes, 0, value);
+  const bytes = packElements(dtype, lanes);
   return bytes.reduceRight((bits, byte) => (bits << 8n) | BigInt(byte), 0n);
 }
 

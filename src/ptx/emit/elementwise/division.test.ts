@@ -5,9 +5,9 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { compileAhead, open } from "tilewright";
 import type { HostArray } from "tilewright";
-import { allocateLanes, dtypes, i32 } from "../../../formats/dtype.ts";
+import { allocateElements, dtypes, i32 } from "../../../formats/dtype.ts";
 import type { DTypeName } from "../../../formats/dtype.ts";
-import { writeLane } from "../../../formats/values.ts";
+import { writeElement } from "../../../formats/values.ts";
 import { tensor, constant, kernel, scalar } from "../../../lang/index.ts";
 import type { Scalar } from "../../../lang/index.ts";
 import { Random } from "../../../support/random.ts";
@@ -119,9 +119,9 @@ function numbers(name: DTypeName, count: number, seed: number): readonly bigint[
 
 function hostArray(name: DTypeName, values: readonly bigint[]): HostArray {
   const dtype = dtypes[name];
-  const data = allocateLanes(dtype, values.length);
+  const data = allocateElements(dtype, values.length);
   values.forEach((value, index) => {
-    writeLane(dtype, data, index, dtype.bits === 64 ? value : Number(value));
+    writeElement(dtype, data, index, dtype.bits === 64 ? value : Number(value));
   });
   return { dtype, shape: [values.length], data };
 }

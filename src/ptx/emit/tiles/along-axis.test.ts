@@ -8,16 +8,16 @@ import {
   laneCodes,
   numbers,
   outcome,
-  randomLanes,
+  randomElements,
   same,
 } from "../../../../test/support/tile-cases.ts";
 import type { Case } from "../../../../test/support/tile-cases.ts";
 import { expectTile } from "../../../../test/support/tile-rules.ts";
 import type { RuleRun } from "../../../../test/support/tile-rules.ts";
-import { scanLanes, sortLanes } from "../../../formats/arithmetic/index.ts";
+import { scanElements, sortElements } from "../../../formats/arithmetic/index.ts";
 import { scanFunctions } from "../../../formats/arithmetic/functions.ts";
-import { allocateLanes, i32 } from "../../../formats/dtype.ts";
-import type { DType, Lanes } from "../../../formats/dtype.ts";
+import { allocateElements, i32 } from "../../../formats/dtype.ts";
+import type { DType, Elements } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
 import { topK } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
@@ -39,8 +39,8 @@ cases("scan", numbers, 20, false, (one) => {
     "scan",
     [read],
   );
-  const target = allocateLanes(dtype, lanes.length);
-  scanLanes(fn, dtype, lanes, axisOf(shape, [axis]), target, reverse);
+  const target = allocateElements(dtype, lanes.length);
+  scanElements(fn, dtype, lanes, axisOf(shape, [axis]), target, reverse);
   expectTile(
     run,
     run.results[0],
@@ -65,8 +65,8 @@ cases("sort", numbers, 20, true, (one) => {
     "sort",
     [read],
   );
-  const keys = lanes.slice() as Lanes;
-  sortLanes(dtype, keys, [], axisOf(shape, [axis]), descending);
+  const keys = lanes.slice() as Elements;
+  sortElements(dtype, keys, [], axisOf(shape, [axis]), descending);
   expectTile(
     run,
     run.results[0],
@@ -91,7 +91,7 @@ test("the first, kept in registers, where the lowest places lie in lanes", () =>
   const read = layoutOf({ kind: "axes", axes: [bits] });
   const random = new Random(1);
   const one = { random, dtype: i32, shape, source: read, read, oneWarp: true, about: read.text };
-  const lanes = randomLanes(random, i32, 256, false);
+  const lanes = randomElements(random, i32, 256, false);
   for (const count of [2, 4, 8]) firstOf({ ...one, lanes }, { axis: 0, least: true, count });
 });
 
@@ -106,13 +106,13 @@ function firstOf(one: Case, { axis, least, count }: FirstOptions): RuleRun {
   const extent = shape[axis] ?? 1;
   const body = (x: never) => topK(x as Tile, count, axis, { least });
   const run = outcome(one, body, "sort", [read, read]);
-  const keys = lanes.slice() as Lanes;
+  const keys = lanes.slice() as Elements;
   const along = axisOf(shape, [axis]);
   const places = Int32Array.from(
     { length: lanes.length },
     (_, lane) => Math.floor(lane / along.inner) % extent,
   );
-  sortLanes(dtype, keys, [places], along, !least);
+  sortElements(dtype, keys, [places], along, !least);
   // What is kept of all that were sorted repeats along the axis.
   const kept = Math.min(2 ** Math.ceil(Math.log2(count)), extent);
   const repeated = (codes: readonly bigint[]): readonly bigint[] =>
@@ -134,7 +134,7 @@ cases("sort with payloads", numbers, 20, true, (one) => {
   const axis = random.below(shape.length);
   const descending = random.below(2) === 1;
   const other = random.pick(all);
-  const payload = randomLanes(random, other, lanes.length, false);
+  const payload = randomElements(random, other, lanes.length, false);
   const run = outcome(
     one,
     (x: {
@@ -151,9 +151,9 @@ cases("sort with payloads", numbers, 20, true, (one) => {
       },
     ],
   );
-  const keys = lanes.slice() as Lanes;
-  const moved = payload.slice() as Lanes;
-  sortLanes(dtype, keys, [moved], axisOf(shape, [axis]), descending);
+  const keys = lanes.slice() as Elements;
+  const moved = payload.slice() as Elements;
+  sortElements(dtype, keys, [moved], axisOf(shape, [axis]), descending);
   expectTile(run, run.results[0], { dtype, shape, codes: laneCodes(dtype, keys) }, about, same);
   expectTile(run, run.results[1], { dtype: other, shape, codes: laneCodes(other, moved) }, about);
   return run;

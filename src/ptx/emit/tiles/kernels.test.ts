@@ -18,7 +18,7 @@ import { runKernel } from "../../../../test/simulation.ts";
 import { emulateKernel } from "../../../../test/support/emulated-kernel.ts";
 import { hostArray, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { allocateLanes } from "../../../formats/dtype.ts";
+import { allocateElements } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { Random } from "../../../support/random.ts";
 
@@ -26,7 +26,7 @@ import { Random } from "../../../support/random.ts";
 function wholeNumbers(dtype: DType, shape: readonly number[], seed: number): HostArray {
   const random = new Random(seed);
   const count = shape.reduce((product, extent) => product * extent, 1);
-  const lanes = allocateLanes(dtype, count);
+  const lanes = allocateElements(dtype, count);
   const codes: { readonly [name: string]: (value: number) => number } = {
     bf16: (value) => new DataView(Float32Array.of(value).buffer).getUint32(0, true) >>> 16,
     f16: halfCode,

@@ -9,14 +9,14 @@ import {
   number,
   numbers,
   outcome,
-  randomLanes,
+  randomElements,
   randomLayout,
   traced,
 } from "../../../../test/support/tile-cases.ts";
 import { expectTile, opOf, runRule } from "../../../../test/support/tile-rules.ts";
 import type { TileCodes } from "../../../../test/support/tile-rules.ts";
-import { convertLanes } from "../../../formats/convert.ts";
-import { allocateLanes, dtypes } from "../../../formats/dtype.ts";
+import { convertElements } from "../../../formats/convert.ts";
+import { allocateElements, dtypes } from "../../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import { Functions } from "../../../layout/model/functions.ts";
@@ -167,7 +167,7 @@ cases("concatenate", all, 25, false, (one) => {
     const part = parts[index];
     if (part?.layout === undefined) return undefined;
     const count = part.own.reduce((product, extent) => product * extent, 1);
-    const codes = laneCodes(dtype, randomLanes(random, dtype, count, false));
+    const codes = laneCodes(dtype, randomElements(random, dtype, count, false));
     const first = extents.slice(0, index).reduce((sum, extent) => sum + extent, 0);
     codes.forEach((code, element) => {
       const at = coordinates(element, part.own);
@@ -213,11 +213,11 @@ cases("iota", numbers, 20, false, (one) => {
     oneWarp: one.oneWarp,
   });
   const { outer, length, inner } = axisOf(shape, [axis]);
-  const target = allocateLanes(dtype, outer * length * inner);
+  const target = allocateElements(dtype, outer * length * inner);
   const counts = new Int32Array(target.length).map(
     (_, element) => Math.floor(element / inner) % length,
   );
-  convertLanes(dtypes.i32, dtype, counts, target);
+  convertElements(dtypes.i32, dtype, counts, target);
   expectTile(
     run,
     run.results[0],

@@ -15,14 +15,14 @@ import {
 import type { Case } from "../../../../test/support/tile-cases.ts";
 import { expectTile } from "../../../../test/support/tile-rules.ts";
 import type { RuleRun } from "../../../../test/support/tile-rules.ts";
-import { argLanes, reduceLanes } from "../../../formats/arithmetic/index.ts";
+import { argElements, reduceElements } from "../../../formats/arithmetic/index.ts";
 import {
   acceptsReduce,
   argFunctions,
   reduceFunctions,
 } from "../../../formats/arithmetic/functions.ts";
-import { allocateLanes, dtypes } from "../../../formats/dtype.ts";
-import type { DType, Lanes } from "../../../formats/dtype.ts";
+import { allocateElements, dtypes } from "../../../formats/dtype.ts";
+import type { DType, Elements } from "../../../formats/dtype.ts";
 import { Functions } from "../../../layout/model/functions.ts";
 
 cases("reduce", all, 50, false, reduceCase);
@@ -42,7 +42,7 @@ function reduceCase(one: Case): RuleRun | undefined {
   const run = outcome({ ...one, axes, kept }, (x: never) => reduceIn(x, fn), "reduce", [layout]);
   // The axes that go brought behind those that stay.
   const order = [...every.filter((axis) => !axes.includes(axis)), ...axes];
-  const gathered = lanes.slice() as Lanes;
+  const gathered = lanes.slice() as Elements;
   const turned = order.map((axis) => shape[axis] ?? 1);
   gathered.forEach((_: unknown, element: number) => {
     const at = coordinates(element, turned);
@@ -54,8 +54,8 @@ function reduceCase(one: Case): RuleRun | undefined {
   });
   const length = axes.reduce((product, axis) => product * (shape[axis] ?? 1), 1);
   const outer = lanes.length / length;
-  const target = allocateLanes(dtype, outer);
-  reduceLanes(fn, dtype, gathered, { outer, length, inner: 1 }, target);
+  const target = allocateElements(dtype, outer);
+  reduceElements(fn, dtype, gathered, { outer, length, inner: 1 }, target);
   const codes = laneCodes(dtype, target);
   const where = `${about}, ${fn} over ${axes.join()}`;
   const [result] = run.results;
@@ -102,7 +102,7 @@ cases("arg_reduce", numbers, 25, true, (one) => {
   );
   const seen = axisOf(shape, [axis]);
   const target = new Int32Array(seen.outer * seen.inner);
-  argLanes(fn, dtype, lanes, seen, target);
+  argElements(fn, dtype, lanes, seen, target);
   const codes = Array.from(target, (value) => BigInt(value));
   const [result] = run.results;
   if (kept.length > 0)

@@ -174,7 +174,7 @@ export class SortingNetwork {
     if (top === undefined) return;
     const { cells, threads } = this.#masks(bits);
     if (threads === 0) this.#compareCells(cells);
-    else this.#compareLanes(cells, threads, top);
+    else this.#compareElements(cells, threads, top);
   }
 
   #compareCells(mask: number): void {
@@ -188,7 +188,7 @@ export class SortingNetwork {
     });
   }
 
-  #compareLanes(mask: number, threads: number, top: Owner): void {
+  #compareElements(mask: number, threads: number, top: Owner): void {
     const received = this.#partners(mask, threads, () => true);
     const { code, numbers } = this.#context;
     this.#cells = this.#cells.map((cell, index) => {
