@@ -35,10 +35,7 @@ const wanted = [
   "--max-inlined-bytecode-size-cumulative=300",
 ];
 const known = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
-const settings = [
-  ...wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `)),
-  `--import=${new URL("./test/support/patience.mjs", import.meta.url).href}`,
-];
+const settings = wanted.filter((setting) => known.includes(` ${setting.replace(/=.*/, "")} `));
 
 /** What runs before every file of tests, again for each: the runner loads these, and Node everything else. */
 const setupFiles = [
@@ -62,7 +59,7 @@ export default defineConfig({
     // changes outside of itself (the environment, a global) it puts back.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    poolOptions: { forks: { execArgv: settings } },
+    execArgv: settings,
     // Unless told, vitest leaves one of two cores idle.
     maxWorkers: "100%",
   },

@@ -587,9 +587,7 @@ export class Device {
 
   #awaitProfile(told: Promise<void>): void {
     this.#profiles.add(told);
-    const forget = (): void => {
-      this.#profiles.delete(told);
-    };
+    const forget = (): boolean => this.#profiles.delete(told);
     told.then(forget, forget);
   }
 

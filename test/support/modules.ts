@@ -6,11 +6,9 @@
 import { register } from "node:module";
 
 // This file runs before every file of tests, in a process that they share.
-const host = globalThis as { erasesTypes?: true; giveBackTimers?: () => void };
+const host = globalThis as { erasesTypes?: true };
 if (host.erasesTypes === undefined) {
   host.erasesTypes = true;
-  // The runner has its own by now (`patience.mjs`).
-  host.giveBackTimers?.();
   register("./erase-types.mjs", import.meta.url);
   delete (Error as { prepareStackTrace?: unknown }).prepareStackTrace;
 }

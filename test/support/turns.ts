@@ -1,6 +1,6 @@
 /**
- * Gives the event loop a turn before every test. A file of many tests that never wait would keep it from
- * hearing the runner's answers, and on a busy machine the runner would be taken for dead.
+ * Gives the event loop a turn before every test, so that a file of many tests that never wait reports each as it ends,
+ * and what was collected meanwhile is finalized.
  */
 import { beforeEach } from "vitest";
 
