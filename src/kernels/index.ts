@@ -47,14 +47,14 @@ export type {
 } from "./movement/scatter.ts";
 export { segmentReduce } from "./movement/segment-reduce.ts";
 export type { SegmentReduceOperation, SegmentReduceSpec } from "./movement/segment-reduce.ts";
-export { concatenate, pad, permute, slice } from "./movement/parts.ts";
+export { concatenate, pad, permute, slice } from "./movement/strided-copies.ts";
 export type {
   ConcatenateOperation,
   ConcatenateSpec,
   PadSpec,
   PermuteSpec,
   SliceSpec,
-} from "./movement/parts.ts";
+} from "./movement/strided-copies.ts";
 export { pagedAttention } from "./paged/paged.ts";
 export type { PagedAttention, PagedAttentionOptions } from "./paged/paged.ts";
 export type { PagedConfiguration } from "./paged/configuration.ts";

@@ -13,8 +13,8 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireFields, requireSettings } from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+import { refused, requireFields, requireSettings } from "../support/arguments.ts";
+import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { lanes, registersOfLane } from "../support/sizes.ts";
 import { chooseAttention, warpSpecializedProblem } from "./choose.ts";
 import {

@@ -3,7 +3,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireSettings } from "../support/given.ts";
+import { refused, requireSettings } from "../support/arguments.ts";
 import { warpSpecializedProblem } from "./choose.ts";
 import { plainSettings } from "./configuration.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";

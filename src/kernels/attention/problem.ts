@@ -14,8 +14,8 @@ import { tensor, dim } from "../../lang/index.ts";
 import type { TensorSpec, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import { givenArray, refused } from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 
 /** Where scores are: rows [r, 1] and columns [1, c] of a tile of them, in one head of one batch. */
 export interface ScorePlace {

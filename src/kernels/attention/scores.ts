@@ -16,7 +16,7 @@ import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { byElement } from "../support/by-element.ts";
-import { refused } from "../support/given.ts";
+import { refused } from "../support/arguments.ts";
 import type { AttentionProblem, ScorePlace } from "./problem.ts";
 
 type Index = Scalar<"i32">;

@@ -19,8 +19,8 @@ import { splitPrecisions } from "../../lang/split.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { refused, requireFields, requiredArray } from "../support/given.ts";
-import type { Fields } from "../support/given.ts";
+import { refused, requireFields, requiredArray } from "../support/arguments.ts";
+import type { Fields } from "../support/arguments.ts";
 import { laidOut } from "../support/sizes.ts";
 
 /** A number for all spatial axes, or one for each. */

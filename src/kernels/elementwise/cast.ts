@@ -6,8 +6,14 @@ import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { requireLiteral } from "../../lang/constants.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { givenArray, isFormat, refused, requireFields, requireShape } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import {
+  givenArray,
+  isFormat,
+  refused,
+  requireFields,
+  requireShape,
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { mapping } from "./map.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
 

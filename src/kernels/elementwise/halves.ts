@@ -24,8 +24,8 @@ import {
   requireFields,
   requireFloat,
   requireShape,
-} from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { laidOut } from "../support/sizes.ts";
 import { activations } from "./activations.ts";
 import type { Activation } from "./activations.ts";

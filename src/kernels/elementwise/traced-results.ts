@@ -14,7 +14,7 @@ import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import { byElement } from "../support/by-element.ts";
-import { refused } from "../support/given.ts";
+import { refused } from "../support/arguments.ts";
 import type { MapBody } from "./map-kernel.ts";
 
 /** A shape that no function could expect. */

@@ -4,7 +4,7 @@
  *
  *   bias   bias           index   index_           index_   index__
  *
- * `support/given-names.ts` does the same for whole operations, from outside: its plans are made anew for every operation, while those of products are found by
+ * `support/reserved-names.ts` does the same for whole operations, from outside: its plans are made anew for every operation, while those of products are found by
  * the text of what was asked for, and their functions see users' names as they are.
  */
 

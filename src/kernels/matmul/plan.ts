@@ -21,7 +21,7 @@ import { partsOfK } from "./given-names.ts";
 import { exchanged } from "./mainloop/f64.ts";
 import { edgesOf } from "./scheduler/edges.ts";
 import { outputArguments, withCombined } from "./epilogue/combined-outputs.ts";
-import { requireSettings } from "../support/given.ts";
+import { requireSettings } from "../support/arguments.ts";
 import { matmulSettings, persistentColumns } from "./configuration.ts";
 import type {
   MatmulConfiguration,

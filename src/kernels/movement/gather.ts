@@ -12,7 +12,7 @@ import { tensor, cdiv, dim, iota, kernel, slice, waitForPreviousKernel } from ".
 import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { givenAxis, requireFields } from "../support/given.ts";
+import { givenAxis, requireFields } from "../support/arguments.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { chooseMoves, contiguous, indexArray, sizesOf } from "./row-moves.ts";
 import type { RowMoves } from "./row-moves.ts";

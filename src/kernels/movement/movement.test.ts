@@ -11,7 +11,7 @@ import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
 import { gather } from "./gather.ts";
 import { scatter } from "./scatter.ts";
-import { concatenate, pad, permute, slice } from "./parts.ts";
+import { concatenate, pad, permute, slice } from "./strided-copies.ts";
 
 const dims = ["d0", "d1", "d2", "d3"].map((name) => dim(name));
 const [v, d, n] = [dim("v"), dim("d"), dim("n")];

@@ -3,7 +3,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { refused, requiredArray } from "../support/given.ts";
+import { refused, requiredArray } from "../support/arguments.ts";
 import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 
 /** How many rows, and how much of each, a block moves. */

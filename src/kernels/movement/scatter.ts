@@ -20,7 +20,7 @@ import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { casting, widened } from "../elementwise/widened.ts";
 import { composed } from "../support/compose.ts";
-import { refused, requireFields } from "../support/given.ts";
+import { refused, requireFields } from "../support/arguments.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { chooseMoves, contiguous, indexArray, sizesOf } from "./row-moves.ts";
 import type { RowMoves } from "./row-moves.ts";

@@ -15,7 +15,7 @@ import {
   requireRows,
   requireShape,
   requiredArray,
-} from "../support/given.ts";
+} from "../support/arguments.ts";
 import { laidOut } from "../support/sizes.ts";
 import { segmentState, segmentSteps } from "./segments.ts";
 

@@ -16,8 +16,8 @@ import { tensor, dim } from "../../lang/index.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireRows } from "../support/given.ts";
-import type { Fields, GivenArray } from "../support/given.ts";
+import { givenArray, refused, requireRows } from "../support/arguments.ts";
+import type { Fields, GivenArray } from "../support/arguments.ts";
 
 /** Tokens that a row sees: from `position - left` to `position + right`, to the ends where one is left out. */
 export interface PagedWindow {

@@ -26,8 +26,8 @@ import {
   requireFields,
   requireFloat,
   requiredArray,
-} from "../support/given.ts";
-import type { Fields } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { Fields } from "../support/arguments.ts";
 import { alignment, laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import type { FiveExtents } from "../convolution/windows.ts";
 import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";

@@ -47,8 +47,14 @@ import { nameTaken } from "../matmul/refusals.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/weights/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "../matmul/weights/quantized.ts";
-import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
-import type { Fields, GivenArray } from "../support/given.ts";
+import {
+  givenArray,
+  refused,
+  requireFields,
+  requireRows,
+  requireShape,
+} from "../support/arguments.ts";
+import type { Fields, GivenArray } from "../support/arguments.ts";
 import { dealingLaunch, dealingOf, mostSpread, mostTiles } from "./tile-scheduler.ts";
 import type { RaggedSizes } from "./tile-scheduler.ts";
 import { plainDotKernel } from "./plain.ts";

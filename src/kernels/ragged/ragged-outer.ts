@@ -17,8 +17,8 @@ import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.t
 import { problemOf } from "../matmul/matmul.ts";
 import { launched } from "../matmul/launch-arguments.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
-import { givenArray, refused, requireFields, requireRows } from "../support/given.ts";
-import type { Fields, GivenArray } from "../support/given.ts";
+import { givenArray, refused, requireFields, requireRows } from "../support/arguments.ts";
+import type { Fields, GivenArray } from "../support/arguments.ts";
 import { outerKernel } from "./plain.ts";
 import { groupSizesOf } from "./ragged-dot.ts";
 import {

@@ -24,8 +24,14 @@ import { captureLocation } from "../../support/location.ts";
 import { sort } from "../sort/sort.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
-import { givenArray, refused, requireFields, requireFloat, requireRows } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import {
+  givenArray,
+  refused,
+  requireFields,
+  requireFloat,
+  requireRows,
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 import { givenGenerator, keyIn, keyOf } from "./keys.ts";
 import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";

@@ -4,7 +4,7 @@ import { tensor, randomKey } from "../../lang/index.ts";
 import type { TensorSpec, RandomKey, Ref } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { refused } from "../support/given.ts";
+import { refused } from "../support/arguments.ts";
 
 export type KeySpec = { readonly key: TensorSpec<"u32"> };
 

@@ -23,8 +23,8 @@ import type {
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import { givenArray, refused, requireFields, requireFloat } from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed } from "../support/numbers.ts";
 import { alignedDimension, alignment, laidOut } from "../support/sizes.ts";
 import { categorical, permutation } from "./choices.ts";

@@ -3,7 +3,7 @@ import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import type { Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { refused } from "../support/given.ts";
+import { refused } from "../support/arguments.ts";
 
 /** How `reduce` combines elements. */
 export type Combination = "sum" | "prod" | "min" | "max" | "and" | "or" | "xor";

@@ -25,8 +25,8 @@ import {
   requireFloat,
   requireRows,
   requireShape,
-} from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { computeFormat } from "../support/numbers.ts";
 import { laidOut } from "../support/sizes.ts";
 import { byEdges, byNumber, byRange } from "./binning.ts";

@@ -14,7 +14,7 @@ import type { TensorSpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../
 import { alignment, lanes, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
-import { LaneRuns } from "./lane-runs.ts";
+import { LaneRuns } from "./vectorized-layout.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
 export interface ReduceArray {

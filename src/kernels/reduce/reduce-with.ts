@@ -17,16 +17,10 @@ import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { broadcastShape } from "../elementwise/map.ts";
-import { givenAxes, requireFields } from "../support/given.ts";
-import type { FormatOf } from "../support/given.ts";
-import {
-  combinedAlong,
-  givenInputs,
-  resultsOf,
-  stateOf,
-  underFreeNames,
-} from "./given-combination.ts";
-import type { GivenCombination } from "./given-combination.ts";
+import { givenAxes, requireFields } from "../support/arguments.ts";
+import type { FormatOf } from "../support/arguments.ts";
+import { combinedAlong, givenInputs, resultsOf, stateOf, underFreeNames } from "./user-combiner.ts";
+import type { GivenCombination } from "./user-combiner.ts";
 import { reducing, reduceNames } from "./reduce.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";

@@ -5,7 +5,7 @@
  *   dx = inverseDeviation · (g − mean of g − h · mean of (g · h))
  *   dScale = Σ over rows of dOut · h,   dBias = Σ over rows of dOut
  *
- * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (streamed-rows.ts). Rows that are too long
+ * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (persistent-rows.ts). Rows that are too long
  * for registers to hold them with their sums are read twice: for dx, and for the sums. Either way all orders are fixed.
  */
 import { dtypes } from "../../formats/dtype.ts";
@@ -19,14 +19,14 @@ import type { Location } from "../../support/location.ts";
 import { planOver } from "../reduce/reduction-axes.ts";
 import type { ReduceConfiguration } from "../reduce/reduce-kernel.ts";
 import type { Reducer } from "../reduce/reducer.ts";
-import { givenArray, requireFields, requireFloat, requireShape } from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+import { givenArray, requireFields, requireFloat, requireShape } from "../support/arguments.ts";
+import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
 import { planRows, rowAxes } from "./row-plan.ts";
-import { chooseStreamedRows, planStreamedRows } from "./streamed-rows.ts";
-import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
+import { chooseStreamedRows, planStreamedRows } from "./persistent-rows.ts";
+import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
 
 /** What `rmsNormBackward` is made for. */
 export interface NormBackwardSpec {

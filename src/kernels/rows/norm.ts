@@ -20,8 +20,8 @@ import {
   requireFields,
   requireFloat,
   requireShape,
-} from "../support/given.ts";
-import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { Fields, FormatOf, GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";

@@ -16,15 +16,15 @@ import { tensor, cdiv, clusterSync, constant, kernel, loop, smem, when } from ".
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { lanes } from "../support/sizes.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
-import { toldName } from "../support/told-words.ts";
+import { toldName } from "../support/mailbox.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
-import { exchanged, rowPiece, toldShape, toldStatistics } from "./row-parts.ts";
-import type { QueuedRowsConfiguration, ToldQueueConfiguration } from "./choose-queue.ts";
-import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
+import { exchanged, rowPiece, toldShape, toldStatistics } from "./row-statistics.ts";
+import type { QueuedRowsConfiguration, ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
+import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
 
-/** How an operation on rows is done: in one of the forms above, or by blocks that stay (`streamed-rows.ts`). */
+/** How an operation on rows is done: in one of the forms above, or by blocks that stay (`persistent-rows.ts`). */
 export type RowConfiguration =
   | HeldRowsConfiguration
   | StreamedRowsConfiguration

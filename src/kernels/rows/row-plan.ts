@@ -9,20 +9,20 @@ import { collapsedAxes } from "../support/collapse.ts";
 import { composed } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
-import { toldName } from "../support/told-words.ts";
+import { toldName } from "../support/mailbox.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseRows, chooseToldRows, earlyRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
 import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
-import { toldShape } from "./row-parts.ts";
-import { chooseHeldQueue, chooseQueuedRows, chooseToldQueue } from "./choose-queue.ts";
-import type { QueuedRowsConfiguration } from "./choose-queue.ts";
-import { planQueuedRows } from "./queued-rows.ts";
-import { chooseStreamedRows, noSums, planStreamedRows } from "./streamed-rows.ts";
-import type { StreamedRowsConfiguration } from "./streamed-rows.ts";
-import { planToldQueue } from "./told-queue.ts";
+import { toldShape } from "./row-statistics.ts";
+import { chooseHeldQueue, chooseQueuedRows, chooseToldQueue } from "./choose-pipelined-rows.ts";
+import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
+import { planQueuedRows } from "./tma-pipelined-rows.ts";
+import { chooseStreamedRows, noSums, planStreamedRows } from "./persistent-rows.ts";
+import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
+import { planToldQueue } from "./grid-cooperative-rows.ts";
 
 /** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
 export interface RowProblem {

@@ -16,8 +16,8 @@ import {
   requireFields,
   requireFloat,
   requireShape,
-} from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed, exponential, joinedSums, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";

@@ -11,7 +11,7 @@ import { fill } from "../elementwise/cast.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
-import { refused, requireSettings } from "../support/given.ts";
+import { refused, requireSettings } from "../support/arguments.ts";
 import {
   alignment,
   broadcastStrides,
@@ -32,16 +32,16 @@ import {
   queuedDimensions,
   queuedScanKernel,
   queuedWarps,
-} from "./queued-scan.ts";
+} from "./tma-pipelined-scan.ts";
 import {
   sharedBlocks,
   sharedColumns,
   sharedScanKernel,
   sharedWarps,
   slack,
-} from "./shared-scan.ts";
-import { toldName } from "../support/told-words.ts";
-import { toldShape } from "./told-totals.ts";
+} from "./grid-cooperative-scan.ts";
+import { toldName } from "../support/mailbox.ts";
+import { toldShape } from "./block-aggregates.ts";
 
 export interface ScanProblem {
   readonly name: string;

@@ -1,6 +1,6 @@
 /**
  * The kernel of a running combination along rows: a block goes through its rows piece by piece, and carries what it has
- * met. Where rows are fewer than processors, several blocks share a row (`shared-scan.ts`).
+ * met. Where rows are fewer than processors, several blocks share a row (`grid-cooperative-scan.ts`).
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";

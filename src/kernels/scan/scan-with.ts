@@ -22,12 +22,12 @@ import {
   runningAlong,
   stateOf,
   underFreeNames,
-} from "../reduce/given-combination.ts";
-import type { GivenCombination } from "../reduce/given-combination.ts";
+} from "../reduce/user-combiner.ts";
+import type { GivenCombination } from "../reduce/user-combiner.ts";
 import type { ReduceInputs } from "../reduce/reduce.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
-import { givenAxis, refused, requireFields } from "../support/given.ts";
-import type { FormatOf } from "../support/given.ts";
+import { givenAxis, refused, requireFields } from "../support/arguments.ts";
+import type { FormatOf } from "../support/arguments.ts";
 import { scanning } from "./plan-scan.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 

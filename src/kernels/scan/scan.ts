@@ -16,8 +16,8 @@ import { optionText } from "../../support/options.ts";
 import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
 import type { Combination } from "../reduce/combinations.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
-import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
-import type { Fields, GivenArray } from "../support/given.ts";
+import { givenArray, givenAxis, refused, requireFields } from "../support/arguments.ts";
+import type { Fields, GivenArray } from "../support/arguments.ts";
 import { scanning } from "./plan-scan.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 

@@ -8,7 +8,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { tensor } from "../../lang/index.ts";
 import type { TensorSpec } from "../../lang/index.ts";
-import { permute } from "../movement/parts.ts";
+import { permute } from "../movement/strided-copies.ts";
 import type { Step } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
 

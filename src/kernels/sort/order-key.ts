@@ -18,7 +18,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { refused } from "../support/given.ts";
+import { refused } from "../support/arguments.ts";
 
 /** How many negative NaNs the floats have that have keys; f8e4m3fn has one, and no infinity before it. */
 const negativeNaNs: { readonly [F in FloatName]?: bigint } = {

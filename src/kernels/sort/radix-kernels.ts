@@ -19,7 +19,7 @@ import {
 import type { KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
 import { keysOf } from "./order-key.ts";
 import { digitBits, digits } from "./radix-rank.ts";
-import { totalsSlot } from "./radix-told.ts";
+import { totalsSlot } from "./decoupled-look-back.ts";
 
 const { i32, u32 } = dtypes;
 

@@ -1,6 +1,6 @@
 /**
  * One pass of a sort by digits. A block takes the next tile of a row, counts its digits, tells how many it has of each, ranks
- * its keys, and adds up what the tiles before it told (`radix-told.ts`). Keys of the tile are put in order in shared memory,
+ * its keys, and adds up what the tiles before it told (`decoupled-look-back.ts`). Keys of the tile are put in order in shared memory,
  * so that those of one digit are stored side by side. Tiles are taken by ticket, so that a tile is only ever waited for
  * while its block runs.
  *
@@ -28,7 +28,7 @@ import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
 import { digitOf, length, passesOf, rows, tileKeys } from "./radix-kernels.ts";
 import type { RadixForm } from "./radix-kernels.ts";
 import { bitNames, digitBits, digits, rankDigits } from "./radix-rank.ts";
-import { hear, tell, ticketSlot, toldSlot, totalsSlot } from "./radix-told.ts";
+import { hear, tell, ticketSlot, toldSlot, totalsSlot } from "./decoupled-look-back.ts";
 
 const { i32, u32 } = dtypes;
 

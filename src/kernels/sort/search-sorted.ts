@@ -17,8 +17,8 @@ import {
   requireComparable,
   requireFields,
   requireRows,
-} from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { laidOut, lanes } from "../support/sizes.ts";
 
 /** What `searchSorted` is made for. */

@@ -28,16 +28,16 @@ import {
   requireShape,
   requiredArray,
   requireSettings,
-} from "../support/given.ts";
-import type { Fields, GivenArray } from "../support/given.ts";
+} from "../support/arguments.ts";
+import type { Fields, GivenArray } from "../support/arguments.ts";
 import { alignment, powerOfTwoFrom } from "../support/sizes.ts";
 import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
 import { countDigitsKernel, passesOf, stateShape, tileKeys } from "./radix-kernels.ts";
 import type { RadixConfiguration, RadixForm } from "./radix-kernels.ts";
 import { radixPassKernel } from "./radix-pass.ts";
-import { mostKeys } from "./radix-told.ts";
-import { chooseShortRows, mostInBlock, sortRowsKernel } from "./short-rows.ts";
+import { mostKeys } from "./decoupled-look-back.ts";
+import { chooseShortRows, mostInBlock, sortRowsKernel } from "./block-sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
 interface OrderSpec<X extends DTypeName> {

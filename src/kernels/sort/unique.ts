@@ -24,11 +24,11 @@ import { fill } from "../elementwise/cast.ts";
 import { scan } from "../scan/scan.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
-import { givenArray, refused, requireFields, requireRows } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import { givenArray, refused, requireFields, requireRows } from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
 import { laidOut, lanes } from "../support/sizes.ts";
 import { requireKeys } from "./order-key.ts";
-import { mostKeys } from "./radix-told.ts";
+import { mostKeys } from "./decoupled-look-back.ts";
 import { sort } from "./sort.ts";
 
 const { i32 } = dtypes;

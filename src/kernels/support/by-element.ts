@@ -5,7 +5,7 @@
  *   sums.sub(sums.max(1, { keep: true }))      the greatest of 64, 128 or 256 columns, and other numbers for every configuration
  *   flip(sums, 1)                              elements of 64, 128 or 256 columns, turned around
  *   sums.add(iota(f32, [1, columns], 1))       the column in the piece, not in the array
- *   sums.mul(1 / sums.shape[1])                64, 128 or 256 (`other-sizes.ts`)
+ *   sums.mul(1 / sums.shape[1])                64, 128 or 256 (`size-independence.ts`)
  *   bias.reshape([columns, 1])                 the bias of a column for a row, where pieces are square
  *
  * Which operations do that is said with them, in the op table.
@@ -16,8 +16,8 @@ import { activeTrace } from "../../lang/trace.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { atOwnLines } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireAnySize } from "./other-sizes.ts";
-import type { Pieces } from "./other-sizes.ts";
+import { requireAnySize } from "./size-independence.ts";
+import type { Pieces } from "./size-independence.ts";
 
 /** What a function makes of a piece; refuses one whose results depend on how the array is cut. */
 export function byElement<G extends Pieces, T>(

@@ -29,7 +29,7 @@ import type { TensorSpec, KernelDefinition, Ref } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../../support/options.ts";
-import { requireRows } from "../../support/given.ts";
+import { requireRows } from "../../support/arguments.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import type { Piece } from "./epilogue.ts";
 import { parameterName } from "../given-names.ts";

@@ -8,7 +8,7 @@
 import type { Location } from "../../../support/location.ts";
 import type { Target } from "../../../targets/target.ts";
 import { packedBytes } from "../../../formats/dtype.ts";
-import { requireSettings } from "../../support/given.ts";
+import { requireSettings } from "../../support/arguments.ts";
 import { matmulSettings } from "../configuration.ts";
 import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { memoryBytes } from "../cost/rates.ts";

@@ -20,7 +20,7 @@
  */
 import { dtypes, packedBytes } from "../../../formats/dtype.ts";
 import type { Location } from "../../../support/location.ts";
-import { requireSettings } from "../../support/given.ts";
+import { requireSettings } from "../../support/arguments.ts";
 import { matmulSettings } from "../configuration.ts";
 import type { GemvConfiguration, ProductSizes } from "../configuration.ts";
 import { wordDepth } from "./gemv.ts";

@@ -40,7 +40,7 @@ import type {
 import { captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
-import { requireFields, requireFloat } from "../../support/given.ts";
+import { requireFields, requireFloat } from "../../support/arguments.ts";
 import { storedOperand } from "../prologue/given-prologues.ts";
 import { refused } from "../refusals.ts";
 import type { WeightScales } from "../matmul.ts";

@@ -39,7 +39,7 @@ import {
 import { StridedForm, formText, storeWhole } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { RowOp, RowTiles } from "./row-op.ts";
-import { exchanged, rowPiece } from "./row-parts.ts";
+import { exchanged, rowPiece } from "./row-statistics.ts";
 
 export interface StreamedRowsConfiguration {
   /** Rows that a worker takes at a time, and columns of each of its blocks; together they hold whole rows. */

@@ -9,11 +9,11 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, i8 } from "../../formats/dtype.ts";
 import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
-import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { quantize } from "./quantize.ts";
-import { planQueuedRows } from "./queued-rows.ts";
+import { planQueuedRows } from "./tma-pipelined-rows.ts";
 import { softmaxBackward } from "./softmax-backward.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
 

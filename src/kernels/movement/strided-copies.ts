@@ -16,7 +16,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import type { MapConfiguration } from "../elementwise/map-kernel.ts";
 import { planPlaced } from "../elementwise/placed-map.ts";
-import { givenAxis, refused, requireFields, requiredArray } from "../support/given.ts";
+import { givenAxis, refused, requireFields, requiredArray } from "../support/arguments.ts";
 import { laidOut } from "../support/sizes.ts";
 
 type FromX<D extends DTypeName> = Operation<

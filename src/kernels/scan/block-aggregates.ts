@@ -1,5 +1,5 @@
 /**
- * What blocks that share a row of a scan tell each other (`told-words.ts`): in every wave the total of their piece.
+ * What blocks that share a row of a scan tell each other (`mailbox.ts`): in every wave the total of their piece.
  *
  * All blocks combine the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
  */
@@ -8,14 +8,8 @@ import { cdiv, full, iota } from "../../lang/index.ts";
 import type { LaunchSize, Ref, Scalar } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
-import {
-  askForWords,
-  heardStates,
-  nothingTold,
-  tellWords,
-  wordShape,
-} from "../support/told-words.ts";
-import type { Words } from "../support/told-words.ts";
+import { askForWords, heardStates, nothingTold, tellWords, wordShape } from "../support/mailbox.ts";
+import type { Words } from "../support/mailbox.ts";
 import { eachTile, only } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 

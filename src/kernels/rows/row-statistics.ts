@@ -3,8 +3,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { clusterSync, constant, full, iota, warps, when } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
-import { heardStates, nothingTold, tellWords, wordShape } from "../support/told-words.ts";
-import type { ToldState } from "../support/told-words.ts";
+import { heardStates, nothingTold, tellWords, wordShape } from "../support/mailbox.ts";
+import type { ToldState } from "../support/mailbox.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, Statistics } from "./row-op.ts";
 

@@ -1,5 +1,5 @@
 /**
- * What a block of rows that come through a queue (`queued-rows.ts`) reads and writes: places of the queue and what fills them, pieces of
+ * What a block of rows that come through a queue (`tma-pipelined-rows.ts`) reads and writes: places of the queue and what fills them, pieces of
  * rows and of columns as tiles, results. A tile is [lanes, elements of each], so that lanes measure what they hold themselves.
  */
 import { dtypes } from "../../formats/dtype.ts";
@@ -19,8 +19,8 @@ import {
 } from "../../lang/index.ts";
 import type { TensorSpec, Barrier, Ref, RingPosition, Scalar, Tile } from "../../lang/index.ts";
 import { alignedDimension, widestAccess } from "../support/sizes.ts";
-import { isElement, isOfColumns } from "./choose-queue.ts";
-import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import { isElement, isOfColumns } from "./choose-pipelined-rows.ts";
+import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 
 export interface QueuedForm {

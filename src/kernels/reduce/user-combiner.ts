@@ -12,8 +12,8 @@ import type { TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
-import { GivenNames } from "../support/given-names.ts";
-import { givenArray, refused } from "../support/given.ts";
+import { GivenNames } from "../support/reserved-names.ts";
+import { givenArray, refused } from "../support/arguments.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceTiles, StatePart } from "./reducer.ts";
 

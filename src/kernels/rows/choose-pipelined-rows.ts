@@ -1,5 +1,5 @@
 /**
- * Which rows come through a queue (`queued-rows.ts`, and from `told` on `told-queue.ts`), and how they are cut:
+ * Which rows come through a queue (`tma-pipelined-rows.ts`, and from `told` on `grid-cooperative-rows.ts`), and how they are cut:
  *
  *   bf16 layer norm, rows of     8,192     one piece, in the registers of 8 warps, where scale and bias are f32
  *   few of a bf16 softmax       65,536     8 pieces of 8,192, all in the registers of 16 warps
@@ -34,7 +34,7 @@ export interface QueuedRowsConfiguration {
   readonly workers: number;
 }
 
-/** Blocks that share rows and are no cluster (`told-queue.ts`), with one piece of each row. */
+/** Blocks that share rows and are no cluster (`grid-cooperative-rows.ts`), with one piece of each row. */
 export interface ToldQueueConfiguration extends QueuedRowsConfiguration {
   /** Rows by which results follow measurements. */
   readonly slack: number;

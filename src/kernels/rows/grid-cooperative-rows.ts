@@ -45,9 +45,9 @@ import type { Target } from "../../targets/target.ts";
 import { fill } from "../elementwise/cast.ts";
 import { composed } from "../support/compose.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { heardStates, nothingTold, tellWords, toldName } from "../support/told-words.ts";
-import { isElement } from "./choose-queue.ts";
-import type { ToldQueueConfiguration } from "./choose-queue.ts";
+import { heardStates, nothingTold, tellWords, toldName } from "../support/mailbox.ts";
+import { isElement } from "./choose-pipelined-rows.ts";
+import type { ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
 import {
   QueueBlock,
   arraySpec,
@@ -55,11 +55,11 @@ import {
   ownName,
   queueName,
   statisticName,
-} from "./queue-block.ts";
-import type { QueuedForm } from "./queue-block.ts";
-import { queuedForm, queuedLaunch } from "./queued-rows.ts";
+} from "./row-pipeline.ts";
+import type { QueuedForm } from "./row-pipeline.ts";
+import { queuedForm, queuedLaunch } from "./tma-pipelined-rows.ts";
 import type { RowOp, RowTiles, Statistics } from "./row-op.ts";
-import { toldShape, toldState } from "./row-parts.ts";
+import { toldShape, toldState } from "./row-statistics.ts";
 
 interface ToldForm extends QueuedForm {
   readonly configuration: ToldQueueConfiguration;

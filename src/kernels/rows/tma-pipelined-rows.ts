@@ -38,8 +38,8 @@ import type {
 } from "../../lang/index.ts";
 import { strideForm } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { boxOf, isElement, isOfColumns } from "./choose-queue.ts";
-import type { QueuedRowsConfiguration } from "./choose-queue.ts";
+import { boxOf, isElement, isOfColumns } from "./choose-pipelined-rows.ts";
+import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
 import {
   QueueBlock,
   arraySpec,
@@ -49,8 +49,8 @@ import {
   queueName,
   statisticName,
   strideName,
-} from "./queue-block.ts";
-import type { QueuedForm, ReadPiece } from "./queue-block.ts";
+} from "./row-pipeline.ts";
+import type { QueuedForm, ReadPiece } from "./row-pipeline.ts";
 import type { RowOp, RowPart, RowTiles, Statistics } from "./row-op.ts";
 
 /** What a kernel for these rows depends on. */

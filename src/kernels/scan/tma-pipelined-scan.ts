@@ -1,5 +1,5 @@
 /**
- * A running combination along few, long rows whose elements lie side by side: as in `shared-scan.ts` the blocks of a row go through it
+ * A running combination along few, long rows whose elements lie side by side: as in `grid-cooperative-scan.ts` the blocks of a row go through it
  * in waves and tell each other the totals of their pieces, but pieces come and go through a queue in shared memory, moved by the
  * copy engine, and what is not combining elements is done by warps of their own:
  *
@@ -50,9 +50,9 @@ import { alignedDimension, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { eachTile, nothing, only } from "./scan-kernel.ts";
 import type { ScanArray, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { toldName } from "../support/told-words.ts";
-import { hear, nothingHeard, tell, toldShape } from "./told-totals.ts";
-import type { Teller } from "./told-totals.ts";
+import { toldName } from "../support/mailbox.ts";
+import { hear, nothingHeard, tell, toldShape } from "./block-aggregates.ts";
+import type { Teller } from "./block-aggregates.ts";
 
 /** Warps that combine; as many serve them, of which three are needed. */
 export const queuedWarps = 8;

@@ -9,7 +9,7 @@
  *
  *   a block   load 1 · combine 0 · tell 0 · ask 0 · load 2 · combine 1 · tell 1 · hear 0 · store 0 · ask 1 · load 3 · …
  *
- * `told-totals.ts` has how totals are told.
+ * `block-aggregates.ts` has how totals are told.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { tensor, cdiv, constant, iota, kernel, loop } from "../../lang/index.ts";
@@ -20,9 +20,9 @@ import { widestAccess } from "../support/sizes.ts";
 import type { StridedForm } from "../support/strided.ts";
 import { eachTile, loadedPiece, nothing, only, scanArrays, storePiece } from "./scan-kernel.ts";
 import type { ScanArguments, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { toldName } from "../support/told-words.ts";
-import { ask, hear, nothingHeard, tell, toldShape } from "./told-totals.ts";
-import type { Teller } from "./told-totals.ts";
+import { toldName } from "../support/mailbox.ts";
+import { ask, hear, nothingHeard, tell, toldShape } from "./block-aggregates.ts";
+import type { Teller } from "./block-aggregates.ts";
 
 /** Warps of a block, and blocks of a processor: while one waits, another works. */
 export const sharedWarps = 16;

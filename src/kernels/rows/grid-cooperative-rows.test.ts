@@ -10,11 +10,11 @@ import { open } from "../../runtime/open.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
-import type { ToldQueueConfiguration } from "./choose-queue.ts";
+import type { ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
-import { planToldQueue } from "./told-queue.ts";
+import { planToldQueue } from "./grid-cooperative-rows.ts";
 
 interface Case {
   readonly name: string;
