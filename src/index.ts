@@ -209,7 +209,7 @@ export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
 export type { DeviceOptions } from "./device/device-options.ts";
-export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
+export type { LaunchOptions, WaitLimits } from "./device/wait-limits.ts";
 export type { RunLimits } from "./support/run-limits.ts";
 export type { SharedTensor } from "./device/array-access.ts";
 export type { MemoryUse } from "./device/memory-account.ts";
@@ -251,9 +251,9 @@ export { defaultTarget, targets } from "./targets/target.ts";
 export type { Feature, Target, TargetName } from "./targets/target.ts";
 
 export type { BankUse } from "./layout/algebra/bank-conflicts.ts";
-export type { Holder } from "./layout/algebra/elements.ts";
-export { namedLayouts } from "./layout/algebra/named.ts";
-export type { Blocking, LayoutName, MmaOperand, WarpGrid } from "./layout/algebra/named.ts";
+export type { Holder } from "./layout/algebra/element-maps.ts";
+export { namedLayouts } from "./layout/algebra/named-layouts.ts";
+export type { Blocking, LayoutName, MmaOperand, WarpGrid } from "./layout/algebra/named-layouts.ts";
 export type { Broadcast } from "./layout/algebra/operations.ts";
 export type {
   DistributedLayout,
@@ -265,7 +265,7 @@ export type { SharedLayout, Swizzle } from "./layout/algebra/shared-layout.ts";
 export type { SharedView } from "./layout/algebra/shared-view.ts";
 export { parseTmemLayout } from "./layout/algebra/tensor-memory.ts";
 export type { TmemLayout, TmemPlace } from "./layout/algebra/tensor-memory.ts";
-export { parseLayout } from "./layout/algebra/text.ts";
+export { parseLayout } from "./layout/algebra/parse-layout.ts";
 export type { Dealing } from "./layout/algebra/tilings.ts";
 export type { SharedAccess } from "./layout/drawing/shared-drawing.ts";
 export type { RelayoutKind, RelayoutPlan } from "./layout/relayout/steps.ts";

@@ -1,9 +1,9 @@
 import { tensor, dim, f32, i32, kernel, targets, zeros } from "tilewright";
-import { Functions } from "../src/layout/model/functions.ts";
+import { Functions } from "../src/layout/model/layout-functions.ts";
 import { windowsOf } from "../src/layout/model/windows.ts";
 import { propagateCandidates } from "../src/layout/plan/propagate-candidates.ts";
 import { selectInstructions } from "../src/layout/plan/select.ts";
-import { buildSystem } from "../src/layout/plan/system.ts";
+import { buildSystem } from "../src/layout/plan/build-system.ts";
 import { stateKernel } from "../src/layout/rules/index.ts";
 import { simplify } from "../src/lower/simplify.ts";
 import { describe, expect, test } from "vitest";

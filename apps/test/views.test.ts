@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { holders } from "../../src/layout/algebra/elements.ts";
-import { namedLayouts } from "../../src/layout/algebra/named.ts";
+import { holders } from "../../src/layout/algebra/element-maps.ts";
+import { namedLayouts } from "../../src/layout/algebra/named-layouts.ts";
 import { byteOffset, parseSharedLayout } from "../../src/layout/algebra/shared-layout.ts";
 import {
   answered,

@@ -21,7 +21,7 @@ import { arrayOfTensor, evaluate, isTensorDatum } from "../graph/evaluate/index.
 import type { Tensor } from "../graph/evaluate/index.ts";
 import { disposeSymbol } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
-import { requireNotAborted } from "../device/waiting.ts";
+import { requireNotAborted } from "../device/wait-limits.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import type { OpDetails, Origin } from "../graph/infer/builder.ts";
 import { capturesOf } from "../graph/ops/captures.ts";
@@ -45,7 +45,7 @@ import {
 import { computeNow, computeWithBreaks } from "./deferred.ts";
 import type { DeferredResult, DeferredRun } from "./deferred.ts";
 import type { DeviceInput } from "./device.ts";
-import { isGone, markGone, requirePresent } from "./gone.ts";
+import { isGone, markGone, requirePresent } from "./use-after-dispose.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
 const producers = new WeakMap<GraphValue, AnyGraphOp>();

@@ -2,8 +2,8 @@
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import * as attending from "./attention.ts";
-import { array, axis, checked, isArray, isFlag, isNumber, isPairs } from "./kinds.ts";
-import { number, options, shape, tree } from "./kinds.ts";
+import { array, axis, checked, isArray, isFlag, isNumber, isPairs } from "./argument-checks.ts";
+import { number, options, shape, tree } from "./argument-checks.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";

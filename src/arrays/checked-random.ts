@@ -1,7 +1,7 @@
 /** The functions of `random` as programs call them, with what their arguments are. */
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { isWhole, optional } from "../support/checked-call.ts";
-import { array, checked, count, isArray, options, shape } from "./kinds.ts";
+import { array, checked, count, isArray, options, shape } from "./argument-checks.ts";
 import * as random from "./random.ts";
 
 export type * from "./random.ts";

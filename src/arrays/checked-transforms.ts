@@ -7,8 +7,8 @@ import { functionKind, isListOf, isWhole, optional } from "../support/checked-ca
 import { Device } from "../device/device.ts";
 import { isOperation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
-import { array, checked, isArray, isFlag } from "./kinds.ts";
-import { options, tree } from "./kinds.ts";
+import { array, checked, isArray, isFlag } from "./argument-checks.ts";
+import { options, tree } from "./argument-checks.ts";
 import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";

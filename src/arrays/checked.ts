@@ -6,13 +6,22 @@ import { dtypes } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
-import { array, axis, checked, count, isArray, isFlag, isPairs, number } from "./kinds.ts";
-import { options, shape, tree } from "./kinds.ts";
+import {
+  array,
+  axis,
+  checked,
+  count,
+  isArray,
+  isFlag,
+  isPairs,
+  number,
+} from "./argument-checks.ts";
+import { options, shape, tree } from "./argument-checks.ts";
 import * as functions from "./functions.ts";
 import * as indexing from "./indexing.ts";
 import * as ordering from "./ordering.ts";
 import * as reductions from "./reductions.ts";
-import * as runnings from "./running.ts";
+import * as runnings from "./cumulative.ts";
 import * as shapes from "./shapes.ts";
 import * as trees from "./tree.ts";
 

@@ -17,8 +17,8 @@ import type { TensorType } from "../graph/ops/types.ts";
 import { addValues, compare, reshape, splatOf, zerosOf } from "../graph/transform/arithmetic.ts";
 import { keep, named, originOf, recordAll, typeOfArray } from "./array.ts";
 import type { NDArray } from "./array.ts";
-import { arraysOf, recordFunction } from "./record.ts";
-import type { Recording } from "./record.ts";
+import { arraysOf, recordFunction } from "./trace-function.ts";
+import type { Recording } from "./trace-function.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 /** The recording as a region that sees what is around it. */

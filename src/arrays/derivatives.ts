@@ -14,8 +14,8 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { NDArray, recordAll, typeOfArray } from "./array.ts";
 import { regionOf, requireSame, valuesOf } from "./control.ts";
-import { arraysOf, recordFunction } from "./record.ts";
-import type { Recording } from "./record.ts";
+import { arraysOf, recordFunction } from "./trace-function.ts";
+import type { Recording } from "./trace-function.ts";
 import { zeros } from "./shapes.ts";
 import { flatten, rebuild } from "./tree.ts";
 

@@ -11,7 +11,7 @@
 import { disposeAll } from "../device/device-array.ts";
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
-import { waitWithin } from "../device/waiting.ts";
+import { waitWithin } from "../device/wait-limits.ts";
 import { WorkQueue } from "../device/work-queue.ts";
 import { toElements } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";

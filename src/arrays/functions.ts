@@ -13,7 +13,7 @@ import type { GraphOpKind } from "../graph/ops/table.ts";
 import { tensorType } from "../graph/ops/types.ts";
 import { splatOf } from "../graph/transform/arithmetic.ts";
 import { elementOf, NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
-import { requireKind, requireNumber, requireOneDtype } from "./numbers.ts";
+import { requireKind, requireNumber, requireOneDtype } from "./dtype-checks.ts";
 
 /** An array, or a number that takes the dtype of the array beside it. */
 export type Operand<D extends DTypeName = DTypeName> = NDArray<D> | number;

@@ -7,7 +7,7 @@ import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { full, one } from "./functions.ts";
-import { requireNumber, requireOneDtype } from "./numbers.ts";
+import { requireNumber, requireOneDtype } from "./dtype-checks.ts";
 import { axisOf, reshape } from "./shapes.ts";
 
 /** Where a slice begins along an axis: a number, or an array without axes. */

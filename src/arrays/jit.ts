@@ -5,7 +5,7 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { requireRunLimits } from "../support/run-limits.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pipeline.ts";
@@ -17,10 +17,16 @@ import { printGraph } from "../graph/text/index.ts";
 import { compute, defer, donateValues, onDevice, runGraph, setMade } from "./array.ts";
 import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
-import { requirePresent } from "./gone.ts";
+import { requirePresent } from "./use-after-dispose.ts";
 import { settleLocations } from "./locations.ts";
-import { arraysOf, inlineCall, isRecording, recordForCalls, recordFunction } from "./record.ts";
-import type { Recording } from "./record.ts";
+import {
+  arraysOf,
+  inlineCall,
+  isRecording,
+  recordForCalls,
+  recordFunction,
+} from "./trace-function.ts";
+import type { Recording } from "./trace-function.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 /** Why `jit` compiled a function (again). */

@@ -28,7 +28,7 @@ import {
   zeros,
 } from "./index.ts";
 import type { NDArray } from "./index.ts";
-import { recordFunction } from "./record.ts";
+import { recordFunction } from "./trace-function.ts";
 
 type F32 = NDArray<"f32">;
 

@@ -27,7 +27,7 @@ import {
   signatureKey,
 } from "./kernel-signature.ts";
 import type { ResultPlaces } from "./kernel-signature.ts";
-import { arraysOf, recordForCalls } from "./record.ts";
+import { arraysOf, recordForCalls } from "./trace-function.ts";
 import { vjp } from "./transforms.ts";
 import { rebuild } from "./tree.ts";
 

@@ -10,7 +10,7 @@ import { compilePlan } from "../graph/plan/compile.ts";
 import type { Plan } from "../graph/plan/plan.ts";
 import { Replay } from "../graph/plan/replay.ts";
 import { atLocation } from "../support/location.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import { settleLocations } from "./locations.ts";
 import type { ProgramRun } from "./programs.ts";
 

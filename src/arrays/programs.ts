@@ -14,9 +14,9 @@ import type { Device } from "../device/device.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
 import type { Replay } from "../graph/plan/replay.ts";
-import { takeAllSteps } from "../support/all-steps.ts";
+import { takeAllSteps } from "../support/run-all.ts";
 import type { Location } from "../support/location.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
 /** Programs of compiled functions that a device keeps loaded unless told. */

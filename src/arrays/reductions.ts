@@ -20,7 +20,7 @@ import {
   sub,
   where,
 } from "./functions.ts";
-import { countRemedy, requireKind, requireOneDtype } from "./numbers.ts";
+import { countRemedy, requireKind, requireOneDtype } from "./dtype-checks.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 /** Options of `sum`, `max` and the other reductions. */

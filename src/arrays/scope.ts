@@ -6,8 +6,8 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { compute, disposeValues, isPending, onDevice } from "./array.ts";
 import { chosenDevice, tracked } from "./device.ts";
-import { requirePresent } from "./gone.ts";
-import { isRecording } from "./record.ts";
+import { requirePresent } from "./use-after-dispose.ts";
+import { isRecording } from "./trace-function.ts";
 import { flatten } from "./tree.ts";
 
 export function scope<R>(body: () => R): R {

@@ -12,9 +12,9 @@ import { graphValue } from "../graph/ops/node.ts";
 import { sizeOf, tensorType } from "../graph/ops/types.ts";
 import { elementOf, NDArray, recordAll, setData, typeOfArray } from "./array.ts";
 import { astype, full, one } from "./functions.ts";
-import { requireListed } from "./numbers.ts";
-import type { Listed } from "./numbers.ts";
-import { isRecording } from "./record.ts";
+import { requireListed } from "./dtype-checks.ts";
+import type { Listed } from "./dtype-checks.ts";
+import { isRecording } from "./trace-function.ts";
 
 function isList(nested: Nested<Listed>): nested is readonly Nested<Listed>[] {
   return Array.isArray(nested);

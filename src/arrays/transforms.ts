@@ -15,8 +15,8 @@ import { vmap as vmapGraph } from "../graph/transform/vmap.ts";
 import { NDArray, typeOfArray } from "./array.ts";
 import { zeros } from "./shapes.ts";
 import { full } from "./functions.ts";
-import { arraysOf, inlineGraph, recordFunction } from "./record.ts";
-import type { Recording } from "./record.ts";
+import { arraysOf, inlineGraph, recordFunction } from "./trace-function.ts";
+import type { Recording } from "./trace-function.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 /** The places of one argument's arrays among all of them; those that are floats. */

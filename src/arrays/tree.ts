@@ -4,7 +4,7 @@
  *
  *   { w: Array, layers: [Array, Array], rate: 0.1 }   leaves: w, layers[0], layers[1]
  */
-import { refuseForeign } from "../support/copies.ts";
+import { refuseForeign } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray } from "./array.ts";
 

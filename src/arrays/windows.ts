@@ -12,7 +12,7 @@ import { tensorType } from "../graph/ops/types.ts";
 import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
 import { NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { div, one } from "./functions.ts";
-import { requireOneDtype } from "./numbers.ts";
+import { requireOneDtype } from "./dtype-checks.ts";
 import { ones } from "./shapes.ts";
 
 /** One number for all axes of space, or one for each. */

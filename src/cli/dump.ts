@@ -27,7 +27,7 @@ import { printPtx } from "../ptx/printer.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
 import { makeFolder, writeFile } from "./files.ts";
-import { disassemble, findAssembler } from "./toolkit.ts";
+import { disassemble, findAssembler } from "./cuda-toolkit.ts";
 
 export interface DumpedKernel {
   readonly name: string;

@@ -580,7 +580,7 @@ function addDoctor(program: Command, choose: (command: ChosenCommand) => void): 
       choose(async (output) => {
         const [{ doctorCommand }, { thisMachine }] = await Promise.all([
           import("./commands/doctor.ts"),
-          import("./probes.ts"),
+          import("./doctor-probes.ts"),
         ]);
         return doctorCommand(thisMachine(), output);
       });

@@ -19,7 +19,7 @@ import { readFile } from "node:fs/promises";
 import type { LoadHook, ResolveHook } from "node:module";
 import { fileURLToPath } from "node:url";
 import type { Position } from "../support/location.ts";
-import { builtFrom } from "./own-build.ts";
+import { builtFrom } from "./built-source.ts";
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const found = await resolveFile(specifier, context, nextResolve);

@@ -19,8 +19,8 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Position } from "../support/location.ts";
 import { hostOf } from "./host.ts";
-import { oldestNode } from "./oldest-node.ts";
-import { builtFrom } from "./own-build.ts";
+import { oldestNode } from "./minimum-node-version.ts";
+import { builtFrom } from "./built-source.ts";
 
 /** Where this very file runs as TypeScript, the host erases types already. */
 let registered = import.meta.url.endsWith(".ts");

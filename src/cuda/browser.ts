@@ -6,7 +6,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import { driverPresence } from "./driver-presence.ts";
 import type { Host } from "./driver-presence.ts";
-import { tellStandIn as tell } from "./stand-in.ts";
+import { tellStandIn as tell } from "./fallback-notice.ts";
 
 interface Runtime extends Host {
   readonly platform: string;

@@ -1,4 +1,4 @@
-/** A helper process of `compile-aside.ts`: compiles the kernels that it is sent, for the GPU of this machine. */
+/** A helper process of `background-compile.ts`: compiles the kernels that it is sent, for the GPU of this machine. */
 import process from "node:process";
 import { kernelText } from "../device/compilation.ts";
 import { parseModule } from "../ir/parser/parser.ts";

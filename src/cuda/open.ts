@@ -15,8 +15,8 @@ import { loadDriver } from "./native.ts";
 import type { Opening } from "./opening.ts";
 import { startAhead } from "./start.ts";
 
-export { tellStandIn } from "./stand-in.ts";
-export { compileAside } from "./compile-aside.ts";
+export { tellStandIn } from "./fallback-notice.ts";
+export { compileAside } from "./background-compile.ts";
 export { readCompiled } from "./compiled-files.ts";
 export { appendTuning, namedTuning, readTuning, replaceTuning } from "./tuning-files.ts";
 

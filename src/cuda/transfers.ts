@@ -9,8 +9,8 @@
  */
 import type { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
-import { handled } from "./gate.ts";
-import type { Begun } from "./gate.ts";
+import { handled } from "./issue-queue.ts";
+import type { Begun } from "./issue-queue.ts";
 import { largestBuffer } from "./staging.ts";
 import type { Staging, StagingBuffer } from "./staging.ts";
 

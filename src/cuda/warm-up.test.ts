@@ -1,6 +1,6 @@
 /** Compiling ahead of the first kernel: it goes the whole way, in pieces, once a process. */
 import { expect, test } from "vitest";
-import { addTypical } from "../device/typical-operations.ts";
+import { addTypical } from "../device/warm-up-operations.ts";
 import { f32 } from "../formats/dtype.ts";
 import { tensor, full, kernel } from "../lang/index.ts";
 import { KernelCache } from "./cache/kernel-cache.ts";

@@ -13,7 +13,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { kernelText } from "../device/compilation.ts";
-import { typicalOperations } from "../device/typical-operations.ts";
+import { typicalOperations } from "../device/warm-up-operations.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import {

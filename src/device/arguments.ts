@@ -4,7 +4,7 @@ import type { DType, HostValue } from "../formats/dtype.ts";
 import { checkedArray, fromNested, isHostArray } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
-import { refuseForeign } from "../support/copies.ts";
+import { refuseForeign } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";

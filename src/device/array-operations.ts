@@ -10,7 +10,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { fromNumbers, toElements } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
-import { requireDType } from "../formats/kinds.ts";
+import { requireDType } from "../formats/argument-checks.ts";
 import { readElement } from "../formats/values.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
@@ -29,7 +29,7 @@ import {
 import type { SharedTensor } from "./array-access.ts";
 import { DeviceArray } from "./device-array.ts";
 import type { ArrayRegistry } from "./device-array.ts";
-import { requireDeviceArray, requireHostArray } from "./kinds.ts";
+import { requireDeviceArray, requireHostArray } from "./argument-checks.ts";
 import { fetchedElements, gather, scatter } from "./strided-view.ts";
 
 export class ArrayOperations {

@@ -17,9 +17,9 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import type { Location } from "../support/location.ts";
 import type { LaunchLimits, LimitedProgram } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
-import type { Control } from "./control.ts";
+import type { Control } from "./control-flow.ts";
 import type { CodeBackend } from "./foreign-code.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
 import type { MemoryUse } from "./memory-account.ts";
 
 /** Memory of a back end; opaque to everyone else. */

@@ -5,8 +5,8 @@
  *   const step = device.bind(axpy, { x, y, out });      const round = device.record([step, other]);
  *   for (const batch of batches) step.launch();         round.launch();
  */
-import { takeAllSteps } from "../support/all-steps.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { takeAllSteps } from "../support/run-all.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { LimitedProgram } from "../support/run-limits.ts";
 import type { BackendStream, Repeatable } from "./backend.ts";

@@ -17,11 +17,11 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { assemblerNotes, usageIn } from "../ptx/notes/assembler-notes.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { formatPosition } from "../support/location.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import type { Location } from "../support/location.ts";
 import type { Backend, Compiled, KeptLaunch, KeptPlan, MachineCode } from "./backend.ts";
-import { isKeepable } from "./launch-givings.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
+import { isKeepable } from "./launch-inputs.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
 import type { OperationPlan } from "./operation.ts";
 
 /** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */

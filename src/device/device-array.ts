@@ -7,9 +7,9 @@
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount, rowMajorStrides } from "../formats/shape.ts";
-import { takeAllSteps } from "../support/all-steps.ts";
+import { takeAllSteps } from "../support/run-all.ts";
 import { fieldsOf } from "../support/checked-call.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode, RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";

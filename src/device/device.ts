@@ -9,11 +9,11 @@
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
-import { requireDType } from "../formats/kinds.ts";
+import { requireDType } from "../formats/argument-checks.ts";
 import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
-import { takeAllSteps } from "../support/all-steps.ts";
+import { takeAllSteps } from "../support/run-all.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError, placedAt } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -23,8 +23,8 @@ import { LimitClock } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectInputs } from "./arguments.ts";
 import type { Backend, GpuDescription } from "./backend.ts";
-import { mapControl, worksOf } from "./control.ts";
-import type { Control } from "./control.ts";
+import { mapControl, worksOf } from "./control-flow.ts";
+import type { Control } from "./control-flow.ts";
 import type { SharedTensor } from "./array-access.ts";
 import { ArrayOperations } from "./array-operations.ts";
 import type { DeviceOptions } from "./device-options.ts";
@@ -45,7 +45,7 @@ import {
 import type { Leak } from "./device-array.ts";
 import { DeviceModule, ForeignCode } from "./foreign-code.ts";
 import type { CodeSettings, DeviceTensorMap } from "./foreign-code.ts";
-import { boundTogether } from "./planned-calls.ts";
+import { boundTogether } from "./bind-plan.ts";
 import {
   requireArguments,
   requireBoundLaunches,
@@ -54,9 +54,9 @@ import {
   requireKernel,
   requireStream,
   requireWork,
-} from "./kinds.ts";
+} from "./argument-checks.ts";
 import type { MemoryUse } from "./memory-account.ts";
-import { NoteTeller } from "./note-teller.ts";
+import { NoteTeller } from "./note-reporter.ts";
 import { Stream } from "./stream.ts";
 import { deviceTuning } from "./tuning/advice.ts";
 import type { DeviceTuning } from "./tuning/advice.ts";
@@ -68,8 +68,8 @@ import {
   requireNotAborted,
   requireWaitLimits,
   waitWithin,
-} from "./waiting.ts";
-import type { LaunchOptions, WaitLimits } from "./waiting.ts";
+} from "./wait-limits.ts";
+import type { LaunchOptions, WaitLimits } from "./wait-limits.ts";
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});

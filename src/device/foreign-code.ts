@@ -14,7 +14,7 @@ import type { PlacedValue, PlainValue } from "../emulator/api/parameters.ts";
 import { mapOf, requireTensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { TensorMap } from "../emulator/tensor-map.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -24,8 +24,8 @@ import type { RunLimits } from "../support/run-limits.ts";
 import type { Allocation, Repeatable } from "./backend.ts";
 import { DeviceArray, disposeSymbol } from "./device-array.ts";
 import type { ArrayRegistry } from "./device-array.ts";
-import { requireDeviceArray } from "./kinds.ts";
-import { requireKeptLimits } from "./waiting.ts";
+import { requireDeviceArray } from "./argument-checks.ts";
+import { requireKeptLimits } from "./wait-limits.ts";
 
 /** Code as a back end has it. */
 export interface LoadedCode {

@@ -17,11 +17,11 @@ import { disposeAll } from "./device-array.ts";
 import type { ArrayRegistry, DeviceArray } from "./device-array.ts";
 import { isOperation } from "./operation.ts";
 import type { Operation, PlannedLaunch } from "./operation.ts";
-import { plannedCalls } from "./planned-calls.ts";
+import { plannedCalls } from "./bind-plan.ts";
 import type { Profiler } from "./profile/profiler.ts";
 import type { DeviceTuning } from "./tuning/advice.ts";
 import type { Launchable } from "./types.ts";
-import type { LaunchOptions } from "./waiting.ts";
+import type { LaunchOptions } from "./wait-limits.ts";
 
 /** Launches to be issued one after the other, and arrays that they alone use. */
 export interface PreparedWork {

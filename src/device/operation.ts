@@ -18,25 +18,25 @@ import type { KernelInterface } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import { isKernelDefinition, kernel } from "../lang/index.ts";
 import type { TensorSpecs, Empty, InputSpecs, KernelDefinition, Signature } from "../lang/index.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { fieldsOf } from "../support/checked-call.ts";
 import { isRecord, optionText, requireKnownOptions } from "../support/options.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import { requireTarget } from "../targets/given.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-givings.ts";
+import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
 import { specText } from "./spec-text.ts";
 import { tunedChoice } from "./tuning/advice.ts";
 import type { DeviceTuning, OperationChoices, TunedChoice } from "./tuning/advice.ts";
 import type { Choice } from "./tuning/line.ts";
 
-export type { PlannedArgument, ScratchArray } from "./launch-givings.ts";
+export type { PlannedArgument, ScratchArray } from "./launch-inputs.ts";
 
 /** One launch of a planned operation. */
 export interface PlannedLaunch extends LaunchGivings {

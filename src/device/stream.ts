@@ -10,12 +10,12 @@
  * after the other; there a stream changes nothing.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import type { BackendStream } from "./backend.ts";
 import { disposeSymbol } from "./device-array.ts";
 import type { CodeSettings, DeviceModule } from "./foreign-code.ts";
 import type { DeviceArguments, Launchable } from "./types.ts";
-import type { LaunchOptions } from "./waiting.ts";
+import type { LaunchOptions } from "./wait-limits.ts";
 
 /** What a stream needs from its device. */
 export interface StreamOwner {

@@ -11,8 +11,8 @@
 import { Clock } from "../order/clock.ts";
 import { completion, Knowledge } from "../order/knowledge.ts";
 import type { Epoch } from "../order/knowledge.ts";
-import { AsyncAgents } from "../order/pool.ts";
-import { mapOrderOf } from "./checks/map-order.ts";
+import { AsyncAgents } from "../order/async-agents.ts";
+import { mapOrderOf } from "./checks/tensor-map-order.ts";
 import type {
   Collective,
   CollectiveInstruction,

@@ -1,6 +1,6 @@
 /** Runs an entry of a module on emulated memory: on the calling thread, or with a pool on several. */
 import type { PtxModule } from "../ptx/module.ts";
-import { Breaks } from "../support/breaks.ts";
+import { Breaks } from "../support/event-loop-yield.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
 import { prepare } from "./prepare.ts";

@@ -28,8 +28,8 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { repeatBytes } from "../support/repeat-bytes.ts";
 import { globalBase, wordSize } from "./addresses.ts";
-import { grown } from "./growth.ts";
-import { Places } from "./places.ts";
+import { grown } from "./buffer-growth.ts";
+import { Places } from "./heap-allocator.ts";
 
 export const byteStates = Object.freeze({ absent: 0, unwritten: 1, written: 2 });
 

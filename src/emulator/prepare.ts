@@ -5,7 +5,7 @@
 import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
-import { Recent } from "../support/recent.ts";
+import { Recent } from "../support/lru-cache.ts";
 import type { Target } from "../targets/target.ts";
 import { globalBase, windows, wordSize } from "./addresses.ts";
 import { collectiveRules } from "./collective-rules.ts";
@@ -18,7 +18,7 @@ import type { Program } from "./program/program.ts";
 import { functionAddress } from "./program/resolver.ts";
 import { variableBytes } from "./program/symbols.ts";
 import { initialBytes } from "./program/variables.ts";
-import type { Marks } from "./threads/marks.ts";
+import type { Marks } from "./threads/touched-bytes.ts";
 import type { EmulatedLaunch, EmulatorOptions } from "./types.ts";
 
 /** Modules whose programs are kept: they are compiled JavaScript, of which an engine holds only so much. */

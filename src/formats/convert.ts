@@ -25,7 +25,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { conversionRules, numberClass } from "./conversion-rules.ts";
 import { isFloat, isWide } from "./dtype.ts";
 import type { DType, DTypeName, FloatName, IntegerName, Elements } from "./dtype.ts";
-import { requireElements } from "./kinds.ts";
+import { requireElements } from "./argument-checks.ts";
 import { decodeFloatElements, encodeFloatElements } from "./floats.ts";
 import type { ConversionOptions } from "./floats.ts";
 import { integerToF64, roundToFloat, wholeNumber } from "./rounding.ts";

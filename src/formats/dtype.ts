@@ -19,7 +19,7 @@
  * Memory differs from elements only for the 4-bit formats, which pack two elements a byte, the first in
  * the low half.
  */
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 export type FloatName =

@@ -17,7 +17,13 @@ import type { DType, DTypeName, HostValue, IntegerName, Elements } from "./dtype
 import type { ConversionOptions } from "./floats.ts";
 import { packElements, unpackElements } from "./packed.ts";
 import { elementCount } from "./shape.ts";
-import { arrayKind, otherKindText, otherStorage, requireDType, requireElements } from "./kinds.ts";
+import {
+  arrayKind,
+  otherKindText,
+  otherStorage,
+  requireDType,
+  requireElements,
+} from "./argument-checks.ts";
 import { readElement, writeElement } from "./values.ts";
 
 /** The formats that pack two elements a byte. */

@@ -9,7 +9,7 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { allocateElements, packedBytes, u8 } from "./dtype.ts";
 import type { DType, DTypeName, Elements } from "./dtype.ts";
-import { arrayKind, otherStorage, requireDType, requireElements } from "./kinds.ts";
+import { arrayKind, otherStorage, requireDType, requireElements } from "./argument-checks.ts";
 import { elementCount } from "./shape.ts";
 
 /** The bytes of `elements`; the upper half of the last is zero after an odd number of 4-bit elements. */

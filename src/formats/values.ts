@@ -9,7 +9,7 @@ import { optionText } from "../support/options.ts";
 import { convertInto, convertElements } from "./convert.ts";
 import { allocateElements, bool, f64, i64, u64 } from "./dtype.ts";
 import type { DType, DTypeName, HostValue, Elements } from "./dtype.ts";
-import { requireDType } from "./kinds.ts";
+import { requireDType } from "./argument-checks.ts";
 import { decodeTable } from "./floats.ts";
 import type { ConversionOptions, TableFloatName } from "./floats.ts";
 

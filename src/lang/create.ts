@@ -4,7 +4,7 @@ import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.
 import { partPrecisions, productPrecisions } from "../ir/precisions.ts";
 import { sameShape, shapeText } from "../ir/size.ts";
 import type { SymbolicSize } from "../ir/size.ts";
-import { requireDType } from "../formats/kinds.ts";
+import { requireDType } from "../formats/argument-checks.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";

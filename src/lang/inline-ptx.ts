@@ -20,7 +20,7 @@ import { onlyComputes, traitsOf } from "../ir/traits.ts";
 import { opName } from "../ir/op-names.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { fitsShape, registersPerLane } from "../layout/algebra/register-layout.ts";
-import { parseLayout } from "../layout/algebra/text.ts";
+import { parseLayout } from "../layout/algebra/parse-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";

@@ -13,7 +13,7 @@ import { printKernel } from "../ir/printer.ts";
 import { refType, scalarType } from "../ir/types.ts";
 import type { Type } from "../ir/types.ts";
 import { verifyKernel } from "../ir/verify/index.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";

@@ -13,7 +13,7 @@ import {
   union,
 } from "tilewright";
 import { bodyText } from "../../test/language.ts";
-import { namedLayouts } from "../layout/algebra/named.ts";
+import { namedLayouts } from "../layout/algebra/named-layouts.ts";
 import { sharedLayout } from "../layout/algebra/shared-layout.ts";
 import { placeKernel } from "../layout/plan/place.ts";
 import { defaultTarget } from "../targets/target.ts";

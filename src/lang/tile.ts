@@ -9,7 +9,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
-import { parseLayout } from "../layout/algebra/text.ts";
+import { parseLayout } from "../layout/algebra/parse-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";

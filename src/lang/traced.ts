@@ -9,7 +9,7 @@
  */
 import type { Value } from "../ir/node.ts";
 import { typeText } from "../ir/types.ts";
-import { madeBy, refuseForeign, thisCopy } from "../support/copies.ts";
+import { madeBy, refuseForeign, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { activeTrace, otherKernelText } from "./trace.ts";

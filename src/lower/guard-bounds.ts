@@ -19,12 +19,12 @@ import {
 } from "../ir/rewrite/substitute.ts";
 import { countUses } from "../ir/rewrite/analysis.ts";
 import type { AccessOp } from "../ir/indexed.ts";
-import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
+import { pairedUnits, pairProblem } from "../layout/access/cp-async.ts";
 import { testedIndexText, unprovedIndices } from "../layout/access/gathers.ts";
-import { unprovedPlaces } from "../layout/access/places.ts";
-import type { TileAccess } from "../layout/access/regular.ts";
-import { accessOf, accessesByThreads, requestsOf } from "../layout/access/requests.ts";
-import type { AccessSetting } from "../layout/access/requests.ts";
+import { unprovedPlaces } from "../layout/access/indexed-barriers.ts";
+import type { TileAccess } from "../layout/access/affine-access.ts";
+import { accessOf, accessesByThreads, requestsOf } from "../layout/access/memory-accesses.ts";
+import type { AccessSetting } from "../layout/access/memory-accesses.ts";
 import { boundText } from "../layout/access/slice.ts";
 import { unitsText, widestUnit } from "../layout/access/unit.ts";
 import { unproved, WindowModel } from "../layout/access/window-model.ts";

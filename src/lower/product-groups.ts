@@ -22,7 +22,7 @@ import { walkOps } from "../ir/traverse.ts";
 import type { TiledAxis } from "../layout/algebra/shared-view.ts";
 import { tiledAxes } from "../layout/algebra/shared-view.ts";
 import { storedAs } from "../layout/model/placed-types.ts";
-import { operandAxes, wgmmaRows } from "../layout/model/products.ts";
+import { operandAxes, wgmmaRows } from "../layout/model/product-instructions.ts";
 import { windowsOf } from "../layout/model/windows.ts";
 
 /** Groups that may be left running by a wait. */

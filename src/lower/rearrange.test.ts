@@ -9,7 +9,7 @@ import type { OpKind } from "../ir/ops.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { tensor, concatenate, full, iota, kernel, loop, warps, when } from "../lang/index.ts";
 import type { KernelDefinition, Tile } from "../lang/index.ts";
-import { namedLayouts } from "../layout/algebra/named.ts";
+import { namedLayouts } from "../layout/algebra/named-layouts.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import { placeKernel } from "../layout/plan/place.ts";
 import { printPtx } from "../ptx/printer.ts";

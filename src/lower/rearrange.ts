@@ -27,15 +27,15 @@ import { operandValues, regionList } from "../ir/traverse.ts";
 import { scalarType } from "../ir/types.ts";
 import type { TileType } from "../ir/types.ts";
 import { i32 } from "../formats/dtype.ts";
-import { lanesPerWarp, product } from "../layout/algebra/bits.ts";
+import { lanesPerWarp, product } from "../layout/algebra/index-bits.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
-import { tileOf } from "../layout/model/products.ts";
+import { tileOf } from "../layout/model/product-instructions.ts";
 import { placeWithRetry, withMemory } from "../layout/plan/place.ts";
 import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { finished } from "../support/pieces.ts";
-import type { Pieces } from "../support/pieces.ts";
+import { finished } from "../support/coroutine.ts";
+import type { Pieces } from "../support/coroutine.ts";
 import type { Target } from "../targets/target.ts";
 
 export interface RearrangeOptions extends PlaceOptions {

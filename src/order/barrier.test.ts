@@ -7,7 +7,7 @@ import { placeText } from "./access.ts";
 import type { Origin } from "./access.ts";
 import { BarrierState } from "./barrier.ts";
 import { completion, Timeline } from "./knowledge.ts";
-import { MeetingState } from "./meeting.ts";
+import { MeetingState } from "./execution-barrier.ts";
 import { SemaphoreState } from "./semaphore.ts";
 
 const place = { thread: "main", axes: ["i"], block: [0], iterations: [] };

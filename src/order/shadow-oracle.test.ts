@@ -10,7 +10,7 @@ import { unknownLocation } from "../support/location.ts";
 import { Random } from "../support/random.ts";
 import type { Access, AccessMode } from "./access.ts";
 import { completion, Knowledge, Timeline } from "./knowledge.ts";
-import { AsyncAgents } from "./pool.ts";
+import { AsyncAgents } from "./async-agents.ts";
 import { ShadowMemory } from "./shadow.ts";
 
 const op: AnyOp = {

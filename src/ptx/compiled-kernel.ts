@@ -24,11 +24,11 @@ import type {
 import type { Dimension, Size } from "../ir/size.ts";
 import { refType, scalarType } from "../ir/types.ts";
 import type { TensorSpecs, InputSpecs, Signature } from "../lang/index.ts";
-import { madeBy, thisCopy } from "../support/copies.ts";
+import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Location, Position } from "../support/location.ts";
-import { isShallow } from "../support/nesting.ts";
+import { isShallow } from "../support/nesting-depth.ts";
 import { isReadable, isRecord, optionText } from "../support/options.ts";
 import { targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";

@@ -16,7 +16,13 @@ import { allocateElements } from "../formats/dtype.ts";
 import type { DType, Elements } from "../formats/dtype.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
-import { assertionReport, falseText, printText, stepReport, valueText } from "../sim/messages.ts";
+import {
+  assertionReport,
+  falseText,
+  printText,
+  stepReport,
+  valueText,
+} from "../sim/print-messages.ts";
 import { placeText } from "../order/access.ts";
 import type { Place } from "../order/access.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

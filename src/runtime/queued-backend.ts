@@ -14,7 +14,7 @@ import type {
 import type { CodeBackend } from "../device/foreign-code.ts";
 import { MemoryAccount } from "../device/memory-account.ts";
 import type { MemoryUse } from "../device/memory-account.ts";
-import { ownReport, requireNotAborted } from "../device/waiting.ts";
+import { ownReport, requireNotAborted } from "../device/wait-limits.ts";
 import { WorkQueue } from "../device/work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";

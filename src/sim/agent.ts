@@ -16,9 +16,9 @@ import type { Findings, Statistics } from "./reports.ts";
 import type { AnyOp, Kernel } from "../ir/node.ts";
 import type { Access, AccessMode, Origin, Place } from "../order/access.ts";
 import { Knowledge, Timeline } from "../order/knowledge.ts";
-import { AsyncAgents } from "../order/pool.ts";
+import { AsyncAgents } from "../order/async-agents.ts";
 import type { SlotValue } from "./values.ts";
-import { WaitList } from "./waiting.ts";
+import { WaitList } from "./wait-queue.ts";
 
 /** What became of an agent by a step. */
 export type Outcome = "proceed" | "switch" | "blocked" | "ended";

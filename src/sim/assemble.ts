@@ -4,7 +4,7 @@ import type { DimensionValues } from "../ir/size.ts";
 import { Assembler } from "./program.ts";
 import type { Program } from "./agent.ts";
 import type { Observer } from "./program.ts";
-import { requireNoArrival } from "./rules/meetings.ts";
+import { requireNoArrival } from "./rules/execution-barriers.ts";
 import { simulationRules } from "./rules/index.ts";
 
 export function assemble(kernel: Kernel, dimensions: DimensionValues, observe?: Observer): Program {

@@ -3,7 +3,7 @@ import type { Op } from "../ir/node.ts";
 import { BarrierState } from "../order/barrier.ts";
 import { ShadowMemory } from "../order/shadow.ts";
 import type { Owner } from "./allocation.ts";
-import { WaitList } from "./waiting.ts";
+import { WaitList } from "./wait-queue.ts";
 
 export class BarrierElement {
   readonly index: number;

@@ -9,10 +9,10 @@ import { Agent } from "./agent.ts";
 import type { AgentMachine, AsyncOperation } from "./agent.ts";
 import { BarrierArray } from "./barriers.ts";
 import { Knowledge } from "../order/knowledge.ts";
-import { MeetingState } from "../order/meeting.ts";
+import { MeetingState } from "../order/execution-barrier.ts";
 import type { SlotValue } from "./values.ts";
 import { wholeView } from "./view.ts";
-import { WaitList } from "./waiting.ts";
+import { WaitList } from "./wait-queue.ts";
 
 /** A set of agents that meet, and who waits for the others. */
 export class Meeting {

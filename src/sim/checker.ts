@@ -7,7 +7,12 @@ import type { AnyOp } from "../ir/node.ts";
 import type { Agent } from "./agent.ts";
 import { BarrierArray } from "./barriers.ts";
 import type { Block } from "./block.ts";
-import { reportConflict, reportLateUse, reportLeftovers, reportUnawaited } from "./conflicts.ts";
+import {
+  reportConflict,
+  reportLateUse,
+  reportLeftovers,
+  reportUnawaited,
+} from "./race-messages.ts";
 import type { Memory } from "./memory.ts";
 import type { Access, AccessMode, Origin } from "../order/access.ts";
 import type { Epoch, Knowledge } from "../order/knowledge.ts";

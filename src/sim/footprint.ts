@@ -13,8 +13,8 @@ import { opName } from "../ir/op-names.ts";
 import { regionList } from "../ir/traverse.ts";
 import type { Target } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { fittingStages } from "./stages.ts";
-import type { Stages } from "./stages.ts";
+import { fittingStages } from "./pipeline-stages.ts";
+import type { Stages } from "./pipeline-stages.ts";
 import { product } from "./view.ts";
 
 const alignment = 128;

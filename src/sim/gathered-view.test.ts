@@ -5,7 +5,7 @@ import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { all, tensor, full, iota, kernel, scalar, slice, smem } from "../lang/index.ts";
 import { Random } from "../support/random.ts";
-import { coincides } from "./shared-places.ts";
+import { coincides } from "./aliased-elements.ts";
 
 const { expectFinding } = findingsOf(import.meta.url);
 

@@ -18,7 +18,7 @@ import { opName } from "../ir/op-names.ts";
 import { placeText } from "../order/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
-import { listedElements, sharesPlaces } from "./shared-places.ts";
+import { listedElements, sharesPlaces } from "./aliased-elements.ts";
 import { elementsAt, scalarAt, viewAt } from "./values.ts";
 import { listedView, product } from "./view.ts";
 import type { View } from "./view.ts";

@@ -6,7 +6,7 @@ import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
-import { WaitList } from "./waiting.ts";
+import { WaitList } from "./wait-queue.ts";
 
 export class Semaphore {
   readonly state = new SemaphoreState();

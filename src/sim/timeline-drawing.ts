@@ -7,8 +7,8 @@
  *   first            ········p0 ·····
  *   first, beside 1            p0───
  */
-import { barsPanel } from "../layout/drawing/bars.ts";
-import type { TimeBar } from "../layout/drawing/bars.ts";
+import { barsPanel } from "../layout/drawing/timeline-bars.ts";
+import type { TimeBar } from "../layout/drawing/timeline-bars.ts";
 import { legendPanel, stackPanels, textPanel } from "../layout/drawing/svg.ts";
 import type { Panel } from "../layout/drawing/svg.ts";
 import type { Activity, Bar, TimelineChart } from "./timeline-chart.ts";

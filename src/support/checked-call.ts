@@ -6,7 +6,7 @@
  *
  *   holders("wgmma", [64, 8], 0)     TW6010: argument 1 of holders is not a layout of registers
  */
-import { refuseForeign } from "./copies.ts";
+import { refuseForeign } from "./duplicate-library.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticCode } from "./diagnostics.ts";
 import { isReadable, isRecord, optionText } from "./options.ts";

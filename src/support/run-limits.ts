@@ -8,8 +8,8 @@
  * Whoever runs a kernel asks a `LimitWatch` between two pieces of work, which are short. What stands where
  * by then is the report's business.
  */
-import { onAbort } from "./aborts.ts";
-import { Breaks } from "./breaks.ts";
+import { onAbort } from "./abort-signals.ts";
+import { Breaks } from "./event-loop-yield.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticDetails } from "./diagnostics.ts";
 import type { Location } from "./location.ts";

@@ -4,9 +4,9 @@
  * what only some interleavings show is found here and reported with the seed that shows it. On the
  * emulator, the kernel's PTX runs with all checks, and each seed is a schedule.
  */
-import { requireArguments, requireKernel } from "../device/kinds.ts";
+import { requireArguments, requireKernel } from "../device/argument-checks.ts";
 import type { HostResults, RunArguments } from "../device/types.ts";
-import type { LaunchOptions } from "../device/waiting.ts";
+import type { LaunchOptions } from "../device/wait-limits.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";

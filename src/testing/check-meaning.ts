@@ -13,7 +13,7 @@ import type { NDArray } from "../arrays/array.ts";
 import { NDArray as ArrayOf } from "../arrays/array.ts";
 import { kernelFunctionOf } from "../arrays/kernels.ts";
 import type { KernelFunction } from "../arrays/kernels.ts";
-import { recordFunction } from "../arrays/record.ts";
+import { recordFunction } from "../arrays/trace-function.ts";
 import { vjp } from "../arrays/transforms.ts";
 import { flatten, rebuild } from "../arrays/tree.ts";
 import { dtypes } from "../formats/dtype.ts";

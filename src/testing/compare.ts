@@ -6,7 +6,7 @@
  *     found:    element           found        expected      error / bound
  *               [0, 17]           1.25         1.5           4.2
  */
-import { requireHostArray } from "../device/kinds.ts";
+import { requireHostArray } from "../device/argument-checks.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

@@ -5,7 +5,7 @@
  *   every look at the clock is 20 ms after the last one    each piece of work is long: there is a break after it
  *   the clock stands                                       each launch is short
  */
-import { breakInterval } from "../../src/support/breaks.ts";
+import { breakInterval } from "../../src/support/event-loop-yield.ts";
 
 /** Does work while every look at the clock is so many milliseconds after the last one. */
 async function withSteps<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {

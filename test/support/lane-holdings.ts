@@ -1,6 +1,6 @@
 /** Which lane holds which element of a tile, as tables, and elements by their coordinates. */
 import type { Value } from "../../src/ir/node.ts";
-import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { elementTable, padding } from "../../src/layout/algebra/element-maps.ts";
 import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 

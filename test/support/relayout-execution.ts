@@ -3,8 +3,8 @@
  * definition of what each step means. Values can be anything, such as the numbers of elements; undefined
  * stands for what is not known, as in padding.
  */
-import { laneBits, lanesPerWarp } from "../../src/layout/algebra/bits.ts";
-import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { laneBits, lanesPerWarp } from "../../src/layout/algebra/index-bits.ts";
+import { elementTable, padding } from "../../src/layout/algebra/element-maps.ts";
 import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { nothing, slotsPerWord, sourceLane } from "../../src/layout/relayout/steps.ts";

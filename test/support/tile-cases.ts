@@ -13,7 +13,7 @@ import type {
   DistributedLayout,
   RegisterLayout,
 } from "../../src/layout/algebra/register-layout.ts";
-import { Functions } from "../../src/layout/model/functions.ts";
+import { Functions } from "../../src/layout/model/layout-functions.ts";
 import { Random } from "../../src/support/random.ts";
 import { layoutOf, randomShape, randomSpelling } from "../layout-oracle.ts";
 import { assembleRules, opOf, runRule } from "./tile-rules.ts";

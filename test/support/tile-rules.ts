@@ -8,7 +8,7 @@ import type { DType } from "../../src/formats/dtype.ts";
 import { ruleOf } from "../../src/ir/ops.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
-import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { elementTable, padding } from "../../src/layout/algebra/element-maps.ts";
 import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { collectScratch } from "../../src/layout/plan/agents.ts";

@@ -17,14 +17,14 @@ import { place } from "../../lower/pipeline.ts";
 import { simplify } from "../../lower/simplify.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";
 import { printPtx } from "../../ptx/printer.ts";
-import { requireLimits } from "../../sim/limits.ts";
+import { requireLimits } from "../../sim/target-limits.ts";
 import type { Target } from "../../targets/target.ts";
 import { Dumps } from "../dump.ts";
 import { makeFolder, writeFile } from "../files.ts";
 import type { Emitted } from "../options.ts";
 import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
-import { requireAssembler } from "../toolkit.ts";
+import { requireAssembler } from "../cuda-toolkit.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
 import type { ExportedKernel } from "../user-module.ts";
 

@@ -15,8 +15,8 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { checkingDevices } from "../../runtime/open-options.ts";
 import { formatBytes, formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
-import { isNewEnough, oldestNode } from "../oldest-node.ts";
-import type { GpuTrial, Probes } from "../probes.ts";
+import { isNewEnough, oldestNode } from "../minimum-node-version.ts";
+import type { GpuTrial, Probes } from "../doctor-probes.ts";
 
 export type Status = "ok" | "missing" | "failed";
 

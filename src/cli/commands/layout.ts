@@ -1,13 +1,13 @@
 /** `tilewright layout --register …`: layouts drawn, as text on the terminal and as SVG in a file. */
 import { dtypes } from "../../formats/dtype.ts";
 import { bankConflicts } from "../../layout/algebra/bank-conflicts.ts";
-import { layoutName, namedLayouts } from "../../layout/algebra/named.ts";
+import { layoutName, namedLayouts } from "../../layout/algebra/named-layouts.ts";
 import { registersPerLane, replication } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseSharedLayout } from "../../layout/algebra/shared-layout.ts";
 import { wholeView } from "../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../layout/algebra/shared-view.ts";
-import { parseLayout } from "../../layout/algebra/text.ts";
+import { parseLayout } from "../../layout/algebra/parse-layout.ts";
 import {
   changedElements,
   drawRegisterLayout,

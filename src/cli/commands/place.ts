@@ -1,6 +1,6 @@
 /** `tilewright layout FILE`: where the tiles of a file's kernels lie, and what moving them costs. */
 import { join, resolve } from "node:path";
-import { layoutName } from "../../layout/algebra/named.ts";
+import { layoutName } from "../../layout/algebra/named-layouts.ts";
 import { layoutTitle } from "../../layout/drawing/register-drawing.ts";
 import type { AllocatedPlacement } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";

@@ -2,7 +2,7 @@
 import type { CompilationRecord } from "../../device/compilation.ts";
 import type { Device } from "../../device/device.ts";
 import type { KernelProfile } from "../../device/profile/kernel-profile.ts";
-import { requireKeptLimits } from "../../device/waiting.ts";
+import { requireKeptLimits } from "../../device/wait-limits.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";

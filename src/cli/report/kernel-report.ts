@@ -21,7 +21,7 @@ import type { Usage } from "../../ptx/notes/assembler-notes.ts";
 import { assemblerNotes } from "../../ptx/notes/assembler-notes.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { performanceNotes } from "../../ptx/notes/performance-notes.ts";
-import type { Source } from "../toolkit.ts";
+import type { Source } from "../cuda-toolkit.ts";
 import type { Measurer } from "./measurer.ts";
 import { bankUses } from "../../ptx/notes/bank-use.ts";
 import { emittedAccesses, positionedInstructions } from "../../ptx/notes/emitted-accesses.ts";

@@ -14,8 +14,8 @@ import type { Usage } from "../../ptx/notes/assembler-notes.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { findAssembler } from "../toolkit.ts";
-import type { Source } from "../toolkit.ts";
+import { findAssembler } from "../cuda-toolkit.ts";
+import type { Source } from "../cuda-toolkit.ts";
 
 export interface Measurer {
   readonly name: "the driver" | "ptxas";

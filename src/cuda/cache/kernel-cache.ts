@@ -13,8 +13,8 @@
  * is believed.
  */
 import { createHash } from "node:crypto";
-import { isFields, isLaunchGivings, isSizes } from "../../device/launch-givings.ts";
-import type { LaunchGivings, ScratchArrays } from "../../device/launch-givings.ts";
+import { isFields, isLaunchGivings, isSizes } from "../../device/launch-inputs.ts";
+import type { LaunchGivings, ScratchArrays } from "../../device/launch-inputs.ts";
 import { dtypeNames, dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { InterfaceData } from "../../ptx/compiled-kernel.ts";

@@ -5,12 +5,12 @@
  *   block (i = 0)   load     ████ copy  ██ copy        ██ copy
  *                   compute      ░░ wait  ████ product   ████ product
  */
-import { barsPanel } from "../../layout/drawing/bars.ts";
-import type { BarRow, TimeBar } from "../../layout/drawing/bars.ts";
+import { barsPanel } from "../../layout/drawing/timeline-bars.ts";
+import type { BarRow, TimeBar } from "../../layout/drawing/timeline-bars.ts";
 import { legendPanel, stackPanels, svgDocument, textPanel } from "../../layout/drawing/svg.ts";
 import type { Panel } from "../../layout/drawing/svg.ts";
 import { formatPosition } from "../../support/location.ts";
-import { requireProfiles } from "../kinds.ts";
+import { requireProfiles } from "../argument-checks.ts";
 import { trackOf } from "./kernel-profile.ts";
 import type { KernelProfile, ProfileSpan } from "./kernel-profile.ts";
 

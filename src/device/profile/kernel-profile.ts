@@ -8,7 +8,7 @@ import { formatPosition } from "../../support/location.ts";
 import { traceDocument } from "../../sim/trace-events.ts";
 import type { TraceDocument } from "../../sim/trace-events.ts";
 import type { TimeUnit } from "../backend.ts";
-import { requireProfiles } from "../kinds.ts";
+import { requireProfiles } from "../argument-checks.ts";
 
 /** One region of one program thread of one block, with its begin and end. */
 export interface ProfileSpan {

@@ -7,7 +7,7 @@
  *    "bucket":{"k":4096,"m":4096,"n":4096},"choice":{"columns":256,"stages":4},"us":174.2,"spread":0.004,"rounds":20}
  *   {… "choice":{"columns":256,"stages":9},"rejected":"plan","reason":"TW9904: … 299,008 bytes of shared memory …"}
  */
-import { isShallow } from "../../support/nesting.ts";
+import { isShallow } from "../../support/nesting-depth.ts";
 import { isRecord } from "../../support/options.ts";
 
 /** Sizes by the names of dimensions. */

@@ -2,7 +2,7 @@
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { elementCount } from "../../formats/shape.ts";
-import { madeBy, thisCopy } from "../../support/copies.ts";
+import { madeBy, thisCopy } from "../../support/duplicate-library.ts";
 import type { EmulatedMemory } from "../memory.ts";
 
 /** An array in the emulator's memory. */

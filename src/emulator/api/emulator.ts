@@ -1,9 +1,9 @@
 /** An emulator: global memory, and launches of modules on it. */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { checkedArray, hostArray, isHostArray, storageBytes } from "../../formats/hostarray.ts";
-import { requireDType } from "../../formats/kinds.ts";
+import { requireDType } from "../../formats/argument-checks.ts";
 import type { GivenArray, HostArray } from "../../formats/hostarray.ts";
-import { refuseForeign } from "../../support/copies.ts";
+import { refuseForeign } from "../../support/duplicate-library.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";

@@ -1,6 +1,6 @@
 /** A PTX module as its user sees it: the entries that can be launched, and what each takes. */
 import type { PtxFunction, PtxModule, PtxType, StateSpace, Variable } from "../../ptx/module.ts";
-import { madeBy, thisCopy } from "../../support/copies.ts";
+import { madeBy, thisCopy } from "../../support/duplicate-library.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";

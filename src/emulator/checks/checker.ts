@@ -13,21 +13,21 @@ import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
-import type { Marks } from "../threads/marks.ts";
+import type { Marks } from "../threads/touched-bytes.ts";
 import { ElementStores, elementStorePart } from "./element-stores.ts";
 import type { ElementStorePart } from "./element-stores.ts";
 import { IntraWarpRaces } from "./intra-warp-races.ts";
 import type { IntraWarpRace } from "./intra-warp-races.ts";
-import { blockAt, eachPlace, offsetAt, Runs } from "./runs.ts";
-import { MemoryOrder } from "./order.ts";
-import { semanticsOf } from "./semantics.ts";
-import type { AccessSemantics } from "./semantics.ts";
+import { blockAt, eachPlace, offsetAt, Runs } from "./touched-ranges.ts";
+import { MemoryOrder } from "./release-acquire.ts";
+import { semanticsOf } from "./access-semantics.ts";
+import type { AccessSemantics } from "./access-semantics.ts";
 import { meetingWithin } from "./scopes.ts";
 import type { Scope } from "./scopes.ts";
-import { Shadows } from "./shadows.ts";
-import { Suspects } from "./suspects.ts";
-import type { Suspect } from "./suspects.ts";
-import type { AccessRuns, MemoryAccess } from "./shadows.ts";
+import { Shadows } from "./shadow-memory.ts";
+import { Suspects } from "./undefined-origins.ts";
+import type { Suspect } from "./undefined-origins.ts";
+import type { AccessRuns, MemoryAccess } from "./shadow-memory.ts";
 
 /** What the checks ask of the launch. */
 export interface CheckedLaunch {

@@ -16,9 +16,9 @@ import type { BlockState, WarpState } from "../machine/warp.ts";
 import type { Site } from "../program/program.ts";
 import { LaneAccess, IntraWarpShadow } from "./intra-warp-shadow.ts";
 import type { IntraWarpRace } from "./intra-warp-races.ts";
-import { eachPlace } from "./runs.ts";
-import { Shadows } from "./shadows.ts";
-import type { MemoryAccess, PlacedConflict } from "./shadows.ts";
+import { eachPlace } from "./touched-ranges.ts";
+import { Shadows } from "./shadow-memory.ts";
+import type { MemoryAccess, PlacedConflict } from "./shadow-memory.ts";
 
 const pageBytes = 1 << 16;
 const halvesPerByte = 2;

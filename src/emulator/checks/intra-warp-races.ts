@@ -7,8 +7,8 @@ import type { BlockView, Place } from "../collective.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { LaneAccess, IntraWarpShadow } from "./intra-warp-shadow.ts";
 import type { LaneMode, Met } from "./intra-warp-shadow.ts";
-import { blockAt, offsetAt } from "./runs.ts";
-import type { Runs } from "./runs.ts";
+import { blockAt, offsetAt } from "./touched-ranges.ts";
+import type { Runs } from "./touched-ranges.ts";
 
 const firstShared = windows.shared * wordSize;
 const endOfShared = firstShared + wordSize;

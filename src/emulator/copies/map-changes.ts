@@ -10,7 +10,7 @@
  */
 import { forLanes, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
-import { mapOrderOf } from "../checks/map-order.ts";
+import { mapOrderOf } from "../checks/tensor-map-order.ts";
 import type {
   AddressKind,
   Collective,

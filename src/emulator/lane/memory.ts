@@ -11,8 +11,8 @@ import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
 import { rankShift, windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
-import { semanticsOf } from "../checks/semantics.ts";
-import { markBits } from "../threads/marks.ts";
+import { semanticsOf } from "../checks/access-semantics.ts";
+import { markBits } from "../threads/touched-bytes.ts";
 import { integerType } from "./rule.ts";
 import type { LaneInstruction, LaneRule } from "./rule.ts";
 import { OperandError } from "./writer.ts";
@@ -186,7 +186,7 @@ const slowViews: Views = {
   stateWords: "q.views.stateWords",
 };
 
-/** Marks bytes of the heap as touched; accesses are aligned to their size. See `threads/marks.ts`. */
+/** Marks bytes of the heap as touched; accesses are aligned to their size. See `threads/touched-bytes.ts`. */
 function markText(
   writer: LaneWriter,
   offset: string,

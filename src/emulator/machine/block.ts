@@ -8,9 +8,9 @@ import { warpLanes } from "../program/registers.ts";
 import { uniformSpecials } from "../program/symbols.ts";
 import type { UniformSpecial } from "../program/symbols.ts";
 import type { EmulatedLaunch } from "../types.ts";
-import { BlockBarriers } from "./barriers.ts";
+import { BlockBarriers } from "./named-barriers.ts";
 import type { ClusterState } from "./cluster.ts";
-import { RegisterBudget } from "./budget.ts";
+import { RegisterBudget } from "./register-pool.ts";
 import { WarpState } from "./warp.ts";
 import type { BlockState, WarpHost } from "./warp.ts";
 

@@ -10,7 +10,7 @@ import { populationCount } from "../arithmetic/bits.ts";
 import { sharedOffsetMask } from "../addresses.ts";
 import type { Site } from "../program/program.ts";
 import type { Launch } from "./launch.ts";
-import type { Group } from "./groups.ts";
+import type { Group } from "./divergence.ts";
 import type { WarpState } from "./warp.ts";
 
 const mostNotes = 16;

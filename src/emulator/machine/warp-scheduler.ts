@@ -12,7 +12,7 @@
  */
 import type { ClusterState } from "./cluster.ts";
 import type { Launch } from "./launch.ts";
-import { WarpRunner } from "./runner.ts";
+import { WarpRunner } from "./warp-runner.ts";
 import type { WarpState } from "./warp.ts";
 
 /** Instructions that a warp runs in one go, at most. */

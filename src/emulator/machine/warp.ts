@@ -6,21 +6,21 @@ import { memoryOf, noMemory } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
-import type { Marks } from "../threads/marks.ts";
-import type { ArrayBytes } from "./arrays.ts";
+import type { Marks } from "../threads/touched-bytes.ts";
+import type { ArrayBytes } from "./launch-arrays.ts";
 import type { ProgramFunction } from "../program/function.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../order/knowledge.ts";
-import { Learning } from "../checks/learning.ts";
+import { Learning } from "../checks/poll-acquires.ts";
 import type { WarpTimeline } from "../checks/warp-timeline.ts";
 import { scoped } from "../checks/scopes.ts";
 import type { Scope } from "../checks/scopes.ts";
-import type { BlockBarriers } from "./barriers.ts";
+import type { BlockBarriers } from "./named-barriers.ts";
 import type { ClusterState } from "./cluster.ts";
 import { DynamicStack } from "./dynamic-stack.ts";
-import type { RegisterBudget } from "./budget.ts";
-import { LaneGroups } from "./groups.ts";
-import type { Frame } from "./groups.ts";
+import type { RegisterBudget } from "./register-pool.ts";
+import { LaneGroups } from "./divergence.ts";
+import type { Frame } from "./divergence.ts";
 import { SpinDetector } from "./spin-detection.ts";
 
 /** Memory found by `locate`; one object, used over and over. */

@@ -14,8 +14,8 @@
  */
 import type { Instruction } from "../../ptx/module.ts";
 import { accessKind } from "../lane/memory.ts";
-import { semanticsOf } from "../checks/semantics.ts";
-import { isOutsideFunction } from "./outside.ts";
+import { semanticsOf } from "../checks/access-semantics.ts";
+import { isOutsideFunction } from "./driver-functions.ts";
 import type { Site } from "./program.ts";
 import { visitSymbols } from "./variables.ts";
 

@@ -7,7 +7,7 @@ import type { WarpState } from "../machine/warp.ts";
 import { locationOf, unknownName } from "./errors.ts";
 import type { Scope } from "./flatten.ts";
 import type { OperandContext } from "./operands.ts";
-import { gridWorkspace, reservedOffsets, reservedShared } from "./implicit.ts";
+import { gridWorkspace, reservedOffsets, reservedShared } from "./implicit-memory.ts";
 import type { FrameLayout, RegisterPlace } from "./registers.ts";
 import { clockSpecials, laneSpecials, uniformSpecials, wideSpecials } from "./symbols.ts";
 import type { VariablePlace } from "./symbols.ts";

@@ -4,7 +4,7 @@
  *   .shared .b8 a[40];  .extern .shared .align 1024 .b8 pool[];
  *   shared memory   | a: 0 … 39 | padding | pool: 1024 … (the launch's dynamic bytes)
  */
-import { implicitVariables } from "./implicit.ts";
+import { implicitVariables } from "./implicit-memory.ts";
 import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";

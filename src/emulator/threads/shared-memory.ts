@@ -7,10 +7,10 @@
  * Its buffers are kept from launch to launch. Engines do not see how large shared buffers are and collect them late, so that
  * fresh ones for every launch would fill a machine.
  */
-import { grown } from "../growth.ts";
+import { grown } from "../buffer-growth.ts";
 import type { EmulatedMemory } from "../memory.ts";
 import type { SharedHeap } from "./job.ts";
-import { marksSize } from "./marks.ts";
+import { marksSize } from "./touched-bytes.ts";
 
 /** What threads of a launch share. */
 export interface SharedCopy {

@@ -6,7 +6,7 @@ import { surroundings, viewsOf } from "../memory.ts";
 import type { EmulationCounters } from "../types.ts";
 import { control, keepNewest } from "./job.ts";
 import type { Answer, Job, SentModule } from "./job.ts";
-import { Marks } from "./marks.ts";
+import { Marks } from "./touched-bytes.ts";
 
 export class Worksite {
   readonly #modules = new Map<number, PtxModule>();

@@ -17,9 +17,9 @@ import { Helper } from "./helper.ts";
 import type { OpenPort, Outcome } from "./helper.ts";
 import { control, keepNewest } from "./job.ts";
 import type { Job } from "./job.ts";
-import { areApart, Marks } from "./marks.ts";
-import { Pace } from "./pace.ts";
-import type { Handover } from "./pace.ts";
+import { areApart, Marks } from "./touched-bytes.ts";
+import { Pace } from "./worth-threads.ts";
+import type { Handover } from "./worth-threads.ts";
 import { giveBack, SharedMemory } from "./shared-memory.ts";
 import type { SharedCopy } from "./shared-memory.ts";
 

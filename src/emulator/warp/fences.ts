@@ -2,7 +2,7 @@
  * Fences. Accesses here take effect at once, so a fence only tells the checks: what a warp publishes behind
  * it, or on which of its accesses asynchronous operations may rely.
  */
-import { mapOrderOf } from "../checks/map-order.ts";
+import { mapOrderOf } from "../checks/tensor-map-order.ts";
 import { scopeOf } from "../checks/scopes.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { tensorMapBytes } from "../tensor-map-fields.ts";

@@ -1,6 +1,6 @@
 /** Barriers of a block and of a warp, and instructions that only order memory. */
 import { OperandError } from "../lane/writer.ts";
-import type { Barrier } from "../machine/barriers.ts";
+import type { Barrier } from "../machine/named-barriers.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { eachLane, lowestLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";

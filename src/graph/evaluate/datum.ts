@@ -18,7 +18,7 @@ import {
 import type { TensorData, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
 import { fromElements, toElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { requireDType } from "../../formats/kinds.ts";
+import { requireDType } from "../../formats/argument-checks.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 
 /** An array as the evaluator holds it. */

@@ -8,7 +8,7 @@
  * The host runs ahead of the device by few launches, which on a GPU are those that still begin after a limit.
  */
 import type { Device } from "../../device/device.ts";
-import type { WaitLimits } from "../../device/waiting.ts";
+import type { WaitLimits } from "../../device/wait-limits.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { captureLocation } from "../../support/location.ts";
 import { LimitedProgram, requireRunLimits } from "../../support/run-limits.ts";

@@ -15,7 +15,7 @@ import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import { WorkQueue } from "../../device/work-queue.ts";
 import type { Kernel } from "../../ir/node.ts";
-import { allOrNone, takeAllSteps } from "../../support/all-steps.ts";
+import { allOrNone, takeAllSteps } from "../../support/run-all.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { atLocation, settledLocation } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";

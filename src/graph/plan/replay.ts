@@ -10,7 +10,7 @@ import { fromElements } from "../../formats/hostarray.ts";
 import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
-import { allOrNone } from "../../support/all-steps.ts";
+import { allOrNone } from "../../support/run-all.ts";
 import { atLocation, settledLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";

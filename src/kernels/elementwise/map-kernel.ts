@@ -10,7 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { cdiv, kernel, waitForPreviousKernel } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, ScalarSpec, Tile } from "../../lang/index.ts";
-import { coalescedLayout } from "../../layout/algebra/named.ts";
+import { coalescedLayout } from "../../layout/algebra/named-layouts.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";

@@ -5,7 +5,7 @@
  *   gated    x f32[m, 2n]     gate: strides [2n, 1], from 0      up: strides [2n, 1], from n      out: strides [n, 1]
  *   slice    x f32[m, n]      x: strides [n, 2], from n + 3      out: by rows
  */
-import type { PlannedArgument } from "../../device/launch-givings.ts";
+import type { PlannedArgument } from "../../device/launch-inputs.ts";
 import type { Planned, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition, ScalarSpec } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";

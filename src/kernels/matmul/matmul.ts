@@ -8,7 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { withTypical } from "../../device/typical-operations.ts";
+import { withTypical } from "../../device/warm-up-operations.ts";
 import { shapeText } from "../../ir/size.ts";
 import { dim } from "../../lang/index.ts";
 import type { TensorSpec, Tile } from "../../lang/index.ts";

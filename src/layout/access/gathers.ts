@@ -15,7 +15,7 @@ import { refOf } from "../../ir/traverse.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";
 import { layoutOf } from "../model/placed-types.ts";
-import { repeatedRegisters } from "./origins.ts";
+import { repeatedRegisters } from "./register-sources.ts";
 import type { GlobalBox, Index } from "./window.ts";
 
 /** The axes of a window that are indexed, and how the tile lies over it. */

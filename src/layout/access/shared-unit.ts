@@ -1,8 +1,8 @@
 /** What is moved at once in shared memory: neighbouring bytes of a lane, or matrices of a whole warp. */
-import { matrixRows } from "./matrices.ts";
-import type { TileParts } from "./parts.ts";
-import type { TileAccess } from "./regular.ts";
-import { runsInMemory, sharedPlaces } from "./shared-places.ts";
+import { matrixRows } from "./ldmatrix.ts";
+import type { TileParts } from "./lane-coordinates.ts";
+import type { TileAccess } from "./affine-access.ts";
+import { runsInMemory, sharedPlaces } from "./shared-addresses.ts";
 import type { SharedBox } from "./window.ts";
 import type { Unit } from "./unit.ts";
 

@@ -7,16 +7,16 @@
  *   | global 16          | 16 bytes of a lane that lie side by side                | runs are aligned and inside or outside as a whole |
  *   | global 16 if whole | the same where the whole window is inside, else single elements | a run may lie across a bound       |
  *   | shared 16          | 16 bytes of a lane                                      | runs are aligned before and after the swizzle |
- *   | shared matrices    | matrices of 8 × 8 elements of a warp                    | the tile lies in their rows (`matrices.ts`) |
+ *   | shared matrices    | matrices of 8 × 8 elements of a warp                    | the tile lies in their rows (`ldmatrix.ts`) |
  *   | elements           | one element, whose address is worked out on its own     | everywhere                                 |
  */
 import { registersPerLane } from "../algebra/register-layout.ts";
 import { globalRuns, runsProblem, straddles, widestGlobal } from "./global-unit.ts";
-import { regularTile } from "./regular.ts";
-import type { TileAccess } from "./regular.ts";
-import { singleRuns } from "./runs.ts";
-import type { Runs } from "./runs.ts";
-import { runsInMemory, sharedPlaces } from "./shared-places.ts";
+import { regularTile } from "./affine-access.ts";
+import type { TileAccess } from "./affine-access.ts";
+import { singleRuns } from "./contiguous-registers.ts";
+import type { Runs } from "./contiguous-registers.ts";
+import { runsInMemory, sharedPlaces } from "./shared-addresses.ts";
 import { matrixProblem, sharedProblem, widestShared } from "./shared-unit.ts";
 
 export type Unit =

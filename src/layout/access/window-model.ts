@@ -8,7 +8,7 @@ import { isWindow } from "../../ir/traits.ts";
 import type { Facts } from "../../ir/facts/index.ts";
 import { rowMajorSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { product } from "../algebra/bits.ts";
+import { product } from "../algebra/index-bits.ts";
 import { rowMajor as storedByRows } from "../algebra/shared-layout.ts";
 import { storedAs } from "../model/placed-types.ts";
 import { refOf } from "../../ir/traverse.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
 import { bankConflicts, phasesOf, planAccesses, wavefrontsOf } from "./bank-conflicts.ts";
-import { blockedLayout, namedLayouts } from "./named.ts";
+import { blockedLayout, namedLayouts } from "./named-layouts.ts";
 import { splat } from "./register-layout.ts";
 import { byteOffset, sharedLayout, swizzles } from "./shared-layout.ts";
 import { sliceView, transposeView, wholeView } from "./shared-view.ts";

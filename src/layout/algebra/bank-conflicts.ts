@@ -19,8 +19,8 @@
  * its warp and its register contribute. One access of a warp then differs from every other by a
  * constant, which permutes the banks: it is enough to look at the first.
  */
-import { lanesPerWarp } from "./bits.ts";
-import { elementAt, elementTable, padding } from "./elements.ts";
+import { lanesPerWarp } from "./index-bits.ts";
+import { elementAt, elementTable, padding } from "./element-maps.ts";
 import { atomExtents, registersPerLane, shownWarps, viewedShape } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { bitReader, viewBits } from "./shared-view.ts";

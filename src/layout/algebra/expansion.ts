@@ -16,8 +16,8 @@
  * alike. Where the order of the registers cannot be written (copies run the last axis fastest), they are
  * renumbered; elements never change their lane.
  */
-import { isRegister, product, registerBit, threadBit } from "./bits.ts";
-import type { Bit } from "./bits.ts";
+import { isRegister, product, registerBit, threadBit } from "./index-bits.ts";
+import type { Bit } from "./index-bits.ts";
 import {
   atomExtents,
   axesLayout,

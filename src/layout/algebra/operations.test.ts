@@ -24,7 +24,7 @@ import {
 import { splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { reshapeLayout } from "./reshape.ts";
-import { parseLayout } from "./text.ts";
+import { parseLayout } from "./parse-layout.ts";
 
 const accumulator = "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)";
 

@@ -17,7 +17,7 @@
  *
  * A splat stays one under all of them, but for joining.
  */
-import { product } from "./bits.ts";
+import { product } from "./index-bits.ts";
 import {
   binaryDigits,
   collapse,

@@ -12,7 +12,14 @@ import {
 import type { Spelling } from "../../../test/layout-oracle.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
-import { elementAt, elementTable, holders, padding, placeTable, samePlaces } from "./elements.ts";
+import {
+  elementAt,
+  elementTable,
+  holders,
+  padding,
+  placeTable,
+  samePlaces,
+} from "./element-maps.ts";
 import { specializeLayout } from "./expansion.ts";
 import {
   atomExtents,
@@ -23,7 +30,7 @@ import {
   sameLayout,
   splat,
 } from "./register-layout.ts";
-import { parseLayout } from "./text.ts";
+import { parseLayout } from "./parse-layout.ts";
 
 function codeOf(action: () => unknown): string {
   try {

@@ -57,8 +57,8 @@ import {
   threadBit,
   threadBits,
   warpBits,
-} from "./bits.ts";
-import type { Bit } from "./bits.ts";
+} from "./index-bits.ts";
+import type { Bit } from "./index-bits.ts";
 import { Memo } from "../../support/memo.ts";
 
 /** Spreads elements over lanes and registers. */

@@ -10,7 +10,7 @@
  *   | (L0 L1 L2 L3 L4)                | [12, 32]  | [32, 12]     | flat(L0 L1 L2 L3 L4)                       |
  *   | (L0 | R0 L1)                    | [2, 6]    | [12]         | undefined: the second axis has padding     |
  */
-import { product } from "./bits.ts";
+import { product } from "./index-bits.ts";
 import { collapse, expand, expandFlat, mergeAxes, splitAxes } from "./expansion.ts";
 import type { Digit } from "./expansion.ts";
 import { flatLayout } from "./register-layout.ts";

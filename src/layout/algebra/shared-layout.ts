@@ -32,7 +32,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { Memo } from "../../support/memo.ts";
 import { optionText } from "../../support/options.ts";
-import { product } from "./bits.ts";
+import { product } from "./index-bits.ts";
 
 export const swizzles = [0, 32, 64, 128] as const;
 /** The bytes over which shared memory is swizzled, as TMA and wgmma know them; 0 for none. */

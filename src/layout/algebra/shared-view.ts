@@ -22,7 +22,7 @@
 import { rowMajorStrides } from "../../formats/shape.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Memo, onceForEach } from "../../support/memo.ts";
-import { product } from "./bits.ts";
+import { product } from "./index-bits.ts";
 import { axisOffsets, requireStorable, swizzleByte } from "./shared-layout.ts";
 import type { SharedLayout } from "./shared-layout.ts";
 

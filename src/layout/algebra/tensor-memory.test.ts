@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { holders } from "./elements.ts";
-import { namedLayouts, tcgen05Collective } from "./named.ts";
+import { holders } from "./element-maps.ts";
+import { namedLayouts, tcgen05Collective } from "./named-layouts.ts";
 import {
   parseTmemLayout,
   tmemAccess,

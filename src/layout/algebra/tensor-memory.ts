@@ -22,7 +22,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { optionText } from "../../support/options.ts";
-import { namedLayouts, tcgen05Collective } from "./named.ts";
+import { namedLayouts, tcgen05Collective } from "./named-layouts.ts";
 import { sameLayout } from "./register-layout.ts";
 import type { RegisterLayout } from "./register-layout.ts";
 

@@ -16,8 +16,16 @@
  * is the vector of two: the wgmma accumulator, `(L2 L3 L4 R1 W0 W1 | R0 L0 L1)`.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { bitRun, exponentOf, laneBit, laneBits, registerBit, warpBit, warpBits } from "./bits.ts";
-import type { Bit } from "./bits.ts";
+import {
+  bitRun,
+  exponentOf,
+  laneBit,
+  laneBits,
+  registerBit,
+  warpBit,
+  warpBits,
+} from "./index-bits.ts";
+import type { Bit } from "./index-bits.ts";
 import { axesLayout } from "./register-layout.ts";
 import type { DistributedLayout } from "./register-layout.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { layoutOf, randomShape, randomSpelling, volume } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
-import { placeTable } from "./elements.ts";
-import { namedLayouts, stridedLayout } from "./named.ts";
+import { placeTable } from "./element-maps.ts";
+import { namedLayouts, stridedLayout } from "./named-layouts.ts";
 import { registersPerLane, splat } from "./register-layout.ts";
 import type { RegisterLayout } from "./register-layout.ts";
 import { contiguity, packing, vectorWidth, wordsPerLane } from "./vectors.ts";

@@ -71,7 +71,7 @@ export function wordsPerLane(
 
 /**
  * How many neighbours of the last axis share each 32-bit word: at most as many as a word holds. An
- * instruction that takes packed operands needs all of them; see the fragments in `named.ts`.
+ * instruction that takes packed operands needs all of them; see the fragments in `named-layouts.ts`.
  */
 export function packing(layout: RegisterLayout, shape: readonly number[], bits: number): number {
   return Math.min(vectorWidth(layout, shape), Math.max(1, 32 / bits));

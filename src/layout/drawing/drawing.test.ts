@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { expectGolden } from "../../../test/golden.ts";
-import { namedLayouts, stridedLayout } from "../algebra/named.ts";
+import { namedLayouts, stridedLayout } from "../algebra/named-layouts.ts";
 import { splat } from "../algebra/register-layout.ts";
 import { sharedLayout } from "../algebra/shared-layout.ts";
 import { transposeView, wholeView } from "../algebra/shared-view.ts";
-import { parseLayout } from "../algebra/text.ts";
+import { parseLayout } from "../algebra/parse-layout.ts";
 import { drawRegisterLayout, drawRelayout } from "./register-drawing.ts";
 import { drawSharedLayout } from "./shared-drawing.ts";
 import { drawLayoutText, drawRelayoutText, drawSharedText } from "./text-drawing.ts";

@@ -13,10 +13,10 @@
  * lanes are outlined.
  */
 import { coordinatesOf } from "../../formats/shape.ts";
-import { lanesPerWarp, product } from "../algebra/bits.ts";
-import { elementTable, holders, padding } from "../algebra/elements.ts";
-import type { Holder } from "../algebra/elements.ts";
-import { layoutName } from "../algebra/named.ts";
+import { lanesPerWarp, product } from "../algebra/index-bits.ts";
+import { elementTable, holders, padding } from "../algebra/element-maps.ts";
+import type { Holder } from "../algebra/element-maps.ts";
+import { layoutName } from "../algebra/named-layouts.ts";
 import { registersPerLane, replication, shownWarps } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import {

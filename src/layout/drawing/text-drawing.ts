@@ -8,8 +8,8 @@
  *
  * and for shared memory the bank of each word, with `*` at words that an access fights over.
  */
-import { product } from "../algebra/bits.ts";
-import { holders } from "../algebra/elements.ts";
+import { product } from "../algebra/index-bits.ts";
+import { holders } from "../algebra/element-maps.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { bankOf } from "../algebra/bank-conflicts.ts";
 import type { SharedView } from "../algebra/shared-view.ts";

@@ -3,7 +3,7 @@
  * the last two axes are shown at the start of the others. A tile too large to be shown is cut to an atom
  * of its layout, since the rest repeats it.
  */
-import { product } from "../algebra/bits.ts";
+import { product } from "../algebra/index-bits.ts";
 import { atomExtents } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 

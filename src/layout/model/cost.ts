@@ -23,7 +23,7 @@
  * Inside a loop everything counts as often as the loop is known to run, 8 times where it is not, and 64
  * at most. A word is 32 bits.
  */
-import { isRegister, warpBit } from "../algebra/bits.ts";
+import { isRegister, warpBit } from "../algebra/index-bits.ts";
 import { copyCounts } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { wordsPerLane } from "../algebra/vectors.ts";

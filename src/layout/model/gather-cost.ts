@@ -1,6 +1,6 @@
 /**
  * The cost of a gather or scatter: the window of an access by index tiles as the cost model sees it. Its cost is that of `globalAccess` in
- * `accesses.ts` on this window: axes that are indexed stay at one index, and the axes of the index tiles may lead anywhere, so that elements
+ * `access-cost.ts` on this window: axes that are indexed stay at one index, and the axes of the index tiles may lead anywhere, so that elements
  * along them share no sector.
  *
  *   x: [n, 64] in f32, x.at(rows) with 16 rows      axes 16 (far apart) and 64 by 1, rows aligned to 64 elements
@@ -9,7 +9,7 @@ import { gatheredShape } from "../../ir/indexed.ts";
 import type { AccessOp } from "../../ir/indexed.ts";
 import { knownDivisor } from "../../ir/size.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";
-import { farApart } from "./accesses.ts";
+import { farApart } from "./access-cost.ts";
 import type { GlobalAxis, GlobalWindow } from "./windows.ts";
 
 export function gatheredWindow(window: GlobalWindow, op: AccessOp): GlobalWindow {

@@ -8,7 +8,7 @@ import { onceForEach } from "../../support/memo.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { knownLayout } from "../algebra/text.ts";
+import { knownLayout } from "../algebra/parse-layout.ts";
 
 /** Where a value lies. */
 export function layoutOf({ type, id }: Value): RegisterLayout {

@@ -4,11 +4,11 @@
  *
  *   f32 [64, 128]   coalesced with 4, 2 and 1 neighbours a thread
  */
-import { blockedLayout, coalescedLayout, stridedLayout } from "../algebra/named.ts";
+import { blockedLayout, coalescedLayout, stridedLayout } from "../algebra/named-layouts.ts";
 import { transposeLayout } from "../algebra/operations.ts";
 import { axesLayout, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/bits.ts";
+import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/index-bits.ts";
 
 type Shape = readonly number[];
 

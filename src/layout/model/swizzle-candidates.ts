@@ -1,7 +1,7 @@
 /**
  * The swizzle choice: which layouts of a shared-memory buffer the solver may choose from, the preferred ones first. They are those that wgmma
  * and TMA can read and write, in both orders of the last two axes, and unswizzled row-major order. The solver takes the cheapest: bank
- * conflicts are counted by `accesses.ts` and weighed by `cost.ts`, and an instruction whose operands cannot be stored so is refused
+ * conflicts are counted by `access-cost.ts` and weighed by `cost.ts`, and an instruction whose operands cannot be stored so is refused
  * (`plan/select.ts`).
  *
  *   bf16 [2, 64, 128] in shared memory

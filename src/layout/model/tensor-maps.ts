@@ -19,7 +19,7 @@ import type { GlobalBox } from "../access/window.ts";
 import type { Swizzle } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { copyWindows, isRounded } from "./copies.ts";
+import { copyWindows, isRounded } from "./copy-methods.ts";
 import { storedAs } from "./placed-types.ts";
 import type { SharedWindow, Windows } from "./windows.ts";
 

@@ -19,8 +19,8 @@ import { walkOps } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
 import { allocatedBytes, storedAs } from "../model/placed-types.ts";
-import { Lives, livesOverlap } from "./lives.ts";
-import type { Life } from "./lives.ts";
+import { Lives, livesOverlap } from "./buffer-lifetimes.ts";
+import type { Life } from "./buffer-lifetimes.ts";
 
 interface Unplaced {
   readonly name: string;

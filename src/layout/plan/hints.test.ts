@@ -3,7 +3,7 @@ import { bf16, f32 } from "../../formats/dtype.ts";
 import { accumulator, tensor, barrier, copyAsync, kernel, smem, wgmma } from "../../lang/index.ts";
 import type { Tile } from "../../lang/index.ts";
 import { defaultTarget } from "../../targets/target.ts";
-import { parseLayout } from "../algebra/text.ts";
+import { parseLayout } from "../algebra/parse-layout.ts";
 import { placeKernel } from "./place.ts";
 import type { Placement } from "./place.ts";
 

@@ -22,7 +22,7 @@ import type { AnyOp, Op } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { targets } from "../../targets/target.ts";
 import { replicatedLayout } from "../algebra/register-layout.ts";
-import { globalAccess } from "../model/accesses.ts";
+import { globalAccess } from "../model/access-cost.ts";
 import { windowsOf } from "../model/windows.ts";
 import { placeKernel } from "./place.ts";
 import type { Placement } from "./place.ts";

@@ -9,12 +9,12 @@
  * Classes of proposals propagate one after the other, those of users and instructions before those of memory. A variable has room for a
  * bounded number, which bounds the work of the solver. Variables that end without a useful candidate get one in the end.
  */
-import { lanesPerWarp, product } from "../algebra/bits.ts";
+import { lanesPerWarp, product } from "../algebra/index-bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { fitsShape, replication } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/register-candidates.ts";
-import type { Functions, TileFunction } from "../model/functions.ts";
+import type { Functions, TileFunction } from "../model/layout-functions.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { classes } from "../rules/statements.ts";
 import type {

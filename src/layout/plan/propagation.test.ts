@@ -20,13 +20,13 @@ import type { Tile } from "../../lang/index.ts";
 import { simplify } from "../../lower/simplify.ts";
 import { Random } from "../../support/random.ts";
 import { defaultTarget } from "../../targets/target.ts";
-import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/bits.ts";
-import { mmaFragment, namedLayouts } from "../algebra/named.ts";
+import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/index-bits.ts";
+import { mmaFragment, namedLayouts } from "../algebra/named-layouts.ts";
 import { reduceLayout } from "../algebra/operations.ts";
 import { axesLayout, fitsShape } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { commonFunctions } from "../model/functions.ts";
-import type { TileFunction } from "../model/functions.ts";
+import { commonFunctions } from "../model/layout-functions.ts";
+import type { TileFunction } from "../model/layout-functions.ts";
 import { windowsOf } from "../model/windows.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { stateKernel } from "../rules/index.ts";
@@ -37,7 +37,7 @@ import type { Candidate, Constraint, System, Variable } from "../solver/system.t
 import { propagateCandidates } from "./propagate-candidates.ts";
 import { placeKernel } from "./place.ts";
 import { selectInstructions } from "./select.ts";
-import { buildSystem } from "./system.ts";
+import { buildSystem } from "./build-system.ts";
 
 type Change = (tile: Tile<"f32">) => Tile<"f32">;
 

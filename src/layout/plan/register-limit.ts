@@ -14,7 +14,7 @@
  *   | f32 [64, 256]   | 32      | 512                | refused inside `warps` |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { lanesPerWarp } from "../algebra/bits.ts";
+import { lanesPerWarp } from "../algebra/index-bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { RegisterVariable } from "../rules/statements.ts";
 

@@ -19,7 +19,7 @@ import type { AnyOp, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { formatPosition } from "../../support/location.ts";
-import type { CopyMethod } from "../model/copies.ts";
+import type { CopyMethod } from "../model/copy-methods.ts";
 import type { AllocatedPlacement, Conversion, Placement } from "./place.ts";
 
 export function placementReport(placement: AllocatedPlacement): string {

@@ -14,11 +14,11 @@
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { ScratchKind } from "../../ir/ops.ts";
-import { laneMask, lanesPerWarp } from "../algebra/bits.ts";
+import { laneMask, lanesPerWarp } from "../algebra/index-bits.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
-import type { Along } from "../model/along.ts";
+import { digitsAlong, layoutAlong, warpsAlong } from "../model/axis-distribution.ts";
+import type { Along } from "../model/axis-distribution.ts";
 import { layoutOf } from "../model/placed-types.ts";
 import { planRelayout } from "../relayout/relayout.ts";
 import { scratchBytes } from "../relayout/steps.ts";

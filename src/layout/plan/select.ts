@@ -19,8 +19,13 @@ import type { Target } from "../../targets/target.ts";
 import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { swizzleCandidates } from "../model/swizzle-candidates.ts";
-import { mmaProblem, operandProblem, warpGrid, wgmmaShapeProblem } from "../model/products.ts";
-import type { Product } from "../model/products.ts";
+import {
+  mmaProblem,
+  operandProblem,
+  warpGrid,
+  wgmmaShapeProblem,
+} from "../model/product-instructions.ts";
+import type { Product } from "../model/product-instructions.ts";
 import type { Windows } from "../model/windows.ts";
 
 /** Products that must do without wgmma, by their results, with the reason. */

@@ -14,9 +14,9 @@
  * Padding would fall on its neighbours' addresses, so accesses are guarded by the numbers of their elements;
  * ranges of numbers are the chunks.
  */
-import { laneMask, lanesPerWarp, product, threadBits } from "../algebra/bits.ts";
+import { laneMask, lanesPerWarp, product, threadBits } from "../algebra/index-bits.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
-import { elementTable, padding } from "../algebra/elements.ts";
+import { elementTable, padding } from "../algebra/element-maps.ts";
 import { expand, expandFlat } from "../algebra/expansion.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";

@@ -3,10 +3,15 @@ import { misplaced } from "../../../test/relayout-oracle.ts";
 import { checkPlans, planOf } from "../../../test/relayout-checks.ts";
 import { isTaken } from "../../../test/support/sample.ts";
 import { bf16, f16, f32, f64, i4, i8 } from "../../formats/dtype.ts";
-import { coalescedLayout, mmaFragment, namedLayouts, stridedLayout } from "../algebra/named.ts";
+import {
+  coalescedLayout,
+  mmaFragment,
+  namedLayouts,
+  stridedLayout,
+} from "../algebra/named-layouts.ts";
 import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { parseLayout } from "../algebra/text.ts";
+import { parseLayout } from "../algebra/parse-layout.ts";
 import { relayoutCost, relayoutCounts, relayoutWeights, wordPermutes } from "./cost.ts";
 import { executeRelayout } from "../../../test/support/relayout-execution.ts";
 import { planRelayout, relayoutPlans } from "./relayout.ts";

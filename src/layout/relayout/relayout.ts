@@ -17,19 +17,19 @@
 import type { DType } from "../../formats/dtype.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { Memo } from "../../support/memo.ts";
-import { product } from "../algebra/bits.ts";
-import { elementTable, padding } from "../algebra/elements.ts";
+import { product } from "../algebra/index-bits.ts";
+import { elementTable, padding } from "../algebra/element-maps.ts";
 import { registersPerLane, replicatedLayout } from "../algebra/register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
 import { relayoutCost, stepsCost } from "./cost.ts";
-import { correspond } from "./digits.ts";
+import { correspond } from "./common-digits.ts";
 import { planPlainScratch } from "./plain-scratch.ts";
 import { planThroughScratch } from "./scratch.ts";
 import { simplify } from "./simplify.ts";
 import type { LaneStep } from "./simplify.ts";
 import { nothing, slotsPerWord } from "./steps.ts";
 import type { PackStep, RelayoutKind, RelayoutPlan, RelayoutStep } from "./steps.ts";
-import { planWithinWarp } from "./warp.ts";
+import { planWithinWarp } from "./warp-shuffles.ts";
 
 const remembered = new Memo<RelayoutPlan | undefined>(4096);
 

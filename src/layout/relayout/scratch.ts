@@ -23,13 +23,13 @@
  *
  * Several widths of vectors are tried; the cheapest by the model of `cost.ts` wins.
  */
-import { laneBits, laneMask, lanesPerWarp, product, threadBits } from "../algebra/bits.ts";
+import { laneBits, laneMask, lanesPerWarp, product, threadBits } from "../algebra/index-bits.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";
 import { countsCost, wordPermutes } from "./cost.ts";
-import { inRegisters, registersOf } from "./digits.ts";
-import type { Correspondence, SharedDigit, Side } from "./digits.ts";
+import { inRegisters, registersOf } from "./common-digits.ts";
+import type { Correspondence, SharedDigit, Side } from "./common-digits.ts";
 import { nothing, slotsPerWord } from "./steps.ts";
 import type {
   Access,
@@ -40,7 +40,7 @@ import type {
   PackStep,
   RelayoutStep,
 } from "./steps.ts";
-import { packable } from "./warp.ts";
+import { packable } from "./warp-shuffles.ts";
 
 /** Scratch memory above this is saved by doing the tile in chunks. */
 export const scratchLimit = 16384;

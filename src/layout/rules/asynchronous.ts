@@ -5,7 +5,7 @@
  */
 import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
-import { wgmmaAccumulator, wgmmaLeft, wgmmaMetadata } from "../algebra/named.ts";
+import { wgmmaAccumulator, wgmmaLeft, wgmmaMetadata } from "../algebra/named-layouts.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import {
   isRounded,
@@ -15,11 +15,11 @@ import {
   needsTensor,
   storeProblem,
   tensorPieces,
-} from "../model/copies.ts";
-import type { CopyWindows } from "../model/copies.ts";
+} from "../model/copy-methods.ts";
+import type { CopyWindows } from "../model/copy-methods.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { requireFeatures } from "../model/features.ts";
-import { matrixOf, tileOf } from "../model/products.ts";
+import { requireFeatures } from "../model/required-features.ts";
+import { matrixOf, tileOf } from "../model/product-instructions.ts";
 import { globalKey } from "../model/windows.ts";
 import type { LayoutContext } from "./context.ts";
 import { fixOperand, fixResult, requireOperand } from "./tiles.ts";

@@ -10,11 +10,11 @@ import { opName } from "../../ir/op-names.ts";
 import type { memoryOps } from "../../ir/ops/memory.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { laneMask } from "../algebra/bits.ts";
+import { laneMask } from "../algebra/index-bits.ts";
 import { parseSharedLayout, sharedBytes, swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
-import type { MatrixUse } from "../model/accesses.ts";
+import { contiguousAxis, globalCost, SharedAccesses } from "../model/access-cost.ts";
+import type { MatrixUse } from "../model/access-cost.ts";
 import { memoryLayouts } from "../model/register-candidates.ts";
 import { swizzleCandidates } from "../model/swizzle-candidates.ts";
 import { costs } from "../model/cost.ts";
@@ -73,7 +73,7 @@ function accessShared(
   });
 }
 
-/** As accesses are emitted (`../access/requests.ts`): masks pick elements, and of lanes that hold the same one stores it. */
+/** As accesses are emitted (`../access/memory-accesses.ts`): masks pick elements, and of lanes that hold the same one stores it. */
 function matrixUse(
   op: AnyOp,
   { warps }: RegisterVariable,

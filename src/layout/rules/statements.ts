@@ -14,7 +14,7 @@ import type { SpreadType } from "../../ir/types.ts";
 import type { Location } from "../../support/location.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import type { TileFunction } from "../model/functions.ts";
+import type { TileFunction } from "../model/layout-functions.ts";
 import type { Candidate } from "../solver/system.ts";
 
 interface Place {

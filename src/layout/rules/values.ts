@@ -9,10 +9,10 @@ import { typeText } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { fitsShape, registersPerLane, splat } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { parseLayout } from "../algebra/text.ts";
+import { parseLayout } from "../algebra/parse-layout.ts";
 import { costs } from "../model/cost.ts";
-import { widensHalves } from "../model/functions.ts";
-import { tileOf } from "../model/products.ts";
+import { widensHalves } from "../model/layout-functions.ts";
+import { tileOf } from "../model/product-instructions.ts";
 import type { LayoutContext, Rule } from "./context.ts";
 import type { RegisterVariable } from "./statements.ts";
 

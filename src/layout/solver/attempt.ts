@@ -5,12 +5,12 @@
  * An attempt asks either for the least cost or, when a conflict is made smaller, only whether there is
  * any solution; then prices do not matter, and what always holds is left out of the search.
  */
-import { conflictBehind } from "./blame.ts";
-import type { Problem } from "./eliminate.ts";
+import { conflictBehind } from "./conflict-analysis.ts";
+import type { Problem } from "./variable-elimination.ts";
 import type { Factor } from "./factors.ts";
 import type { Clause, Network } from "./network.ts";
 import { buildNetwork } from "./network.ts";
-import { Reduction } from "./reduce.ts";
+import { Reduction } from "./arc-consistency.ts";
 import type { Memory } from "./relation.ts";
 import type { SearchLimits } from "./search.ts";
 import { search } from "./search.ts";

@@ -9,7 +9,7 @@ import {
 import type { Mixture } from "../../../test/layout-systems.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import { Random } from "../../support/random.ts";
-import type { Conflict } from "./conflict.ts";
+import type { Conflict } from "./minimal-conflict.ts";
 import type { Solution } from "./solve.ts";
 import { solve } from "./solve.ts";
 import type { System } from "./system.ts";

@@ -14,8 +14,8 @@
  * finding anything at all.
  */
 import type { Clause } from "./network.ts";
-import type { Elimination, Meter, Problem } from "./eliminate.ts";
-import { eliminate } from "./eliminate.ts";
+import type { Elimination, Meter, Problem } from "./variable-elimination.ts";
+import { eliminate } from "./variable-elimination.ts";
 import type { Factor } from "./factors.ts";
 import { fixed, hardClauses, leastEntry } from "./factors.ts";
 

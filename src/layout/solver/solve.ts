@@ -16,8 +16,8 @@
  */
 import type { Statistics } from "./attempt.ts";
 import { attempt } from "./attempt.ts";
-import type { Conflict } from "./conflict.ts";
-import { minimalConflict } from "./conflict.ts";
+import type { Conflict } from "./minimal-conflict.ts";
+import { minimalConflict } from "./minimal-conflict.ts";
 import { Memory } from "./relation.ts";
 import type { SearchLimits } from "./search.ts";
 import type { Candidate, System, Variable } from "./system.ts";

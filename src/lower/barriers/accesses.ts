@@ -15,7 +15,7 @@ import { accessesOf, onlyComputes, windowedBy } from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
-import type { Box, BoxFinder } from "./boxes.ts";
+import type { Box, BoxFinder } from "./disjoint-windows.ts";
 
 export interface Place {
   readonly name: string;

@@ -11,15 +11,15 @@
  *
  * | file               | decides                                                                |
  * |--------------------|------------------------------------------------------------------------|
- * | elect.ts           | loops of waits and copies that one warp runs for all                   |
+ * | elected-warp.ts           | loops of waits and copies that one warp runs for all                   |
  * | needed-barriers.ts | `lane_barrier`, `proxy_fence`                                          |
  * | product-waits.ts   | `products_wait`                                                        |
  * | cluster-scope.ts   | `scope` of arrivals and waits on barriers                              |
  * | arrival-counts.ts  | `scale` of barriers: an arrival of each warp, or one of all            |
- * | ends.ts            | `cluster_barrier` and `copies_read` where a kernel begins and ends     |
+ * | kernel-boundaries.ts            | `cluster_barrier` and `copies_read` where a kernel begins and ends     |
  *
  * `verifyBarriers` runs the same analyses on a kernel that has its barriers, and accepts none that is missing. Which windows are disjoint, so
- * that no barrier is needed between them, is decided by `boxes.ts` and verified by another method, `sampled-boxes.ts`. Products are
+ * that no barrier is needed between them, is decided by `disjoint-windows.ts` and verified by another method, `sampled-windows.ts`. Products are
  * verified by the rules `in-flight products` and `product groups` (`lower/verify`).
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
@@ -30,14 +30,14 @@ import { changedOp, makeOp, noSlots, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
 import { arrivalCountsOf } from "./arrival-counts.ts";
 import type { ArrivalCounts } from "./arrival-counts.ts";
-import { SummedBoxes } from "./boxes.ts";
-import { electCopies } from "./elect.ts";
-import { verifyEnds, withEnds } from "./ends.ts";
+import { SummedBoxes } from "./disjoint-windows.ts";
+import { electCopies } from "./elected-warp.ts";
+import { verifyEnds, withEnds } from "./kernel-boundaries.ts";
 import { neededBarriers } from "./needed-barriers.ts";
 import type { Need } from "./needed-barriers.ts";
 import { productsInFlight } from "./product-waits.ts";
 import { findClusterScope } from "./cluster-scope.ts";
-import { SampledBoxes } from "./sampled-boxes.ts";
+import { SampledBoxes } from "./sampled-windows.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
 /** The synchronization that each op needs before it. */

@@ -27,7 +27,7 @@ import type { Meeting } from "../../ir/schema.ts";
 import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
-import { Pending } from "./pending.ts";
+import { Pending } from "./pending-accesses.ts";
 
 export interface Need {
   /** A barrier of all threads of the program thread; its reason is printed behind it. */

@@ -10,7 +10,7 @@ import { isSpread } from "../../ir/types.ts";
 import type { SpreadType } from "../../ir/types.ts";
 import { specializeLayout } from "../../layout/algebra/expansion.ts";
 import { fitsShape } from "../../layout/algebra/register-layout.ts";
-import { knownLayout } from "../../layout/algebra/text.ts";
+import { knownLayout } from "../../layout/algebra/parse-layout.ts";
 import { fitsWarps } from "../../layout/model/register-candidates.ts";
 import { definedBy, walkAgents } from "./walk.ts";
 

@@ -4,7 +4,7 @@ import { operandValues } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { fitsWarps } from "../../layout/model/register-candidates.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
-import { tileOf } from "../../layout/model/products.ts";
+import { tileOf } from "../../layout/model/product-instructions.ts";
 import { planRelayout } from "../../layout/relayout/relayout.ts";
 import { walkAgents } from "./walk.ts";
 

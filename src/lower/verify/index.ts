@@ -24,7 +24,7 @@ import { verifyBounds } from "./bounds.ts";
 import { verifyConversions } from "./conversion.ts";
 import { verifyDependentLaunch } from "./programmatic-dependent-launch.ts";
 import { verifyInFlightProducts } from "./in-flight-products.ts";
-import { verifyForm } from "./form.ts";
+import { verifyForm } from "./completeness.ts";
 import { verifyProductGroups } from "./product-groups.ts";
 import { verifyInstructions } from "./instruction.ts";
 import { verifyLayouts } from "./layout-check.ts";

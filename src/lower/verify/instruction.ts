@@ -3,8 +3,8 @@ import type { AnyOp, Kernel, Op, PlacedFor, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
 import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
-import { copyProblem, copyWindows } from "../../layout/model/copies.ts";
-import type { CopyMethod } from "../../layout/model/copies.ts";
+import { copyProblem, copyWindows } from "../../layout/model/copy-methods.ts";
+import type { CopyMethod } from "../../layout/model/copy-methods.ts";
 import { storedAs } from "../../layout/model/placed-types.ts";
 import {
   mmaProblem,
@@ -12,8 +12,8 @@ import {
   warpgroupProblem,
   wgmmaRows,
   wgmmaShapeProblem,
-} from "../../layout/model/products.ts";
-import type { Product } from "../../layout/model/products.ts";
+} from "../../layout/model/product-instructions.ts";
+import type { Product } from "../../layout/model/product-instructions.ts";
 import { tensorMapOf } from "../../layout/model/tensor-maps.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";

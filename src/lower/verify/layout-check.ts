@@ -24,14 +24,14 @@ import {
   wgmmaAccumulator,
   wgmmaLeft,
   wgmmaMetadata,
-} from "../../layout/algebra/named.ts";
+} from "../../layout/algebra/named-layouts.ts";
 import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
-import { parseLayout } from "../../layout/algebra/text.ts";
-import { commonFunctions, widensHalves } from "../../layout/model/functions.ts";
-import type { Functions } from "../../layout/model/functions.ts";
+import { parseLayout } from "../../layout/algebra/parse-layout.ts";
+import { commonFunctions, widensHalves } from "../../layout/model/layout-functions.ts";
+import type { Functions } from "../../layout/model/layout-functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
-import { matrixOf, tileOf } from "../../layout/model/products.ts";
+import { matrixOf, tileOf } from "../../layout/model/product-instructions.ts";
 
 export function verifyLayouts({ body, warps }: Kernel): void {
   const functions = commonFunctions();

@@ -9,7 +9,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { swizzlePattern } from "../../layout/algebra/shared-layout.ts";
 import { placedBuffers, storedAs } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
-import { Lives, livesOverlap } from "../../layout/plan/lives.ts";
+import { Lives, livesOverlap } from "../../layout/plan/buffer-lifetimes.ts";
 
 const barrierAlignment = 8;
 const leastAlignment = 128;

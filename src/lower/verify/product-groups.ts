@@ -17,7 +17,7 @@ import { regionList } from "../../ir/traverse.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { bytesAlong, tiledAxes } from "../../layout/algebra/shared-view.ts";
 import { storedAs } from "../../layout/model/placed-types.ts";
-import { operandAxes, wgmmaRows } from "../../layout/model/products.ts";
+import { operandAxes, wgmmaRows } from "../../layout/model/product-instructions.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import { walkAgents } from "./walk.ts";
 

@@ -10,10 +10,10 @@
 import { f32, tf32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Op, Value } from "../../ir/node.ts";
-import { elementTable, padding } from "../../layout/algebra/elements.ts";
+import { elementTable, padding } from "../../layout/algebra/element-maps.ts";
 import { registersPerLane } from "../../layout/algebra/register-layout.ts";
-import { tileOf } from "../../layout/model/products.ts";
-import type { Product } from "../../layout/model/products.ts";
+import { tileOf } from "../../layout/model/product-instructions.ts";
+import type { Product } from "../../layout/model/product-instructions.ts";
 import type { Register } from "../module.ts";
 import { braces } from "../operands.ts";
 import {

@@ -5,7 +5,7 @@ import { probeLanes } from "../../../test/ptx-probe.ts";
 import { bool, f16, i4, i8, u16, u4, u8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { axesLayout, splat } from "../../layout/algebra/register-layout.ts";
-import { registerBit } from "../../layout/algebra/bits.ts";
+import { registerBit } from "../../layout/algebra/index-bits.ts";
 import { Random } from "../../support/random.ts";
 import { Code, SourceFiles } from "../code.ts";
 import { packWord, splatWord, tileElements, tileFromElements, unpackWord } from "./elements.ts";

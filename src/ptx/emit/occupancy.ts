@@ -15,7 +15,7 @@ import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import { onlyComputes, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { registersPerLane } from "../../layout/algebra/register-layout.ts";
-import { parseLayout } from "../../layout/algebra/text.ts";
+import { parseLayout } from "../../layout/algebra/parse-layout.ts";
 import { lanesPerWarp, occupancy } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { clusterSize } from "./grid.ts";

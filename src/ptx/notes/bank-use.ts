@@ -6,7 +6,7 @@ import type { AnyOp, Kernel, Op } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { bankConflicts, wavefrontsOf } from "../../layout/algebra/bank-conflicts.ts";
 import type { BankUse } from "../../layout/algebra/bank-conflicts.ts";
-import { elementAt } from "../../layout/algebra/elements.ts";
+import { elementAt } from "../../layout/algebra/element-maps.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { bitReader } from "../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../layout/algebra/shared-view.ts";

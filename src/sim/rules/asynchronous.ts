@@ -14,7 +14,7 @@ import type { DType, Elements } from "../../formats/dtype.ts";
 import { writeElement } from "../../formats/values.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
-import { requireUsable } from "../access.ts";
+import { requireUsable } from "../window-checks.ts";
 import type { Agent } from "../agent.ts";
 import type { Product, Work } from "../asynchronous.ts";
 import type { BarrierArray, BarrierElement } from "../barriers.ts";

@@ -7,7 +7,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent } from "../agent.ts";
 import { breakHere } from "../debugger.ts";
-import { assertionReport, falseText, printText, stepReport, valueText } from "../messages.ts";
+import { assertionReport, falseText, printText, stepReport, valueText } from "../print-messages.ts";
 import { placeText } from "../../order/access.ts";
 import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
@@ -15,7 +15,7 @@ import { decodeValue, numberAt, scalarAt, toElements } from "../values.ts";
 import type { ScalarValue, SlotValue } from "../values.ts";
 import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
-import { emitMeeting } from "./meetings.ts";
+import { emitMeeting } from "./execution-barriers.ts";
 import { profileMark } from "./profile.ts";
 
 function loop(op: Op<"loop">, code: Assembler): void {

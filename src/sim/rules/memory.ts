@@ -5,7 +5,7 @@ import { allocateElements, isWide } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { atomicFunctions, memoryOps } from "../../ir/ops/memory.ts";
-import { requireUsable } from "../access.ts";
+import { requireUsable } from "../window-checks.ts";
 import type { Agent } from "../agent.ts";
 import type { Allocation } from "../allocation.ts";
 import type { Block } from "../block.ts";

@@ -2,19 +2,19 @@
 import type { Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
-import { refuseRank } from "../access.ts";
+import { refuseRank } from "../window-checks.ts";
 import type { Agent } from "../agent.ts";
 import type { Block } from "../block.ts";
 import { BarrierArray } from "../barriers.ts";
 import type { BarrierElement } from "../barriers.ts";
-import { arrivalsText, reportOverrun } from "../conflicts.ts";
+import { arrivalsText, reportOverrun } from "../race-messages.ts";
 import { placeText } from "../../order/access.ts";
 import type { Origin } from "../../order/access.ts";
 import type { Knowledge } from "../../order/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import type { Semaphore } from "../semaphores.ts";
 import { barrierAt, numberAt, semaphoreAt } from "../values.ts";
-import { arriveAt, emitMeeting, waitAt } from "./meetings.ts";
+import { arriveAt, emitMeeting, waitAt } from "./execution-barriers.ts";
 import { emitAllocation } from "./memory.ts";
 
 /** Finds the barrier that an op names; stops the run where its index is out of range. */

@@ -21,7 +21,12 @@ import type { WgmmaForm } from "../../../layout/algebra/shared-legality.ts";
 import type { Swizzle } from "../../../layout/algebra/shared-layout.ts";
 import { bytesAlong, tiledAxes } from "../../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../../layout/algebra/shared-view.ts";
-import { groupOffsets, operandAxes, slabRows, wgmmaRows } from "../../../layout/model/products.ts";
+import {
+  groupOffsets,
+  operandAxes,
+  slabRows,
+  wgmmaRows,
+} from "../../../layout/model/product-instructions.ts";
 import { lanesPerWarp } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";

@@ -7,7 +7,7 @@ import { bf16 } from "../../../formats/dtype.ts";
 import type { AnyOp, Region, Value } from "../../../ir/node.ts";
 import { countUses, definingOps } from "../../../ir/rewrite/analysis.ts";
 import { walkOps } from "../../../ir/traverse.ts";
-import { widensHalves } from "../../../layout/model/functions.ts";
+import { widensHalves } from "../../../layout/model/layout-functions.ts";
 import { onceForEach } from "../../../support/memo.ts";
 import { greatestFactor } from "./paired.ts";
 

@@ -3,13 +3,13 @@
  * vectors, all others element by element. Layouts that hold copies let one lane of each set of copies write.
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { regularAccess } from "../../../layout/access/regular.ts";
-import { copiesAmong, requestsOf } from "../../../layout/access/requests.ts";
-import type { AccessRequest } from "../../../layout/access/requests.ts";
+import { regularAccess } from "../../../layout/access/affine-access.ts";
+import { copiesAmong, requestsOf } from "../../../layout/access/memory-accesses.ts";
+import type { AccessRequest } from "../../../layout/access/memory-accesses.ts";
 import { parseUnits } from "../../../layout/access/unit.ts";
 import type { Unit } from "../../../layout/access/unit.ts";
 import { windowShape } from "../../../layout/access/window.ts";
-import { laneMask } from "../../../layout/algebra/bits.ts";
+import { laneMask } from "../../../layout/algebra/index-bits.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import { refOf } from "../../../ir/traverse.ts";

@@ -7,7 +7,7 @@ import { bf16, f16, f32, f64, i16, i32, i64, tf32, u16, u32, u64 } from "../../.
 import type { DType } from "../../../formats/dtype.ts";
 import { tensor, full, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
 import type { AtomicFunction } from "../../../lang/index.ts";
-import { parseLayout } from "../../../layout/algebra/text.ts";
+import { parseLayout } from "../../../layout/algebra/parse-layout.ts";
 import { printPtx } from "../../printer.ts";
 
 const integers = [i32, u32, i64, u64];

@@ -6,8 +6,8 @@ import type { MovedCase } from "../../../../test/support/memory-kernels.ts";
 import { bf16, bool, dtypes, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
 import type { LoadOptions } from "../../../lang/index.ts";
 import { all, tensor, cdiv, dim, kernel, loop, slice, smem } from "../../../lang/index.ts";
-import { namedLayouts } from "../../../layout/algebra/named.ts";
-import { parseLayout } from "../../../layout/algebra/text.ts";
+import { namedLayouts } from "../../../layout/algebra/named-layouts.ts";
+import { parseLayout } from "../../../layout/algebra/parse-layout.ts";
 import type { Instruction } from "../../module.ts";
 import { printPtx } from "../../printer.ts";
 

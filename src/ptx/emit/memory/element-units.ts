@@ -8,12 +8,12 @@
  *   row = e / 6, column = e % 6          then x's own bounds and strides
  */
 import type { Size } from "../../../ir/size.ts";
-import { tileParts } from "../../../layout/access/parts.ts";
-import { storedDigits } from "../../../layout/access/stored.ts";
+import { tileParts } from "../../../layout/access/lane-coordinates.ts";
+import { storedDigits } from "../../../layout/access/shared-storage.ts";
 import { windowShape } from "../../../layout/access/window.ts";
 import type { WindowAxis } from "../../../layout/access/window.ts";
 import { rowMajorSizes } from "../../../ir/size.ts";
-import { product } from "../../../layout/algebra/bits.ts";
+import { product } from "../../../layout/algebra/index-bits.ts";
 import { viewedShape } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";

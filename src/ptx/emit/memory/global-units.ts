@@ -13,9 +13,9 @@
  * test that is the same for all lanes picks between whole runs and single elements.
  */
 import { globalRuns } from "../../../layout/access/global-unit.ts";
-import type { TileParts } from "../../../layout/access/parts.ts";
-import { singleRuns } from "../../../layout/access/runs.ts";
-import type { Runs } from "../../../layout/access/runs.ts";
+import type { TileParts } from "../../../layout/access/lane-coordinates.ts";
+import { singleRuns } from "../../../layout/access/contiguous-registers.ts";
+import type { Runs } from "../../../layout/access/contiguous-registers.ts";
 import type { Unit as ChosenUnit } from "../../../layout/access/unit.ts";
 import type { Size } from "../../../ir/size.ts";
 import type { Register } from "../../module.ts";

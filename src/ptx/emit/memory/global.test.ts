@@ -6,7 +6,7 @@ import { all, tensor, cdiv, dim, gmem, kernel, slice } from "../../../lang/index
 import type { Value } from "../../../ir/node.ts";
 import { fitsShape } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
-import { parseLayout } from "../../../layout/algebra/text.ts";
+import { parseLayout } from "../../../layout/algebra/parse-layout.ts";
 
 const layouts = [
   "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)",

@@ -22,7 +22,7 @@
  * window that lies so far before 0 that n − start wraps.
  */
 import { overlapsZero, testsStart } from "../../../layout/access/global-unit.ts";
-import type { TileParts } from "../../../layout/access/parts.ts";
+import type { TileParts } from "../../../layout/access/lane-coordinates.ts";
 import type { Bound as AnyBound } from "../../../layout/access/window.ts";
 import type { EmitContext } from "../context.ts";
 import type { Register } from "../../module.ts";

@@ -10,8 +10,8 @@
  */
 import type { AnyOp, Op } from "../../../ir/node.ts";
 import { accessesOf } from "../../../ir/traits.ts";
-import { peerIndex, placeIndices } from "../../../layout/access/places.ts";
-import type { PlaceIndex } from "../../../layout/access/places.ts";
+import { peerIndex, placeIndices } from "../../../layout/access/indexed-barriers.ts";
+import type { PlaceIndex } from "../../../layout/access/indexed-barriers.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -1,9 +1,9 @@
 /**
- * The instructions of `ldmatrix` and `stmatrix` for a tile that lies in rows of matrices (`access/matrices.ts`): as many
+ * The instructions of `ldmatrix` and `stmatrix` for a tile that lies in rows of matrices (`access/ldmatrix.ts`): as many
  * words as follow the same steps go together. Lanes give the addresses of rows, eight for each matrix.
  */
-import type { MatrixRows } from "../../../layout/access/matrices.ts";
-import type { SharedPlaces } from "../../../layout/access/shared-places.ts";
+import type { MatrixRows } from "../../../layout/access/ldmatrix.ts";
+import type { SharedPlaces } from "../../../layout/access/shared-addresses.ts";
 import type { EmitContext } from "../context.ts";
 import type { SharedValue } from "../values.ts";
 import { SharedAddresses } from "./shared-addresses.ts";

@@ -9,7 +9,7 @@ import type { Value } from "../../../ir/node.ts";
 import { tensor, dim, kernel, slice, smem, when } from "../../../lang/index.ts";
 import type { Ref, Scalar } from "../../../lang/index.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
-import { product } from "../../../layout/algebra/bits.ts";
+import { product } from "../../../layout/algebra/index-bits.ts";
 import { Random } from "../../../support/random.ts";
 
 type Shape = readonly number[];

@@ -14,7 +14,7 @@
  * What is a multiple of the swizzle's pattern is never moved by it and is added behind.
  */
 import { swizzleByte, swizzlePattern } from "../../../layout/algebra/shared-layout.ts";
-import type { SharedPlaces } from "../../../layout/access/shared-places.ts";
+import type { SharedPlaces } from "../../../layout/access/shared-addresses.ts";
 import type { AddressOperand, Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -2,11 +2,11 @@
  * Accesses to windows on shared memory: registers whose bytes follow on, in every lane, or whole matrices, as the
  * kernel's unit says.
  */
-import { matrixRows } from "../../../layout/access/matrices.ts";
-import type { TileParts } from "../../../layout/access/parts.ts";
-import type { Runs } from "../../../layout/access/runs.ts";
-import { runsInMemory, sharedPlaces } from "../../../layout/access/shared-places.ts";
-import type { SharedPlaces } from "../../../layout/access/shared-places.ts";
+import { matrixRows } from "../../../layout/access/ldmatrix.ts";
+import type { TileParts } from "../../../layout/access/lane-coordinates.ts";
+import type { Runs } from "../../../layout/access/contiguous-registers.ts";
+import { runsInMemory, sharedPlaces } from "../../../layout/access/shared-addresses.ts";
+import type { SharedPlaces } from "../../../layout/access/shared-addresses.ts";
 import type { Unit as ChosenUnit } from "../../../layout/access/unit.ts";
 import type { EmitContext } from "../context.ts";
 import type { SharedValue } from "../values.ts";

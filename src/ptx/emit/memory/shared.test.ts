@@ -20,8 +20,8 @@ import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts"
 import { byteOffset, parseSharedLayout } from "../../../layout/algebra/shared-layout.ts";
 import { placeKernel } from "../../../layout/plan/place.ts";
 import { defaultTarget } from "../../../targets/target.ts";
-import { parseLayout } from "../../../layout/algebra/text.ts";
-import { storedDigits, storedNumber } from "../../../layout/access/stored.ts";
+import { parseLayout } from "../../../layout/algebra/parse-layout.ts";
+import { storedDigits, storedNumber } from "../../../layout/access/shared-storage.ts";
 
 const registers = [
   "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)",

@@ -1,5 +1,5 @@
 /**
- * Windows on shared memory, as registers: where they begin, and what run-time offsets add (`stored.ts` says how the
+ * Windows on shared memory, as registers: where they begin, and what run-time offsets add (`shared-storage.ts` says how the
  * number of an element becomes the place where it is stored).
  */
 import type { Op, Value } from "../../../ir/node.ts";
@@ -11,10 +11,10 @@ import {
   partsAddUp,
   storedDigits,
   storedNumber,
-} from "../../../layout/access/stored.ts";
-import type { StoredDigit } from "../../../layout/access/stored.ts";
+} from "../../../layout/access/shared-storage.ts";
+import type { StoredDigit } from "../../../layout/access/shared-storage.ts";
 import type { SharedMove } from "../../../layout/access/window.ts";
-import { product } from "../../../layout/algebra/bits.ts";
+import { product } from "../../../layout/algebra/index-bits.ts";
 import { rowMajor } from "../../../layout/algebra/shared-layout.ts";
 import { refOf } from "../../../ir/traverse.ts";
 import type { SharedWindow } from "../../../layout/model/windows.ts";

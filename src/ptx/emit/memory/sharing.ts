@@ -8,7 +8,7 @@
 import { u32 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { AnyOp } from "../../../ir/node.ts";
-import { laneMask, lanesPerWarp } from "../../../layout/algebra/bits.ts";
+import { laneMask, lanesPerWarp } from "../../../layout/algebra/index-bits.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";

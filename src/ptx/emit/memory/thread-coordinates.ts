@@ -1,5 +1,5 @@
 /** The thread's own part of each coordinate of a tile, made when first asked for. */
-import type { AxisParts, TileParts } from "../../../layout/access/parts.ts";
+import type { AxisParts, TileParts } from "../../../layout/access/lane-coordinates.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext } from "../context.ts";
 import { combineParts } from "../tiles/thread-parts.ts";

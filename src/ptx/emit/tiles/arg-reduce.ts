@@ -5,7 +5,7 @@
 import { i32 } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
-import { digitsAlong, registerPart, weighed } from "../../../layout/model/along.ts";
+import { digitsAlong, registerPart, weighed } from "../../../layout/model/axis-distribution.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -16,10 +16,15 @@
  * one element, such as a key and its index.
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { laneBits, lanesPerWarp, threadBits } from "../../../layout/algebra/bits.ts";
-import { firstThreadElements } from "../../../layout/algebra/elements.ts";
-import { digitsAlong, registerPart, threadsAlong, weighed } from "../../../layout/model/along.ts";
-import type { Along } from "../../../layout/model/along.ts";
+import { laneBits, lanesPerWarp, threadBits } from "../../../layout/algebra/index-bits.ts";
+import { firstThreadElements } from "../../../layout/algebra/element-maps.ts";
+import {
+  digitsAlong,
+  registerPart,
+  threadsAlong,
+  weighed,
+} from "../../../layout/model/axis-distribution.ts";
+import type { Along } from "../../../layout/model/axis-distribution.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -7,7 +7,7 @@
  *   xor, parts up to 0x7f, offset 0x244:   other = place ^ 4;  [other + 0x240]
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { laneMask } from "../../../layout/algebra/bits.ts";
+import { laneMask } from "../../../layout/algebra/index-bits.ts";
 import type {
   Access,
   AccessPattern,

@@ -1,7 +1,7 @@
 /** Tiles whose elements count along one axis: the lane's part of the coordinate, and the register's. */
 import { i32 } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
-import { product } from "../../../layout/algebra/bits.ts";
+import { product } from "../../../layout/algebra/index-bits.ts";
 import { expand } from "../../../layout/algebra/expansion.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";

@@ -11,12 +11,12 @@
  *   | 1        | lane + 32  | always           |
  *   | 2        | lane + 64  | where lane < 6   |
  */
-import { threadBits } from "../../../layout/algebra/bits.ts";
+import { threadBits } from "../../../layout/algebra/index-bits.ts";
 import { expand, expandFlat } from "../../../layout/algebra/expansion.ts";
 import type { Expansion } from "../../../layout/algebra/expansion.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
-import { registerPart, weighed } from "../../../layout/model/along.ts";
-import type { WeighedDigit } from "../../../layout/model/along.ts";
+import { registerPart, weighed } from "../../../layout/model/axis-distribution.ts";
+import type { WeighedDigit } from "../../../layout/model/axis-distribution.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -19,7 +19,7 @@ import { convertElements } from "../../../formats/convert.ts";
 import { allocateElements, dtypes } from "../../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
-import { Functions } from "../../../layout/model/functions.ts";
+import { Functions } from "../../../layout/model/layout-functions.ts";
 
 cases("layout_cast", all, 25, false, (one) => {
   const { dtype, shape, lanes, read, about } = one;

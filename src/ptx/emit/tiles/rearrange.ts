@@ -14,9 +14,13 @@
  */
 import { rowMajorStrides } from "../../../formats/shape.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
-import { registersByElement, repeating, stepping } from "../../../layout/access/origins.ts";
-import type { Origin } from "../../../layout/access/origins.ts";
-import { firstThreadElements, padding } from "../../../layout/algebra/elements.ts";
+import {
+  registersByElement,
+  repeating,
+  stepping,
+} from "../../../layout/access/register-sources.ts";
+import type { Origin } from "../../../layout/access/register-sources.ts";
+import { firstThreadElements, padding } from "../../../layout/algebra/element-maps.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext } from "../context.ts";
 import { splatWord, unpackWord } from "../elements.ts";

@@ -23,7 +23,7 @@ import {
 } from "../../../formats/arithmetic/functions.ts";
 import { allocateElements, dtypes } from "../../../formats/dtype.ts";
 import type { DType, Elements } from "../../../formats/dtype.ts";
-import { Functions } from "../../../layout/model/functions.ts";
+import { Functions } from "../../../layout/model/layout-functions.ts";
 
 cases("reduce", all, 50, false, reduceCase);
 cases("reduce, special numbers", numbers, 25, true, reduceCase);

@@ -18,9 +18,14 @@
 import type { ScanFunction } from "../../../formats/arithmetic/functions.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { AnyOp, Op } from "../../../ir/node.ts";
-import { laneBits } from "../../../layout/algebra/bits.ts";
-import { digitOf, digitsAlong, layoutAlong, weighed } from "../../../layout/model/along.ts";
-import type { Along, WeighedDigit } from "../../../layout/model/along.ts";
+import { laneBits } from "../../../layout/algebra/index-bits.ts";
+import {
+  digitOf,
+  digitsAlong,
+  layoutAlong,
+  weighed,
+} from "../../../layout/model/axis-distribution.ts";
+import type { Along, WeighedDigit } from "../../../layout/model/axis-distribution.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

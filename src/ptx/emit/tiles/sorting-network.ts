@@ -22,7 +22,7 @@
  * compared within it, and at the end every lane has all of the first p and takes those of its coordinates.
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { lanesPerWarp } from "../../../layout/algebra/bits.ts";
+import { lanesPerWarp } from "../../../layout/algebra/index-bits.ts";
 import type { IntegerOperand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";

@@ -7,7 +7,7 @@
  * Words go in runs of up to four, so that a warp's run is one vector; warps that are not combined have runs of their own.
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { laneBits } from "../../../layout/algebra/bits.ts";
+import { laneBits } from "../../../layout/algebra/index-bits.ts";
 import type { Register } from "../../module.ts";
 import { integer, vector } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";

@@ -1,6 +1,6 @@
 /** Where the tiles of a placed kernel lie: a list of them, and for one that is looked at, the place of every element. */
-import { layoutName } from "../../../../../src/layout/algebra/named.ts";
-import { elementTable, padding } from "../../../../../src/layout/algebra/elements.ts";
+import { layoutName } from "../../../../../src/layout/algebra/named-layouts.ts";
+import { elementTable, padding } from "../../../../../src/layout/algebra/element-maps.ts";
 import {
   registersPerLane,
   replication,

@@ -1,0 +1,291 @@
+/**
+ * How an asynchronous copy is made: the first of these that can, as the hardware and the layout of the
+ * shared side allow.
+ *
+ *   | method    | moves                                                 | needs                                 |
+ *   |-----------|-------------------------------------------------------|---------------------------------------|
+ *   | tensor    | boxes by a tensor map, one for each tile              | rows of 16-byte multiples, strides and the start too, bounds of the array |
+ *   | cp.async  | 4, 8 or 16 bytes a lane, into shared memory           | neighbours on both sides              |
+ *   | plain     | loads and stores of a lane                            | nothing                               |
+ *
+ * Multicast and reductions exist as tensor copies only. A map says where the array ends, so a window
+ * that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
+ */
+import { roundsCopy } from "../../ir/infer/asynchronous.ts";
+import type { Op } from "../../ir/node.ts";
+import { knownDivisor, sameSize } from "../../ir/size.ts";
+import { onceForEach } from "../../support/memo.ts";
+import type { Target } from "../../targets/target.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { swizzlePattern } from "../algebra/shared-layout.ts";
+import { tiledAxes } from "../algebra/shared-view.ts";
+import type { SharedView, TiledAxes } from "../algebra/shared-view.ts";
+import type { GlobalBox } from "../access/window.ts";
+import { contiguousAxis, globalAlignment } from "./access-cost.ts";
+import { costs } from "./cost.ts";
+import type { GlobalWindow, SharedWindow, Windows } from "./windows.ts";
+import { windowBytes } from "./windows.ts";
+
+export interface CopyMethod {
+  readonly method: "tensor" | "cp.async" | "plain";
+  /** Instructions that one lane issues (tensor), or bytes that a lane moves at once. */
+  readonly pieces: number;
+  readonly reason: string;
+  /** How whoever wrote the copy can have TMA make it, where that is up to the window. */
+  readonly remedy?: string | undefined;
+}
+
+/** What keeps TMA from a window that is written differently easily, and how. */
+const mendable = {
+  "it may begin before the array":
+    "let it begin at 0 or behind it: slice(start.maximum(0), size), or a start that is never negative",
+  "the window is not known to begin at a multiple of 16 bytes":
+    "let it begin at a multiple of 16 bytes, for instance a block's number times a block's size",
+  "a stride of the array is not known to be a multiple of 16 bytes":
+    'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
+  "rows of the array are not known to be multiples of 16 bytes":
+    'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
+} as const;
+type Mendable = keyof typeof mendable;
+
+function remedyOf(problem: string): string | undefined {
+  return Object.hasOwn(mendable, problem) ? mendable[problem as Mendable] : undefined;
+}
+
+/** Both windows of a copy. */
+export interface CopyWindows {
+  readonly global: GlobalWindow;
+  readonly shared: SharedWindow;
+  readonly intoShared: boolean;
+}
+
+export function copyWindows(op: Op<"copy_async">, windows: Windows): CopyWindows {
+  const [source, destination] = [
+    windows.of(op.operands.source),
+    windows.of(op.operands.destination),
+  ];
+  if (source.space === "gmem" && destination.space !== "gmem")
+    return { global: source, shared: destination, intoShared: true };
+  if (source.space !== "gmem" && destination.space === "gmem")
+    return { global: destination, shared: source, intoShared: false };
+  throw new Error("an asynchronous copy has one side in global memory");
+}
+
+/** Whether TMA rounds f32 to tf32 on its way. */
+export function isRounded({ operands: { source, destination } }: Op<"copy_async">): boolean {
+  return (
+    source.type.kind === "ref" &&
+    destination.type.kind === "ref" &&
+    roundsCopy(source.type, destination.type)
+  );
+}
+
+/** Whether only a tensor copy does what the op says. */
+export function needsTensor(op: Op<"copy_async">): string | undefined {
+  const { attributes } = op;
+  if (isRounded(op)) return "a copy of f32 as tf32";
+  if (attributes.multicast.length > 0) return "a multicast";
+  return attributes.reduction === "none" ? undefined : `a reduction by ${attributes.reduction}`;
+}
+
+export function copyMethod(
+  op: Op<"copy_async">,
+  windows: CopyWindows,
+  layout: SharedLayout,
+  target: Target,
+): CopyMethod {
+  const boxes = target.features.includes("tma")
+    ? tensorPieces(op, windows, layout)
+    : `${target.name} has no tensor copies`;
+  if (typeof boxes === "number")
+    return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
+  const reason = `no tensor copy: ${boxes}`;
+  const remedy = remedyOf(boxes);
+  const width = asynchronousWidth(windows, layout);
+  const filled = op.attributes.fill === "zero";
+  if (windows.intoShared && width >= 4 && filled && target.features.includes("cp.async"))
+    return { method: "cp.async", pieces: width, reason, remedy };
+  return { method: "plain", pieces: width, reason, remedy };
+}
+
+/** What a copy is made with. */
+export interface CopySetting {
+  readonly sides: CopyWindows;
+  /** How the shared side is stored. */
+  readonly layout: SharedLayout;
+  readonly target: Target;
+}
+
+/** Why a copy cannot be made in a certain way; undefined where it can. */
+export function copyProblem(
+  op: Op<"copy_async">,
+  method: CopyMethod["method"],
+  { sides, layout, target }: CopySetting,
+): string | undefined {
+  if (method === "tensor") {
+    if (!target.features.includes("tma")) return `${target.name} has no tensor copies`;
+    const pieces = tensorPieces(op, sides, layout);
+    return typeof pieces === "string" ? pieces : undefined;
+  }
+  const needed = needsTensor(op);
+  if (needed !== undefined) return `${needed} is a tensor copy`;
+  if (method === "plain") return undefined;
+  if (!target.features.includes("cp.async")) return `${target.name} does not have it`;
+  if (!sides.intoShared) return "it copies into shared memory";
+  if (op.attributes.fill !== "zero") return "it fills with zeros";
+  const width = asynchronousWidth(sides, layout);
+  return width >= 4 ? undefined : `it moves 4 bytes or more, and ${width} lie side by side`;
+}
+
+export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows): number {
+  if (method === "tensor") return pieces;
+  const perLane = windowBytes(shared) / 128 / pieces;
+  return Math.ceil(perLane) * (method === "cp.async" ? costs.asynchronousCopy : costs.plainCopy);
+}
+
+const mostAxes = 5;
+const mostElements = 256;
+
+/** How many boxes make the copy, or why none do. */
+export function tensorPieces(
+  op: Op<"copy_async">,
+  { global, shared, intoShared }: CopyWindows,
+  layout: SharedLayout,
+): number | string {
+  const stored = intoShared ? fillProblem(op, global) : storeProblem(global);
+  const problem = mapProblem(global) ?? stored;
+  if (problem !== undefined) return problem;
+  const views = shared.views(layout);
+  if (views === undefined) return "the shared window is reshaped across what is stored apart";
+  let pieces = 1;
+  for (const view of views) {
+    const tiled = tiledAxes(view);
+    if (tiled === undefined) return "the shared window cuts through tiles";
+    const wrong = boxProblem(view, tiled, contiguousAxis(global) ?? 0);
+    if (wrong !== undefined) return wrong;
+    pieces = tiled.axes.reduce((count, { outer }) => count * outer, 1);
+  }
+  return pieces;
+}
+
+/** Elements of 8 bits are bytes to TMA, which has no NaN for those. */
+function fillProblem(
+  { attributes }: Op<"copy_async">,
+  { dtype }: GlobalWindow,
+): string | undefined {
+  return attributes.fill === "nan" && dtype.bits === 8
+    ? `TMA has no NaN of ${dtype.name}`
+    : undefined;
+}
+
+function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
+  if (box === undefined || box.moved !== undefined) return "the array is reshaped across gaps";
+  const { array, axes, origin } = box;
+  const kept = axes.map(({ root }) => root);
+  if (!kept.some((root) => array[root]?.stride === 1))
+    return array.some(({ stride }) => stride === 1)
+      ? "the copy would gather single elements"
+      : "no axis of the array is contiguous";
+  if (array.length > mostAxes) return `${array.length} axes are more than ${mostAxes}`;
+  const bytes = dtype.bits / 8;
+  if (bytes < 1) {
+    const within = partsOfBytes(box, 1 / bytes);
+    if (within !== undefined) return within;
+  }
+  // Rows are multiples of 16 bytes, so that the start is one where its column is.
+  if ((start * bytes) % 16 !== 0)
+    return "the window is not known to begin at a multiple of 16 bytes" satisfies Mendable;
+  for (const { stride } of array)
+    if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)
+      return "a stride of the array is not known to be a multiple of 16 bytes" satisfies Mendable;
+  // A map has one axis without a stride: where another has a single element, its neighbours lie side by side, too.
+  if (array.filter(({ stride }) => stride === 1).length > 1)
+    return "a stride of the array is not known to be a multiple of 16 bytes" satisfies Mendable;
+  const ofView = axes.some(({ root, bounds }) => {
+    const { extent } = array[root] ?? { extent: 0 };
+    return bounds.some(({ start: at, size }) => at !== origin[root] || !sameSize(size, extent));
+  });
+  return ofView ? "the window ends with a view that is smaller than the array" : undefined;
+}
+
+/** Elements smaller than a byte are copied as bytes, so that rows and the window are whole ones. */
+function partsOfBytes({ array, origin }: GlobalBox, perByte: number): string | undefined {
+  const row = array.findIndex(({ stride }) => stride === 1);
+  const start = origin[row]?.fact;
+  const divisor = BigInt(perByte);
+  if (start === undefined || start.residue % divisor !== 0n || start.modulus % divisor !== 0n)
+    return "the window is not known to begin with a byte";
+  return knownDivisor(array[row]?.extent ?? 1) % perByte === 0
+    ? undefined
+    : "rows of the array are not known to be whole bytes";
+}
+
+/**
+ * What TMA gets wrong when it writes, as an H200 showed: it knows no box that begins before
+ * the array, and it writes the 16 bytes in which a row ends to their end.
+ */
+export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {
+  if (box === undefined) return undefined;
+  if (box.origin.some(({ fact }) => fact.least < 0n))
+    return "it may begin before the array" satisfies Mendable;
+  const row = box.array.find(({ stride }) => stride === 1)?.extent ?? 1;
+  return (knownDivisor(row) * dtype.bits) % 128 === 0
+    ? undefined
+    : ("rows of the array are not known to be multiples of 16 bytes" satisfies Mendable);
+}
+
+/** Of each view, by the axis that is contiguous in the array; several windows are looked at by one view. */
+const boxProblems = onceForEach((_: SharedView) => new Map<number, string | undefined>());
+
+function boxProblem(view: SharedView, tiled: TiledAxes, contiguous: number): string | undefined {
+  const known = boxProblems(view);
+  if (!known.has(contiguous)) known.set(contiguous, findBoxProblem(view, tiled, contiguous));
+  return known.get(contiguous);
+}
+
+/** Each tile of the shared window is a dense box whose rows run as the array's. */
+function findBoxProblem(
+  { bits, layout }: SharedView,
+  { start, axes }: TiledAxes,
+  contiguous: number,
+): string | undefined {
+  const bytes = bits / 8;
+  const pattern = Math.max(128, swizzlePattern(layout.swizzle));
+  const starts = [start, ...axes.filter(({ outer }) => outer > 1).map(({ jump }) => jump)];
+  const off = starts.find((byte) => byte % pattern !== 0);
+  if (off !== undefined)
+    return `a box starts ${off % pattern} bytes past a multiple of ${pattern} in shared memory`;
+  const parts = axes
+    .map(({ inner, step }, axis) => ({ inner, step, axis }))
+    .filter(({ inner }) => inner > 1)
+    .sort((left, right) => left.step - right.step);
+  const [row] = parts;
+  if (row === undefined) return "the window has one element";
+  if (row.axis !== contiguous) return "the copy would transpose";
+  const long = parts.find(({ inner }) => inner > mostElements);
+  if (long !== undefined)
+    return `${long.inner} elements along an axis are more than ${mostElements}`;
+  const width = row.inner * bytes;
+  if (width % 16 !== 0) return `rows of ${width} bytes are no multiple of 16`;
+  if (layout.swizzle > 0 && width !== layout.swizzle)
+    return `rows of ${width} bytes are not as wide as the swizzle of ${layout.swizzle}`;
+  let dense = bytes;
+  for (const { inner, step } of parts) {
+    if (step !== dense)
+      return `the shared window leaves gaps: a step of ${step} bytes, not ${dense}`;
+    dense *= inner;
+  }
+  return undefined;
+}
+
+/** Bytes that lie side by side on both sides, 16 at most. */
+function asynchronousWidth({ global, shared }: CopyWindows, layout: SharedLayout): number {
+  const axis = contiguousAxis(global);
+  const [view] = shared.views(layout) ?? [];
+  const tiled = view && tiledAxes(view);
+  const along = axis === undefined ? undefined : tiled?.axes[axis];
+  const bytes = shared.dtype.bits / 8;
+  if (along === undefined || along.step !== bytes) return bytes;
+  const run = along.inner & -along.inner;
+  return Math.max(bytes, Math.min(16, Math.min(run, globalAlignment(global)) * bytes));
+}

@@ -1,0 +1,199 @@
+/**
+ * Which instructions can compute a `dot`; the first of these that can is selected.
+ *
+ *   | instruction | operands                                              | tiles                         |
+ *   |-------------|-------------------------------------------------------|-------------------------------|
+ *   | wgmma       | right: a window of shared memory that is loaded for   | m % 64, n % 8 up to 256,      |
+ *   |             | this alone; left: the same, or registers              | k % (256 / bits)              |
+ *   | mma.sync    | registers, 8 and 16 bits, tf32 or f64                 | m % 16, n % 8, k % (256/bits) |
+ *   | fma         | registers, anything                                   | any                           |
+ */
+import type { DTypeName } from "../../formats/dtype.ts";
+import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import type { TileType } from "../../ir/types.ts";
+import { onceForEach } from "../../support/memo.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
+import type { Target } from "../../targets/target.ts";
+import type { WarpGrid } from "../algebra/named-layouts.ts";
+import { wgmmaProblem } from "../algebra/shared-legality.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { bytesAlong, tiledAxes } from "../algebra/shared-view.ts";
+import type { SharedView } from "../algebra/shared-view.ts";
+import type { SharedWindow } from "./windows.ts";
+
+export type Product = { readonly reason: string } & (
+  | { readonly instruction: "wgmma"; readonly left: "shared" | "registers" }
+  | { readonly instruction: "mma.sync"; readonly warps: WarpGrid }
+  | { readonly instruction: "fma" }
+);
+
+/** The side of a product, as the view's axes of rows or columns, and the sum. */
+export const operandAxes = Object.freeze({
+  left: { mn: 0, k: 1 },
+  right: { mn: 1, k: 0 },
+});
+
+/** By what a window looks like; its shape is that of its views. */
+const problemsOf = onceForEach((_: SharedWindow["views"]) => new Map<string, string | undefined>());
+
+/** Why wgmma cannot read the window where its allocation is stored so. */
+export function operandProblem(
+  window: SharedWindow,
+  layout: SharedLayout,
+  side: keyof typeof operandAxes,
+  warps: number,
+): string | undefined {
+  const known = problemsOf(window.views);
+  const key = `${side} ${layout.text} ${warps}`;
+  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side, warps));
+  return known.get(key);
+}
+
+function findOperandProblem(
+  window: SharedWindow,
+  layout: SharedLayout,
+  side: keyof typeof operandAxes,
+  warps: number,
+): string | undefined {
+  const views = window.views(layout);
+  if (views === undefined) return "the window is reshaped across what is stored apart";
+  const axes = operandAxes[side];
+  const count = side === "left" ? slabRows : (window.shape[axes.mn] ?? 1);
+  const own = views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
+  if (own !== undefined || side === "right") return own;
+  return views.every((view) => groupOffsets(view, warps) !== undefined)
+    ? undefined
+    : "the rows of its warpgroups do not lie equally far apart";
+}
+
+/** Rows of one wgmma instruction. */
+export const slabRows = 64;
+
+/**
+ * Bytes by which each bit of the warpgroup's number moves the rows of the left operand that it reads; undefined where they do
+ * not add up. Slabs of 64 rows go to the warpgroups in turn.
+ */
+export function groupOffsets(view: SharedView, warps: number): readonly number[] | undefined {
+  const { mn } = operandAxes.left;
+  const axis = tiledAxes(view)?.axes[mn];
+  if (axis === undefined) return undefined;
+  const groups = warps / warpsPerGroup;
+  const slabs = (view.shape[mn] ?? 0) / slabRows;
+  const start = (slab: number): number => bytesAlong(axis, slab * slabRows);
+  const parts = Array.from({ length: Math.log2(groups) }, (_, bit) => start(2 ** bit));
+  for (let slab = 0; slab < slabs; slab += 1) {
+    const group = slab % groups;
+    const moved = parts.reduce((sum, part, bit) => sum + ((group >> bit) & 1) * part, 0);
+    if (start(slab) !== start(slab - group) + moved) return undefined;
+  }
+  return parts;
+}
+
+/** Why wgmma cannot make a product of these shapes and formats. */
+export function wgmmaShapeProblem(
+  op: Op<"dot">,
+  target: Target,
+  warps: number,
+): string | undefined {
+  if (!target.features.includes("wgmma")) return `${target.name} does not have it`;
+  if (warps < warpsPerGroup) return warpgroupProblem(warps);
+  const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
+  const { dtype, precision } = op.attributes;
+  if (precision !== "native") return `it does not round f32 (precision ${precision})`;
+  if (!wgmmaAccumulators(left.dtype, right.dtype).includes(dtype.name))
+    return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
+  const [m = 0, k = 0] = left.shape;
+  const n = right.shape[1] ?? 0;
+  const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
+  const rows = wgmmaRows(warps);
+  if (m % rows !== 0) return `${m} rows are no multiple of ${rows}`;
+  if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
+  const depth = 256 / left.dtype.bits;
+  return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
+}
+
+/** Rows that the warpgroups of a program thread make together, one below the other. */
+export function wgmmaRows(warps: number): number {
+  return (slabRows * warps) / warpsPerGroup;
+}
+
+/** What is said of fewer warps than wgmma takes together. */
+export function warpgroupProblem(warps: number): string {
+  return warps === 1 ? "a warp works alone" : `${warps} warps are no warpgroup`;
+}
+
+/** The type of a factor: a tile's, or that of the window it is read from. */
+export function matrixOf({ type, id }: Value): Pick<TileType, "dtype" | "shape"> {
+  if (type.kind === "tile") return type;
+  if (type.kind !== "ref") throw new Error(`%${id} is no matrix`);
+  return { dtype: type.dtype, shape: type.shape.map(Number) };
+}
+
+export function tileOf({ type, id }: Value): TileType {
+  if (type.kind !== "tile") throw new Error(`%${id} is no tile`);
+  return type;
+}
+
+const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8", "f64"];
+const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32", "f64"];
+
+/** Bits of the operands as mma.sync sees them. */
+export function mmaBits(op: Op<"dot">): number {
+  return tileOf(op.operands.left).dtype.bits;
+}
+
+/** Why mma.sync cannot make a product of these formats, whatever its shape. */
+export function mmaFormatProblem(op: Op<"dot">): string | undefined {
+  const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
+  const { dtype, precision } = op.attributes;
+  const known = (name: DTypeName): boolean =>
+    mmaFormats.includes(name) || (name === "f32" && precision === "tf32");
+  if (known(left.dtype.name) && known(right.dtype.name) && mmaSums.includes(dtype.name))
+    return undefined;
+  return `it does not multiply ${left.dtype.name} by ${right.dtype.name}${precision === "ieee" ? " exactly" : ""}`;
+}
+
+/** Why mma.sync cannot make a product of these shapes and formats. */
+export function mmaProblem(op: Op<"dot">): string | undefined {
+  const ofFormats = mmaFormatProblem(op);
+  if (ofFormats !== undefined) return ofFormats;
+  const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
+  const [m = 0, k = 0] = left.shape;
+  const n = right.shape[1] ?? 0;
+  const depth = 256 / left.dtype.bits;
+  if (m % 16 !== 0 || n % 8 !== 0 || k % depth !== 0)
+    return `[${m}, ${k}] by [${k}, ${n}] does not consist of fragments 16 × 8 × ${depth}`;
+  return undefined;
+}
+
+/**
+ * Up to four warps one below the other as far as there are rows, the others side by side. Fragments of f64 are wide for what
+ * they multiply, and lanes load them: there the grid is the one whose warps read least.
+ */
+export function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
+  const m = tileOf(op.operands.left).shape[0] ?? 0;
+  const n = tileOf(op.operands.right).shape[1] ?? 0;
+  if (mmaBits(op) === 64) return leastReading(m, n, warps);
+  // Four rows of warps read the right operand often enough; more of them only where columns do not use all.
+  const first = Math.min(warps, warpsPerGroup, exactShares(m / 16));
+  const columns = Math.min(warps / first, exactShares(n / 8));
+  const rows = Math.min(warps / columns, exactShares(m / 16));
+  return { rows, columns };
+}
+
+/** Of the grids that use most warps, the one whose parts of the product have the fewest rows and columns together; of two, the higher. */
+function leastReading(m: number, n: number, warps: number): WarpGrid {
+  const [mostRows, mostColumns] = [exactShares(m / 16), exactShares(n / 8)];
+  const used = Math.min(warps, mostRows * mostColumns);
+  const grids = Array.from({ length: Math.log2(used) + 1 }, (_, bit) => 2 ** bit)
+    .map((rows) => ({ rows, columns: used / rows }))
+    .filter(({ rows, columns }) => rows <= mostRows && columns <= mostColumns);
+  const reads = ({ rows, columns }: WarpGrid): number => m / rows + n / columns;
+  return grids.reduce((best, each) => (reads(each) <= reads(best) ? each : best));
+}
+
+/** The greatest power of two that divides a number. */
+function exactShares(units: number): number {
+  return units & -units;
+}

@@ -1,0 +1,57 @@
+/** What ops need that not every target has: said in the same words where a kernel is placed and where it is simulated. */
+import type { AnyOp, Op } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import { operandValues } from "../../ir/traverse.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { targets } from "../../targets/target.ts";
+import type { Target } from "../../targets/target.ts";
+import { isRounded, needsTensor } from "./copy-methods.ts";
+
+/** Throws where the target lacks what the op needs. */
+export function requireFeatures(op: AnyOp, target: Target): void {
+  const { features, name } = target;
+  if (op.kind === "copy_async" && !features.includes("tma")) {
+    const needed = needsTensor(op);
+    if (needed === undefined) return;
+    throw targetError(
+      op,
+      target,
+      "tma",
+      `${needed} needs tensor copies, which ${name} does not have`,
+      `compile for a target that has them, or ${withoutTensor(op)}`,
+    );
+  }
+  const isProduct = [...operandValues(op), ...op.results].some(
+    ({ type }) => type.kind === "inflight",
+  );
+  if (isProduct && !features.includes("wgmma"))
+    throw targetError(
+      op,
+      target,
+      "wgmma",
+      `${opName(op)} needs wgmma, which ${name} does not have`,
+    );
+}
+
+/** What can be done instead of what only tensor copies do. */
+function withoutTensor(op: Op<"copy_async">): string {
+  if (isRounded(op)) return "copy f32 as it is, and cast it";
+  return op.attributes.multicast.length > 0
+    ? "let each block copy for itself"
+    : "combine by atomics";
+}
+
+function targetError(
+  { location }: AnyOp,
+  { name }: Target,
+  feature: Target["features"][number],
+  message: string,
+  remedy?: string,
+): TilewrightError {
+  const having = Object.values(targets).filter(({ features }) => features.includes(feature));
+  const expected = having.map((target) => target.name).join(", ");
+  return new TilewrightError({
+    ...{ code: "TW6105", message, location, remedy },
+    ...{ expected, found: name },
+  });
+}
