@@ -1,4 +1,5 @@
 /** The measurements as a table for people, as Markdown and as the results section of a page. */
+import { markdownTable } from "../src/support/markdown.ts";
 import type { Measurement } from "./measure.ts";
 
 /** Measurements of one computation at several sizes: the cost per unit should not grow. */
@@ -121,10 +122,8 @@ export function textTable(rows: readonly Row[]): string {
   return rows.map((row) => row.map(align).join("  ").trimEnd()).join("\n");
 }
 
-export function markdownTable(rows: readonly Row[]): string {
-  const [heading = [], ...body] = rows;
-  const rule = heading.map((_, column) => (column === 0 ? "---" : "--:"));
-  return [heading, rule, ...body].map((row) => `| ${row.join(" | ")} |`).join("\n");
+export function numberTable([heading = [], ...body]: readonly Row[]): string {
+  return markdownTable(heading, body, { numbers: true });
 }
 
 /** The report for a terminal. */
@@ -139,9 +138,9 @@ export function markdownReport({ machine, rounds, measurements, growth }: Report
   return [
     `Measured on ${date}: ${processor}, ${cores} cores, Node ${node}, ${rounds} rounds.`,
     "![Time against target](benchmarks.svg)",
-    markdownTable(measurementRows(measurements)),
+    numberTable(measurementRows(measurements)),
     ...growth.flatMap((each) => [
-      markdownTable(growthRows(each)),
+      numberTable(growthRows(each)),
       `${each.title}: ${growthVerdict(each)}.`,
     ]),
   ].join("\n\n");

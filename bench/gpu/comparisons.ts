@@ -5,7 +5,7 @@
 import { drawBench } from "../../src/bench/drawing.ts";
 import type { BenchFigures } from "../../src/bench/result.ts";
 import { timeText } from "../../src/bench/table.ts";
-import { markdownTable, textTable } from "../report.ts";
+import { numberTable, textTable } from "../report.ts";
 import type { ComparedEntry, ComparedPeer, Comparison } from "./compare.ts";
 
 type Row = readonly string[];
@@ -87,7 +87,7 @@ export function families(
 }
 
 export function comparisonMarkdown(comparisons: readonly Comparison[]): string {
-  return [markdownTable([heading, ...comparisons.map(rowOf)]), summary(comparisons)].join("\n\n");
+  return [numberTable([heading, ...comparisons.map(rowOf)]), summary(comparisons)].join("\n\n");
 }
 
 /** A bar for each case, as long as we are fast beside the best peer. */

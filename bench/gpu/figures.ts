@@ -9,7 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { drawChart } from "../chart.ts";
 import type { Comparison } from "./compare.ts";
 import type { Measurement } from "../measure.ts";
-import { formatMilliseconds, markdownTable } from "../report.ts";
+import { formatMilliseconds, numberTable } from "../report.ts";
 
 export interface GpuResult {
   readonly name: string;
@@ -84,7 +84,7 @@ export function gpuReport(figures: GpuFigures, chart: string): string {
   return [
     `Measured on ${date}: ${machine}.`,
     `![Time beside that of the fastest peer](${chart})`,
-    markdownTable([
+    numberTable([
       ["benchmark", "median", "rate", "peers", "speed, fastest peer = 1"],
       ...results.map((result) => resultRow(result, figures)),
     ]),

@@ -1,4 +1,5 @@
 /** What became of the faults, for a terminal and for docs/mutation.md. */
+import { markdownTable } from "../../src/support/markdown.ts";
 import type { Fault } from "./faults.ts";
 
 /** A timeout counts as caught: a test run that never ends is noticed. */
@@ -71,17 +72,10 @@ export function printedSummary(results: readonly Result[]): string {
     .join("\n");
 }
 
-/** Code in a cell of a table, where a bar would end the cell. */
 function code(text: string): string {
-  const escaped = text.trim().replaceAll("|", "\\|");
-  if (escaped === "") return "nothing";
-  return escaped.includes("`") ? `\`\` ${escaped} \`\`` : `\`${escaped}\``;
-}
-
-function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [heading, heading.map(() => "---"), ...rows]
-    .map((row) => `| ${row.join(" | ")} |`)
-    .join("\n");
+  const trimmed = text.trim();
+  if (trimmed === "") return "nothing";
+  return trimmed.includes("`") ? `\`\` ${trimmed} \`\`` : `\`${trimmed}\``;
 }
 
 /** Faults that no test noticed, with the line that each changes. */
@@ -90,7 +84,7 @@ function survivorTable(survivors: readonly Result[]): string {
     fault.id,
     `${fault.file.replace("src/", "")}: ${code(fault.find)} becomes ${code(fault.replace)}`,
   ]);
-  return `No test noticed these:\n\n${table(["fault", "change"], rows)}`;
+  return `No test noticed these:\n\n${markdownTable(["fault", "change"], rows)}`;
 }
 
 /** The results section of the page: how many of each area were caught, and the faults that were not. */
@@ -110,7 +104,7 @@ export function markdownReport(results: readonly Result[], date: string): string
   const survivors = results.filter((result) => !isCaught(result));
   return [
     sentence,
-    table(["area", "faults", "caught", "share"], rows),
+    markdownTable(["area", "faults", "caught", "share"], rows),
     ...(survivors.length === 0 ? [] : [survivorTable(survivors)]),
   ].join("\n\n");
 }

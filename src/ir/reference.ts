@@ -1,4 +1,5 @@
 /** The reference of operations as Markdown, rendered from the op table into docs/operations.md. */
+import { markdownTable } from "../support/markdown.ts";
 import type { OpKind } from "./ops.ts";
 import { opTable } from "./ops.ts";
 import { asynchronousOps } from "./ops/asynchronous.ts";
@@ -130,31 +131,22 @@ function traitTexts(traits: Traits): readonly string[] {
 
 const headings = ["operation", "does", "operands", "attributes", "regions", "traits"];
 
-function renderRow(cells: readonly string[]): string {
-  return `| ${cells.join(" | ")} |`;
-}
-
-function renderOp(kind: OpKind): string {
+function cellsOf(kind: OpKind): readonly string[] {
   const { summary, operands, attributes, regions, traits } = opTable[kind];
-  return renderRow([
+  return [
     `\`${kind}\``,
     summary,
     slotTexts(operands),
     attributeTexts(attributes),
     slotTexts(regions),
     traitTexts(traits).join("; "),
-  ]);
+  ];
 }
 
 export function renderOperationReference(): string {
-  const sections = families.map(({ title, ops }) =>
-    [
-      `## ${title}`,
-      "",
-      renderRow(headings),
-      renderRow(headings.map(() => "---")),
-      ...(Object.keys(ops) as OpKind[]).map(renderOp),
-    ].join("\n"),
-  );
+  const sections = families.map(({ title, ops }) => {
+    const rows = (Object.keys(ops) as OpKind[]).map(cellsOf);
+    return `## ${title}\n\n${markdownTable(headings, rows)}`;
+  });
   return [introduction, ...sections].join("\n\n") + "\n";
 }

@@ -1,16 +1,15 @@
-/** A Markdown table whose columns line up; bars in cells are bars of the text. */
+/**
+ * A Markdown table of generated pages: a row is a line that only its own cells change, so cells have no padding, and the
+ * formatter is told to add none. Bars in cells are bars of the text.
+ */
 export function markdownTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
+  { numbers = false }: { readonly numbers?: boolean } = {},
 ): string {
-  const all = [header, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
-  const widths = header.map((_, column) =>
-    Math.max(...all.map((row) => [...(row[column] ?? "")].length)),
-  );
-  const [first, ...others] = all.map(
-    (row) =>
-      `| ${row.map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length)).join(" | ")} |`,
-  );
-  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
-  return [first, rule, ...others].join("\n");
+  const rule = header.map((_, column) => (numbers && column > 0 ? "--:" : "---"));
+  const lines = [header, rule, ...rows].map((row) => {
+    return `| ${row.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  });
+  return ["<!-- oxfmt-ignore -->", ...lines].join("\n");
 }
