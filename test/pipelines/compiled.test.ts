@@ -102,11 +102,20 @@ test("the stage is seen", () => {
   lower(definition.kernel, targets.sm_90a, {
     observe: (step) => steps.push(step),
   });
-  const last = ["pipeline", "select", "place", "allocate", "bound", "maps", "order", "group"];
+  const last = [
+    "pipeline",
+    "select",
+    "place",
+    "allocate",
+    "guard-bounds",
+    "tensor-maps",
+    "barriers",
+    "product-groups",
+  ];
   expect(steps.slice(-last.length)).toEqual(last);
 });
 
-describe("room", () => {
+describe("what fits in shared memory", () => {
   const tileOf = (rows: number, columns: number) =>
     kernel(
       {
