@@ -1,21 +1,11 @@
 /**
- * A copy of the repository to plant faults in, so that the tree people work in is never touched. It has the
- * files that git tracks or would track, and a node_modules of links, with room for caches of its own.
+ * A copy of the repository to plant faults in, so that the tree people work in is never touched.
  */
-import { execFileSync, spawn } from "node:child_process";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { copyRepository } from "../copy-repository.ts";
 import { applyFault } from "./faults.ts";
 import type { Fault } from "./faults.ts";
 
@@ -37,25 +27,7 @@ export class Workspace {
 
   constructor(root: string) {
     this.#folder = mkdtempSync(join(tmpdir(), "tilewright-mutation-"));
-    const listed = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
-      cwd: root,
-      encoding: "utf8",
-      maxBuffer: 2 ** 26,
-    });
-    for (const path of listed.split("\0")) {
-      // A tracked file that is deleted in the working tree is still listed.
-      if (path === "" || !existsSync(join(root, path))) continue;
-      mkdirSync(dirname(join(this.#folder, path)), { recursive: true });
-      copyFileSync(join(root, path), join(this.#folder, path));
-    }
-    mkdirSync(join(this.#folder, "node_modules"));
-    for (const name of readdirSync(join(root, "node_modules")))
-      if (!name.startsWith("."))
-        symlinkSync(
-          join(root, "node_modules", name),
-          join(this.#folder, "node_modules", name),
-          "junction",
-        );
+    copyRepository(root, this.#folder, "packages");
   }
 
   /** Runs `work` with the fault planted. */
