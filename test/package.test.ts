@@ -12,6 +12,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -45,7 +46,9 @@ interface Scripts {
   readonly scripts?: { readonly [name: string]: string };
 }
 
-const folder = mkdtempSync(join(tmpdir(), "tilewright-package-"));
+const isWindows = process.platform === "win32";
+// Where temporary folders are links, as on macOS, what runs there calls itself by another path.
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-package-")));
 const project = join(folder, "project");
 const staged = join(folder, "staged");
 const manifest = readJson(join(repositoryRoot, "package.json")) as Manifest;
@@ -65,7 +68,8 @@ function readJson(path: string): unknown {
 async function run(program: string, parameters: readonly string[], cwd: string): Promise<string> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
   const environment = Object.fromEntries(inherited);
-  const shell = process.platform === "win32";
+  // npm is a script of the shell there; a path of Node's may hold spaces, which a shell would take apart.
+  const shell = isWindows && program === "npm";
   const settings = { cwd, env: environment, shell, maxBuffer: 1 << 24 };
   return (await promisify(execFile)(program, parameters, settings)).stdout;
 }
@@ -86,7 +90,8 @@ async function install(): Promise<void> {
   renameSync(join(folder, "package"), installed);
   for (const [command, path] of Object.entries(manifest.bin)) {
     chmodSync(join(installed, path), 0o755);
-    symlinkSync(join("../tilewright", path), join(modules, ".bin", command));
+    // npm writes scripts of the shell on Windows instead.
+    if (!isWindows) symlinkSync(join("../tilewright", path), join(modules, ".bin", command));
   }
   // Of the packages that are for one platform each, only this platform's is installed.
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
@@ -244,14 +249,21 @@ describe("the packed package", () => {
   });
 
   test("its command prints help, and runs TypeScript", async () => {
-    const command = join(project, "node_modules/.bin/tilewright");
-    expect(await run(command, ["--help"], project)).toContain("Usage: tilewright");
+    const command = (...given: string[]): Promise<string> =>
+      isWindows
+        ? run(
+            process.execPath,
+            [join(installed, manifest.bin["tilewright"] ?? ""), ...given],
+            project,
+          )
+        : run(join(project, "node_modules/.bin/tilewright"), given, project);
+    expect(await command("--help")).toContain("Usage: tilewright");
     const typed = program.replace(
       "async function double()",
       "async function double(): Promise<void>",
     );
     writeFileSync(join(project, "typed.ts"), typed);
-    expect(await run(command, ["run", "typed.ts"], project)).toBe("2,4,6\n");
+    expect(await command("run", "typed.ts")).toBe("2,4,6\n");
   });
 
   test("no part of the installation has an install script", () => {

@@ -1,12 +1,17 @@
 import { execFile } from "node:child_process";
 import { EventEmitter } from "node:events";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { buildSync } from "esbuild";
 import { endWithReader } from "./closed-pipe.ts";
 
-test("a program whose reader has gone ends quietly", async () => {
-  const source = new URL("./closed-pipe.ts", import.meta.url).pathname;
+// Windows has neither this shell nor its pipes.
+const onPosix = test.skipIf(process.platform === "win32");
+
+onPosix("a program whose reader has gone ends quietly", async () => {
+  const source = fileURLToPath(new URL("./closed-pipe.ts", import.meta.url));
   const { outputFiles } = buildSync({
     stdin: {
       contents: `import { endWithReader } from ${JSON.stringify(source)};

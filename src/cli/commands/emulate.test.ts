@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
@@ -15,7 +16,7 @@ afterAll(() => {
 });
 
 function repositoryFile(path: string): string {
-  return new URL(`../../../${path}`, import.meta.url).pathname;
+  return fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 }
 
 const blockSum = repositoryFile("examples/ptx/block-sum.ptx");

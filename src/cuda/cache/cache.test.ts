@@ -20,7 +20,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { expectGrowth } from "../../../test/support/processor-time.ts";
@@ -194,7 +194,7 @@ describe("the store", () => {
 
   test("serves processes that write and read the same keys at once", async () => {
     const outfile = join(folder, "worker.mjs");
-    const source = JSON.stringify(new URL("./store.ts", import.meta.url).pathname);
+    const source = JSON.stringify(fileURLToPath(new URL("./store.ts", import.meta.url)));
     await build({
       stdin: {
         contents: `
