@@ -220,7 +220,7 @@ function tell({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly num
 
 try {
   const planned = cases.map((sizes) => ({ sizes, entries: entriesOf(sizes) }));
-  await device.compileAside(
+  await device.compileInBackground(
     planned.flatMap(({ sizes, entries }) =>
       entries.flatMap(({ choice }) =>
         product

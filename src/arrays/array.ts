@@ -45,7 +45,7 @@ import {
 import { computeNow, computeWithBreaks } from "./deferred.ts";
 import type { DeferredResult, DeferredRun } from "./deferred.ts";
 import type { DeviceInput } from "./device.ts";
-import { isGone, markGone, requirePresent } from "./use-after-dispose.ts";
+import { isUnusable, markUnusable, requireUsable } from "./use-after-dispose.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
 const producers = new WeakMap<GraphValue, AnyGraphOp>();
@@ -104,7 +104,7 @@ function usedBy(op: AnyGraphOp): readonly GraphValue[] {
 /** Records what a builder holds. */
 export function keep(ops: readonly AnyGraphOp[]): void {
   for (const op of ops) {
-    for (const value of usedBy(op)) requirePresent(value);
+    for (const value of usedBy(op)) requireUsable(value);
     for (const value of op.results) producers.set(value, op);
   }
 }
@@ -168,7 +168,7 @@ export function graphOf(
 }
 
 function dataOf(value: GraphValue): Tensor {
-  requirePresent(value);
+  requireUsable(value);
   const found = computed.get(value);
   if (found !== undefined) return found;
   const result = deferred.get(value);
@@ -200,7 +200,7 @@ export function runGraph(
 /** What values that are still to be computed need. */
 function neededBy(missing: readonly GraphValue[]): ReturnType<typeof graphOf> {
   const needed = graphOf(missing, new Set());
-  for (const value of needed.free) requirePresent(value, true);
+  for (const value of needed.free) requireUsable(value, true);
   return needed;
 }
 
@@ -217,7 +217,7 @@ function settled(value: GraphValue, data: Tensor): Tensor {
   deferred.delete(value);
   // How it came about need not be kept.
   producers.delete(value);
-  if (!isGone(value)) setMade(value, data);
+  if (!isUnusable(value)) setMade(value, data);
   return data;
 }
 
@@ -226,7 +226,7 @@ function runsOf(
   values: readonly GraphValue[],
   limits: RunLimits,
 ): readonly (Tensor | DeferredResult)[] {
-  for (const value of values) requirePresent(value);
+  for (const value of values) requireUsable(value);
   const missing = [...new Set(values.filter(isPending))];
   const { ops, free } = neededBy(missing);
   const inputs = free.map((value) => deferred.get(value) ?? dataOf(value));
@@ -284,13 +284,13 @@ export function onDevice(
 }
 
 function inputOf(value: GraphValue): DeviceInput {
-  requirePresent(value);
+  requireUsable(value);
   return { value, data: isHeld(value) ? undefined : dataOf(value) };
 }
 
 /** The data of a value, wherever it is computed. */
 async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
-  requirePresent(value);
+  requireUsable(value);
   const device = chosenDevice();
   const known = computed.get(value);
   if (known !== undefined) return known;
@@ -304,7 +304,7 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
   const data = input?.data ?? (await downloaded(value, limits, begins));
   // It may have been disposed of meanwhile.
-  if (!isGone(value)) computed.set(value, data);
+  if (!isUnusable(value)) computed.set(value, data);
   producers.delete(value);
   return data;
 }
@@ -321,7 +321,7 @@ export function setMade(value: GraphValue, data: Tensor): void {
 
 /** Gives up the memory of values, wherever it is; using them afterwards is an error. */
 export function disposeValues(values: readonly GraphValue[]): void {
-  markGone(values, "disposed of");
+  markUnusable(values, "disposed of");
   for (const value of values) {
     computed.delete(value);
     deferred.delete(value);
@@ -331,7 +331,7 @@ export function disposeValues(values: readonly GraphValue[]): void {
 
 /** Gives the memory of values to a call that is about to run. */
 export function donateValues(values: readonly GraphValue[]): void {
-  markGone(values, "donated");
+  markUnusable(values, "donated");
   for (const value of values) computed.delete(value);
 }
 

@@ -18,7 +18,7 @@ import type { Range } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
 
 /** Options of `cumsum` and the other running operations. */
-export interface RunningOptions {
+export interface CumulativeOptions {
   /** The last unless told. */
   readonly axis?: number | undefined;
   /** Whether it runs from the last element to the first. */
@@ -26,7 +26,7 @@ export interface RunningOptions {
 }
 
 function running(kind: keyof typeof neutralNumbers) {
-  return <D extends DTypeName>(x: NDArray<D>, options: RunningOptions = {}): NDArray<D> => {
+  return <D extends DTypeName>(x: NDArray<D>, options: CumulativeOptions = {}): NDArray<D> => {
     const axis = axisOf(options.axis ?? -1, x.rank);
     const extent = x.shape[axis] ?? 1;
     if (extent === 0) return x;
@@ -54,7 +54,7 @@ const runningSum = running("stablehlo.add");
 
 export function cumsum<D extends DTypeName>(
   x: NDArray<D>,
-  options: RunningOptions = {},
+  options: CumulativeOptions = {},
 ): NDArray<D> {
   requireKind("cumsum", x, ["float", "signed", "unsigned"], countRemedy);
   return runningSum(x, options);

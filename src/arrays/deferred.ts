@@ -3,7 +3,7 @@
  * arrays may be disposed of meanwhile:
  *
  *   f = jit(…, { signal })     f(x), f(f(x))     two runs, the second over a result of the first
- *   await y.read()             runs both, with breaks for the host, so that the signal can be aborted
+ *   await y.read()             runs both, yielding to the event loop, so that the signal can be aborted
  */
 import { evaluate, evaluateWithBreaks, isTensorDatum } from "../graph/evaluate/index.ts";
 import type { Tensor } from "../graph/evaluate/index.ts";
@@ -64,7 +64,7 @@ export function computeNow(result: DeferredResult): Tensor {
   return tensorOf(result);
 }
 
-/** The same with breaks for the host. */
+/** The same yielding to the event loop. */
 export async function computeWithBreaks(result: DeferredResult): Promise<Tensor> {
   for (const run of runsFor(result)) {
     const inputs = run.inputs.map(tensorOf);

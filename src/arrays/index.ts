@@ -19,7 +19,7 @@ export * as random from "./checked-random.ts";
 export type { Start } from "./indexing.ts";
 export type { SortOptions } from "./ordering.ts";
 export type { ReduceOptions } from "./reductions.ts";
-export type { AssociativeScanOptions, RunningOptions } from "./cumulative.ts";
+export type { AssociativeScanOptions, CumulativeOptions } from "./cumulative.ts";
 export type { Range } from "./shapes.ts";
 export type { VmapOptions } from "./transforms.ts";
 export { TilewrightError } from "../support/diagnostics.ts";

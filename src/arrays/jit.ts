@@ -5,7 +5,7 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { requireRunLimits } from "../support/run-limits.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pipeline.ts";
@@ -17,7 +17,7 @@ import { printGraph } from "../graph/text/index.ts";
 import { compute, defer, donateValues, onDevice, runGraph, setMade } from "./array.ts";
 import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
-import { requirePresent } from "./use-after-dispose.ts";
+import { requireUsable } from "./use-after-dispose.ts";
 import { settleLocations } from "./locations.ts";
 import {
   arraysOf,
@@ -88,7 +88,7 @@ export function jit<A extends readonly unknown[], R>(
   const limits = { signal, timeLimit, stepLimit };
   const { donate = [] } = options;
   const name = `jit(${options.name ?? (f.name || "f")})`;
-  const programs = new Recent<string, Program<R>>(options.cacheSize ?? keptKinds, ({ graph }) => {
+  const programs = new LruCache<string, Program<R>>(options.cacheSize ?? keptKinds, ({ graph }) => {
     forgetPrograms(graph);
   });
   const compilations: Compilation[] = [];
@@ -110,13 +110,13 @@ export function jit<A extends readonly unknown[], R>(
   const call = (...args: A): R => {
     requirePlaces(name, donate, Math.max(f.length, args.length));
     const { leaves, structure } = flatten(args);
-    for (const { value } of leaves) requirePresent(value);
+    for (const { value } of leaves) requireUsable(value);
     const types = leaves.map(({ value }) => typeText(value.type));
     const key = `${structure} ${types.join()}`;
     const program = programs.get(key) ?? compile(args, structure, types);
     programs.set(key, program);
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
-    for (const value of program.recording.captures) requirePresent(value);
+    for (const value of program.recording.captures) requireUsable(value);
     const values = isRecording()
       ? inlineCall(program.graph, inputs)
       : run(program.graph, inputs, { donated: donatedLeaves(args, donate), limits });

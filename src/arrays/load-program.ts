@@ -10,14 +10,14 @@ import { compilePlan } from "../graph/plan/compile.ts";
 import type { Plan } from "../graph/plan/plan.ts";
 import { Replay } from "../graph/plan/replay.ts";
 import { atLocation } from "../support/location.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import { settleLocations } from "./locations.ts";
 import type { ProgramRun } from "./programs.ts";
 
 /** Plans that are remembered, of all devices together. */
 const keptPlans = 128;
 
-const plans = new Recent<string, Plan>(keptPlans);
+const plans = new LruCache<string, Plan>(keptPlans);
 
 export function loadProgram(device: Device, run: ProgramRun): Promise<Replay> {
   return Replay.load(device, planOf(run), run.location);

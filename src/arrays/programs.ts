@@ -14,9 +14,9 @@ import type { Device } from "../device/device.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
 import type { Replay } from "../graph/plan/replay.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import type { Location } from "../support/location.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
 /** Programs of compiled functions that a device keeps loaded unless told. */
@@ -53,7 +53,7 @@ export class DevicePrograms {
   readonly #device: Device;
   readonly #loaded = new Set<Loaded>();
   /** Those of compiled functions. */
-  readonly #kept: Recent<Loaded, Loaded>;
+  readonly #kept: LruCache<Loaded, Loaded>;
   readonly #byGraph = new WeakMap<GraphRegion, Loaded>();
   readonly #unreachable = new FinalizationRegistry<Loaded>((loaded) => {
     this.#forget(loaded);
@@ -62,7 +62,7 @@ export class DevicePrograms {
 
   constructor(device: Device, limit: number) {
     this.#device = device;
-    this.#kept = new Recent<Loaded, Loaded>(limit, (loaded) => {
+    this.#kept = new LruCache<Loaded, Loaded>(limit, (loaded) => {
       this.#forget(loaded);
     });
     this.#endShortage = device.arrays.onShortage(() => this.#giveBackIdle());
@@ -96,7 +96,7 @@ export class DevicePrograms {
 
   dispose(): void {
     this.#endShortage();
-    takeAllSteps(
+    runEach(
       [...this.#loaded].map((loaded) => () => {
         this.#forget(loaded);
       }),

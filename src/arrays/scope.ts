@@ -6,7 +6,7 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { compute, disposeValues, isPending, onDevice } from "./array.ts";
 import { chosenDevice, tracked } from "./device.ts";
-import { requirePresent } from "./use-after-dispose.ts";
+import { requireUsable } from "./use-after-dispose.ts";
 import { isRecording } from "./trace-function.ts";
 import { flatten } from "./tree.ts";
 
@@ -20,7 +20,7 @@ export function scope<R>(body: () => R): R {
       found: "a promise",
     });
   const returned = flatten(result).leaves.map(({ value }) => value);
-  for (const value of returned) requirePresent(value);
+  for (const value of returned) requireUsable(value);
   // A function that is being recorded computes nothing.
   if (isRecording()) return result;
   // What is returned and not computed yet needs what is about to go.

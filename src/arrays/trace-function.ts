@@ -10,7 +10,7 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { inlineRegion, namedWithin } from "../graph/ops/rebuild.ts";
 import { tokenType } from "../graph/ops/types.ts";
 import { graphOf, keep, NDArray, named, scopeName, unnamed } from "./array.ts";
-import { requirePresent } from "./use-after-dispose.ts";
+import { requireUsable } from "./use-after-dispose.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 export interface Recording<R> {
@@ -50,7 +50,7 @@ export function recordFunction<A extends readonly unknown[], R>(
         found: "a promise",
       });
     const results = flatten(result).leaves.map(({ value }) => value);
-    for (const value of results) requirePresent(value);
+    for (const value of results) requireUsable(value);
     const { ops, free } = graphOf(results, new Set(parameters), since);
     return { graph: graphRegion([...parameters, ...free], ops, results), captures: free, result };
   } finally {

@@ -18,18 +18,18 @@ interface Gone {
 
 const gone = new WeakMap<GraphValue, Gone>();
 
-export function isGone(value: GraphValue): boolean {
+export function isUnusable(value: GraphValue): boolean {
   return gone.has(value);
 }
 
 /** Refuses values from now on. To do it twice changes nothing. */
-export function markGone(values: readonly GraphValue[], how: Gone["how"]): void {
+export function markUnusable(values: readonly GraphValue[], how: Gone["how"]): void {
   const mark = { how, location: captureLocation() };
   for (const value of values) if (!gone.has(value)) gone.set(value, mark);
 }
 
 /** Fails for a value that is gone; `isPending` where one that was recorded from it needs it. */
-export function requirePresent(value: GraphValue, isPending = false): void {
+export function requireUsable(value: GraphValue, isPending = false): void {
   const found = gone.get(value);
   if (found === undefined) return;
   const { how, location } = found;

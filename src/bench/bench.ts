@@ -19,7 +19,7 @@ import { ratesOf } from "../ir/cost/roofline.ts";
 import type { LaunchCost } from "../ir/cost/roofline.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { refuseForeign } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -101,7 +101,7 @@ export async function bench<Name extends string>(
       })),
     });
   } finally {
-    takeAllSteps(lanes.map(({ dispose }) => dispose));
+    runEach(lanes.map(({ dispose }) => dispose));
   }
 }
 
@@ -123,7 +123,7 @@ function laneOf(device: Device, name: string, entry: BenchEntry, settings: Bench
   const bound = [first];
   let recording: BoundLaunch | undefined;
   const dispose = (): void => {
-    takeAllSteps([() => recording?.dispose(), ...bound.map((each) => () => each.dispose())]);
+    runEach([() => recording?.dispose(), ...bound.map((each) => () => each.dispose())]);
   };
   try {
     for (let set = 1; set < sets; set += 1) {

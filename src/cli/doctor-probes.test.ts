@@ -13,7 +13,7 @@ import type { Host } from "./host.ts";
 import { Output } from "./output.ts";
 import { thisMachine } from "./doctor-probes.ts";
 import type { Probes } from "./doctor-probes.ts";
-import { trialLaunch } from "./test-launch.ts";
+import { testLaunch } from "./test-launch.ts";
 
 function refusal(code: DiagnosticCode, message: string): TilewrightError {
   return new TilewrightError({ code, message, expected: "a driver", found: "none" });
@@ -205,7 +205,7 @@ describe("the trial launch", () => {
       kernels: { axpy: { sizes: [8], run: () => undefined } },
       plans: { axpy: { parameters: [{ kind: "array", name: "out" }] } },
     });
-    await expect(trialLaunch(device)).rejects.toThrow(/^element \d+ of axpy is /);
+    await expect(testLaunch(device)).rejects.toThrow(/^element \d+ of axpy is /);
     device.dispose();
   });
 });

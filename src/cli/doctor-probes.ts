@@ -16,7 +16,7 @@ import type { CheckingDevice } from "../runtime/open-options.ts";
 import { hostOf } from "./host.ts";
 import type { Host } from "./host.ts";
 import { findTool } from "./cuda-toolkit.ts";
-import { trialLaunch } from "./test-launch.ts";
+import { testLaunch } from "./test-launch.ts";
 
 export interface Tool {
   readonly path: string;
@@ -66,7 +66,7 @@ export function thisMachine(): Probes {
     launch: async (name) => {
       const device = await open(name);
       try {
-        return await trialLaunch(device);
+        return await testLaunch(device);
       } finally {
         device.dispose();
       }
@@ -98,7 +98,7 @@ async function tryGpu(): Promise<GpuTrial> {
   const device = new Device(backend);
   try {
     const { gpu, target } = backend;
-    const launch = await trialLaunch(device).catch((error: unknown) =>
+    const launch = await testLaunch(device).catch((error: unknown) =>
       error instanceof Error ? error : new Error(String(error)),
     );
     return { gpu, target: target.name, launch };

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { listFiles, readText } from "../../test/source-files.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { isNewEnough, oldestNode } from "./minimum-node-version.ts";
+import { isSupportedNode, minimumNodeVersion } from "./minimum-node-version.ts";
 import { requireHooks } from "./typescript-loader.ts";
 
 /** When Node got what the source uses of its modules, by its documentation; "18" for what older versions have, too. */
@@ -72,7 +72,7 @@ function usedNames(): readonly string[] {
 
 describe("the Node that is needed", () => {
   test("is the one that the manifest names", () => {
-    expect(manifest.engines.node).toBe(`>=${oldestNode}`);
+    expect(manifest.engines.node).toBe(`>=${minimumNodeVersion}`);
   });
 
   test("has everything that is used of its modules", () => {
@@ -81,7 +81,7 @@ describe("the Node that is needed", () => {
     expect(used.filter((name) => since[name] === undefined)).toEqual([]);
     const later = used.filter((name) => {
       const [major = 0, minor = 0] = (since[name] ?? "").split(".").map(Number);
-      const [oldestMajor = 0, oldestMinor = 0] = oldestNode.split(".").map(Number);
+      const [oldestMajor = 0, oldestMinor = 0] = minimumNodeVersion.split(".").map(Number);
       return major > oldestMajor || (major === oldestMajor && minor > oldestMinor);
     });
     expect(later).toEqual([]);
@@ -104,6 +104,6 @@ describe("the Node that is needed", () => {
     ["v22.0.0", true],
     ["v100.0.0", true],
   ])("%s: %s", (version, fine) => {
-    expect(isNewEnough(version)).toBe(fine);
+    expect(isSupportedNode(version)).toBe(fine);
   });
 });

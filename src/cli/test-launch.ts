@@ -8,7 +8,7 @@ const elements = 1000;
 const block = 256;
 
 /** Runs axpy and gives the milliseconds until its result was there; throws where that is wrong. */
-export async function trialLaunch(device: Device): Promise<number> {
+export async function testLaunch(device: Device): Promise<number> {
   const n = dim("n");
   const axpy = kernel(
     {

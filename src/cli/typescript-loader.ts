@@ -19,7 +19,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Position } from "../support/location.ts";
 import { hostOf } from "./host.ts";
-import { oldestNode } from "./minimum-node-version.ts";
+import { minimumNodeVersion } from "./minimum-node-version.ts";
 import { builtFrom } from "./built-source.ts";
 
 /** Where this very file runs as TypeScript, the host erases types already. */
@@ -46,7 +46,7 @@ export function requireHooks(
     code: "TW5018",
     message: `Node ${version} cannot run files from the command line`,
     location: unknownLocation,
-    expected: `Node ${oldestNode} or later`,
+    expected: `Node ${minimumNodeVersion} or later`,
     found: version,
   });
 }

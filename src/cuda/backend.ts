@@ -27,20 +27,20 @@ import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { printLine } from "../support/console.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
 import { CudaBound, CudaRecording, clearScratch, cudaStream } from "./bound-launch.ts";
 import type { BoundHost, Scratch, CudaPart } from "./bound-launch.ts";
-import { Conditions, CudaControl } from "./conditional-nodes.ts";
+import { ConditionalNodes, CudaControl } from "./conditional-nodes.ts";
 import type { KernelLoader } from "./compiler.ts";
-import { compileAside } from "./background-compile.ts";
+import { compileInBackground } from "./background-compile.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
 import { CudaCode } from "./foreign-code.ts";
 import type { CudaAllocation } from "./foreign-code.ts";
-import { Gate, handled } from "./issue-queue.ts";
+import { IssueQueue, handled } from "./issue-queue.ts";
 import type { Begun } from "./issue-queue.ts";
 import { cudaText } from "./gpu.ts";
 import type { Gpu } from "./gpu.ts";
@@ -48,7 +48,7 @@ import { LaunchBlock } from "./launch-block.ts";
 import type { LaunchNumbers } from "./launch-block.ts";
 import { DeviceMemory } from "./memory.ts";
 import type { Program } from "./program.ts";
-import { Rings } from "./message-rings.ts";
+import { MessageRings } from "./message-rings.ts";
 import type { Ring } from "./message-rings.ts";
 import { Staging } from "./staging.ts";
 import { MemoryRecord, Streams } from "./streams.ts";
@@ -90,18 +90,18 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly #memory: DeviceMemory;
   readonly #staging: Staging;
   readonly #transfers: Transfers;
-  readonly #rings: Rings;
+  readonly #rings: MessageRings;
   readonly #maps: TensorMapEncoder;
   readonly #streams: Streams;
   readonly code: CudaCode;
   /** Memory of others, which may be wrapped twice, is one piece to streams. */
   readonly #foreign = new MemoryRecord();
-  readonly #gate = new Gate();
+  readonly #queue = new IssueQueue();
   readonly #programs = new Set<CudaProgram>();
   readonly #host: BoundHost;
   #failure: { readonly error: unknown } | undefined;
   /** Looked for when they are first asked for. */
-  #conditions: { readonly loaded: Conditions | undefined } | undefined;
+  #conditionalNodes: { readonly loaded: ConditionalNodes | undefined } | undefined;
 
   /** Takes the context over: it is disposed of with the back end. */
   constructor(context: CudaContext, loader: KernelLoader, options: CudaOptions = {}) {
@@ -123,7 +123,12 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     );
     this.#staging = new Staging(context);
     this.#transfers = new Transfers(context, this.#completion, this.#staging);
-    this.#rings = new Rings(context, this.#memory, this.#transfers, options.onPrint ?? printLine);
+    this.#rings = new MessageRings(
+      context,
+      this.#memory,
+      this.#transfers,
+      options.onPrint ?? printLine,
+    );
     this.#maps = new TensorMapEncoder(context);
     const failed = (error: unknown): void => {
       this.#failure ??= { error };
@@ -133,7 +138,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       rings: this.#rings,
       streams: this.#streams,
       pass: (work) => {
-        this.#gate.pass(work, failed);
+        this.#queue.pass(work, failed);
       },
       releaseScratch: (scratch) => {
         this.#releaseScratch(scratch);
@@ -174,9 +179,10 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     this.#loader.keepAll();
   };
 
-  async compileAside(kernels: readonly KernelToCompile[]): Promise<void> {
+  async compileInBackground(kernels: readonly KernelToCompile[]): Promise<void> {
     const missing = kernels.filter(({ text }) => !this.#loader.isKept(this.#context, text));
-    if (missing.length >= worthHelpers) await compileAside(missing.map(({ located }) => located));
+    if (missing.length >= worthHelpers)
+      await compileInBackground(missing.map(({ located }) => located));
   }
 
   get keptPlans(): KeptPlans<CudaProgram> {
@@ -252,7 +258,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   async fill({ address, bytes, record }: CudaAllocation, pattern: Uint8Array): Promise<void> {
     if (bytes === 0) return;
-    await this.#gate.begin(() => {
+    await this.#queue.begin(() => {
       this.#use({ writes: [record] });
       return this.#transfers.fill(address, bytes, pattern);
     });
@@ -260,7 +266,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   async copy(from: CudaAllocation, to: CudaAllocation): Promise<void> {
     if (to.bytes === 0) return;
-    await this.#gate.begin(() => {
+    await this.#queue.begin(() => {
       this.#use({ reads: [from.record], writes: [to.record] });
       this.#transfers.move(from.address, to.address, to.bytes);
       return { issued: undefined, result: Promise.resolve() };
@@ -287,15 +293,15 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   upload({ data }: HostArray, { address, record }: CudaAllocation): Promise<void> {
     const own = storageBytes(data);
     // What cannot begin now must not see what becomes of the array meanwhile.
-    const bytes = this.#gate.closed === undefined ? own : own.slice();
-    return this.#gate.begin(() => {
+    const bytes = this.#queue.closed === undefined ? own : own.slice();
+    return this.#queue.begin(() => {
       this.#use({ writes: [record] });
       return this.#transfers.upload(bytes, address);
     });
   }
 
   receive(values: Promise<HostArray>, { address, record }: CudaAllocation): Promise<void> {
-    return this.#gate.begin(() => {
+    return this.#queue.begin(() => {
       const arrived = async (): Promise<void> => {
         const { data } = await values;
         this.#use({ writes: [record] });
@@ -317,7 +323,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     shape: readonly number[],
     { address, record }: CudaAllocation,
   ): Promise<HostArray<N>> {
-    return this.#gate.begin(() => {
+    return this.#queue.begin(() => {
       this.#use({ reads: [record] });
       const array = hostArray(dtype, shape);
       const copied = this.#transfers.download(address, storageBytes(array.data));
@@ -340,7 +346,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   run(launch: CudaLaunch): Promise<void> {
-    return this.#gate.begin(() => {
+    return this.#queue.begin(() => {
       const { plan } = launch.program.program;
       this.#context.enter();
       const ring =
@@ -391,18 +397,18 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   get decides(): boolean {
-    this.#conditions ??= { loaded: triedConditions(this.#host) };
-    return this.#conditions.loaded !== undefined;
+    this.#conditionalNodes ??= { loaded: tryConditionalNodes(this.#host) };
+    return this.#conditionalNodes.loaded !== undefined;
   }
 
   control(control: Control<Repeatable, CudaAllocation>): Repeatable {
-    const conditions = this.decides ? this.#conditions?.loaded : undefined;
+    const conditions = this.decides ? this.#conditionalNodes?.loaded : undefined;
     if (conditions === undefined) throw new Error("this driver has no conditional nodes");
-    return new CudaControl(this.#host, conditions, mapControl(control, control.told, partsOf));
+    return new CudaControl(this.#host, conditions, mapControl(control, control.selector, partsOf));
   }
 
   async synchronize(): Promise<void> {
-    await this.#gate.begin(() => {
+    await this.#queue.begin(() => {
       this.#context.enter();
       this.#streams.join();
       return this.#settled(undefined);
@@ -413,7 +419,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   async time(work: () => void): Promise<number> {
-    for (let closed = this.#gate.closed; closed !== undefined; closed = this.#gate.closed)
+    for (let closed = this.#queue.closed; closed !== undefined; closed = this.#queue.closed)
       await closed;
     this.#context.enter();
     const timer = new Timer(this.#context);
@@ -457,7 +463,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         program.unload();
       }),
       () => {
-        this.#conditions?.loaded?.dispose();
+        this.#conditionalNodes?.loaded?.dispose();
       },
       ...[this.#staging, this.#completion, this.#memory, this.#context],
     ];
@@ -466,7 +472,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       else step.dispose();
     });
     try {
-      takeAllSteps(all);
+      runEach(all);
     } catch {
       // What the driver answers while its context ends helps nobody: everything goes with the context.
     }
@@ -474,7 +480,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   /** What must end before anything can be given back. */
   #pending(): Promise<void> | undefined {
-    const pending = this.#gate.closed ?? this.#completion.idle ?? this.#transfers.idle;
+    const pending = this.#queue.closed ?? this.#completion.idle ?? this.#transfers.idle;
     if (pending !== undefined || !(this.#completion.owes || this.#streams.isAhead)) return pending;
     try {
       this.#context.enter();
@@ -520,7 +526,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   #releaseScratch(scratch: readonly Scratch[], stream?: number): void {
-    takeAllSteps(
+    runEach(
       scratch.map(({ address }) => () => {
         if (this.#context.loss === undefined) this.#context.enter();
         this.#memory.give(address, stream);
@@ -551,12 +557,12 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 }
 
 /** The arrays that a launch reads, and those that it writes. */
-/** What tells conditions, once a loop that is never launched could be recorded with it. */
-function triedConditions(host: BoundHost): Conditions | undefined {
-  const loaded = Conditions.load(host.context);
+/** What sets conditions, once a loop that is never launched could be recorded with it. */
+function tryConditionalNodes(host: BoundHost): ConditionalNodes | undefined {
+  const loaded = ConditionalNodes.load(host.context);
   if (loaded === undefined) return undefined;
-  const told = { address: 0, record: new MemoryRecord() };
-  const trial = { kind: "while", told, isBool: true, condition: [], body: [] } as const;
+  const selector = { address: 0, record: new MemoryRecord() };
+  const trial = { kind: "while", selector, isBool: true, condition: [], body: [] } as const;
   try {
     new CudaRecording(host, [new CudaControl(host, loaded, trial)]).dispose();
     return loaded;

@@ -14,7 +14,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { cacheSettings } from "./cache/settings.ts";
 
-export interface CompileAsideOptions {
+export interface BackgroundCompileOptions {
   /** As many as there are processors, up to eight, unless given. */
   readonly helpers?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -40,9 +40,9 @@ function helperFile(): string | undefined {
  * Compiles kernels, given as text with locations; gives how many. What a helper cannot compile is left to whoever
  * needs it, who gets the error.
  */
-export async function compileAside(
+export async function compileInBackground(
   texts: readonly string[],
-  { helpers = availableParallelism(), signal }: CompileAsideOptions = {},
+  { helpers = availableParallelism(), signal }: BackgroundCompileOptions = {},
 ): Promise<number> {
   const file = helperFile();
   if (file === undefined || cacheSettings().folder === undefined) return 0;

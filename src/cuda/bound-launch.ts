@@ -6,7 +6,7 @@
 import type { BackendStream, Repeatable } from "../device/backend.ts";
 import type { CudaContext } from "./context.ts";
 import { dataView, readAddress } from "./driver.ts";
-import type { Ring, Rings } from "./message-rings.ts";
+import type { Ring, MessageRings } from "./message-rings.ts";
 import { success } from "./results.ts";
 import { CudaStream, MemoryRecord } from "./streams.ts";
 import type { MemoryUses, Streams } from "./streams.ts";
@@ -49,7 +49,7 @@ export interface BoundParts {
 /** What the back end does around the issuing of work. */
 export interface BoundHost {
   readonly context: CudaContext;
-  readonly rings: Rings;
+  readonly rings: MessageRings;
   readonly streams: Streams;
   /** Issues `work` in its turn. */
   readonly pass: (work: () => void) => void;

@@ -6,7 +6,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import { driverPresence } from "./driver-presence.ts";
 import type { Host } from "./driver-presence.ts";
-import { tellStandIn as tell } from "./fallback-notice.ts";
+import { warnOfFallback as tell } from "./fallback-notice.ts";
 
 interface Runtime extends Host {
   readonly platform: string;
@@ -52,7 +52,7 @@ function refuse(details: DiagnosticDetails): Promise<never> {
 }
 
 /** In a browser the simulator stands in for nothing. */
-export function tellStandIn(device: string, reason: TilewrightError): void {
+export function warnOfFallback(device: string, reason: TilewrightError): void {
   if (runtime() !== undefined) tell(device, reason);
 }
 
@@ -68,7 +68,7 @@ export function readCompiled(path: string): Promise<never> {
 }
 
 /** No processes to compile in. */
-export function compileAside(): Promise<number> {
+export function compileInBackground(): Promise<number> {
   return Promise.resolve(0);
 }
 

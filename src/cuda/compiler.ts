@@ -133,8 +133,8 @@ function keptPlans<P>(
   return {
     read: (text, location) => {
       const kept = cache.readPlan(text, build);
-      const launches = kept?.launches.map(({ kernel, key, ...givings }) => ({
-        ...givings,
+      const launches = kept?.launches.map(({ kernel, key, ...inputs }) => ({
+        ...inputs,
         key,
         kernel: { ...interfaceOf(kernel), location },
         load: () => {

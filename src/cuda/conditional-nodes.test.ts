@@ -27,8 +27,8 @@ function openTest(options: HarnessOptions = {}): Harness {
 
 async function counting({ device }: Harness, start: number) {
   const x = await device.upload(fromNumbers(f32, [1], [start]));
-  const told = device.allocate(f32, [1]);
-  const condition = [device.bind(scaled, { x, factor: 1, out: told })];
+  const selector = device.allocate(f32, [1]);
+  const condition = [device.bind(scaled, { x, factor: 1, out: selector })];
   const y = device.allocate(f32, [1]);
   const by = (factor: number) => [
     device.bind(shifted, { x, factor, out: y }),
@@ -37,9 +37,9 @@ async function counting({ device }: Harness, start: number) {
   const [down, up] = [by(-1), by(100)];
   const value = async (): Promise<number> => toNumbers(await device.download(x))[0] ?? NaN;
   const dispose = (): void => {
-    for (const each of [...condition, ...down, ...up, x, y, told]) each.dispose();
+    for (const each of [...condition, ...down, ...up, x, y, selector]) each.dispose();
   };
-  return { x, told, condition, down, up, value, dispose };
+  return { x, selector, condition, down, up, value, dispose };
 }
 
 describe("a loop", () => {
@@ -48,9 +48,15 @@ describe("a loop", () => {
     async (start) => {
       const harness = openTest();
       const { device, driver } = harness;
-      const { told, condition, down, up, value, dispose } = await counting(harness, start);
+      const { selector, condition, down, up, value, dispose } = await counting(harness, start);
       expect(device.decides).toBe(true);
-      const loop = device.control({ kind: "while", told, isBool: false, condition, body: down });
+      const loop = device.control({
+        kind: "while",
+        selector,
+        isBool: false,
+        condition,
+        body: down,
+      });
       const all = device.record([...down, loop, ...up]);
       const before = driver.log.length;
       all.launch();
@@ -69,11 +75,11 @@ describe("a loop", () => {
     const outer = await counting(harness, 3);
     const inner = await counting(harness, 0);
     const innerLoop = device.control({
-      ...({ kind: "while", told: inner.told, isBool: false } as const),
+      ...({ kind: "while", selector: inner.selector, isBool: false } as const),
       ...{ condition: inner.condition, body: inner.down },
     });
     const outerLoop = device.control({
-      ...({ kind: "while", told: outer.told, isBool: false } as const),
+      ...({ kind: "while", selector: outer.selector, isBool: false } as const),
       ...{
         condition: outer.condition,
         body: [...outer.down, ...inner.up, innerLoop, ...inner.down],
@@ -95,9 +101,9 @@ test.each([
 ])("a branch by %d", async (start, expected) => {
   const harness = openTest();
   const { device } = harness;
-  const { told, condition, down, up, value, dispose } = await counting(harness, start);
+  const { selector, condition, down, up, value, dispose } = await counting(harness, start);
   const branch = device.control({
-    ...({ kind: "branch", told, isBool: false } as const),
+    ...({ kind: "branch", selector, isBool: false } as const),
     branches: [down, up],
   });
   const all = device.record([...condition, branch]);
@@ -112,7 +118,7 @@ describe("left to the host", () => {
     expect(openTest({ driverVersion: 12020 }).device.decides).toBe(false);
   });
 
-  test("where the driver does not load what tells a condition", () => {
+  test("where the driver does not load what sets a condition", () => {
     const { driver, device } = openTest();
     driver.fail("cuModuleLoadDataEx", 218);
     expect(device.decides).toBe(false);
@@ -138,8 +144,8 @@ test.each([
 ] as const)("a recording ends where %s fails, and leaves nothing behind", async (name) => {
   const harness = openTest();
   const { device, driver } = harness;
-  const { told, condition, down, value, dispose } = await counting(harness, 2);
-  const loop = device.control({ kind: "while", told, isBool: false, condition, body: down });
+  const { selector, condition, down, value, dispose } = await counting(harness, 2);
+  const loop = device.control({ kind: "while", selector, isBool: false, condition, body: down });
   const { stream, graph } = driver.live;
   driver.fail(name, 999);
   expect(() => device.record([loop])).toThrow(name);

@@ -1,12 +1,12 @@
 /**
  * Loops and branches that the GPU decides itself: conditional nodes of CUDA graphs, whose graphs run while their condition
- * holds, or once. A kernel of one lane looks at the predicate or the index in memory, and tells a node through a function
+ * holds, or once. A kernel of one lane looks at the predicate or the index in memory, and sets a node's condition through a function
  * of CUDA's device runtime, which the driver resolves when it loads the kernel:
  *
- *   while    condition ▶ tell ▶ ⟳ [ body ▶ condition ▶ tell ]
- *   branch   tell 0 ▶ tell 1 ▶ … ▶ [ branch 0 ] ▶ [ branch 1 ] …       of which one runs
+ *   while    condition ▶ set ▶ ⟳ [ body ▶ condition ▶ set ]
+ *   branch   set 0 ▶ set 1 ▶ … ▶ [ branch 0 ] ▶ [ branch 1 ] …       of which one runs
  *
- * All nodes of a branch are told before the first of them, since a branch may write where the index lay.
+ * All nodes of a branch are set before the first of them, since a branch may write where the index lay.
  */
 import type { Repeatable } from "../device/backend.ts";
 import { worksOf } from "../device/control-flow.ts";
@@ -23,7 +23,7 @@ import type { MemoryRecord, MemoryUses } from "./streams.ts";
 
 /** Drivers of CUDA 12.3 and later have conditional nodes. */
 const firstDriver = 12030;
-const entry = "tell_condition";
+const entry = "set_condition";
 
 /**
  * Sets a node's condition to whether the index in memory is the one that is wanted. A bool is the index 0 where it holds,
@@ -67,8 +67,8 @@ CLAMP:
 }
 `;
 
-/** The kernel that tells conditions, on a context. */
-export class Conditions {
+/** The kernel that sets conditions, on a context. */
+export class ConditionalNodes {
   readonly #context: CudaContext;
   readonly #module: number;
   readonly #function: number;
@@ -79,24 +79,24 @@ export class Conditions {
     this.#function = found;
   }
 
-  /** Undefined where the driver has no conditional nodes, or does not resolve what tells them. */
-  static load(context: CudaContext): Conditions | undefined {
+  /** Undefined where the driver has no conditional nodes, or does not resolve what sets them. */
+  static load(context: CudaContext): ConditionalNodes | undefined {
     if (context.gpu.driverVersion < firstDriver) return undefined;
     try {
       const image = { name: entry, location: unknownLocation, code: ptx };
       const { handle } = loadModule(context, image);
-      return new Conditions(context, handle, findFunction(context, entry, handle));
+      return new ConditionalNodes(context, handle, findFunction(context, entry, handle));
     } catch (error) {
       if (context.loss !== undefined) throw error;
       return undefined;
     }
   }
 
-  /** Puts the telling of a node into what is recorded from a stream. */
-  tell(
+  /** Puts setting a node into what is recorded from a stream. */
+  set(
     stream: number,
     node: bigint,
-    { address, isBool }: Told,
+    { address, isBool }: Selector,
     wanted: number,
     last: number,
   ): void {
@@ -130,7 +130,7 @@ export class Conditions {
 }
 
 /** What a condition looks at. */
-interface Told {
+interface Selector {
   readonly address: number;
   /** One byte, of which true is the index 0; else an i32. */
   readonly isBool: boolean;
@@ -155,21 +155,21 @@ export class CudaControl implements Repeatable, CudaPart {
   readonly kernel: string;
   readonly uses: MemoryUses;
   readonly #host: BoundHost;
-  readonly #conditions: Conditions;
+  readonly #conditionalNodes: ConditionalNodes;
   readonly #control: Control<CudaPart, ConditionMemory>;
-  readonly #told: Told;
+  readonly #selector: Selector;
 
   constructor(
     host: BoundHost,
-    conditions: Conditions,
+    conditionalNodes: ConditionalNodes,
     control: Control<CudaPart, ConditionMemory>,
   ) {
-    const { address, record } = control.told;
+    const { address, record } = control.selector;
     this.kernel = control.kind;
     this.#host = host;
-    this.#conditions = conditions;
+    this.#conditionalNodes = conditionalNodes;
     this.#control = control;
-    this.#told = { address, isBool: control.isBool };
+    this.#selector = { address, isBool: control.isBool };
     const all = this.#parts.map(({ uses }) => uses);
     this.uses = {
       reads: [record, ...all.flatMap(({ reads = [] }) => reads)],
@@ -203,7 +203,7 @@ export class CudaControl implements Repeatable, CudaPart {
     const node = this.#handle(stream);
     const ask = (on: number): void => {
       for (const part of condition) part.put(on);
-      this.#conditions.tell(on, node, this.#told, 0, 1);
+      this.#conditionalNodes.set(on, node, this.#selector, 0, 1);
     };
     ask(stream);
     this.#node(stream, node, "while", (on) => {
@@ -215,7 +215,7 @@ export class CudaControl implements Repeatable, CudaPart {
   #branch(stream: number, branches: readonly (readonly CudaPart[])[]): void {
     const nodes = branches.map(() => this.#handle(stream));
     nodes.forEach((node, wanted) => {
-      this.#conditions.tell(stream, node, this.#told, wanted, branches.length - 1);
+      this.#conditionalNodes.set(stream, node, this.#selector, wanted, branches.length - 1);
     });
     branches.forEach((parts, at) => {
       this.#node(stream, nodes[at] as bigint, "branch", (on) => {
@@ -252,7 +252,7 @@ export class CudaControl implements Repeatable, CudaPart {
     }
   }
 
-  /** A condition of the graph that is being recorded; it has no value until it is told one. */
+  /** A condition of the graph that is being recorded; it has no value until it is set. */
   #handle(stream: number): bigint {
     const { context } = this.#host;
     const { graph } = this.#captured(stream);

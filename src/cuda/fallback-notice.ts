@@ -6,11 +6,11 @@
 import { warn } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 
-let isTold = false;
+let isReported = false;
 
-export function tellStandIn(device: string, { code, summary }: TilewrightError): void {
-  if (isTold) return;
-  isTold = true;
+export function warnOfFallback(device: string, { code, summary }: TilewrightError): void {
+  if (isReported) return;
+  isReported = true;
   warn(
     `tilewright: open() uses the ${device}: ${summary} (${code}); open("${device}") says nothing`,
   );

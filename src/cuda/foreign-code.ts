@@ -11,7 +11,7 @@ import { EmulatedModule } from "../emulator/api/module.ts";
 import type { Entry } from "../emulator/api/module.ts";
 import { parsePtx } from "../ptx/parser/index.ts";
 import type { TensorMap } from "../emulator/tensor-map.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { CudaBound } from "./bound-launch.ts";
@@ -134,7 +134,7 @@ export class CudaCode implements CodeBackend<CudaAllocation> {
   }
 
   dispose(): void {
-    takeAllSteps(
+    runEach(
       [...this.#modules].map((module) => () => {
         this.#unload(module);
       }),

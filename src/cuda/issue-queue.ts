@@ -20,8 +20,8 @@ export function handled<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-export class Gate {
-  /** The end of what is being issued; undefined where the gate is open. */
+export class IssueQueue {
+  /** The end of what is being issued; undefined where the queue is empty. */
   #last: Promise<void> | undefined;
 
   /** Runs `work` now, or in its turn; `failed` hears of a failure then. */

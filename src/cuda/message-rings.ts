@@ -10,7 +10,7 @@
 import type { DimensionValues } from "../ir/size.ts";
 import type { LaunchPlan } from "../ptx/executable.ts";
 import { readMessages } from "../ptx/messages.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import type { CudaContext } from "./context.ts";
 import { handled } from "./issue-queue.ts";
@@ -29,7 +29,7 @@ export interface Ring {
   readonly dimensions: DimensionValues;
 }
 
-export class Rings {
+export class MessageRings {
   readonly #context: CudaContext;
   readonly #memory: DeviceMemory;
   readonly #transfers: Transfers;
@@ -110,7 +110,7 @@ export class Rings {
   dispose(): void {
     const left = new Set([...this.#marked, ...this.#returning].map(({ address }) => address));
     const addresses = [...this.#spare.splice(0), ...left];
-    takeAllSteps(
+    runEach(
       addresses.map((address) => () => {
         this.#memory.give(address);
       }),

@@ -15,8 +15,8 @@ import { loadDriver } from "./native.ts";
 import type { Opening } from "./opening.ts";
 import { startAhead } from "./start.ts";
 
-export { tellStandIn } from "./fallback-notice.ts";
-export { compileAside } from "./background-compile.ts";
+export { warnOfFallback } from "./fallback-notice.ts";
+export { compileInBackground } from "./background-compile.ts";
 export { readCompiled } from "./compiled-files.ts";
 export { appendTuning, namedTuning, readTuning, replaceTuning } from "./tuning-files.ts";
 

@@ -4,7 +4,7 @@
  *   upload     host array ──copy──▶ buffer ──stream──▶ GPU         all is in buffers when the call returns
  *   download   GPU ──stream──▶ buffer ──copy──▶ host array         there once the last event has passed
  *
- * A transfer that finds no free buffer goes on when one comes back; the gate keeps later work behind it.
+ * A transfer that finds no free buffer goes on when one comes back; the issue queue keeps later work behind it.
  * What is left of an upload then is copied, so that the program may change its array when the call returns.
  */
 import type { Completion } from "./completion.ts";

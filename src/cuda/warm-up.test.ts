@@ -1,6 +1,6 @@
 /** Compiling ahead of the first kernel: it goes the whole way, in pieces, once a process. */
 import { expect, test } from "vitest";
-import { addTypical } from "../device/warm-up-operations.ts";
+import { addWarmUpOperation } from "../device/warm-up-operations.ts";
 import { f32 } from "../formats/dtype.ts";
 import { tensor, full, kernel } from "../lang/index.ts";
 import { KernelCache } from "./cache/kernel-cache.ts";
@@ -21,7 +21,7 @@ test("goes through all pieces, and does nothing a second time", async () => {
       out.store(full(f32, [32], 2));
     },
   );
-  addTypical({
+  addWarmUpOperation({
     plan: () => {
       planned.push("twice");
       return { launches: [{ kernel: twice, arguments: { out: { argument: "out" } } }] };

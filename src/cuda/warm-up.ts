@@ -1,6 +1,6 @@
 /**
  * Compiling before there is anything to compile: code that the JavaScript engine has not seen run takes three times as long. While
- * the driver opens a context, kernels go the whole way: one element by element, those of what is typical of the parts of the library
+ * the driver opens a context, kernels go the whole way: one element by element, those of the warm-up operations of the parts of the library
  * that the program has loaded, and one of the language alone whose threads copy, multiply and store by the engines of the GPU, which
  * takes most of the compiler.
  *
@@ -13,7 +13,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { kernelText } from "../device/compilation.ts";
-import { typicalOperations } from "../device/warm-up-operations.ts";
+import { warmUpOperations } from "../device/warm-up-operations.ts";
 import { bf16, f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import {
@@ -47,7 +47,7 @@ export function* warmUp(cache: () => KernelCache): Generator<void, void> {
   askCache(cache(), small);
   yield;
   yield* compiled(small);
-  for (const operation of typicalOperations()) {
+  for (const operation of warmUpOperations()) {
     yield;
     const plan = operation.plan();
     yield;

@@ -19,7 +19,7 @@ import type { LaunchLimits, LimitedProgram } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import type { Control } from "./control-flow.ts";
 import type { CodeBackend } from "./foreign-code.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
+import type { LaunchInputs, ScratchArrays } from "./launch-inputs.ts";
 import type { MemoryUse } from "./memory-account.ts";
 
 /** Memory of a back end; opaque to everyone else. */
@@ -97,13 +97,13 @@ export interface KernelToCompile {
 }
 
 /** A launch that is to be kept: its kernel as it was traced, and what tells that from every other. */
-export interface LaunchToKeep extends LaunchGivings {
+export interface LaunchToKeep extends LaunchInputs {
   readonly kernel: Kernel;
   readonly text: string;
 }
 
 /** A launch that an earlier process kept, found without its kernel's being traced. */
-export interface KeptLaunch<P = unknown> extends LaunchGivings {
+export interface KeptLaunch<P = unknown> extends LaunchInputs {
   readonly kernel: KernelInterface;
   /** Tells the kernel from every other. */
   readonly key: string;
@@ -145,7 +145,7 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
    * Has kernels that nobody has compiled before compiled beside this process, many at a time, so that `compile` finds
    * them; where that gains nothing there is no such thing.
    */
-  compileAside?(kernels: readonly KernelToCompile[]): Promise<void>;
+  compileInBackground?(kernels: readonly KernelToCompile[]): Promise<void>;
   /** Undefined where nothing is kept. */
   readonly keptPlans?: KeptPlans<P> | undefined;
   /** Lets go of a program that will not be launched again, once the work issued so far is done with it. */

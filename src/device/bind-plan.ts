@@ -1,10 +1,10 @@
 /** What the device does with the plan of an operation: scratch arrays made, arguments found, launches bound together. */
 import type { DType } from "../formats/dtype.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import type { ArgumentValue, CollectedArguments } from "./arguments.ts";
 import type { Backend, Repeatable } from "./backend.ts";
 import { DeviceArray, disposeAll } from "./device-array.ts";
-import type { LaunchGivings, PlannedArgument, ScratchArrays } from "./launch-inputs.ts";
+import type { LaunchInputs, PlannedArgument, ScratchArrays } from "./launch-inputs.ts";
 
 /** A launch of a plan, with what its kernel is given. */
 export interface PlannedCall<L> {
@@ -14,7 +14,7 @@ export interface PlannedCall<L> {
 }
 
 /** Launches of a plan over the arguments of the operation and fresh arrays for its scratch. */
-export function plannedCalls<L extends LaunchGivings>(
+export function plannedCalls<L extends LaunchInputs>(
   launches: readonly L[],
   needed: ScratchArrays,
   { arrays, scalars }: CollectedArguments,
@@ -71,7 +71,7 @@ export function boundTogether(
 ): BoundWork {
   const bound: Repeatable[] = [];
   const giveBack = (parts: readonly Repeatable[]): void => {
-    takeAllSteps([
+    runEach([
       ...parts.map((part) => () => {
         part.dispose();
       }),

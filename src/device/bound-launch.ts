@@ -5,7 +5,7 @@
  *   const step = device.bind(axpy, { x, y, out });      const round = device.record([step, other]);
  *   for (const batch of batches) step.launch();         round.launch();
  */
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { LimitedProgram } from "../support/run-limits.ts";
@@ -71,7 +71,7 @@ export class BoundLaunch {
     this.#work = undefined;
     this.#owner.forget(this);
     if (work === undefined) return;
-    takeAllSteps([
+    runEach([
       () => {
         work.dispose();
       },

@@ -17,11 +17,11 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { assemblerNotes, usageIn } from "../ptx/notes/assembler-notes.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { formatPosition } from "../support/location.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import type { Location } from "../support/location.ts";
 import type { Backend, Compiled, KeptLaunch, KeptPlan, MachineCode } from "./backend.ts";
 import { isKeepable } from "./launch-inputs.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
+import type { LaunchInputs, ScratchArrays } from "./launch-inputs.ts";
 import type { OperationPlan } from "./operation.ts";
 
 /** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */
@@ -48,7 +48,7 @@ export interface CompilationRecord {
 }
 
 /** A launch of a plan whose kernel is ready. */
-export interface LoadedLaunch extends LaunchGivings {
+export interface LoadedLaunch extends LaunchInputs {
   readonly kernel: KernelInterface;
   readonly program: unknown;
 }
@@ -69,9 +69,9 @@ export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: (record: CompilationRecord) => void;
   /** By text, by the key of one that was kept, or by the kernel itself where it was compiled ahead of time. */
-  readonly #compiled: Recent<string | CompiledKernel, Compiled>;
+  readonly #compiled: LruCache<string | CompiledKernel, Compiled>;
   /** What kernels of a name were when one was compiled last. */
-  readonly #latestText = new Recent<string, () => string>(keptKernels);
+  readonly #latestText = new LruCache<string, () => string>(keptKernels);
   /** What earlier processes kept of plans. */
   readonly #keptPlans = new WeakMap<OperationPlan, KeptPlan | undefined>();
   /** Plans that were kept, as far as they can be. */
@@ -81,7 +81,7 @@ export class CompilationCache {
   constructor(backend: Backend, onCompile: (record: CompilationRecord) => void) {
     this.#backend = backend;
     this.#onCompile = onCompile;
-    this.#compiled = new Recent(keptKernels, ({ program }) => {
+    this.#compiled = new LruCache(keptKernels, ({ program }) => {
       backend.forget(program);
     });
   }
@@ -98,14 +98,14 @@ export class CompilationCache {
   }
 
   /** Has kernels compiled beside this process, where the back end can; each is found when it is used. */
-  async compileAside(kernels: readonly Kernel[]): Promise<void> {
-    if (this.#backend.compileAside === undefined) return;
+  async compileInBackground(kernels: readonly Kernel[]): Promise<void> {
+    if (this.#backend.compileInBackground === undefined) return;
     const missing = new Map<string, Kernel>();
     for (const kernel of kernels) {
       const text = this.#textOf(kernel);
       if (this.#compiled.get(text) === undefined) missing.set(text, kernel);
     }
-    await this.#backend.compileAside(
+    await this.#backend.compileInBackground(
       Array.from(missing, ([text, kernel]) => ({
         text,
         located: printKernel(kernel, { locations: true }),
@@ -169,8 +169,8 @@ export class CompilationCache {
     if (text === undefined || launches.length === 0 || !launches.every(isKeepable)) return;
     keptPlans.write(
       text,
-      launches.map(({ kernel: { kernel }, ...givings }) => ({
-        ...givings,
+      launches.map(({ kernel: { kernel }, ...inputs }) => ({
+        ...inputs,
         kernel,
         text: this.#textOf(kernel),
       })),

@@ -9,7 +9,7 @@
 /** A loop or a choice over prepared work, by what lies in memory when it comes to it. */
 export type Control<W, A> = {
   /** A predicate, or the index of a branch. */
-  readonly told: A;
+  readonly selector: A;
   /** Whether that is one byte, of which true is index 0; else an i32. An index out of range is the last. */
   readonly isBool: boolean;
 } & (
@@ -25,14 +25,14 @@ export type Control<W, A> = {
 /** The same over other work, which looks at other memory. */
 export function mapControl<W, A, V, B>(
   control: Control<W, A>,
-  told: B,
+  selector: B,
   map: (works: readonly W[]) => readonly V[],
 ): Control<V, B> {
   const { isBool } = control;
   if (control.kind === "branch")
-    return { kind: "branch", told, isBool, branches: control.branches.map(map) };
+    return { kind: "branch", selector, isBool, branches: control.branches.map(map) };
   const [condition, body] = [map(control.condition), map(control.body)];
-  return { kind: "while", told, isBool, condition, body };
+  return { kind: "while", selector, isBool, condition, body };
 }
 
 /** All work of it. */

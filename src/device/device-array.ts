@@ -7,7 +7,7 @@
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount, rowMajorStrides } from "../formats/shape.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { fieldsOf } from "../support/checked-call.ts";
 import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -389,7 +389,7 @@ export class ArrayRegistry {
 
 /** Disposes of every array, also where that fails for one of them. */
 export function disposeAll(arrays: readonly DeviceArray[]): void {
-  takeAllSteps(
+  runEach(
     arrays.map((array) => () => {
       array.dispose();
     }),

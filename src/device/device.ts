@@ -13,7 +13,7 @@ import { requireDType } from "../formats/argument-checks.ts";
 import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
-import { takeAllSteps } from "../support/run-all.ts";
+import { runEach } from "../support/run-all.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError, placedAt } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -56,7 +56,7 @@ import {
   requireWork,
 } from "./argument-checks.ts";
 import type { MemoryUse } from "./memory-account.ts";
-import { NoteTeller } from "./note-reporter.ts";
+import { NoteReporter } from "./note-reporter.ts";
 import { Stream } from "./stream.ts";
 import { deviceTuning } from "./tuning/advice.ts";
 import type { DeviceTuning } from "./tuning/advice.ts";
@@ -107,9 +107,9 @@ export class Device {
     });
     this.#operations = new ArrayOperations(backend, this.#arrays);
     this.#foreign = new ForeignCode(backend.code, this.#arrays, backend);
-    const teller = new NoteTeller(options.onNotes);
+    const noteReporter = new NoteReporter(options.onNotes);
     this.#compilations = new CompilationCache(backend, (record) => {
-      teller.tell(record);
+      noteReporter.report(record);
       options.onCompile?.(record);
     });
     this.#preparation = new LaunchPreparation({
@@ -376,9 +376,9 @@ export class Device {
   }
 
   /** @internal Has kernels compiled many at a time before they are bound, where this device can. */
-  async compileAside(kernels: readonly Kernel[]): Promise<void> {
+  async compileInBackground(kernels: readonly Kernel[]): Promise<void> {
     this.#requireOpen();
-    await this.#compilations.compileAside(kernels);
+    await this.#compilations.compileInBackground(kernels);
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
@@ -421,14 +421,14 @@ export class Device {
   /** @internal A loop or a branch over bound launches that the device decides; it runs as a part of a recording. */
   control(control: Control<BoundLaunch, DeviceArray>): BoundLaunch {
     this.#requireOpen();
-    const told = control.told.allocationFor(this.#owner.arrays);
+    const selector = control.selector.allocationFor(this.#owner.arrays);
     const work = this.#backend.control?.(
-      mapControl(control, told, (works) => works.map((bound) => bound.workFor(this.#owner))),
+      mapControl(control, selector, (works) => works.map((bound) => bound.workFor(this.#owner))),
     );
     if (work === undefined) throw new Error("the device leaves loops and branches to the host");
     const parts = worksOf(control);
     const kernels = parts.flatMap((bound) => bound.kernels);
-    const arrays = [...new Set([control.told, ...parts.flatMap((bound) => bound.arrays)])];
+    const arrays = [...new Set([control.selector, ...parts.flatMap((bound) => bound.arrays)])];
     return this.#keep(new BoundLaunch(this.#owner, kernels, arrays, work));
   }
 
@@ -527,7 +527,7 @@ export class Device {
     if (this.#disposed) return;
     this.#disposed = true;
     const leaks = this.#arrays.leaks();
-    takeAllSteps([
+    runEach([
       () => {
         if (leaks.length > 0) this.#onLeak(leaks);
       },

@@ -23,7 +23,7 @@ export interface ScratchArray {
   readonly shape: readonly number[];
 }
 
-export interface LaunchGivings {
+export interface LaunchInputs {
   /** What each parameter of the kernel is given. */
   readonly arguments: { readonly [parameter: string]: PlannedArgument };
   /** Dimensions of the kernel that no argument's shape gives. */
@@ -31,7 +31,7 @@ export interface LaunchGivings {
 }
 
 /** Whether they are the same when they come back from JSON, which has but numbers that end. */
-export function isKeepable({ arguments: given }: LaunchGivings): boolean {
+export function isKeepable({ arguments: given }: LaunchInputs): boolean {
   return Object.values(given).every(
     (argument) => !("scalar" in argument) || isPlain(argument.scalar),
   );
@@ -43,7 +43,7 @@ function isPlain(value: unknown): boolean {
 }
 
 /** Whether data from a file is what a launch gives. */
-export function isLaunchGivings(value: unknown): value is LaunchGivings {
+export function isLaunchInputs(value: unknown): value is LaunchInputs {
   if (!isFields(value)) return false;
   const { arguments: given, dimensions } = value;
   const sized = dimensions === undefined || (isFields(dimensions) && isSizes(dimensions));

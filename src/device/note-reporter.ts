@@ -1,7 +1,7 @@
 /**
- * Tells what makes kernels slow, each note once on a device: a kernel that is compiled for many shapes has the same
+ * Reports what makes kernels slow, each note once on a device: a kernel that is compiled for many shapes has the same
  * note for each of them. Where kernels are only simulated or emulated, speed is not what the user looks
- * for, so that notes are on the compilation's record and nowhere else unless somebody asks to hear of them.
+ * for, so that notes are on the compilation's record and nowhere else unless a listener asks for them.
  */
 import { noteText } from "../ptx/notes/note.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -10,24 +10,24 @@ import type { CompilationRecord } from "./compilation.ts";
 
 type Listener = (kernel: string, notes: readonly PerformanceNote[]) => void;
 
-export class NoteTeller {
+export class NoteReporter {
   readonly #listener: Listener | undefined;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(listener: Listener | undefined) {
     this.#listener = listener;
   }
 
-  tell({ kernel, notes, machineCode }: CompilationRecord): void {
+  report({ kernel, notes, machineCode }: CompilationRecord): void {
     const listener = this.#listener ?? (machineCode === undefined ? undefined : print);
-    const fresh = notes.filter((note) => !this.#told.has(keyOf(kernel, note)));
+    const fresh = notes.filter((note) => !this.#reported.has(keyOf(kernel, note)));
     if (listener === undefined || fresh.length === 0) return;
-    for (const note of fresh) this.#told.add(keyOf(kernel, note));
+    for (const note of fresh) this.#reported.add(keyOf(kernel, note));
     listener(kernel, fresh);
   }
 }
 
-/** Notes of the whole kernel are told apart by its name, others by their line. */
+/** Notes of the whole kernel are identified by its name, others by their line. */
 function keyOf(kernel: string, note: PerformanceNote): string {
   return note.position === undefined ? `${kernel} ${noteText(note)}` : noteText(note);
 }

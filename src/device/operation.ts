@@ -24,13 +24,13 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { fieldsOf } from "../support/checked-call.ts";
 import { isRecord, optionText, requireKnownOptions } from "../support/options.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import { requireTarget } from "../targets/given.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
-import type { LaunchGivings, ScratchArrays } from "./launch-inputs.ts";
+import type { LaunchInputs, ScratchArrays } from "./launch-inputs.ts";
 import { specText } from "./spec-text.ts";
 import { tunedChoice } from "./tuning/advice.ts";
 import type { DeviceTuning, OperationChoices, TunedChoice } from "./tuning/advice.ts";
@@ -39,7 +39,7 @@ import type { Choice } from "./tuning/line.ts";
 export type { PlannedArgument, ScratchArray } from "./launch-inputs.ts";
 
 /** One launch of a planned operation. */
-export interface PlannedLaunch extends LaunchGivings {
+export interface PlannedLaunch extends LaunchInputs {
   /** The kernel. */
   readonly kernel: KernelDefinition;
 }
@@ -117,18 +117,18 @@ export type Planner<Configuration> = (
   choice?: Choice,
 ) => Planned<Configuration>;
 
-/** A plan that has been made, and what gives the text that tells its launches from others; see `OperationPlan`. */
-type ToldPlan<Configuration> = Planned<Configuration> & { readonly toldBy: ToldBy };
+/** A plan that has been made, and what gives the key of its launches; see `OperationPlan`. */
+type KeyedPlan<Configuration> = Planned<Configuration> & { readonly keyText: PlanKey };
 
-type ToldBy = () => string | undefined;
+type PlanKey = () => string | undefined;
 
-/** A plan that may never have to be made: what would tell its launches from others is known before. */
+/** A plan that may never have to be made: the key of its launches is known before. */
 interface PlanToMake<Configuration> {
-  readonly toldBy: ToldBy;
-  readonly make: () => ToldPlan<Configuration>;
+  readonly keyText: PlanKey;
+  readonly make: () => KeyedPlan<Configuration>;
 }
 
-type ToldPlanner<Configuration> = (
+type KeyedPlanner<Configuration> = (
   ...of: Parameters<Planner<Configuration>>
 ) => PlanToMake<Configuration>;
 
@@ -157,14 +157,14 @@ export class Operation<
   /** What there is to choose; undefined where there is nothing. */
   readonly choices: OperationChoices | undefined;
   readonly #declared: KernelDefinition<Inputs, Outputs, Inouts>;
-  readonly #planner: ToldPlanner<Configuration>;
+  readonly #planner: KeyedPlanner<Configuration>;
   /** @internal The plan for sizes that are known to be right, made when something but its text is asked for. */
   readonly planFor: PlanFor<Configuration>;
 
   /** @internal */
   constructor(
     declared: KernelDefinition<Inputs, Outputs, Inouts>,
-    planner: ToldPlanner<Configuration>,
+    planner: KeyedPlanner<Configuration>,
     choices?: OperationChoices,
   ) {
     this.#declared = declared;
@@ -219,8 +219,8 @@ export class Operation<
           "leave with(…) out; operations that take a configuration take it where they are made",
       });
     return new Operation(this.#declared, (dimensions, target) => {
-      const { toldBy, make } = this.#planner(dimensions, target, choice);
-      return { toldBy, make: () => ({ ...make(), source: "given" }) };
+      const { keyText, make } = this.#planner(dimensions, target, choice);
+      return { keyText, make: () => ({ ...make(), source: "given" }) };
     });
   }
 
@@ -256,14 +256,14 @@ function targetText(target: Target): string {
 /** The planner, asked once for each set of sizes, target and what is known from measurements. */
 function rememberingPlans<C>(
   declared: KernelInterface,
-  planner: ToldPlanner<C>,
+  planner: KeyedPlanner<C>,
   choices: OperationChoices | undefined,
 ): PlanFor<C> {
   const untuned = {};
-  const plansBy = new WeakMap<object, Recent<string, OperationPlan<C>>>();
+  const plansBy = new WeakMap<object, LruCache<string, OperationPlan<C>>>();
   return (dimensions, target, tuning) => {
     const known = choices === undefined ? untuned : (tuning ?? untuned);
-    const plans = plansBy.get(known) ?? new Recent<string, OperationPlan<C>>(keptPlans);
+    const plans = plansBy.get(known) ?? new LruCache<string, OperationPlan<C>>(keptPlans);
     plansBy.set(known, plans);
     const key = targetText(target) + JSON.stringify([...dimensions]);
     const found = plans.get(key);
@@ -281,14 +281,14 @@ function rememberingPlans<C>(
 
 /** The plan with what was measured; where that can no longer be carried out, the plan without, and a note. */
 function planned<C>(
-  planner: ToldPlanner<C>,
+  planner: KeyedPlanner<C>,
   sizes: { readonly [name: string]: number },
   target: Target,
   tuned: TunedChoice | undefined,
 ): PlanToMake<C> {
   if (tuned === undefined) return planner(sizes, target);
-  const { toldBy, make: makeTuned } = planner(sizes, target, tuned.choice);
-  const make = (): ToldPlan<C> => {
+  const { keyText, make: makeTuned } = planner(sizes, target, tuned.choice);
+  const make = (): KeyedPlan<C> => {
     try {
       const plan = makeTuned();
       return { ...plan, source: "tuned", notes: [...(plan.notes ?? []), ...tuned.notes] };
@@ -299,7 +299,7 @@ function planned<C>(
       return { ...plan, notes: [...(plan.notes ?? []), note] };
     }
   };
-  return { toldBy, make };
+  return { keyText, make };
 }
 
 /** An operation of one's own: `plan` says which kernels are launched for which sizes. */
@@ -352,21 +352,21 @@ function declaredOperation<
     declaration,
     () => undefined,
   );
-  const told: ToldPlanner<Configuration> = (dimensions, target, choice) => {
+  const keyed: KeyedPlanner<Configuration> = (dimensions, target, choice) => {
     const chosen = specText(choice);
-    const toldBy = (): string | undefined => {
+    const keyText = (): string | undefined => {
       const given = chosen === undefined ? undefined : givenText();
       return given && [spec.name, given, specText(dimensions), chosen].join("\n");
     };
-    const make = (): ToldPlan<Configuration> => {
+    const make = (): KeyedPlan<Configuration> => {
       const made = plan(dimensions, target, choice);
       requirePlanned(spec.name, made);
       // Launches that were there at once may be anything that the planner knows of.
-      return { ...made, toldBy: typeof made.launches === "function" ? toldBy : () => undefined };
+      return { ...made, keyText: typeof made.launches === "function" ? keyText : () => undefined };
     };
-    return { toldBy, make };
+    return { keyText, make };
   };
-  return new Operation(declared, told, choices);
+  return new Operation(declared, keyed, choices);
 }
 
 /** @internal A kernel as an operation of one launch, which gets what the operation is given. */
@@ -376,9 +376,9 @@ export function kernelOperation(definition: KernelDefinition): Operation {
     kernel: definition,
     arguments: Object.fromEntries(names.map((argument) => [argument, { argument }])),
   };
-  const toldBy = (): undefined => undefined;
-  const plan = { configuration: undefined, source: "given", launches: [launch], toldBy } as const;
-  return new Operation(definition, () => ({ toldBy, make: () => plan }));
+  const keyText = (): undefined => undefined;
+  const plan = { configuration: undefined, source: "given", launches: [launch], keyText } as const;
+  return new Operation(definition, () => ({ keyText, make: () => plan }));
 }
 
 /** Whether a value is what `operation(…)` or a function of the library returns. */
@@ -392,8 +392,8 @@ function completePlan<C>(
   dimensions: ReadonlyMap<string, number>,
   target: Target,
 ): OperationPlan<C> {
-  let planned: ToldPlan<C> | undefined;
-  const plan = (): ToldPlan<C> => (planned ??= toMake.make());
+  let planned: KeyedPlan<C> | undefined;
+  const plan = (): KeyedPlan<C> => (planned ??= toMake.make());
   const scratch = (): ScratchArrays => plan().scratch ?? {};
   const arrays = (): ReadonlyMap<string, ArrayDescription> => {
     const all = new Map<string, ArrayDescription>(Object.entries(scratch()));
@@ -433,7 +433,7 @@ function completePlan<C>(
     },
     // Asked again whenever it matters: what the caller gave may have changed since.
     get text() {
-      return (planned ?? toMake).toldBy();
+      return (planned ?? toMake).keyText();
     },
     get scratch() {
       return scratch();

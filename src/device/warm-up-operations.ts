@@ -1,28 +1,28 @@
 /**
  * Operations that a program with some part of the library is likely to run first. While a GPU is opened there is time to plan and
- * compile a few kernels, after which the JavaScript engine knows that code (`cuda/warm-up.ts`). Back ends know nothing of the
- * library, so a part of it says when it is loaded what is typical of it.
+ * compile a few kernels, after which the JavaScript engine knows that code (`cuda/warm-up.ts`). Back ends do not know the
+ * library, so each part of it registers such an operation when it is loaded.
  */
 import type { OperationPlan } from "./operation.ts";
 
-export interface TypicalOperation {
+export interface WarmUpOperation {
   /** Makes and plans it; called at most once a process. */
   readonly plan: () => Pick<OperationPlan, "launches">;
 }
 
-const typical: TypicalOperation[] = [];
+const operations: WarmUpOperation[] = [];
 
-export function addTypical(operation: TypicalOperation): void {
-  typical.push(operation);
+export function addWarmUpOperation(operation: WarmUpOperation): void {
+  operations.push(operation);
 }
 
-/** A function of the library that has this typical operation: whoever loads one has the other. */
-export function withTypical<T>(part: T, operation: TypicalOperation): T {
-  addTypical(operation);
+/** Returns `part`, and registers its operation for the warm-up. */
+export function withWarmUp<T>(part: T, operation: WarmUpOperation): T {
+  addWarmUpOperation(operation);
   return part;
 }
 
-/** Those of the parts that were loaded so far. */
-export function typicalOperations(): readonly TypicalOperation[] {
-  return typical;
+/** Operations of the parts loaded so far. */
+export function warmUpOperations(): readonly WarmUpOperation[] {
+  return operations;
 }

@@ -1,6 +1,6 @@
 /** Runs an entry of a module on emulated memory: on the calling thread, or with a pool on several. */
 import type { PtxModule } from "../ptx/module.ts";
-import { Breaks } from "../support/event-loop-yield.ts";
+import { EventLoopYield } from "../support/event-loop-yield.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
 import { prepare } from "./prepare.ts";
@@ -32,7 +32,7 @@ class Run {
   readonly #isOver: () => boolean;
   /** The round at which the launch ends, once it is over. */
   #lastRound = Infinity;
-  readonly #breaks = new Breaks();
+  readonly #yields = new EventLoopYield();
 
   constructor(state: Launch, grid: Grid, watch: LimitWatch, { isOver }: EmulatorOptions) {
     this.#state = state;
@@ -73,16 +73,16 @@ class Run {
     while (!this.#hasEnded() && this.#grid.begin()) while (this.#advance());
   }
 
-  /** Runs what is left, with breaks for the host. */
+  /** Runs what is left, yielding to the event loop. */
   async runWithBreaks(): Promise<void> {
     while (await this.runNext());
   }
 
-  /** Runs what comes next, with breaks for the host; false where nothing was left. */
+  /** Runs what comes next, yielding to the event loop; false where nothing was left. */
   async runNext(): Promise<boolean> {
     if (this.#hasEnded() || !this.#grid.begin()) return false;
-    while (this.#advance()) if (this.#breaks.isDue) await this.#breaks.take();
-    if (this.#breaks.isDue) await this.#breaks.take();
+    while (this.#advance()) if (this.#yields.isDue) await this.#yields.giveWay();
+    if (this.#yields.isDue) await this.#yields.giveWay();
     return true;
   }
 }
@@ -110,7 +110,7 @@ export function emulate(
 }
 
 /**
- * The same with a pool's threads where that is quicker, and with breaks for the host. Until it is over, memory is lent:
+ * The same with a pool's threads where that is quicker, and yielding to the event loop. Until it is over, memory is lent:
  * more can be allocated, and nothing else.
  */
 export async function emulateWith(

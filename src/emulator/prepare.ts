@@ -5,7 +5,7 @@
 import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
-import { Recent } from "../support/lru-cache.ts";
+import { LruCache } from "../support/lru-cache.ts";
 import type { Target } from "../targets/target.ts";
 import { globalBase, windows, wordSize } from "./addresses.ts";
 import { collectiveRules } from "./collective-rules.ts";
@@ -25,7 +25,7 @@ import type { EmulatedLaunch, EmulatorOptions } from "./types.ts";
 const keptModules = 128;
 
 /** Programs by module, entry and what they do besides. */
-const programs = new Recent<PtxModule, Map<string, Program>>(keptModules);
+const programs = new LruCache<PtxModule, Map<string, Program>>(keptModules);
 
 function programOf(module: PtxModule, entry: string, checks: boolean, marks: boolean): Program {
   const known = programs.get(module) ?? new Map<string, Program>();

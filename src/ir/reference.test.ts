@@ -19,7 +19,7 @@ describe("the reference of operations", () => {
       "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `evict?`: text; `guard?`: texts; `unit?`: text |  | reads `ref`; may: drop |",
     );
     expect(text).toContain(
-      "a warp meets before; tells the block; with `peer` tells the cluster; rolled; may: nothing |",
+      "synchronizes the warp before; releases to the block; with `peer` releases to the cluster; rolled; may: nothing |",
     );
   });
 });

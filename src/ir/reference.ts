@@ -10,7 +10,14 @@ import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
 import { attributeSlot } from "./schema.ts";
-import type { Access, AttributeSchema, Meeting, OpSchema, Results, Traits } from "./schema.ts";
+import type {
+  Access,
+  AttributeSchema,
+  Synchronization,
+  OpSchema,
+  Results,
+  Traits,
+} from "./schema.ts";
 
 const families: readonly { readonly title: string; readonly ops: object }[] = [
   { title: "Values", ops: valueOps },
@@ -42,8 +49,8 @@ said there is not done:
 | hands on             | results are what is yielded, or begin as the operand                                 |
 | made once            | the result is the same each time                                                     |
 | by element           | elements of results follow from the operands' elements in the same place alone       |
-| a warp, thread, block meets | lanes have met before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
-| tells, hears         | whom it tells of what lanes did before, and whose accesses lanes may rely on after it |
+| synchronizes | threads are synchronized before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
+| releases, acquires | to whom it releases what threads did before, and whose accesses it acquires |
 | scratch              | lanes may need shared memory of their own, by their layout                           |
 | stands               | where it may stand, if not anywhere                                                  |
 | runs                 | how its regions run                                                                  |
@@ -102,14 +109,17 @@ function elementTexts(elements: Traits["elements"]): readonly string[] {
   return elements === "each" ? ["by element"] : [];
 }
 
-function meetingText({ who, part, at }: Meeting): string {
-  return part === "whole" ? `a ${who} meets ${at}` : `${part} of a ${who}`;
+function synchronizationText({ who, part, at }: Synchronization): string {
+  return part === "whole" ? `synchronizes the ${who} ${at}` : `${part} of a ${who}`;
 }
 
-function tellsText(tells: Traits["tells"]): readonly string[] {
-  if (typeof tells !== "string")
-    return [...tellsText(tells.otherwise), `with \`${tells.with}\` tells the ${tells.scope}`];
-  return tells === "nobody" ? [] : [`tells the ${tells}`];
+function releasesText(releases: Traits["releases"]): readonly string[] {
+  if (typeof releases !== "string")
+    return [
+      ...releasesText(releases.otherwise),
+      `with \`${releases.with}\` releases to the ${releases.scope}`,
+    ];
+  return releases === "nobody" ? [] : [`releases to the ${releases}`];
 }
 
 function traitTexts(traits: Traits): readonly string[] {
@@ -117,9 +127,9 @@ function traitTexts(traits: Traits): readonly string[] {
     ...accessTexts(traits.accesses),
     ...resultTexts(traits.results),
     ...elementTexts(traits.elements),
-    ...traits.meets.map(meetingText),
-    ...tellsText(traits.tells),
-    ...(traits.hears === "nobody" ? [] : [`hears the ${traits.hears}`]),
+    ...traits.synchronizes.map(synchronizationText),
+    ...releasesText(traits.releases),
+    ...(traits.acquires === "nobody" ? [] : [`acquires from the ${traits.acquires}`]),
     ...(traits.scratch === "never" ? [] : ["scratch"]),
     ...(traits.stands === "anywhere" ? [] : [`stands: ${traits.stands}`]),
     ...(traits.regions === "none" ? [] : [`runs: ${traits.regions}`]),

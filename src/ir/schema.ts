@@ -106,10 +106,10 @@ export interface AccessesByMethod<O extends string = string> {
 }
 
 /**
- * Where lanes meet in an op's instructions, so that what they did before is over for all of them. A cluster's barrier
- * is arrived at by one op and waited for by another: what lies between the two has not met.
+ * Where an op's instructions synchronize threads. A cluster's barrier
+ * is arrived at by one op and waited for by another: what lies between the two is not synchronized.
  */
-export interface Meeting {
+export interface Synchronization {
   readonly who: "warp" | "thread" | "block" | "cluster";
   readonly part: "whole" | "arrive" | "wait";
   /** Before or after what the op itself accesses. */
@@ -178,13 +178,13 @@ export interface Traits<O extends string = string, A extends string = string> {
   readonly results: Results<O>;
   /** What functions that are given arrays piece by piece may use: those of elements alone. */
   readonly elements: Elements<A>;
-  readonly meets: readonly Meeting[];
-  /** Who may learn of what the lanes did before; wider where the optional operand or the list is given. */
-  readonly tells:
+  readonly synchronizes: readonly Synchronization[];
+  /** To whom what the threads did before is released; wider where the optional operand or the list is given. */
+  readonly releases:
     | Scope
     | { readonly with: O | A; readonly scope: Scope; readonly otherwise: Scope };
-  /** Whose accesses the lanes may rely on afterwards. */
-  readonly hears: Scope;
+  /** Whose accesses are acquired. */
+  readonly acquires: Scope;
   /** Whether its lanes may need shared memory of their own; `src/layout/plan/scratch.ts` has a rule then. */
   readonly scratch: "never" | "by layout";
   /** Where it may stand: "body" is the kernel's or a scope's; "whole thread" is anywhere but in `warps`. */

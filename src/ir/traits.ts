@@ -142,12 +142,12 @@ export function allocatesShared(op: AnyOp): boolean {
   );
 }
 
-/** Who may learn of what lanes did before the op. */
-export function toldBy(op: AnyOp): Scope {
-  const { tells } = traitsOf(op);
-  if (typeof tells === "string") return tells;
+/** To whom the op releases what threads did before it. */
+export function releaseScope(op: AnyOp): Scope {
+  const { releases } = traitsOf(op);
+  if (typeof releases === "string") return releases;
   const attributes = op.attributes as { readonly [name: string]: unknown };
-  const listed = [attributes[tells.with] ?? []].flat();
-  const given = operandsNamed(op, tells.with).length > 0 || listed.length > 0;
-  return given ? tells.scope : tells.otherwise;
+  const listed = [attributes[releases.with] ?? []].flat();
+  const given = operandsNamed(op, releases.with).length > 0 || listed.length > 0;
+  return given ? releases.scope : releases.otherwise;
 }

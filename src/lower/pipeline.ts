@@ -30,8 +30,8 @@ import { groupProducts } from "./product-groups.ts";
 import { assignTensorMaps } from "./tensor-maps.ts";
 import { insertBarriers, verifyBarriers } from "./barriers/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { finished } from "../support/coroutine.ts";
-import type { Pieces } from "../support/coroutine.ts";
+import { runToCompletion } from "../support/coroutine.ts";
+import type { Coroutine } from "../support/coroutine.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
 import { depthNotes } from "./pipelining/notes.ts";
 import { verifyPlaced } from "./verify/index.ts";
@@ -53,14 +53,14 @@ export interface PlacedKernel {
 
 /** A traced kernel as it runs on a target: with a layout for each tile and an instruction for each op. */
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
-  return finished(placing(traced, target, options));
+  return runToCompletion(placing(traced, target, options));
 }
 
 function* placing(
   traced: Kernel,
   target: Target,
   options: LoweringOptions = {},
-): Pieces<PlacedKernel> {
+): Coroutine<PlacedKernel> {
   const simplified = withoutMeanings(simplify(traced, options));
   requireBlockLimits(simplified, target);
   yield;
@@ -92,7 +92,7 @@ function* placePipelined(
   kernel: Kernel,
   target: Target,
   options: LoweringOptions,
-): Pieces<Placement> {
+): Coroutine<Placement> {
   const pipelined = pipelineLoops(kernel, target);
   if (pipelined === kernel) return yield* placeRearranged(kernel, target, options);
   try {
@@ -127,11 +127,11 @@ export interface NotedExecutable {
 
 /** A traced kernel ready to be launched, for a device that tells what slows it. */
 export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
-  return finished(loweringWithNotes(traced, target));
+  return runToCompletion(loweringWithNotes(traced, target));
 }
 
 /** The same piece by piece. */
-export function* loweringWithNotes(traced: Kernel, target: Target): Pieces<NotedExecutable> {
+export function* loweringWithNotes(traced: Kernel, target: Target): Coroutine<NotedExecutable> {
   const { kernel, placement } = yield* placing(traced, target);
   yield;
   const executable = emitKernel(kernel);

@@ -34,8 +34,8 @@ import { tileOf } from "../layout/model/product-instructions.ts";
 import { placeWithRetry, withMemory } from "../layout/plan/place.ts";
 import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { finished } from "../support/coroutine.ts";
-import type { Pieces } from "../support/coroutine.ts";
+import { runToCompletion } from "../support/coroutine.ts";
+import type { Coroutine } from "../support/coroutine.ts";
 import type { Target } from "../targets/target.ts";
 
 export interface RearrangeOptions extends PlaceOptions {
@@ -48,7 +48,7 @@ export function* placeRearranged(
   kernel: Kernel,
   target: Target,
   options: RearrangeOptions = {},
-): Pieces<Placement> {
+): Coroutine<Placement> {
   const direct = yield* placeWithRetry(kernel, target, options);
   const crowded = soleRearrangements(kernel).filter((op) => isCrowded(op, direct));
   if (crowded.length === 0) return direct;
@@ -66,7 +66,7 @@ function placeIfPossible(
   options: PlaceOptions,
 ): Placement | undefined {
   try {
-    return withMemory(finished(placeWithRetry(kernel, target, options)));
+    return withMemory(runToCompletion(placeWithRetry(kernel, target, options)));
   } catch (error) {
     if (error instanceof TilewrightError) return undefined;
     throw error;

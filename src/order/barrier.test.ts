@@ -7,7 +7,7 @@ import { placeText } from "./access.ts";
 import type { Origin } from "./access.ts";
 import { BarrierState } from "./barrier.ts";
 import { completion, Timeline } from "./knowledge.ts";
-import { MeetingState } from "./execution-barrier.ts";
+import { ExecutionBarrier } from "./execution-barrier.ts";
 import { SemaphoreState } from "./semaphore.ts";
 
 const place = { thread: "main", axes: ["i"], block: [0], iterations: [] };
@@ -255,7 +255,7 @@ describe("a semaphore", () => {
 describe("a meeting", () => {
   test("lets all go on when the last has arrived, with what all knew", () => {
     const [first, second] = pair();
-    const meeting = new MeetingState(2);
+    const meeting = new ExecutionBarrier(2);
     for (let round = 1; round < 4; round++) {
       expect(meeting.isConcluded(first.agent)).toBe(false);
       expect(meeting.arrive(first.agent, first.publish(), origin)).toBe(false);
@@ -271,7 +271,7 @@ describe("a meeting", () => {
 
   test("lets one arrive for the next meeting while others still leave this one", () => {
     const [first, second] = pair();
-    const meeting = new MeetingState(2);
+    const meeting = new ExecutionBarrier(2);
     meeting.arrive(first.agent, first.publish(), origin);
     meeting.arrive(second.agent, second.publish(), origin);
     meeting.leave(first.agent);
@@ -282,7 +282,7 @@ describe("a meeting", () => {
 
   test("refuses to be attended twice or left early", () => {
     const [first] = pair();
-    const meeting = new MeetingState(2);
+    const meeting = new ExecutionBarrier(2);
     expect(() => meeting.leave(first.agent)).toThrow("left before all arrived");
     meeting.arrive(first.agent, first.publish(), origin);
     expect(() => meeting.arrive(first.agent, first.publish(), origin)).toThrow("arrived twice");

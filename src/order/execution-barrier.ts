@@ -9,7 +9,7 @@
 import type { Origin } from "./access.ts";
 import { Knowledge } from "./knowledge.ts";
 
-export class MeetingState {
+export class ExecutionBarrier {
   /** How many agents meet. */
   readonly needed: number;
   #meeting = 0;

@@ -88,8 +88,8 @@ async function openBest(options: CheckedOptions & DeviceOptions): Promise<Device
     return await openers.gpu(options);
   } catch (error) {
     if (!(error instanceof TilewrightError && noGpu.has(error.code))) throw error;
-    const { tellStandIn } = await import("../cuda/open.ts");
-    tellStandIn("simulator", error);
+    const { warnOfFallback } = await import("../cuda/open.ts");
+    warnOfFallback("simulator", error);
     return openers.simulator(options);
   }
 }

@@ -13,7 +13,7 @@ export function assemble(kernel: Kernel, dimensions: DimensionValues, observe?: 
   const ending = kernel.body.ops.at(-1);
   if (ending === undefined) throw new Error("a region ends with yield");
   code.emit(ending, (agent) => {
-    requireNoArrival(agent, agent.block.cluster.meeting);
+    requireNoArrival(agent, agent.block.cluster.syncPoint);
     agent.ended = true;
     agent.machine.checker?.agentEnded(agent);
     agent.block.threadEnded(agent, ending);

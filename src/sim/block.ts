@@ -9,26 +9,26 @@ import { Agent } from "./agent.ts";
 import type { AgentMachine, AsyncOperation } from "./agent.ts";
 import { BarrierArray } from "./barriers.ts";
 import { Knowledge } from "../order/knowledge.ts";
-import { MeetingState } from "../order/execution-barrier.ts";
+import { ExecutionBarrier } from "../order/execution-barrier.ts";
 import type { SlotValue } from "./values.ts";
 import { wholeView } from "./view.ts";
 import { WaitList } from "./wait-queue.ts";
 
 /** A set of agents that meet, and who waits for the others. */
-export class Meeting {
+export class SyncPoint {
   readonly name: string;
-  readonly state: MeetingState;
+  readonly state: ExecutionBarrier;
   readonly waiters = new WaitList();
 
   constructor(name: string, needed: number) {
     this.name = name;
-    this.state = new MeetingState(needed);
+    this.state = new ExecutionBarrier(needed);
   }
 }
 
 export class Cluster {
   readonly blocks: readonly Block[];
-  readonly meeting: Meeting;
+  readonly syncPoint: SyncPoint;
   /** Asynchronous operations that its threads have issued and that have not completed. */
   readonly pending = new Set<AsyncOperation>();
   /** Barriers of scopes that ended while something could still arrive on them. */
@@ -38,7 +38,7 @@ export class Cluster {
   constructor(machine: AgentMachine, blocks: readonly (readonly number[])[]) {
     this.#machine = machine;
     const threads = machine.program.kernel.threads.length;
-    this.meeting = new Meeting("the cluster's barrier", blocks.length * threads);
+    this.syncPoint = new SyncPoint("the cluster's barrier", blocks.length * threads);
     this.blocks = blocks.map((coordinates, rank) => new Block(machine, this, coordinates, rank));
   }
 
@@ -70,7 +70,7 @@ export class Block {
   readonly cluster: Cluster;
   readonly coordinates: readonly number[];
   readonly rank: number;
-  readonly meeting: Meeting;
+  readonly syncPoint: SyncPoint;
   /** Allocations by their number in the program. */
   readonly allocated: SlotValue[] = [];
   readonly agents: readonly Agent[];
@@ -89,7 +89,7 @@ export class Block {
     this.cluster = cluster;
     this.coordinates = coordinates;
     this.rank = rank;
-    this.meeting = new Meeting("blockSync", threads.length);
+    this.syncPoint = new SyncPoint("blockSync", threads.length);
     this.agents = threads.map((_, thread) => new Agent(this, thread));
     this.#running = threads.length;
   }

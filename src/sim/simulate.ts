@@ -10,7 +10,7 @@ import { writeElement } from "../formats/values.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
-import { Breaks } from "../support/event-loop-yield.ts";
+import { EventLoopYield } from "../support/event-loop-yield.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
@@ -104,13 +104,13 @@ function ignore(): void {
 
 /** A run that was stopped rejects, and with it goes what was found before. */
 async function runInSlices(machine: Machine, watch: LimitWatch): Promise<void> {
-  const breaks = new Breaks();
+  const yields = new EventLoopYield();
   const isPaused = (): boolean =>
-    breaks.isDue || watch.reached(machine.statistics.steps) !== undefined;
+    yields.isDue || watch.reached(machine.statistics.steps) !== undefined;
   while (!machine.run(isPaused)) {
     const reached = watch.reached(machine.statistics.steps);
     if (reached !== undefined) throw stoppedRun(machine, reached);
-    await breaks.take();
+    await yields.giveWay();
   }
 }
 

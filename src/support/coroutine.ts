@@ -1,8 +1,8 @@
-/** Work that is done piece by piece: between two pieces whoever goes through them may do something else. */
-export type Pieces<T> = Generator<void, T>;
+/** Work in steps: it yields between them, and whoever drives it may do something else before it goes on. */
+export type Coroutine<T> = Generator<void, T>;
 
-/** Goes through all of them, and gives the result. */
-export function finished<T>(work: Pieces<T>): T {
+/** Runs it to its end, and returns the result. */
+export function runToCompletion<T>(work: Coroutine<T>): T {
   let { done, value } = work.next();
   while (done !== true) ({ done, value } = work.next());
   return value as T;

@@ -1,33 +1,33 @@
 /**
- * Breaks for the host in work that takes long, so that a page stays alive and timers are on time:
+ * Long work yields to the event loop, so that a page stays responsive and timers are on time:
  *
- *   work 15 ms │ host │ work 15 ms │ host │ …
+ *   work 15 ms │ events │ work 15 ms │ events │ …
  */
 
-/** Milliseconds between two breaks. */
-export const breakInterval = 15;
+/** Milliseconds between two yields. */
+export const yieldInterval = 15;
 
-/** Lets the host go first: at once where it can do that, after a timer's delay elsewhere. */
+/** Runs pending events first: `setImmediate` where there is one, else a timer. */
 const resumeLater: (resume: () => void) => void =
   typeof setImmediate === "function"
     ? (resume) => void setImmediate(resume)
     : (resume) => void setTimeout(resume, 0);
 
-function giveWay(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise<void>(resumeLater);
 }
 
-/** Keeps track of when a break is due. */
-export class Breaks {
-  #due = performance.now() + breakInterval;
+/** Tracks when the next yield is due. */
+export class EventLoopYield {
+  #due = performance.now() + yieldInterval;
 
   get isDue(): boolean {
     return performance.now() >= this.#due;
   }
 
-  /** Gives way to the host. */
-  async take(): Promise<void> {
-    await giveWay();
-    this.#due = performance.now() + breakInterval;
+  /** Yields to the event loop. */
+  async giveWay(): Promise<void> {
+    await nextTurn();
+    this.#due = performance.now() + yieldInterval;
   }
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { Random } from "./random.ts";
-import { Recent } from "./lru-cache.ts";
+import { LruCache } from "./lru-cache.ts";
 
 test("what has gone unused for longest makes room", () => {
-  const recent = new Recent<string, number>(2);
+  const recent = new LruCache<string, number>(2);
   recent.set("a", 1);
   recent.set("b", 2);
   expect(recent.get("a")).toBe(1);
@@ -17,7 +17,7 @@ test("what has gone unused for longest makes room", () => {
 test("agrees with a list kept in order of use", () => {
   const random = new Random(5);
   const limit = 7;
-  const recent = new Recent<number, number>(limit);
+  const recent = new LruCache<number, number>(limit);
   let list: (readonly [number, number])[] = [];
   for (let step = 0; step < 3000; step++) {
     const key = random.below(12);

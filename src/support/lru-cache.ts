@@ -3,7 +3,7 @@
  *
  *   limit 2     set a │ set b │ get a │ set c        b is gone: a was used since
  */
-export class Recent<K, V> {
+export class LruCache<K, V> {
   readonly #limit: number;
   readonly #onEvict: (value: V) => void;
   /** Least recently used first. */

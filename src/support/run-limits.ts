@@ -9,7 +9,7 @@
  * by then is the report's business.
  */
 import { onAbort } from "./abort-signals.ts";
-import { Breaks } from "./event-loop-yield.ts";
+import { EventLoopYield } from "./event-loop-yield.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticDetails } from "./diagnostics.ts";
 import type { Location } from "./location.ts";
@@ -153,7 +153,7 @@ export class LimitedProgram {
   readonly #watch: LimitWatch | undefined;
   #controller: AbortController | undefined;
   readonly #endListening: () => void;
-  readonly #breaks = new Breaks();
+  readonly #yields = new EventLoopYield();
   /** Who hears at once that a limit was reached. */
   readonly #waiting = new Set<() => void>();
   #steps = 0;
@@ -248,7 +248,7 @@ export class LimitedProgram {
 
   /** Gives way to the host where that is due: launches may all be too short to do so themselves. */
   async pause(): Promise<void> {
-    if (this.#breaks.isDue) await this.#breaks.take();
+    if (this.#yields.isDue) await this.#yields.giveWay();
   }
 
   /** Lets go of signal and timer. */

@@ -25,6 +25,6 @@ export async function compileAll(
   );
   const distinct = [...new Set(texts)];
   if (distinct.length < worthHelpers) return;
-  const { compileAside } = await import("../cuda/open.ts");
-  await compileAside(distinct, { helpers: workers, signal });
+  const { compileInBackground } = await import("../cuda/open.ts");
+  await compileInBackground(distinct, { helpers: workers, signal });
 }

@@ -96,7 +96,7 @@ function planned(
   target: keyof typeof targets = "sm_90a",
 ): readonly Part[] {
   const plan = operation.plan(dimensions, target);
-  const launches = plan.launches.map(({ kernel: _, ...givings }) => givings);
+  const launches = plan.launches.map(({ kernel: _, ...inputs }) => inputs);
   return [
     text([plan.configuration, plan.source, plan.scratch]),
     text(launches),

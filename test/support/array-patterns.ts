@@ -17,7 +17,7 @@ interface Life {
   /** What it is computed from as long as it is pending. */
   readonly from: readonly Life[];
   isMade: boolean;
-  isGone: boolean;
+  isUnusable: boolean;
 }
 
 const length = 4;
@@ -43,8 +43,8 @@ async function codeOf(action: () => unknown): Promise<string> {
 }
 
 /** Whether everything that a pending array is computed from is there: what is made by its memory, what is not by its own parts. */
-function isComputable({ isMade, isGone, from }: Life): boolean {
-  return isMade ? !isGone : from.every(isComputable);
+function isComputable({ isMade, isUnusable, from }: Life): boolean {
+  return isMade ? !isUnusable : from.every(isComputable);
 }
 
 export class ArrayPatterns {
@@ -94,7 +94,7 @@ export class ArrayPatterns {
       values: values.map(kept),
       from,
       isMade: from.length === 0,
-      isGone: false,
+      isUnusable: false,
     };
     this.#alive.push(life);
     return life;
@@ -117,7 +117,7 @@ export class ArrayPatterns {
   /** Records, and computes nothing; what was gone before cannot be recorded from. */
   async #pend(): Promise<void> {
     const [x, y, by] = [this.#pick(), this.#pick(), this.#number()];
-    const isRefused = x.isGone || y.isGone;
+    const isRefused = x.isUnusable || y.isUnusable;
     const record = (): void => {
       const array = clipped(T.add(T.mul(x.array, by), y.array));
       this.#keep(
@@ -130,7 +130,7 @@ export class ArrayPatterns {
   }
 
   async #read(life: Life): Promise<void> {
-    const isThere = !life.isGone && isComputable(life);
+    const isThere = !life.isUnusable && isComputable(life);
     let found: unknown;
     const code = await codeOf(async () => {
       found = await read(life.array);
@@ -143,7 +143,7 @@ export class ArrayPatterns {
 
   /** Runs what gives results of arrays, all of which it needs. */
   async #run(inputs: readonly Life[], run: () => void): Promise<boolean> {
-    const isThere = inputs.every((each) => !each.isGone && isComputable(each));
+    const isThere = inputs.every((each) => !each.isUnusable && isComputable(each));
     equal(await codeOf(run), isThere ? "" : "TW9314");
     if (isThere) for (const each of inputs) each.isMade = true;
     return isThere;
@@ -174,7 +174,7 @@ export class ArrayPatterns {
   async #donate(): Promise<void> {
     const [x, y] = [this.#pick(), this.#pick()];
     if (x === y) {
-      equal(await codeOf(() => this.#take(x.array, y.array)), x.isGone ? "TW9314" : "TW9317");
+      equal(await codeOf(() => this.#take(x.array, y.array)), x.isUnusable ? "TW9314" : "TW9317");
       return;
     }
     const isDone = await this.#run([x, y], () => {
@@ -188,13 +188,13 @@ export class ArrayPatterns {
         x.values.map((each) => -each),
       );
     });
-    x.isGone ||= isDone;
+    x.isUnusable ||= isDone;
   }
 
   /** A gradient outside of compiled functions. */
   async #slope(): Promise<void> {
     const x = this.#pick();
-    const isThere = !x.isGone && isComputable(x);
+    const isThere = !x.isUnusable && isComputable(x);
     let found: unknown;
     const code = await codeOf(async () => {
       const slope = T.grad((y: F32) => T.sum(T.mul(y, y)))(x.array);
@@ -212,7 +212,7 @@ export class ArrayPatterns {
   async #dispose(): Promise<void> {
     const life = this.#pick();
     life.array.dispose();
-    life.isGone = true;
+    life.isUnusable = true;
     // It may be met again, as what is gone.
     if (this.#random.below(3) > 0) await this.#forget(life);
   }
@@ -238,19 +238,19 @@ export class ArrayPatterns {
     // Its only step may be all there is; either way the argument is gone.
     const given = this.#make();
     await codeOf(() => limited(given.array).read());
-    given.isGone = true;
+    given.isUnusable = true;
     await this.#read(x);
   }
 
   /** Disposes of arrays while reads of them are under way. */
   async #overtake(): Promise<void> {
     const life = this.#pick();
-    if (life.isGone || !isComputable(life)) return;
+    if (life.isUnusable || !isComputable(life)) return;
     const later = this.#add(life.array, life.array);
     const reads = [read(life.array), read(later)];
     life.array.dispose();
     later.dispose();
-    life.isGone = true;
+    life.isUnusable = true;
     life.isMade = true;
     deepEqual(await Promise.all(reads), [life.values, life.values.map((each) => kept(2 * each))]);
   }

@@ -5,7 +5,7 @@
  *   every look at the clock is 20 ms after the last one    each piece of work is long: there is a break after it
  *   the clock stands                                       each launch is short
  */
-import { breakInterval } from "../../src/support/event-loop-yield.ts";
+import { yieldInterval } from "../../src/support/event-loop-yield.ts";
 
 /** Does work while every look at the clock is so many milliseconds after the last one. */
 async function withSteps<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
@@ -40,7 +40,7 @@ export async function withHostTurns<T>(
   };
   setImmediate(take);
   try {
-    return { result: await withSteps(breakInterval + 5, work), turns };
+    return { result: await withSteps(yieldInterval + 5, work), turns };
   } finally {
     isOver = true;
   }

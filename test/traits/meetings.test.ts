@@ -31,7 +31,7 @@ function kindsIn({ kernel }: KernelDefinition): ReadonlySet<OpKind> {
 }
 
 const meets = (kind: OpKind): boolean =>
-  opTable[kind].traits.meets.some(({ who }) => who !== "warp");
+  opTable[kind].traits.synchronizes.some(({ who }) => who !== "warp");
 
 /** Kinds that are held against the emulator elsewhere, or whose instructions are others'. */
 const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {

@@ -15,7 +15,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { checkingDevices } from "../../runtime/open-options.ts";
 import { formatBytes, formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
-import { isNewEnough, oldestNode } from "../minimum-node-version.ts";
+import { isSupportedNode, minimumNodeVersion } from "../minimum-node-version.ts";
 import type { GpuTrial, Probes } from "../doctor-probes.ts";
 
 export type Status = "ok" | "missing" | "failed";
@@ -79,10 +79,10 @@ function missingPart(error: Error): "driver" | "gpu" | undefined {
 }
 
 function hostFinding({ host: { name, version, nodeVersion } }: Probes): Finding {
-  const needed = `${oldestNode} or later is needed`;
+  const needed = `${minimumNodeVersion} or later is needed`;
   return {
     name,
-    status: isNewEnough(nodeVersion) ? "ok" : "missing",
+    status: isSupportedNode(nodeVersion) ? "ok" : "missing",
     detail: `${version} (${name === "Node.js" ? needed : `as Node.js ${nodeVersion}; ${needed}`})`,
   };
 }

@@ -13,8 +13,8 @@
  * is believed.
  */
 import { createHash } from "node:crypto";
-import { isFields, isLaunchGivings, isSizes } from "../../device/launch-inputs.ts";
-import type { LaunchGivings, ScratchArrays } from "../../device/launch-inputs.ts";
+import { isFields, isLaunchInputs, isSizes } from "../../device/launch-inputs.ts";
+import type { LaunchInputs, ScratchArrays } from "../../device/launch-inputs.ts";
 import { dtypeNames, dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { InterfaceData } from "../../ptx/compiled-kernel.ts";
@@ -59,7 +59,7 @@ export interface KeptKernel {
 export type CachedKernel = KeptCode & KeptKernel;
 
 /** A launch of a plan, as far as it is known without its kernel. */
-interface PlannedFile extends LaunchGivings {
+interface PlannedFile extends LaunchInputs {
   readonly kernel: InterfaceData;
 }
 
@@ -256,7 +256,7 @@ function isArray(value: unknown): boolean {
 function isCachedLaunch(value: unknown): value is CachedLaunch {
   const { key, kernel } = fieldsOf(value);
   const named = typeof key === "string" && /^kernel-[0-9a-f]{64}$/.test(key);
-  return named && isKernelData(kernel) && isLaunchGivings(value);
+  return named && isKernelData(kernel) && isLaunchInputs(value);
 }
 
 function isCodeHeader(header: unknown): header is CodeHeader {

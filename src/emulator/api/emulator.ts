@@ -171,7 +171,7 @@ export class Emulator {
   }
 
   /**
-   * The same with breaks for the host, and on several threads where that is quicker. Until it is over, arrays can be
+   * The same yielding to the event loop, and on several threads where that is quicker. Until it is over, arrays can be
    * allocated and nothing else.
    */
   async run(module: EmulatedModule, settings: LaunchSettings): Promise<EmulationResult> {

@@ -87,7 +87,7 @@ export function evaluate(
 }
 
 /**
- * The same with breaks for the host, so that timers are on time and signals are aborted while it runs: the event loop has its
+ * The same yielding to the event loop, so that timers are on time and signals are aborted while it runs: the event loop has its
  * turn between two pauses.
  */
 export async function evaluateWithBreaks(

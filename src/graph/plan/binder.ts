@@ -195,13 +195,13 @@ export class Binder {
     const condition = this.#onDevice(step.condition);
     const body = condition === undefined ? undefined : this.#onDevice(step.body);
     if (condition === undefined || body === undefined) return undefined;
-    return [this.#control({ kind: "while", ...this.#told(predicate), condition, body })];
+    return [this.#control({ kind: "while", ...this.#selector(predicate), condition, body })];
   }
 
   #branchOnDevice({ index, ...step }: BranchStep): readonly BoundLaunch[] | undefined {
     const branches = step.branches.map((branch) => this.#onDevice(branch));
     if (!branches.every((branch) => branch !== undefined)) return undefined;
-    return [this.#control({ kind: "branch", ...this.#told(index), branches })];
+    return [this.#control({ kind: "branch", ...this.#selector(index), branches })];
   }
 
   /** A known number of turns, as long as a recording of all of them stays small. */
@@ -211,9 +211,9 @@ export class Binder {
     return turn === undefined ? undefined : Array.from({ length: trips }, () => turn).flat();
   }
 
-  #told(buffer: Buffer): { readonly told: DeviceArray; readonly isBool: boolean } {
-    const told = this.#array(buffer);
-    return { told, isBool: told.dtype.kind === "bool" };
+  #selector(buffer: Buffer): { readonly selector: DeviceArray; readonly isBool: boolean } {
+    const selector = this.#array(buffer);
+    return { selector, isBool: selector.dtype.kind === "bool" };
   }
 
   #control(control: Parameters<Device["control"]>[0]): BoundLaunch {

@@ -15,7 +15,7 @@ import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import { WorkQueue } from "../../device/work-queue.ts";
 import type { Kernel } from "../../ir/node.ts";
-import { allOrNone, takeAllSteps } from "../../support/run-all.ts";
+import { allOrNone, runEach } from "../../support/run-all.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { atLocation, settledLocation } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
@@ -110,7 +110,7 @@ export class Program {
   /** @internal The same, with what its arrays are attributed to. */
   static async loadWith(device: Device, plan: Plan, allocating: Allocating): Promise<Program> {
     requireLoadable(device, plan);
-    await device.compileAside(kernelsOf(plan, device));
+    await device.compileInBackground(kernelsOf(plan, device));
     const arena =
       plan.arenaBytes === 0 ? undefined : allocating(() => device.allocate(u8, [plan.arenaBytes]));
     const constants = await allOrNone(
@@ -372,7 +372,7 @@ export class Program {
 
 /** Those made last first: recordings are of what was made before them. */
 function disposeBound(bound: readonly BoundLaunch[]): void {
-  takeAllSteps(
+  runEach(
     [...bound].reverse().map((each) => () => {
       each.dispose();
     }),

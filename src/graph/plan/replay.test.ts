@@ -97,7 +97,7 @@ test("a small argument that lies elsewhere each time is copied to where it was b
 test("kernels that a device has not compiled are compiled together before they are bound", async () => {
   const asked: (readonly string[])[] = [];
   const backend = Object.assign(new SimulatorBackend(), {
-    compileAside: (kernels: readonly KernelToCompile[]) => {
+    compileInBackground: (kernels: readonly KernelToCompile[]) => {
       asked.push(kernels.map(({ located }) => /kernel @?(\w+)/.exec(located)?.[1] ?? located));
       return Promise.resolve();
     },

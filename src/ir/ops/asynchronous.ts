@@ -49,7 +49,7 @@ export const asynchronousOps = defineOps({
           plain: [lanes("read", "source"), lanes("write", "destination")],
         },
       },
-      tells: { with: "multicast", scope: "cluster", otherwise: "nobody" },
+      releases: { with: "multicast", scope: "cluster", otherwise: "nobody" },
       unrolls: "never",
     },
   },
@@ -82,7 +82,7 @@ export const asynchronousOps = defineOps({
     operands: {},
     attributes: { pending: "integer", read: "flag" },
     regions: {},
-    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "after" }] },
+    traits: { ...acts, synchronizes: [{ who: "thread", part: "whole", at: "after" }] },
   },
   proxy_fence: {
     summary:

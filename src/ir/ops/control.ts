@@ -70,9 +70,9 @@ export const controlOps = defineOps({
     regions: { body: "one" },
     traits: {
       ...controls,
-      meets: entryAndExit,
-      tells: "block",
-      hears: "block",
+      synchronizes: entryAndExit,
+      releases: "block",
+      acquires: "block",
       stands: "whole thread",
       regions: "once",
     },
@@ -92,7 +92,7 @@ export const controlOps = defineOps({
     regions: { body: "one" },
     traits: {
       ...divides,
-      meets: entryAndExit,
+      synchronizes: entryAndExit,
       stands: "whole thread",
       regions: "each warp",
     },

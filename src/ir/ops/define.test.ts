@@ -16,9 +16,9 @@ test("traits name operands of their own op", () => {
 });
 
 test("every trait must be given", () => {
-  const { meets, ...rest } = acts;
-  expect(meets).toEqual([]);
-  // @ts-expect-error without `meets`
+  const { synchronizes, ...rest } = acts;
+  expect(synchronizes).toEqual([]);
+  // @ts-expect-error without `synchronizes`
   defineOps({ bad: { ...form, traits: rest } });
   // @ts-expect-error without traits
   defineOps({ bad: form });

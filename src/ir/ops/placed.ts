@@ -27,14 +27,14 @@ export const placedOps = defineOps({
     operands: {},
     attributes: { reason: "text" },
     regions: {},
-    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "before" }] },
+    traits: { ...acts, synchronizes: [{ who: "thread", part: "whole", at: "before" }] },
   },
   barriers_ready: {
     summary: "The barriers allocated just before are there for everybody who may use them.",
     operands: {},
     attributes: {},
     regions: {},
-    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "before" }] },
+    traits: { ...acts, synchronizes: [{ who: "thread", part: "whole", at: "before" }] },
   },
   products_wait: {
     summary:
@@ -51,7 +51,7 @@ export const placedOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "thread", part: "whole", at: "before" }],
+      synchronizes: [{ who: "thread", part: "whole", at: "before" }],
       stands: "all threads",
     },
   },

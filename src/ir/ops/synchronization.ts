@@ -27,8 +27,8 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "warp", part: "whole", at: "before" }],
-      tells: { with: "peer", scope: "cluster", otherwise: "block" },
+      synchronizes: [{ who: "warp", part: "whole", at: "before" }],
+      releases: { with: "peer", scope: "cluster", otherwise: "block" },
       unrolls: "never",
     },
   },
@@ -41,8 +41,8 @@ export const synchronizationOps = defineOps({
     traits: {
       ...waits,
       accesses: [lanes("read", "barrier")],
-      meets: [{ who: "warp", part: "whole", at: "after" }],
-      hears: "cluster",
+      synchronizes: [{ who: "warp", part: "whole", at: "after" }],
+      acquires: "cluster",
     },
   },
   block_sync: {
@@ -52,9 +52,9 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "block", part: "whole", at: "before" }],
-      tells: "block",
-      hears: "block",
+      synchronizes: [{ who: "block", part: "whole", at: "before" }],
+      releases: "block",
+      acquires: "block",
       stands: "all threads",
       unrolls: "never",
     },
@@ -66,8 +66,8 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "cluster", part: "arrive", at: "before" }],
-      tells: "cluster",
+      synchronizes: [{ who: "cluster", part: "arrive", at: "before" }],
+      releases: "cluster",
       stands: "all threads",
     },
   },
@@ -78,8 +78,8 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "cluster", part: "wait", at: "after" }],
-      hears: "cluster",
+      synchronizes: [{ who: "cluster", part: "wait", at: "after" }],
+      acquires: "cluster",
       stands: "all threads",
     },
   },
@@ -97,7 +97,7 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { action: ["wait", "launch"], settled: "texts?" },
     regions: {},
-    traits: { ...acts, hears: "grid" },
+    traits: { ...acts, acquires: "grid" },
   },
   alloc_semaphore: {
     summary:
@@ -115,8 +115,8 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...acts,
-      meets: [{ who: "thread", part: "whole", at: "before" }],
-      tells: "grid",
+      synchronizes: [{ who: "thread", part: "whole", at: "before" }],
+      releases: "grid",
     },
   },
   semaphore_wait: {
@@ -127,8 +127,8 @@ export const synchronizationOps = defineOps({
     regions: {},
     traits: {
       ...waits,
-      meets: [{ who: "thread", part: "whole", at: "after" }],
-      hears: "grid",
+      synchronizes: [{ who: "thread", part: "whole", at: "after" }],
+      acquires: "grid",
     },
   },
 });

@@ -8,7 +8,7 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { withTypical } from "../../device/warm-up-operations.ts";
+import { withWarmUp } from "../../device/warm-up-operations.ts";
 import { shapeText } from "../../ir/size.ts";
 import { dim } from "../../lang/index.ts";
 import type { TensorSpec, Tile } from "../../lang/index.ts";
@@ -240,7 +240,7 @@ export function matmul(spec: GivenSpec): unknown {
   );
 }
 
-const matmulPlan = withTypical(planOf, {
+const matmulPlan = withWarmUp(planOf, {
   plan: () => matmul({ a: dtypes.bf16, b: dtypes.bf16 }).plan({ m: 2048, n: 2048, k: 2048 }),
 });
 

@@ -45,8 +45,8 @@ import type { Refusals, Selected } from "./select.ts";
 import { buildSystem } from "./build-system.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { isReadable, optionText } from "../../support/options.ts";
-import { finished } from "../../support/coroutine.ts";
-import type { Pieces } from "../../support/coroutine.ts";
+import { runToCompletion } from "../../support/coroutine.ts";
+import type { Coroutine } from "../../support/coroutine.ts";
 
 /** A value that an op needs elsewhere than it lies. */
 export interface Conversion {
@@ -134,7 +134,7 @@ export function placeKernel(
   options: PlaceOptions = {},
 ): AllocatedPlacement {
   requirePlaceable(kernel, target);
-  return withMemory(finished(placeWithRetry(kernel, target, options)));
+  return withMemory(runToCompletion(placeWithRetry(kernel, target, options)));
 }
 
 /** The placement with the bytes of its shared memory; refuses one that takes more than there is. */
@@ -151,7 +151,7 @@ export function* placeWithRetry(
   kernel: Kernel,
   target: Target,
   options: PlaceOptions = {},
-): Pieces<Placement> {
+): Coroutine<Placement> {
   const windows = windowsOf(kernel);
   let refused: Refusals = new Map();
   for (;;) {
@@ -204,7 +204,7 @@ function* state(
     readonly target: Target;
     readonly options: PlaceOptions;
   },
-): Pieces<Statements> {
+): Coroutine<Statements> {
   const { windows, target, options } = surroundings;
   const context = stateKernel({ kernel, target, windows, functions: commonFunctions() });
   yield;

@@ -17,35 +17,35 @@
  */
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import type { Scope } from "../../ir/schema.ts";
-import { toldBy, traitsOf } from "../../ir/traits.ts";
+import { releaseScope, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import type { AccessFinder, Place } from "./accesses.ts";
 
 /** Ops on barriers that must reach the whole cluster. */
 export function findClusterScope(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
-  if (!tellsCluster(kernel)) return new Set();
+  if (!releasesToCluster(kernel)) return new Set();
   const steps = new Steps(finder, placesOfPeers(kernel, finder));
   const body = steps.of(kernel.body);
-  // Where lanes do nothing that a peer could meet, nobody can tell of it.
+  // Where no thread touches what a peer can reach, nothing has to be released.
   if (!steps.anyDone) return new Set();
-  const told = new Told();
+  const released = new Released();
   const reaching = new Set<AnyOp>();
   let known: number;
   do {
-    known = told.size;
+    known = released.size;
     for (const thread of kernel.threads.keys())
-      new Follower({ told, reaching, thread }).follow(body, new Set());
-  } while (told.size > known);
+      new Follower({ released, reaching, thread }).follow(body, new Set());
+  } while (released.size > known);
   return new Set([...reaching, ...waitsFor(reaching, kernel)]);
 }
 
-/** Whether anything is told beyond the block at all. */
-function tellsCluster({ body }: Kernel): boolean {
-  let tells = false;
+/** Whether anything is released beyond the block at all. */
+function releasesToCluster({ body }: Kernel): boolean {
+  let releases = false;
   walkOps(body, (op) => {
-    tells ||= toldBy(op) === "cluster";
+    releases ||= releaseScope(op) === "cluster";
   });
-  return tells;
+  return releases;
 }
 
 /** Places that other blocks may touch too: reached by peers' windows or multicasts, or arrays that are written. */
@@ -53,7 +53,7 @@ function placesOfPeers(kernel: Kernel, finder: AccessFinder): ReadonlySet<Place>
   const found = new Set<Place>();
   walkOps(kernel.body, (op) => {
     for (const { places, mode, ofPeer } of finder.of(op)) {
-      const reached = ofPeer || (mode === "write" && toldBy(op) === "cluster");
+      const reached = ofPeer || (mode === "write" && releaseScope(op) === "cluster");
       for (const place of places) {
         const shared = place.space === "smem" && reached;
         if (shared || (place.space === "gmem" && mode === "write")) found.add(place);
@@ -68,7 +68,7 @@ function waitsFor(reaching: ReadonlySet<AnyOp>, kernel: Kernel): readonly AnyOp[
   const barriers = new Set([...reaching].flatMap(barriersOf));
   const waits: AnyOp[] = [];
   walkOps(kernel.body, (op) => {
-    if (traitsOf(op).hears === "cluster" && barriersOf(op).some((each) => barriers.has(each)))
+    if (traitsOf(op).acquires === "cluster" && barriersOf(op).some((each) => barriers.has(each)))
       waits.push(op);
   });
   return waits;
@@ -78,7 +78,7 @@ function barriersOf(op: AnyOp): readonly Value[] {
   return operandValues(op).filter(({ type }) => type.kind === "barrier");
 }
 
-/** The op's barriers or counters; without any, all who meet in its block, cluster or grid. */
+/** The op's barriers or counters; without any, its block, cluster or grid. */
 type Channel = Value | Scope;
 
 function channelsOf(op: AnyOp, scope: Scope): readonly Channel[] {
@@ -91,10 +91,10 @@ function channelsOf(op: AnyOp, scope: Scope): readonly Channel[] {
 /** What of an op matters here. */
 interface Step {
   readonly op: AnyOp;
-  /** Places that its lanes touch, and other blocks, too. */
+  /** Places that its threads touch, and other blocks, too. */
   readonly done: readonly Place[];
-  readonly tells: readonly Channel[];
-  readonly hears: readonly Channel[];
+  readonly releases: readonly Channel[];
+  readonly acquires: readonly Channel[];
   readonly regions: readonly (readonly Step[])[];
 }
 
@@ -102,13 +102,13 @@ interface Step {
 class Steps {
   readonly #finder: AccessFinder;
   /** Places that other blocks may touch. */
-  readonly #met: ReadonlySet<Place>;
+  readonly #shared: ReadonlySet<Place>;
   /** Whether any step does something. */
   anyDone = false;
 
-  constructor(finder: AccessFinder, met: ReadonlySet<Place>) {
+  constructor(finder: AccessFinder, shared: ReadonlySet<Place>) {
     this.#finder = finder;
-    this.#met = met;
+    this.#shared = shared;
   }
 
   of({ ops }: Region): readonly Step[] {
@@ -116,13 +116,13 @@ class Steps {
     for (const op of ops) {
       const regions = regionList(op).map((region) => this.of(region));
       const done = this.#doneBy(op);
-      const scope = toldBy(op);
-      // A copy tells whoever waits for it of what it relied on.
-      const tells = scope !== "nobody" || barriersOf(op).length > 0 ? channelsOf(op, scope) : [];
-      const { hears } = traitsOf(op);
-      const heard = hears === "nobody" ? [] : channelsOf(op, hears);
-      const matters = [done, tells, heard, ...regions].some(({ length }) => length > 0);
-      if (matters) steps.push({ op, done, tells, hears: heard, regions });
+      const scope = releaseScope(op);
+      // A copy releases what it relied on to whoever waits for it.
+      const releases = scope !== "nobody" || barriersOf(op).length > 0 ? channelsOf(op, scope) : [];
+      const { acquires } = traitsOf(op);
+      const acquired = acquires === "nobody" ? [] : channelsOf(op, acquires);
+      const matters = [done, releases, acquired, ...regions].some(({ length }) => length > 0);
+      if (matters) steps.push({ op, done, releases, acquires: acquired, regions });
     }
     return steps;
   }
@@ -131,42 +131,42 @@ class Steps {
     const places = this.#finder
       .of(op)
       .flatMap((access) => (access.proxy === "generic" ? access.places : []))
-      .filter((place) => this.#met.has(place));
+      .filter((place) => this.#shared.has(place));
     this.anyDone ||= places.length > 0;
     return places;
   }
 }
 
-/** What anybody may have told so far, by what it was told through. */
-class Told {
+/** What anybody may have released so far, by what it was released through. */
+class Released {
   readonly #byChannel = new Map<Channel, Set<Place>>();
 
   get size(): number {
     return [...this.#byChannel.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  tell({ tells }: Step, places: ReadonlySet<Place>): void {
-    for (const channel of tells) {
+  release({ releases }: Step, places: ReadonlySet<Place>): void {
+    for (const channel of releases) {
       const known = this.#byChannel.get(channel) ?? new Set();
       this.#byChannel.set(channel, known);
       include(known, places);
     }
   }
 
-  heardBy({ hears }: Step): ReadonlySet<Place> {
-    const heard = new Set<Place>();
-    for (const channel of hears) include(heard, this.#byChannel.get(channel) ?? new Set());
-    return heard;
+  acquiredBy({ acquires }: Step): ReadonlySet<Place> {
+    const acquired = new Set<Place>();
+    for (const channel of acquires) include(acquired, this.#byChannel.get(channel) ?? new Set());
+    return acquired;
   }
 }
 
 interface Surroundings {
-  readonly told: Told;
+  readonly released: Released;
   readonly reaching: Set<AnyOp>;
   readonly thread: number;
 }
 
-/** Follows what lanes of one program thread did, and know of, on any way here; that only grows. */
+/** Follows what threads of one program thread did, and know of, on any way here; that only grows. */
 class Follower {
   readonly #around: Surroundings;
 
@@ -182,11 +182,11 @@ class Follower {
   }
 
   #step(step: Step, done: Set<Place>): void {
-    const { told, reaching } = this.#around;
+    const { released, reaching } = this.#around;
     for (const place of step.done) done.add(place);
-    if (toldBy(step.op) === "cluster" && done.size > 0) reaching.add(step.op);
-    told.tell(step, done);
-    include(done, told.heardBy(step));
+    if (releaseScope(step.op) === "cluster" && done.size > 0) reaching.add(step.op);
+    released.release(step, done);
+    include(done, released.acquiredBy(step));
   }
 
   #followRegions({ op, regions }: Step, done: Set<Place>): void {

@@ -24,7 +24,7 @@
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
-import { toldBy, traitsOf } from "../../ir/traits.ts";
+import { releaseScope, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { changedOp, makeOp, noSlots, nothing } from "../../ir/make-op.ts";
 import { AccessFinder } from "./accesses.ts";
@@ -106,7 +106,7 @@ function before(op: AnyOp, { barriers, products }: Needs): readonly AnyOp[] {
 /** Arrivals that may release to another block, and waits that may acquire from one, say their scope. */
 function withScope(op: AnyOp, reaches: boolean): AnyOp {
   const told =
-    toldBy(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
+    releaseScope(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
   if (!told && op.kind !== "barrier_wait") return op;
   const attributes = Object.freeze({ ...op.attributes, scope: reaches ? "cluster" : "block" });
   return changedOp(op, { attributes });

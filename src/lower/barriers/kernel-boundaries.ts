@@ -10,7 +10,7 @@
  */
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
-import { toldBy } from "../../ir/traits.ts";
+import { releaseScope } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { makeOp } from "../../ir/make-op.ts";
 
@@ -70,7 +70,7 @@ function hasArrived(ops: readonly AnyOp[], before: boolean): boolean | undefined
 /** Whether an op touches memory or barriers of other blocks of the cluster. */
 function reachesPeers(op: AnyOp): boolean {
   const isOfPeer = ({ type }: Value): boolean => type.kind === "ref" && type.space === "peer";
-  return toldBy(op) === "cluster" || operandValues(op).some(isOfPeer);
+  return releaseScope(op) === "cluster" || operandValues(op).some(isOfPeer);
 }
 
 /** Whether TMA reads shared memory and no barrier tells when it has. */

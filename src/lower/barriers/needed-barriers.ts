@@ -23,8 +23,8 @@
  * program threads, blocks and TMA is the user's, and is not analysed here.
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
-import type { Meeting } from "../../ir/schema.ts";
-import { toldBy, traitsOf } from "../../ir/traits.ts";
+import type { Synchronization } from "../../ir/schema.ts";
+import { releaseScope, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
 import { Pending } from "./pending-accesses.ts";
@@ -81,12 +81,12 @@ class Planner {
 
   /** Whether the op accesses memory, releases, synchronizes, fences, or has regions. */
   #matters(op: AnyOp): boolean {
-    const { meets, regions } = traitsOf(op);
+    const { synchronizes, regions } = traitsOf(op);
     return (
       regions !== "none" ||
-      meets.length > 0 ||
+      synchronizes.length > 0 ||
       op.kind === "proxy_fence" ||
-      toldBy(op) !== "nobody" ||
+      releaseScope(op) !== "nobody" ||
       this.#context.finder.of(op).length > 0
     );
   }
@@ -94,7 +94,7 @@ class Planner {
   #step(op: AnyOp, pending: Pending): void {
     const accesses = this.#context.finder.of(op);
     if (accesses.length > 0) this.#settle(op, accesses, pending);
-    if (toldBy(op) !== "nobody") this.#fence(op, pending);
+    if (releaseScope(op) !== "nobody") this.#fence(op, pending);
     this.#meet(op, "before", pending);
     accesses.forEach((access) => pending.record(access));
     // Users write this one themselves; the lanes need not have met.
@@ -141,12 +141,11 @@ class Planner {
   }
 
   /** Where the op's own instructions have the lanes meet. */
-  #meet(op: AnyOp, at: Meeting["at"], pending: Pending): void {
-    const { meets } = traitsOf(op);
-    if (meets.length === 0) return;
-    for (const meeting of meets)
-      if (meeting.at === at && (meeting.who !== "warp" || this.#oneWarp))
-        pending.meet(meeting.part);
+  #meet(op: AnyOp, at: Synchronization["at"], pending: Pending): void {
+    const { synchronizes } = traitsOf(op);
+    if (synchronizes.length === 0) return;
+    for (const each of synchronizes)
+      if (each.at === at && (each.who !== "warp" || this.#oneWarp)) pending.meet(each.part);
   }
 
   #followRegions(op: AnyOp, pending: Pending): void {
@@ -172,7 +171,7 @@ class Planner {
     for (const region of regions) {
       this.follow(region, pending);
       const end = region.ops.at(-1);
-      if (toldBy(op) !== "nobody" && end !== undefined) this.#fence(end, pending);
+      if (releaseScope(op) !== "nobody" && end !== undefined) this.#fence(end, pending);
     }
   }
 

@@ -7,7 +7,7 @@
  *   | arrived  | those before the last arrival on the cluster barrier           | its wait, or a barrier  |
  *   | unfenced | writes without a proxy fence, behind a barrier or not          | a fence of each thread  |
  */
-import type { Meeting } from "../../ir/schema.ts";
+import type { Synchronization } from "../../ir/schema.ts";
 import type { Place, PlaceAccess } from "./accesses.ts";
 import type { Box } from "./disjoint-windows.ts";
 
@@ -95,7 +95,7 @@ export class Pending {
   }
 
   /** All lanes meet, or a half of that. */
-  meet(part: Meeting["part"]): void {
+  meet(part: Synchronization["part"]): void {
     if (part === "arrive") includeDeeds(this.#arrived, this.#open);
     if (part !== "arrive") clearDeeds(this.#arrived);
     if (part !== "wait") clearDeeds(this.#open);

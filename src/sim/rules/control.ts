@@ -15,7 +15,7 @@ import { decodeValue, numberAt, scalarAt, toElements } from "../values.ts";
 import type { ScalarValue, SlotValue } from "../values.ts";
 import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
-import { emitMeeting } from "./execution-barriers.ts";
+import { emitSync } from "./execution-barriers.ts";
 import { profileMark } from "./profile.ts";
 
 function loop(op: Op<"loop">, code: Assembler): void {
@@ -148,10 +148,10 @@ function releaseScope(
 
 function scoped(op: Op<"scoped">, code: Assembler): void {
   const together = code.company === "together";
-  if (together) emitMeeting(code, op);
+  if (together) emitSync(code, op);
   const { yielded, sites } = code.scopeRegion(op.regions.body);
   emitMoves(code, op, yielded);
-  if (together) emitMeeting(code, op);
+  if (together) emitSync(code, op);
   code.emit(op, (agent) => {
     releaseScope(agent, op, together ? agent.block.allocated : agent.allocated, sites);
     return "proceed";

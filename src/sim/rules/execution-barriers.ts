@@ -1,43 +1,43 @@
-/** Meetings of all threads of a block or cluster: an arrival and a wait, as two steps. */
+/** Barriers of all threads of a block or cluster: an arrival and a wait, as two steps. */
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { Agent, Outcome } from "../agent.ts";
-import type { Meeting } from "../block.ts";
+import type { SyncPoint } from "../block.ts";
 import { arrivalsText } from "../race-messages.ts";
 import { placeText } from "../../order/access.ts";
 import type { Assembler } from "../program.ts";
 
-/** Meetings are told apart by agent; without checks a thread is known by its place in the cluster. */
+/** Arrivals are counted by agent; without checks a thread is known by its place in the cluster. */
 function attendee(agent: Agent): number {
   const { block, thread } = agent;
   return block.rank * block.agents.length + thread;
 }
 
-export function arriveAt(agent: Agent, meeting: Meeting): Outcome {
-  if (meeting.state.isAttending(attendee(agent))) reportSecondArrival(agent);
-  const concluded = meeting.state.arrive(attendee(agent), agent.publish(), agent.origin());
-  if (concluded) meeting.waiters.wake();
+export function arriveAt(agent: Agent, syncPoint: SyncPoint): Outcome {
+  if (syncPoint.state.isAttending(attendee(agent))) reportSecondArrival(agent);
+  const concluded = syncPoint.state.arrive(attendee(agent), agent.publish(), agent.origin());
+  if (concluded) syncPoint.waiters.wake();
   return "switch";
 }
 
-export function waitAt(agent: Agent, meeting: Meeting): Outcome {
-  const { state } = meeting;
+export function waitAt(agent: Agent, syncPoint: SyncPoint): Outcome {
+  const { state } = syncPoint;
   if (!state.isAttending(attendee(agent))) reportMissingArrival(agent);
   if (!state.isConcluded(attendee(agent)))
     return agent.wait(
-      meeting.waiters,
+      syncPoint.waiters,
       () => state.isConcluded(attendee(agent)),
       () =>
-        `${meeting.name} (${state.arrived.length} of ${state.needed} so far); ${arrivalsText(state.arrived)}`,
+        `${syncPoint.name} (${state.arrived.length} of ${state.needed} so far); ${arrivalsText(state.arrived)}`,
     );
   agent.acquire(state.leave(attendee(agent)));
   return "switch";
 }
 
-/** Emits a meeting of all threads of the block. */
-export function emitMeeting(code: Assembler, op: AnyOp): void {
-  code.emit(op, (agent) => arriveAt(agent, agent.block.meeting));
-  code.emit(op, (agent) => waitAt(agent, agent.block.meeting));
+/** Emits a barrier of all threads of the block. */
+export function emitSync(code: Assembler, op: AnyOp): void {
+  code.emit(op, (agent) => arriveAt(agent, agent.block.syncPoint));
+  code.emit(op, (agent) => waitAt(agent, agent.block.syncPoint));
 }
 
 function reportSecondArrival(agent: Agent): never {
@@ -45,8 +45,8 @@ function reportSecondArrival(agent: Agent): never {
 }
 
 /** At the end of a thread: it must not leave an arrival behind that it has not waited for. */
-export function requireNoArrival(agent: Agent, meeting: Meeting): void {
-  const arrival = meeting.state.arrivalOf(attendee(agent));
+export function requireNoArrival(agent: Agent, syncPoint: SyncPoint): void {
+  const arrival = syncPoint.state.arrivalOf(attendee(agent));
   if (arrival === undefined) return;
   reportMisuse(
     agent,

@@ -14,7 +14,7 @@ import type { Knowledge } from "../../order/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import type { Semaphore } from "../semaphores.ts";
 import { barrierAt, numberAt, semaphoreAt } from "../values.ts";
-import { arriveAt, emitMeeting, waitAt } from "./execution-barriers.ts";
+import { arriveAt, emitSync, waitAt } from "./execution-barriers.ts";
 import { emitAllocation } from "./memory.ts";
 
 /** Finds the barrier that an op names; stops the run where its index is out of range. */
@@ -232,15 +232,15 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
   barrier_wait: barrierWait,
 
   block_sync(op, code) {
-    emitMeeting(code, op);
+    emitSync(code, op);
   },
 
   cluster_arrive(op, code) {
-    code.emit(op, (agent) => arriveAt(agent, agent.block.cluster.meeting));
+    code.emit(op, (agent) => arriveAt(agent, agent.block.cluster.syncPoint));
   },
 
   cluster_wait(op, code) {
-    code.emit(op, (agent) => waitAt(agent, agent.block.cluster.meeting));
+    code.emit(op, (agent) => waitAt(agent, agent.block.cluster.syncPoint));
   },
 
   // Registers are not counted here, and kernels run one after the other.

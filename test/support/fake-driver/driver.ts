@@ -126,7 +126,7 @@ export class FakeDriver implements Driver {
     this.gpus = options.gpus ?? [fakeHopper];
     this.driverVersion = options.driverVersion ?? 13000;
     this.memoryBytes = options.memoryBytes ?? 2 ** 30;
-    this.kernels = { ...options.kernels, tell_condition: this.conditions.tell };
+    this.kernels = { ...options.kernels, set_condition: this.conditions.tell };
     this.assembled = options.assembled ?? new Set();
     const functions = fakeFunctions(this);
     this.calls = Object.fromEntries(
