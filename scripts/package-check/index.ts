@@ -106,12 +106,13 @@ if (settings.list) {
   process.exitCode = status ?? 1;
 } else {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-package-check-")));
-  try {
-    await checkAll(folder);
-  } finally {
+  process.once("exit", () => {
     if (settings.keep) console.log(`kept: ${folder}`);
-    else rmSync(folder, { recursive: true, force: true });
-  }
+    else rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  });
+  // Who interrupts it leaves nothing behind, either.
+  process.once("SIGINT", () => process.exit(130));
+  await checkAll(folder);
   const { failed, missing } = tally;
   const isRight = failed === 0 && (missing === 0 || settings["allow-missing"] === true);
   console.log(isRight ? "The package is right." : `${failed} failed, ${missing} not tried.`);

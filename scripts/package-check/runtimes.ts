@@ -57,8 +57,12 @@ const runtimes: readonly Runtime[] = [
 async function tryRuntime(runtime: Runtime, subject: Subject): Promise<string> {
   const [executable, ...before] = await runtime.command(subject);
   const { project } = subject;
-  const start = (...given: string[]): Promise<Ended> =>
-    run(executable, [...before, ...given], project);
+  const start = async (...given: string[]): Promise<Ended> => {
+    const ended = await run(executable, [...before, ...given], project);
+    // The README's reports name a file without its folder.
+    const stdout = ended.stdout.replaceAll(`${project.replaceAll("\\", "/")}/`, "");
+    return { ...ended, stdout };
+  };
   const require = (what: string, isAsExpected: boolean, ended: Ended): void => {
     if (!isAsExpected) throw new Wrong(`${what}: ${tail(ended)}`);
   };
