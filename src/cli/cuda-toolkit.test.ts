@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import process from "node:process";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { disassemble, findAssembler, findTool, requireAssembler } from "./cuda-toolkit.ts";
@@ -28,6 +29,9 @@ afterEach(() => {
 function writeTool(name: string, ...lines: readonly string[]): void {
   writeFileSync(join(folder, name), ["#!/bin/sh", ...lines, ""].join("\n"), { mode: 0o755 });
 }
+
+/** Such scripts are programs where there is that shell. */
+const testOfScripts = test.skipIf(process.platform === "win32");
 
 const source = { name: "axpy", target: "sm_90a", ptx: ".version 8.0\n" };
 
@@ -67,7 +71,7 @@ describe("the assembler", () => {
     });
   });
 
-  test("is stopped when its time is over, as TW5012", async () => {
+  testOfScripts("is stopped when its time is over, as TW5012", async () => {
     writeTool("ptxas", "exec sleep 600");
     await expect(findAssembler(0.1)?.(source)).rejects.toMatchObject({
       code: "TW5012",
@@ -76,7 +80,7 @@ describe("the assembler", () => {
     });
   });
 
-  test("gives machine code, its log and what the kernel takes", async () => {
+  testOfScripts("gives machine code, its log and what the kernel takes", async () => {
     writeTool(
       "ptxas",
       'while [ "$1" != "-o" ]; do echo "option $1"; shift; done',
@@ -90,7 +94,7 @@ describe("the assembler", () => {
     expect(usage).toMatchObject({ registers: 40, barriers: 2, spillStores: 0, warnings: [] });
   });
 
-  test("that refuses a kernel is quoted, as TW5010", async () => {
+  testOfScripts("that refuses a kernel is quoted, as TW5010", async () => {
     writeTool("ptxas", 'echo "ptxas fatal: line 7: no such instruction" >&2', "exit 255");
     const refused = requireAssembler()(source);
     await expect(refused).rejects.toMatchObject({
@@ -104,7 +108,7 @@ describe("the assembler", () => {
 describe("disassembly", () => {
   const cubin = new Uint8Array([1, 2, 3]);
 
-  test("comes from the first tool that can", async () => {
+  testOfScripts("comes from the first tool that can", async () => {
     writeTool("nvdisasm", "exit 1");
     writeTool("cuobjdump", 'echo "MOV R1, R2"');
     expect(await disassemble(cubin)).toBe("MOV R1, R2\n");

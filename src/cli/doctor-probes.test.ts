@@ -210,7 +210,8 @@ describe("the trial launch", () => {
   });
 });
 
-test("this machine answers every probe", async () => {
+// The tool that it finds is played by a script of a shell.
+test.skipIf(process.platform === "win32")("this machine answers every probe", async () => {
   const machine = thisMachine();
   expect(await machine.findTool("no-such-program-here")).toBeUndefined();
   expect(await machine.launch("emulator")).toBeGreaterThan(0);
